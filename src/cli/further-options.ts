@@ -95,6 +95,7 @@ export const FURTHER_OPTIONS = z.strictObject({
       maxRequests: count.exactOptional(),
       maxOpenBatches: count.exactOptional(),
       requestsAtOnce: count.exactOptional(),
+      native: z.boolean().exactOptional(),
     })
     .exactOptional()
     .describe('files and batches: {} for the defaults'),

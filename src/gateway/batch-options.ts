@@ -19,6 +19,8 @@ export interface BatchOptions {
   readonly maxOpenBatches?: number | undefined
   /** Requests of one batch that one process makes at the same time, within the caller's limits. Default 8. */
   readonly requestsAtOnce?: number | undefined
+  /** Are batches given to vendors that have a batch API, at their price of batches? Default true; false: their requests are ordinary calls. */
+  readonly native?: boolean | undefined
 }
 
 const BATCH_OPTIONS = {
@@ -29,6 +31,7 @@ const BATCH_OPTIONS = {
   maxRequests: true,
   maxOpenBatches: true,
   requestsAtOnce: true,
+  native: true,
 } satisfies MemberNames<BatchOptions>
 
 const DAY_MS = 24 * 60 * 60_000
@@ -56,10 +59,21 @@ export function batchSettingsOf(options: BatchOptions | undefined, store: Gatewa
     maxRequests: wholeNumber(options, 'maxRequests', 50_000),
     maxOpen: wholeNumber(options, 'maxOpenBatches', 10),
     requestsAtOnce: wholeNumber(options, 'requestsAtOnce', 8),
+    isNative: flag(options, 'native', true),
   }
 }
 
-function wholeNumber(options: BatchOptions, name: Exclude<keyof BatchOptions, 'blobs'>, usual: number): number {
+function flag(options: BatchOptions, name: 'native', usual: boolean): boolean {
+  const value = options[name] ?? usual
+  if (typeof value !== 'boolean') throw new TypeError(`createGateway: batches.${name} must be true or false`)
+  return value
+}
+
+function wholeNumber(
+  options: BatchOptions,
+  name: Exclude<keyof BatchOptions, 'blobs' | 'native'>,
+  usual: number,
+): number {
   const value = options[name] ?? usual
   if (!Number.isSafeInteger(value) || value < 1)
     throw new TypeError(`createGateway: batches.${name} must be a whole number of at least 1`)

@@ -100,6 +100,8 @@ export interface BatchSettings {
   readonly maxOpen: number
   /** Requests of one batch that one process makes at the same time. */
   readonly requestsAtOnce: number
+  /** Are batches given to vendors that have a batch API? */
+  readonly isNative: boolean
 }
 
 /** What every stage may use. One per gateway. */

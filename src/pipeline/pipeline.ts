@@ -31,6 +31,9 @@ import {
   type VendorResponse,
 } from './vendor-response.ts'
 
+/** Gives an answer in place of a call. */
+export type Ask = (context: PipelineContext, routed: Routed) => Promise<VendorResponse>
+
 /** How a request is reserved and ended: at once, later, or as a task. Made for one call where it has state. */
 export interface Completion {
   /** Refuses what could not be ended, before anything is held. */
@@ -39,7 +42,7 @@ export interface Completion {
   /** True for a request that no limit of its caller concerns. Absent: it counts against them. */
   readonly isUnlimited?: boolean
   /** Gives the answer of a vendor that is not called here. Absent: one is called. */
-  ask?(context: PipelineContext, routed: Routed): Promise<VendorResponse>
+  readonly ask?: Ask | undefined
   /** Ends what was admitted and held without asking a vendor, and answers the caller. Absent: a vendor is asked. */
   accept?(context: PipelineContext, reserved: Reserved): Promise<void>
   /**

@@ -7,6 +7,7 @@ import type { TaskRecord } from '../../stores/task-store.ts'
 import { factsOf } from './batch-record.ts'
 import type { PlannedRequest } from './check-requests.ts'
 import { plannedRequests } from './end-batch.ts'
+import { endedLines, outcomesExpireAtMs } from './outcome-lines.ts'
 import { RequestRun } from './request-run.ts'
 
 /** Why no further request of a batch is begun. */
@@ -16,12 +17,6 @@ export type StopReason = 'expired' | 'cancelled' | 'put-back'
 const MOST_TRIES = 5
 const FIRST_DELAY_MS = 2_000
 const LONGEST_DELAY_MS = 60_000
-
-/** Places of outcomes that are read at once. */
-const PAGE = 5_000
-
-/** The outcomes of a batch outlive the batch, and are deleted at its end. */
-const OUTCOMES_KEPT_MS = 30 * 24 * 60 * 60_000
 
 /**
  * The requests of one batch that have no outcome yet, some at the same time. An outcome is stored before the next request takes
@@ -74,7 +69,7 @@ export class BatchRun {
       () => this.stop('expired'),
     )
     try {
-      const ended = await this.#endedLines()
+      const ended = await endedLines(this.#settings, this.#task.id)
       for await (const { line, planned } of plannedRequests(this.#settings, this.#task.id)) {
         if (ended.has(line)) continue
         while (this.#underWay >= requestsAtOnce && this.#goesOn()) await this.#change()
@@ -129,7 +124,7 @@ export class BatchRun {
   }
 
   async #keep(outcome: BatchOutcome): Promise<void> {
-    const expiresAtMs = factsOf(this.#task).expiresAtMs + OUTCOMES_KEPT_MS
+    const expiresAtMs = outcomesExpireAtMs(this.#task)
     for (let tries = 1; ; tries++) {
       try {
         await this.#settings.outcomes.add(this.#task.id, outcome, expiresAtMs)
@@ -151,17 +146,6 @@ export class BatchRun {
       })
       this.#waiting.set(timer, resolve)
     })
-  }
-
-  async #endedLines(): Promise<ReadonlySet<number>> {
-    const ended = new Set<number>()
-    for (let after = -1; ; ) {
-      const lines = await this.#settings.outcomes.lines(this.#task.id, after, PAGE)
-      for (const line of lines) ended.add(line)
-      const last = lines.at(-1)
-      if (last === undefined) return ended
-      after = last
-    }
   }
 }
 

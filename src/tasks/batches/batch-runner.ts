@@ -4,8 +4,9 @@ import type { TaskRecord } from '../../stores/task-store.ts'
 import { queuedReceipt } from '../deferred-submission.ts'
 import { POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
 import { BATCH_CREDENTIAL_ID, factsOf, isCancelling } from './batch-record.ts'
-import { BatchRun } from './batch-run.ts'
+import { BatchWork } from './batch-work.ts'
 import { cleanUp, endBatch } from './end-batch.ts'
+import { JournalConflict } from './native-journal.ts'
 
 /** How often the store is asked for work while there is none. */
 const LOOK_INTERVAL_MS = 1_000
@@ -28,16 +29,21 @@ const PURGED_AT_ONCE = 100
 const NO_BUDGET = { takes: 10_000, windowMs: 1_000 }
 
 interface Running {
-  readonly run: BatchRun
+  readonly run: BatchWork
   readonly ended: Promise<void>
 }
 
-/** Runs batches. Processes share them by leases; what a process was at when it died is gone on with from what it had stored. */
+/**
+ * Runs batches. Processes share them by leases; what a process was at when it died is gone on with from what it had stored. A batch at a
+ * vendor is nobody's while it is waited for.
+ */
 export class BatchRunner {
   readonly #context: PipelineContext
   readonly #settings: BatchSettings
   readonly #wakeWebhooks: WakeWebhooks
   readonly #running = new Map<string, Running>()
+  /** Batches at a vendor that this process looked at last. */
+  readonly #waiting = new Set<string>()
   #timer: Timer | undefined
   #looking: Promise<void> | undefined
   #purgeAtMs = 0
@@ -66,9 +72,12 @@ export class BatchRunner {
     })
   }
 
-  /** Begins no further request of a batch that its owner has cancelled, if it runs here. */
+  /** Begins no further request of a batch that its owner has cancelled, if it runs here, and tells its vendor. */
   cancelled(batchId: string): void {
-    this.#running.get(batchId)?.run.stop('cancelled')
+    const running = this.#running.get(batchId)
+    if (running !== undefined) running.run.stop('cancelled')
+    // Another process that has it finds out by itself.
+    else if (this.#waiting.has(batchId) && !this.#isStopped) void this.#take({ id: batchId, limit: 1 })
   }
 
   /** Takes no more work, and waits for the requests under way; what has not ended after `drainMs` is sent again later. */
@@ -86,15 +95,22 @@ export class BatchRunner {
 
   /** Never rejects: a failing store is asked again later. */
   async #look(): Promise<void> {
-    const { clock, store } = this.#context
     try {
-      const nowMs = clock.now()
       const limit = MOST_RUNNING - this.#running.size
-      if (limit > 0) {
-        const query = { credentialId: BATCH_CREDENTIAL_ID, nowMs, leaseUntilMs: nowMs + LEASE_MS, limit }
-        for (const task of await store.tasks.leaseDue({ ...query, budget: NO_BUDGET })) this.#begin(task)
-      }
-      await this.#purge(nowMs)
+      if (limit > 0) await this.#take({ limit })
+      await this.#purge(this.#context.clock.now())
+    } catch (error) {
+      reportFault(this.#context, undefined, 'batches', error)
+    }
+  }
+
+  /** Never rejects. */
+  async #take(which: { readonly id?: string; readonly limit: number }): Promise<void> {
+    const { clock, store } = this.#context
+    const nowMs = clock.now()
+    const query = { ...which, credentialId: BATCH_CREDENTIAL_ID, nowMs, leaseUntilMs: nowMs + LEASE_MS }
+    try {
+      for (const task of await store.tasks.leaseDue({ ...query, budget: NO_BUDGET })) this.#begin(task)
     } catch (error) {
       reportFault(this.#context, undefined, 'batches', error)
     }
@@ -113,7 +129,8 @@ export class BatchRunner {
     const { id, details } = task
     const endpoint = this.#context.endpoints.at(factsOf(task).endpoint)
     if (endpoint === undefined || details.deferred === undefined || this.#running.has(id)) return
-    const run = new BatchRun(this.#context, this.#settings, endpoint, task)
+    const run = new BatchWork(this.#context, this.#settings, endpoint, task)
+    this.#waiting.delete(id)
     if (isCancelling(task)) run.stop('cancelled')
     const ended = this.#runTask(task, run)
       .catch((error: unknown) => reportFault(this.#context, details.requestId, 'batches', error))
@@ -124,7 +141,7 @@ export class BatchRunner {
     this.#running.set(id, { run, ended })
   }
 
-  async #runTask(task: TaskRecord, run: BatchRun): Promise<void> {
+  async #runTask(task: TaskRecord, run: BatchWork): Promise<void> {
     const { clock, store } = this.#context
     const { id, accountId, details } = task
     const { claim } = details
@@ -137,13 +154,17 @@ export class BatchRunner {
     if (!(await store.tasks.change({ id, from: [task.state], set, answered }, nowMs))) return
     const stopBeating = this.#beat(task, run)
     try {
-      const reason = await run.run()
+      const result = await run.run()
       const ended = await store.tasks.find(accountId, id)
       if (ended?.state !== 'in_progress') return await cleanUp(this.#settings, id)
-      if (reason !== 'put-back')
-        await endBatch(this.#context, this.#settings, ended, { end: reason ?? 'completed', wake: this.#wakeWebhooks })
-      else await this.#putBack(id, clock.now())
+      if (result.kind === 'ended')
+        return await endBatch(this.#context, this.#settings, ended, { ...result, wake: this.#wakeWebhooks })
+      this.#waiting.add(id)
+      // A cancellation that came meanwhile is not left waiting.
+      await this.#putBack(id, isCancelling(ended) && !isCancelling(task) ? clock.now() : result.untilMs)
     } catch (error) {
+      // It is not this process's any more.
+      if (error instanceof JournalConflict) return
       await this.#putBack(id, clock.now() + RETRY_MS)
       throw error
     } finally {
@@ -157,7 +178,7 @@ export class BatchRunner {
   }
 
   /** Keeps the batch while it runs, and finds out whether its owner has cancelled it elsewhere. */
-  #beat({ id, accountId }: TaskRecord, run: BatchRun): () => void {
+  #beat({ id, accountId }: TaskRecord, run: BatchWork): () => void {
     const { clock, store } = this.#context
     let timer: Timer
     const beat = async (): Promise<void> => {

@@ -8,6 +8,7 @@ import { commit, type WakeWebhooks } from '../update-task.ts'
 import { linesOf, TOO_LONG } from './batch-lines.ts'
 import { type BatchFacts, costOf, factsOf } from './batch-record.ts'
 import { addUsage, type PlannedRequest } from './check-requests.ts'
+import { journalId, linesId } from './native-journal.ts'
 import { outcomeId } from './request-run.ts'
 import { planId } from './submit-batch.ts'
 
@@ -33,7 +34,7 @@ export async function endBatch(
   context: PipelineContext,
   settings: BatchSettings,
   task: TaskRecord,
-  { end, wake }: { readonly end: BatchEnd; readonly wake: WakeWebhooks },
+  { end, wake, vendor }: { readonly end: BatchEnd; readonly wake: WakeWebhooks; readonly vendor?: string | undefined },
 ): Promise<void> {
   const sums: Sums = { answered: 0, failed: 0, usage: {}, amount: 0n }
   const suffix = task.id.slice(task.id.indexOf('_') + 1)
@@ -48,14 +49,20 @@ export async function endBatch(
     lines: failedLines(settings, task, end),
   })
   const facts = { outputFileId, errorFileId, answered: sums.answered, failed: factsOf(task).total - sums.answered }
-  await commit(context, task, endOf(context, task, { end, facts, sums }), wake)
+  await commit(context, task, endOf(context, madeBy(task, vendor), { end, facts, sums }), wake)
   await cleanUp(settings, task.id)
+}
+
+/** The batch with the vendor that made it; undefined: the one of its model. */
+function madeBy(task: TaskRecord, vendor: string | undefined): TaskRecord {
+  return vendor === undefined ? task : { ...task, details: { ...task.details, vendor } }
 }
 
 /** Deletes what a batch that has ended needs no more. */
 export async function cleanUp({ blobs, outcomes }: BatchSettings, batchId: string): Promise<void> {
   await blobs.delete(planId(batchId))
-  while ((await outcomes.delete(batchId, PAGE)) > 0);
+  await blobs.delete(linesId(batchId))
+  for (const id of [batchId, journalId(batchId)]) while ((await outcomes.delete(id, PAGE)) > 0);
 }
 
 function endOf(

@@ -6,7 +6,7 @@ import { release } from '../../pipeline/admit.ts'
 import { type Admitted, CallRecord, type Reserved } from '../../pipeline/call-record.ts'
 import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
 import { keepAnswer } from '../../pipeline/kept-answers.ts'
-import { type Completion, pipeline } from '../../pipeline/pipeline.ts'
+import { type Ask, type Completion, pipeline } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { chargeFor } from '../../pipeline/pricing.ts'
 import { settledUsage } from '../../pipeline/settle.ts'
@@ -31,6 +31,8 @@ export interface BatchRequestRun {
   readonly endpoint: Endpoint
   readonly planned: PlannedRequest
   readonly line: number
+  /** Gives the vendor's answer, so that it is neither called nor within the caller's limits; absent: it is called. */
+  readonly ask?: Ask | undefined
 }
 
 /**
@@ -38,6 +40,8 @@ export interface BatchRequestRun {
  * batch.
  */
 export class RequestRun implements Completion {
+  readonly isUnlimited: boolean
+  readonly ask: Ask | undefined
   readonly #context: PipelineContext
   readonly #run: BatchRequestRun
   readonly #requestId: string
@@ -48,6 +52,8 @@ export class RequestRun implements Completion {
   constructor(context: PipelineContext, run: BatchRequestRun) {
     this.#context = context
     this.#run = run
+    this.ask = run.ask
+    this.isUnlimited = run.ask !== undefined
     const { accountId, keyId, details } = run.task
     this.#requestId = context.ids.next('req')
     this.#received = new CallRecord({

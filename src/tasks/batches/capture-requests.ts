@@ -1,0 +1,190 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
+import type { WireRequest } from '../../endpoints/operation.ts'
+import type { Ask } from '../../pipeline/pipeline.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import { prepareOperation } from '../../pipeline/prepare-operation.ts'
+import type { Routed } from '../../pipeline/route.ts'
+import type { RouteCandidate } from '../../routing/route-candidate.ts'
+import type { BatchOutcome } from '../../stores/batch-store.ts'
+import type { TaskRecord } from '../../stores/task-store.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
+import { factsOf } from './batch-record.ts'
+import { plannedRequests } from './end-batch.ts'
+import { linesId, type NativePlan } from './native-journal.ts'
+import { RequestRun } from './request-run.ts'
+
+/** Requests that are captured before other work gets a turn of the event loop. */
+const CAPTURED_PER_TURN = 20
+
+/** Why a batch cannot go to a vendor's batch API; its requests are ordinary calls then. */
+export class NotNative extends Error {}
+
+/** Thrown in place of a call: its request is what was wanted. */
+const CAPTURED = new GatewayError('upstream_unavailable', { message: 'The request was captured and not sent.' })
+
+/** What capturing needs. */
+export interface Capture {
+  readonly task: TaskRecord
+  readonly endpoint: Endpoint
+  /** Lines that have an outcome. */
+  readonly ended: ReadonlySet<number>
+  /** Keeps the outcome of a request that its translator refuses. */
+  readonly keep: (outcome: BatchOutcome) => Promise<void>
+  readonly isStopped: () => boolean
+}
+
+/**
+ * Runs each request up to its call of a vendor and writes that call as a line for the vendor's batch API, so that the same translators
+ * serve single calls and batches. The lines go to the store one by one.
+ * @returns undefined: each request has an outcome already, by its translator.
+ * @throws NotNative, GatewayError of a fault that may pass, and whatever the stores throw.
+ */
+export async function captureRequests(
+  context: PipelineContext,
+  settings: BatchSettings,
+  capture: Capture,
+): Promise<NativePlan | undefined> {
+  const lines = new CapturedLines(context, settings, capture)
+  const { id } = capture.task
+  const blob = { id: linesId(id), expiresAtMs: factsOf(capture.task).expiresAtMs + KEPT_MS }
+  const byteLength = await settings.blobs.put(blob, lines.bytes())
+  return lines.planOf(byteLength)
+}
+
+/** Deleted at the end of the batch; should that fail, after this time. */
+const KEPT_MS = 2 * 24 * 60 * 60_000
+
+/** The id of a request at the vendor: that of its caller is the caller's. */
+export function customIdOf(line: number): string {
+  return `r${line}`
+}
+
+/** The number in an id of ours; undefined: it is none. */
+export function lineOf(customId: string): number | undefined {
+  return /^r\d{1,9}$/.test(customId) ? Number(customId.slice(1)) : undefined
+}
+
+class CapturedLines {
+  readonly #context: PipelineContext
+  readonly #settings: BatchSettings
+  readonly #capture: Capture
+  #chosen: { readonly candidate: RouteCandidate; readonly path: string } | undefined
+  #requests = 0
+  #byteLength = 0
+
+  constructor(context: PipelineContext, settings: BatchSettings, capture: Capture) {
+    this.#context = context
+    this.#settings = settings
+    this.#capture = capture
+  }
+
+  planOf(byteLength: number): NativePlan | undefined {
+    if (this.#chosen === undefined) return undefined
+    const { path, candidate } = this.#chosen
+    const { credentialId, model, vendor } = candidate
+    const { id, upstream } = model
+    return { vendor: vendor.id, credentialId, model: id, upstream, path, requests: this.#requests, byteLength }
+  }
+
+  async *bytes(): AsyncIterable<Uint8Array> {
+    const { task, ended, isStopped } = this.#capture
+    let turn = 0
+    for await (const { line, planned } of plannedRequests(this.#settings, task.id)) {
+      if (ended.has(line)) continue
+      if (isStopped()) throw new NotNative('it was stopped')
+      if (++turn % CAPTURED_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+      const body = await this.#captured(line, planned)
+      if (body === undefined) continue
+      const { candidate, path } = this.#chosen!
+      const { limits, line: lineText } = candidate.vendor.batches!
+      const bytes = Buffer.from(`${lineText({ customId: customIdOf(line), path, body })}\n`)
+      this.#requests++
+      this.#byteLength += bytes.byteLength
+      if (
+        this.#requests > limits.maxRequests ||
+        bytes.byteLength > limits.maxLineBytes ||
+        this.#byteLength > limits.maxBytes
+      )
+        throw new NotNative('it is larger than the vendor takes')
+      yield bytes
+    }
+  }
+
+  /** The body of a request as its vendor gets it; undefined: it has an outcome now. */
+  async #captured(
+    line: number,
+    planned: ConstructorParameters<typeof RequestRun>[1]['planned'],
+  ): Promise<string | undefined> {
+    const { task, endpoint, keep } = this.#capture
+    let body: string | undefined
+    let obstacle: NotNative | undefined
+    const ask: Ask = async (context, routed) => {
+      try {
+        body = await this.#bodyOf(context, routed)
+      } catch (error) {
+        if (error instanceof NotNative) obstacle = error
+        else throw error
+      }
+      throw CAPTURED
+    }
+    const result = await new RequestRun(this.#context, { task, endpoint, planned, line, ask }).run()
+    if (obstacle !== undefined) throw obstacle
+    if (body !== undefined) return body
+    if (result.kind === 'again') throw result.error
+    if (result.kind === 'ended') await keep(result.outcome)
+    return undefined
+  }
+
+  async #bodyOf(context: PipelineContext, routed: Routed): Promise<string> {
+    const { call, candidates } = routed
+    // Of fallbacks none is asked before the model itself has failed.
+    const able = candidates.filter(
+      ({ model, vendor }) => model.id === call.chain[0]?.id && vendor.batches !== undefined,
+    )
+    const chosen = this.#chosen?.candidate
+    const candidate =
+      chosen === undefined ? able[0] : able.find(({ key, model }) => key === chosen.key && model.id === chosen.model.id)
+    if (candidate === undefined) throw new NotNative('no vendor of the model has a batch API')
+    if (call.endpoint.remoteMedia?.(call.body, candidate.vendor, candidate.model) !== undefined)
+      throw new NotNative('the vendor takes pictures as bytes only')
+    const wire = await wireOf(context, { call, candidates }, candidate)
+    const body = oneLine(wire.body)
+    if (body === undefined || candidate.vendor.batches?.takes(wire) !== true)
+      throw new NotNative('the vendor does not take such requests in a batch')
+    this.#chosen ??= { candidate, path: wire.path }
+    if (this.#chosen.path !== wire.path) throw new NotNative('its requests have several paths at the vendor')
+    return body
+  }
+}
+
+/**
+ * @throws NotNative, and GatewayError of a translator whose vendor is the only one.
+ */
+async function wireOf(
+  context: PipelineContext,
+  { call, candidates }: Routed,
+  candidate: RouteCandidate,
+): Promise<WireRequest> {
+  try {
+    const { requests } = await prepareOperation(context, call, candidate)
+    const [wire] = requests
+    if (wire === undefined || requests.length > 1) throw new NotNative('a request of it is several calls at the vendor')
+    return wire
+  } catch (error) {
+    // As an ordinary call it is tried at the others.
+    const hasOthers = candidates.some(({ vendor }) => vendor !== candidate.vendor)
+    throw hasOthers && GatewayError.isInstance(error)
+      ? new NotNative('the vendor does not take a request of it')
+      : error
+  }
+}
+
+/** JSON text in one line; undefined: the body is a form. */
+function oneLine(body: WireRequest['body']): string | undefined {
+  if (typeof body !== 'string' && !(body instanceof Uint8Array)) return undefined
+  const text = typeof body === 'string' ? body : Buffer.from(joinChunks([body])).toString()
+  // A line break of JSON text stands between its parts: inside of a text there is none.
+  return text.startsWith('{') ? text.replaceAll(/[\r\n]+/g, ' ') : undefined
+}

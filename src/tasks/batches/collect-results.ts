@@ -1,0 +1,172 @@
+import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
+import type { Endpoint } from '../../endpoints/endpoint.ts'
+import type { NativeBatches, NativeResult } from '../../endpoints/native-batches.ts'
+import { responseOf } from '../../pipeline/dispatch.ts'
+import type { Ask } from '../../pipeline/pipeline.ts'
+import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import { prepareOperation } from '../../pipeline/prepare-operation.ts'
+import type { TaskRecord } from '../../stores/task-store.ts'
+import type { CalledVendor } from '../call-vendor.ts'
+import { lineOf } from './capture-requests.ts'
+import type { NativePlan } from './native-journal.ts'
+import { endedLines, outcomesExpireAtMs } from './outcome-lines.ts'
+import { PlanIndex } from './plan-index.ts'
+import { RequestRun } from './request-run.ts'
+import { resultLines } from './result-lines.ts'
+
+/** Outcomes that are made and stored at the same time: a store writes several at once. */
+const KEPT_AT_ONCE = 16
+
+/** Which batch, and what of it the vendor was sent. */
+export interface CollectedBatch {
+  readonly task: TaskRecord
+  readonly endpoint: Endpoint
+  readonly plan: NativePlan
+}
+
+/** How many requests the vendor says it did not make. */
+export interface Unmade {
+  readonly expired: number
+  readonly cancelled: number
+}
+
+/** Makes outcomes of a vendor's results: the same stages read an answer that read that of a call. */
+export class ResultCollection {
+  readonly #context: PipelineContext
+  readonly #settings: BatchSettings
+  readonly #batch: CollectedBatch
+
+  constructor(context: PipelineContext, settings: BatchSettings, batch: CollectedBatch) {
+    this.#context = context
+    this.#settings = settings
+    this.#batch = batch
+  }
+
+  /**
+   * Reads all results. What has an outcome keeps it, so that reading them again changes nothing.
+   * @param isStopped Ends the reading early.
+   * @throws ResultsUnreadable, and whatever the stores throw.
+   */
+  async read(
+    at: CalledVendor & { readonly batches: NativeBatches },
+    results: readonly string[],
+    isStopped: () => boolean,
+  ): Promise<Unmade> {
+    const { task } = this.#batch
+    const ended = await endedLines(this.#settings, task.id)
+    const index = await PlanIndex.of(this.#settings, task.id)
+    const unmade = { expired: 0, cancelled: 0 }
+    const pool = new Pool(KEPT_AT_ONCE)
+    try {
+      for (const each of results) {
+        const call = at.batches.results(each, at.apiKey)
+        for await (const text of resultLines(this.#context, at, call)) {
+          if (isStopped()) break
+          const result = at.batches.result(text)
+          const line = result && lineOf(result.customId)
+          if (result === undefined || line === undefined || ended.has(line) || line >= index.size) continue
+          if (result.kind !== 'answered') {
+            unmade[result.kind]++
+            continue
+          }
+          ended.add(line)
+          await pool.begin(() => this.#keep(index, line, answeredWith(this.#batch.plan, result)))
+        }
+      }
+    } finally {
+      await pool.settled()
+    }
+    await pool.ended()
+    return unmade
+  }
+
+  /** Ends the requests without an outcome with an error, uncharged. */
+  async lose(): Promise<void> {
+    const ended = await endedLines(this.#settings, this.#batch.task.id)
+    const index = await PlanIndex.of(this.#settings, this.#batch.task.id)
+    const pool = new Pool(KEPT_AT_ONCE)
+    for (let line = 0; line < index.size; line++)
+      if (!ended.has(line)) await pool.begin(() => this.#keep(index, line, lost))
+    await pool.ended()
+  }
+
+  async #keep(index: PlanIndex, line: number, ask: Ask): Promise<void> {
+    const { task, endpoint } = this.#batch
+    const planned = await index.request(line)
+    if (planned === undefined) return
+    const result = await new RequestRun(this.#context, { task, endpoint, planned, line, ask }).run()
+    if (result.kind === 'stopped') return
+    // A fault of ours may pass; the vendor's answer stays where it is.
+    if (result.kind === 'again' && result.error.code === 'store_unavailable') throw result.error
+    await this.#settings.outcomes.add(task.id, result.outcome, outcomesExpireAtMs(task))
+  }
+}
+
+/** Some works at the same time. */
+class Pool {
+  readonly #size: number
+  readonly #underWay = new Set<Promise<void>>()
+  #fault: { readonly error: unknown } | undefined
+
+  constructor(size: number) {
+    this.#size = size
+  }
+
+  /**
+   * Begins a work once there is room.
+   * @throws what an earlier one has thrown.
+   */
+  async begin(work: () => Promise<void>): Promise<void> {
+    while (this.#underWay.size >= this.#size) await Promise.race(this.#underWay)
+    this.#throwFault()
+    const running: Promise<void> = work()
+      .catch((error: unknown) => {
+        this.#fault ??= { error }
+      })
+      .finally(() => this.#underWay.delete(running))
+    this.#underWay.add(running)
+  }
+
+  /** Waits for all. Never rejects. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
+
+  /**
+   * Waits for all.
+   * @throws what one has thrown.
+   */
+  async ended(): Promise<void> {
+    await this.settled()
+    this.#throwFault()
+  }
+
+  #throwFault(): void {
+    if (this.#fault !== undefined) throw this.#fault.error
+  }
+}
+
+/** Reads a result with the translator of the candidate that the request was captured for. */
+function answeredWith(plan: NativePlan, { status, body }: Extract<NativeResult, { kind: 'answered' }>): Ask {
+  return async (context, { call, candidates }) => {
+    const ofModel = candidates.filter(({ model, vendor }) => model.id === plan.model && vendor.id === plan.vendor)
+    const candidate = ofModel.find(({ credentialId }) => credentialId === plan.credentialId) ?? ofModel[0]
+    if (candidate === undefined) throw new GatewayError('model_not_configured')
+    const operation = await prepareOperation(context, call, candidate)
+    const headers = { 'content-type': 'application/json' }
+    return responseOf(context, call, {
+      candidate,
+      operation,
+      answer: { status, headers, chunks: [Buffer.from(body)] },
+    })
+  }
+}
+
+const lost: Ask = () =>
+  Promise.reject(
+    new GatewayError('upstream_timeout', {
+      message: 'It is not known whether the model vendor has answered this request, so it was not sent again.',
+      retryable: false,
+    }),
+  )

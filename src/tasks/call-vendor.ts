@@ -1,0 +1,116 @@
+import type { Credential } from '../core/credential.ts'
+import type { WireAnswer } from '../endpoints/operation.ts'
+import type { VendorFailure } from '../endpoints/stream-transform.ts'
+import { BufferedCall } from '../pipeline/buffered-call.ts'
+import { failureOfVendor } from '../pipeline/error-classification.ts'
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { headersAt, pathAt, withCredential } from '../pipeline/vendor-address.ts'
+import { refusesCredential, withoutToken } from '../pipeline/vendor-credential.ts'
+import { type CredentialCache, CredentialError } from '../routing/credential-cache.ts'
+import type { TransportRequest } from '../transport/transport.ts'
+import type { Vendor } from '../vendors/vendor.ts'
+import { joinChunks } from '../wire/join-chunks.ts'
+
+/** Longest wait for a whole answer, unless the call says otherwise; a lease on a task is longer. */
+export const TASK_CALL_TIMEOUT_MS = 30_000
+
+/** A vendor's answer about a task, or why there is none. */
+export type TaskResponse<Value> =
+  | { readonly kind: 'answer'; readonly value: Value }
+  /** The vendor was reached and complained. */
+  | { readonly kind: 'refused'; readonly failure: VendorFailure }
+  /** Not reached, no answer in time, or none that can be read. `wasSent`: false if the vendor cannot know of the call. */
+  | { readonly kind: 'unreachable'; readonly reason: string; readonly wasSent: boolean }
+
+/** A vendor, and the operator's key that it is called with. */
+export interface CalledVendor {
+  readonly vendor: Vendor
+  readonly apiKey: string
+  /** Undefined: `apiKey` is all that is needed. */
+  readonly credentials: CredentialCache | undefined
+}
+
+/** A call that is no request of a caller's. */
+export interface OwnCall {
+  readonly method: TransportRequest['method']
+  readonly path: string
+  readonly headers: readonly string[]
+  /** Made anew for each try; absent: none. */
+  readonly body?: (() => TransportRequest['body']) | undefined
+  /** {@link TASK_CALL_TIMEOUT_MS} when absent. */
+  readonly timeoutMs?: number | undefined
+}
+
+/** Calls a vendor, and once more when it refuses a credential that has expired. */
+export async function callVendor<Value>(
+  context: PipelineContext,
+  { vendor, credentials }: CalledVendor,
+  request: OwnCall,
+  read: (answer: WireAnswer) => Value | undefined,
+): Promise<TaskResponse<Value>> {
+  if (credentials === undefined) return send(context, vendor, request, read, undefined)
+  try {
+    const first = await credentials.take()
+    const response = await send(context, vendor, request, read, first)
+    if (response.kind !== 'refused' || !refusesCredential(failureOfVendor(response.failure))) return response
+    if (!credentials.invalidate(first)) return response
+    const second = await credentials.take()
+    return second.token === first.token ? response : await send(context, vendor, request, read, second)
+  } catch (error) {
+    if (!(error instanceof CredentialError)) throw error
+    return { kind: 'unreachable', reason: `no credential: ${error.message}`, wasSent: false }
+  }
+}
+
+/** The call as it is sent. */
+export function ownRequest(
+  context: PipelineContext,
+  vendor: Vendor,
+  { method, path, headers, body, timeoutMs }: OwnCall,
+  credential: Credential | undefined,
+): TransportRequest {
+  const sent: TransportRequest = {
+    origin: vendor.origin,
+    path: pathAt(vendor, path),
+    method,
+    headers: headersAt(vendor, headers),
+    body: body?.() ?? null,
+    firstByteTimeoutMs: timeoutMs ?? Math.min(TASK_CALL_TIMEOUT_MS, context.timeouts.firstByteMs),
+    idleTimeoutMs: Math.min(timeoutMs ?? TASK_CALL_TIMEOUT_MS, context.timeouts.idleMs),
+    egress: vendor.egress,
+  }
+  return withCredential(sent, credential, context.clock.now())
+}
+
+async function send<Value>(
+  context: PipelineContext,
+  vendor: Vendor,
+  request: OwnCall,
+  read: (answer: WireAnswer) => Value | undefined,
+  credential: Credential | undefined,
+): Promise<TaskResponse<Value>> {
+  const call = new BufferedCall((ended) => ended)
+  call.begin(context.transport, ownRequest(context, vendor, request, credential))
+  const calls = context.taskCalls
+  calls.add(call)
+  // An answer that trickles in byte by byte never hits the idle timeout, and would outlast the lease.
+  const deadline = context.clock.schedule(request.timeoutMs ?? TASK_CALL_TIMEOUT_MS, () => call.abort())
+  const outcome = await call.result
+  deadline.cancel()
+  calls.delete(call)
+  if ('failure' in outcome) {
+    const { phase, kind } = outcome.failure
+    return { kind: 'unreachable', reason: `${phase} ${kind}`, wasSent: phase !== 'connect' }
+  }
+  if ('oversize' in outcome) return { kind: 'unreachable', reason: 'the answer is too large', wasSent: true }
+  const { status, headers, chunks } = outcome.answer
+  const answer: WireAnswer = { status, headers, body: joinChunks(chunks) }
+  if (status >= 300 && status < 400)
+    return { kind: 'unreachable', reason: 'a redirect, which is never followed', wasSent: true }
+  const value = status >= 200 && status < 300 ? read(answer) : undefined
+  if (value !== undefined) return { kind: 'answer', value }
+  const failure = withoutToken(vendor.errorFrom(answer, context.clock.now()), credential)
+  return failure.kind === 'invalid_response'
+    ? { kind: 'unreachable', reason: 'the answer is not what the vendor promises', wasSent: true }
+    : { kind: 'refused', failure }
+}

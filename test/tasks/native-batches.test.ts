@@ -1,0 +1,324 @@
+import OpenAI, { toFile } from 'openai'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { type BatchVendor, batchVendor, LINE_USAGE, type VendorBatch } from '../support/batch-vendor.ts'
+import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { testPrices } from '../support/test-prices.ts'
+
+const MODEL = 'chat-relayed'
+const CHAT = '/v1/chat/completions'
+const LINE_COST = BigInt(LINE_USAGE.prompt_tokens) * 500n + BigInt(LINE_USAGE.completion_tokens) * 2_000n
+const CREDIT = 100_000_000_000n
+const prices = {
+  ...testPrices,
+  prices: [
+    ...testPrices.prices,
+    { model: MODEL, meter: 'input_token', amount: '0.50', per: 1_000_000, when: { batch: 'true' } },
+    { model: MODEL, meter: 'output_token', amount: '2.00', per: 1_000_000, when: { batch: 'true' } },
+  ],
+} as const
+
+let vendor: BatchVendor
+const open: StartedGateway[] = []
+beforeEach(async () => {
+  vendor = await batchVendor()
+})
+afterEach(async () => {
+  for (const started of open.splice(0)) await started.close()
+  await vendor.close()
+})
+
+interface Started extends StartedGateway {
+  readonly client: OpenAI
+  readonly logged: unknown[][]
+}
+
+async function start(options: Partial<GatewayOptions> = {}): Promise<Started> {
+  const logged: unknown[][] = []
+  const log = (...line: unknown[]): void => void logged.push(line)
+  const started = await startGateway({
+    batches: {},
+    prices,
+    vendors: [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })],
+    taskPollIntervalMs: 20,
+    logger: { debug: log, info: log, warn: log, error: log },
+    ...options,
+  })
+  open.push(started)
+  const client = new OpenAI({ apiKey: TEST_KEY, baseURL: `${started.url}/v1`, maxRetries: 0 })
+  return { ...started, client, logged }
+}
+
+function line(id: number, text = `Say ${id}`): object {
+  const messages = [{ role: 'user', content: text }]
+  return { custom_id: `mine-${id}`, method: 'POST', url: CHAT, body: { model: MODEL, max_tokens: 50, messages } }
+}
+
+async function submit(client: OpenAI, lines: readonly object[]): Promise<OpenAI.Batch> {
+  const content = Buffer.from(lines.map((each) => JSON.stringify(each)).join('\n'))
+  const file = await client.files.create({ file: await toFile(content, 'requests.jsonl'), purpose: 'batch' })
+  return client.batches.create({ input_file_id: file.id, endpoint: CHAT, completion_window: '24h' })
+}
+
+async function atVendor(count = 1): Promise<VendorBatch> {
+  await expect.poll(() => vendor.batches.size, { timeout: 10_000, interval: 5 }).toBe(count)
+  return [...vendor.batches.values()].at(-1)!
+}
+
+interface OutputLine {
+  readonly custom_id: string
+  readonly response: { readonly status_code: number; readonly body: Record<string, unknown> } | null
+  readonly error: { readonly code: string } | null
+}
+
+async function contentOf(client: OpenAI, id: string | null | undefined): Promise<OutputLine[]> {
+  const text = await (await client.files.content(id ?? 'none')).text()
+  return text
+    .trim()
+    .split('\n')
+    .map((each) => JSON.parse(each) as OutputLine)
+}
+
+const singleCalls = (): number => vendor.calls.filter((call) => call === `POST ${CHAT}`).length
+
+describe('a batch at the vendor', () => {
+  test('is one batch there, is charged by the usage of each answer, and leaves nothing behind', async () => {
+    const { client, taskEnded, account, gateway } = await start()
+    const created = await submit(
+      client,
+      [1, 2, 3].map((id) => line(id)),
+    )
+    const batch = await atVendor()
+    expect(batch.endpoint).toBe(CHAT)
+    expect(vendor.linesOf(batch)).toEqual(
+      [1, 2, 3].map((id, index) => ({
+        custom_id: `r${index}`,
+        method: 'POST',
+        url: CHAT,
+        body: expect.objectContaining({ model: 'gpt-5.4', messages: [{ role: 'user', content: `Say ${id}` }] }),
+      })),
+    )
+    expect((await account()).held).toBeGreaterThan(0n)
+    expect(await client.batches.retrieve(created.id)).toMatchObject({ status: 'in_progress' })
+    vendor.end(batch, 'completed')
+
+    const end = await taskEnded(created.id)
+
+    expect(end).toMatchObject({ vendor: 'openai', costNanoDollars: 3n * LINE_COST })
+    expect(await account()).toEqual({ balance: CREDIT - 3n * LINE_COST, held: 0n })
+    const ended = await client.batches.retrieve(created.id)
+    expect(ended).toMatchObject({ status: 'completed', request_counts: { total: 3, completed: 3, failed: 0 } })
+    const lines = await contentOf(client, ended.output_file_id)
+    expect(lines.map(({ custom_id }) => custom_id)).toEqual(['mine-1', 'mine-2', 'mine-3'])
+    expect(lines[0]?.response?.body).toMatchObject({
+      model: MODEL,
+      choices: [{ message: { content: 'You said: Say 1' } }],
+    })
+    // Neither ids of the vendor nor its files.
+    expect(JSON.stringify([ended, lines])).not.toMatch(/vendor|file-\d/)
+    expect(vendor.files.size).toBe(0)
+    expect(singleCalls()).toBe(0)
+    const [entry] = await gateway.accounts.ledger('acct_test', { limit: 1 })
+    expect(entry).toMatchObject({ kind: 'charge', description: `batches ${MODEL}` })
+  })
+
+  test('has the error of a request that the vendor refused, uncharged', async () => {
+    const { client, taskEnded, account } = await start()
+    vendor.isInstant = true
+    const created = await submit(client, [line(1), line(2, 'fail'), line(3)])
+    await taskEnded(created.id)
+
+    const ended = await client.batches.retrieve(created.id)
+    expect(ended).toMatchObject({ status: 'completed', request_counts: { total: 3, completed: 2, failed: 1 } })
+    const [failed] = await contentOf(client, ended.error_file_id)
+    expect(failed).toMatchObject({
+      custom_id: 'mine-2',
+      response: { status_code: 400, body: { error: { code: 'bad_prompt' } } },
+    })
+    expect(await account()).toEqual({ balance: CREDIT - 2n * LINE_COST, held: 0n })
+  })
+
+  test('does not count against the limits of its caller, and tells no circuit', async () => {
+    const { client, taskEnded, events } = await start({ limits: { requestsPerMinute: 20, tokensPerMinute: 200 } })
+    vendor.isInstant = true
+    const created = await submit(
+      client,
+      Array.from({ length: 40 }, (_, id) => line(id)),
+    )
+    await taskEnded(created.id)
+
+    expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 40 } })
+    expect(events.filter(({ type }) => type === 'attempt-failed' || type === 'circuit-opened')).toEqual([])
+  })
+
+  test('is cancelled there, and what was made by then is charged', async () => {
+    const { client, taskEnded, account } = await start()
+    const created = await submit(
+      client,
+      [1, 2, 3, 4].map((id) => line(id)),
+    )
+    const batch = await atVendor()
+    await client.batches.cancel(created.id)
+    await expect.poll(() => batch.status, { timeout: 10_000, interval: 5 }).toBe('cancelling')
+    vendor.end(batch, 'cancelled', 1)
+    await taskEnded(created.id)
+
+    const ended = await client.batches.retrieve(created.id)
+    expect(ended).toMatchObject({ status: 'cancelled', request_counts: { total: 4, completed: 1, failed: 3 } })
+    const errors = await contentOf(client, ended.error_file_id)
+    expect(errors.map(({ error }) => error?.code)).toEqual(Array(3).fill('batch_cancelled'))
+    expect(await account()).toEqual({ balance: CREDIT - LINE_COST, held: 0n })
+    expect(singleCalls()).toBe(0)
+  })
+
+  test('expires with what the vendor has made', async () => {
+    const { client, taskEnded, account } = await start()
+    const created = await submit(
+      client,
+      [1, 2, 3].map((id) => line(id)),
+    )
+    vendor.end(await atVendor(), 'expired', 2)
+    await taskEnded(created.id)
+
+    const ended = await client.batches.retrieve(created.id)
+    expect(ended).toMatchObject({ status: 'expired', request_counts: { total: 3, completed: 2, failed: 1 } })
+    expect((await contentOf(client, ended.error_file_id)).map(({ error }) => error?.code)).toEqual(['batch_expired'])
+    expect(await account()).toEqual({ balance: CREDIT - 2n * LINE_COST, held: 0n })
+  })
+
+  test('is asked to end when its time is over, and what it made is kept', async () => {
+    let offsetMs = 0
+    const clock = {
+      now: () => Date.now() + offsetMs,
+      schedule: (delayMs: number, callback: () => void) => {
+        const timer = setTimeout(callback, Math.min(delayMs, 2 ** 31 - 1))
+        timer.unref()
+        return { cancel: () => clearTimeout(timer) }
+      },
+    }
+    const { client, taskEnded } = await start({ clock })
+    const created = await submit(client, [line(1), line(2)])
+    const batch = await atVendor()
+    offsetMs = 24 * 60 * 60_000 + 1_000
+    await expect.poll(() => batch.status, { timeout: 10_000, interval: 5 }).toBe('cancelling')
+    vendor.end(batch, 'cancelled', 1)
+    await taskEnded(created.id)
+
+    expect(await client.batches.retrieve(created.id)).toMatchObject({
+      status: 'expired',
+      request_counts: { total: 2, completed: 1, failed: 1 },
+    })
+  })
+
+  test.each([
+    ['the upload', 'POST /v1/files'],
+    ['the creation', 'POST /v1/batches'],
+  ])('that refuses %s gets the requests as ordinary calls', async (_, refused) => {
+    const { client, taskEnded, account, logged } = await start()
+    vendor.intercept = (call, response) => {
+      if (call !== refused) return false
+      response.writeHead(400, { 'content-type': 'application/json' })
+      response.end(JSON.stringify({ error: { message: 'Batches are not available', type: 'invalid_request_error' } }))
+      return true
+    }
+    const created = await submit(client, [line(1), line(2)])
+    await taskEnded(created.id)
+
+    expect(await client.batches.retrieve(created.id)).toMatchObject({
+      status: 'completed',
+      request_counts: { completed: 2 },
+    })
+    expect(singleCalls()).toBe(2)
+    expect(vendor.files.size).toBe(0)
+    expect(await account()).toEqual({ balance: CREDIT - 2n * LINE_COST, held: 0n })
+    expect(logged.map(([text]) => text)).toContain(
+      'a vendor does not take a batch; its requests are sent as ordinary calls',
+    )
+  })
+
+  test('of which the vendor makes nothing is made of ordinary calls', async () => {
+    const { client, taskEnded } = await start()
+    const created = await submit(client, [line(1), line(2)])
+    vendor.end(await atVendor(), 'failed')
+    await taskEnded(created.id)
+
+    expect(await client.batches.retrieve(created.id)).toMatchObject({ status: 'completed' })
+    expect(singleCalls()).toBe(2)
+    expect(vendor.files.size).toBe(0)
+  })
+
+  test('whose creation got no answer is found by its name and not created again', async () => {
+    const { client, taskEnded } = await start()
+    // Others of the operator's, so that it stands on a later page.
+    for (let other = 0; other < 5; other++)
+      vendor.batches.set(`batch_other${other}`, {
+        id: `batch_other${other}`,
+        input_file_id: 'none',
+        endpoint: CHAT,
+        metadata: { job: 'other' },
+        created_at: Math.floor(Date.now() / 1_000),
+        status: 'completed',
+        output_file_id: null,
+        error_file_id: null,
+        errors: null,
+      })
+    let creations = 0
+    vendor.intercept = (call, response) => {
+      if (call !== 'POST /v1/batches') return false
+      creations++
+      vendor.intercept = undefined
+      // It is created, and the answer is lost.
+      const [fileId] = [...vendor.files.keys()]
+      vendor.batches.set('batch_lost', {
+        id: 'batch_lost',
+        input_file_id: fileId!,
+        endpoint: CHAT,
+        metadata: { signalbox_batch: created.id.replaceAll('-', '_') },
+        created_at: Math.floor(Date.now() / 1_000),
+        status: 'in_progress',
+        output_file_id: null,
+        error_file_id: null,
+        errors: null,
+      })
+      vendor.end(vendor.batches.get('batch_lost')!, 'completed')
+      for (let other = 5; other < 9; other++)
+        vendor.batches.set(`batch_other${other}`, { ...vendor.batches.get('batch_other0')!, id: `batch_other${other}` })
+      response.destroy()
+      return true
+    }
+    const created = await submit(client, [line(1)])
+    await taskEnded(created.id)
+
+    expect(creations).toBe(1)
+    expect(await client.batches.retrieve(created.id)).toMatchObject({ status: 'completed' })
+    expect(singleCalls()).toBe(0)
+  })
+
+  test('ends a request of which its vendor says nothing with an error, and never sends it again', async () => {
+    const { client, taskEnded, account } = await start()
+    const created = await submit(client, [line(1), line(2)])
+    const batch = await atVendor()
+    vendor.end(batch, 'completed')
+    const output = vendor.files.get(batch.output_file_id!)!
+    vendor.files.set(batch.output_file_id!, `not json\n{"custom_id":"r7"}\n${output.split('\n')[0]}\n`)
+    await taskEnded(created.id)
+
+    const ended = await client.batches.retrieve(created.id)
+    expect(ended).toMatchObject({ status: 'completed', request_counts: { completed: 1, failed: 1 } })
+    expect(await contentOf(client, ended.error_file_id)).toMatchObject([{ response: { status_code: 504 } }])
+    expect(await account()).toEqual({ balance: CREDIT - LINE_COST, held: 0n })
+    expect(singleCalls()).toBe(0)
+  })
+
+  test('is made of ordinary calls with native: false, and where hooks may change requests', async () => {
+    vendor.isInstant = true
+    const off = await start({ batches: { native: false } })
+    await off.taskEnded((await submit(off.client, [line(1)])).id)
+    const hooked = await start({ hooks: [{ name: 'seen', request: () => undefined }] })
+    await hooked.taskEnded((await submit(hooked.client, [line(1)])).id)
+
+    expect(vendor.batches.size).toBe(0)
+    expect(singleCalls()).toBe(2)
+  })
+})
