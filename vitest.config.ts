@@ -108,6 +108,7 @@ const DRILLS = [
   'test/stores/sqlite/sqlite-holds.test.ts',
   'test/stores/sqlite/sqlite-processes.test.ts',
   'test/stores/sqlite/sqlite-store.test.ts',
+  'test/tasks/native-batch-vendors.test.ts',
   'test/testing/sandbox/bare-script.test.ts',
   'test/testing/sandbox/scripted-replies.test.ts',
   'test/transport/undici.test.ts',

@@ -107,7 +107,7 @@ describe.each(VENDORS)('a batch at %s', (vendor, model) => {
 
   test('is charged for what was answered before its caller cancelled it', async () => {
     const { client, sandbox, taskEnded, account } = await start({ batchPendingMs: 5, batchRunningMs: 60_000 })
-    const texts = Array.from({ length: 600 }, (_, index) => `Say ${index}`)
+    const texts = Array.from({ length: 400 }, (_, index) => `Say ${index}`)
     const { id } = await submit(client, model, texts)
     await expect
       .poll(() => sandbox.requests.filter(({ batchId }) => batchId !== undefined).length, { timeout: 10_000 })
@@ -120,7 +120,7 @@ describe.each(VENDORS)('a batch at %s', (vendor, model) => {
     const errors = await linesOf(client, ended.error_file_id)
     expect(ended.status).toBe('cancelled')
     expect(answers.length).toBeGreaterThan(0)
-    expect(answers.length + errors.length).toBe(600)
+    expect(answers.length + errors.length).toBe(400)
     expect(new Set(errors.map(({ error }) => error?.code))).toEqual(new Set(['batch_cancelled']))
     expect(await account()).toEqual({ balance: CREDIT - BigInt(answers.length) * LINE_COST, held: 0n })
   })
@@ -161,6 +161,33 @@ describe.each(VENDORS)('a batch at %s', (vendor, model) => {
     expect(shown).not.toContain(ids[0])
   })
 })
+
+test.each([
+  ['gemini', 'gmn-2.5-flash'],
+  ['anthropic', 'cl-sonnet-4-6'],
+] as const)(
+  'a batch at %s whose submission got no answer is never submitted again',
+  { timeout: 60_000 },
+  async (vendor, model) => {
+    const { client, sandbox, taskEnded, account } = await start(QUICK)
+    // The vendor has the batch; half of its answer comes.
+    sandbox.fault({ kind: 'reset-mid-stream', vendor, operation: 'batches' })
+    const { id } = await submit(client, model, ['Say one', 'Say two'])
+    await taskEnded(id)
+
+    const ended = await client.batches.retrieve(id)
+    const isFound = vendor === 'gemini'
+    expect(sandbox.requests.filter(({ operation }) => operation === 'batches')).toHaveLength(1)
+    expect(sandbox.requests.filter(({ operation, batchId }) => operation === 'chat' && batchId === undefined)).toEqual(
+      [],
+    )
+    expect(ended).toMatchObject({
+      status: 'completed',
+      request_counts: isFound ? { completed: 2, failed: 0 } : { completed: 0, failed: 2 },
+    })
+    expect(await account()).toEqual({ balance: CREDIT - (isFound ? 2n : 0n) * LINE_COST, held: 0n })
+  },
+)
 
 test.each([['anthropic', 'cl-sonnet-4-6']] as const)(
   'requests to %s in the format of Messages go into a batch, too',
