@@ -7,6 +7,9 @@ import type { TaskMessage } from '../webhook-payload.ts'
 /** Credential id of batches, which the gateway runs itself. No vendor's begins so. */
 export const BATCH_CREDENTIAL_ID = '-batches'
 
+/** How a batch ends of which something was sent. */
+export type BatchEnd = 'completed' | 'expired' | 'cancelled'
+
 /** What a batch's task says of it, as flat facts. Times in Unix milliseconds; null: not yet, or not at all. */
 export interface BatchFacts extends TaskFacts {
   /** Path of the requests: `/v1/chat/completions`. */

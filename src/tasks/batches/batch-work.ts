@@ -1,8 +1,8 @@
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
+import type { BatchEnd } from './batch-record.ts'
 import { BatchRun, type StopReason } from './batch-run.ts'
-import type { BatchEnd } from './end-batch.ts'
 import { NativeRun } from './native-run.ts'
 
 /** How work on a batch went. */

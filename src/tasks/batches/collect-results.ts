@@ -1,15 +1,15 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
-import type { NativeBatches, NativeResult } from '../../endpoints/native-batches.ts'
+import type { NativeResult } from '../../endpoints/native-batches.ts'
 import { responseOf } from '../../pipeline/dispatch.ts'
 import type { Ask } from '../../pipeline/pipeline.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { prepareOperation } from '../../pipeline/prepare-operation.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
-import type { CalledVendor } from '../call-vendor.ts'
 import { lineOf } from './capture-requests.ts'
 import type { NativePlan } from './native-journal.ts'
+import type { BatchVendor } from './native-vendor.ts'
 import { endedLines, outcomesExpireAtMs } from './outcome-lines.ts'
 import { PlanIndex } from './plan-index.ts'
 import { RequestRun } from './request-run.ts'
@@ -48,11 +48,7 @@ export class ResultCollection {
    * @param isStopped Ends the reading early.
    * @throws ResultsUnreadable, and whatever the stores throw.
    */
-  async read(
-    at: CalledVendor & { readonly batches: NativeBatches },
-    results: readonly string[],
-    isStopped: () => boolean,
-  ): Promise<Unmade> {
+  async read(at: BatchVendor, results: readonly string[], isStopped: () => boolean): Promise<Unmade> {
     const { task } = this.#batch
     const ended = await endedLines(this.#settings, task.id)
     const index = await PlanIndex.of(this.#settings, task.id)

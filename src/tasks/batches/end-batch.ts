@@ -6,14 +6,11 @@ import type { TaskChange, TaskRecord } from '../../stores/task-store.ts'
 import type { ReportOutcome } from '../apply-report.ts'
 import { commit, type WakeWebhooks } from '../update-task.ts'
 import { linesOf, TOO_LONG } from './batch-lines.ts'
-import { type BatchFacts, costOf, factsOf } from './batch-record.ts'
+import { type BatchEnd, type BatchFacts, costOf, factsOf } from './batch-record.ts'
 import { addUsage, type PlannedRequest } from './check-requests.ts'
 import { journalId, linesId } from './native-journal.ts'
 import { outcomeId } from './request-run.ts'
 import { planId } from './submit-batch.ts'
-
-/** How a batch ends. */
-export type BatchEnd = 'completed' | 'expired' | 'cancelled'
 
 /** Outcomes that are read at once. */
 const PAGE = 100

@@ -1,5 +1,5 @@
 import type { BatchSettings } from '../../pipeline/pipeline-context.ts'
-import type { BatchEnd } from './end-batch.ts'
+import type { BatchEnd } from './batch-record.ts'
 
 /** What a vendor's batch is made of: one path and one model at one vendor, sent with one of the operator's keys. */
 export interface NativePlan {

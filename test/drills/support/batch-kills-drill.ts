@@ -40,7 +40,9 @@ export interface BatchServerSettings {
   readonly key: string
   readonly account: string
   /** At which step it kills itself. */
-  readonly dies: 'under-way' | 'before-settlement' | 'after-settlement' | 'never'
+  readonly dies: 'under-way' | 'before-settlement' | 'after-settlement' | 'never' | `${'before' | 'after'} ${string}`
+  /** Are batches given to the vendor's batch API? */
+  readonly native?: boolean
   /** By how much its clock is ahead. */
   readonly offsetMs: number
 }

@@ -19,7 +19,8 @@ const gateway = createGateway({
   vendors: [openai({ apiKey: settings.vendorKey, baseURL: settings.vendorOrigin })],
   models: [...TEST_MODELS],
   prices: batchPrices,
-  batches: {},
+  batches: { native: settings.native === true },
+  taskPollIntervalMs: 20,
   store: dying(openDrillStore(settings.store).store),
   keys: [{ key, account }],
   // What a killed process had leased is free by now.
@@ -44,7 +45,12 @@ function dying(store: GatewayStore): GatewayStore {
     batches: {
       ...batches!,
       async add(...outcome) {
+        // A step at the vendor's batch API is written down.
+        const [id, { text }] = outcome
+        const step = id.endsWith('_native') ? (JSON.parse(text) as { step: string }).step : undefined
+        if (step !== undefined && dies === `before ${step}`) return await forEver(die)
         const isNew = await batches!.add(...outcome)
+        if (step !== undefined) return dies === `after ${step}` ? await forEver(die) : isNew
         if (dies === 'under-way' && ++kept === 5) return await forEver(die)
         return isNew
       },
