@@ -76,6 +76,7 @@ const DRILLS = [
   'test/drills/mixed-faults.test.ts',
   'test/drills/money-for-137.test.ts',
   'test/drills/native-batch-kills.test.ts',
+  'test/drills/native-batch-memory.test.ts',
   'test/drills/responses-bodies.test.ts',
   'test/drills/responses-kills.test.ts',
   'test/drills/slow-callers.test.ts',

@@ -1,6 +1,8 @@
 import OpenAI, { toFile } from 'openai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Clock, systemClock, type Timer } from '../../src/core/clock.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type BatchVendor, batchVendor, LINE_USAGE, type VendorBatch } from '../support/batch-vendor.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
@@ -64,6 +66,19 @@ async function submit(client: OpenAI, lines: readonly object[]): Promise<OpenAI.
 async function atVendor(count = 1): Promise<VendorBatch> {
   await expect.poll(() => vendor.batches.size, { timeout: 10_000, interval: 5 }).toBe(count)
   return [...vendor.batches.values()].at(-1)!
+}
+
+/** The machine's clock, which a test can put ahead. */
+class AdvancedClock implements Clock {
+  offsetMs = 0
+
+  now(): number {
+    return Date.now() + this.offsetMs
+  }
+
+  schedule(delayMs: number, callback: () => void): Timer {
+    return systemClock.schedule(delayMs, callback)
+  }
 }
 
 interface OutputLine {
@@ -188,19 +203,11 @@ describe('a batch at the vendor', () => {
   })
 
   test('is asked to end when its time is over, and what it made is kept', async () => {
-    let offsetMs = 0
-    const clock = {
-      now: () => Date.now() + offsetMs,
-      schedule: (delayMs: number, callback: () => void) => {
-        const timer = setTimeout(callback, Math.min(delayMs, 2 ** 31 - 1))
-        timer.unref()
-        return { cancel: () => clearTimeout(timer) }
-      },
-    }
+    const clock = new AdvancedClock()
     const { client, taskEnded } = await start({ clock })
     const created = await submit(client, [line(1), line(2)])
     const batch = await atVendor()
-    offsetMs = 24 * 60 * 60_000 + 1_000
+    clock.offsetMs = 24 * 60 * 60_000 + 1_000
     await expect.poll(() => batch.status, { timeout: 10_000, interval: 5 }).toBe('cancelling')
     vendor.end(batch, 'cancelled', 1)
     await taskEnded(created.id)
@@ -309,6 +316,93 @@ describe('a batch at the vendor', () => {
     expect(await contentOf(client, ended.error_file_id)).toMatchObject([{ response: { status_code: 504 } }])
     expect(await account()).toEqual({ balance: CREDIT - LINE_COST, held: 0n })
     expect(singleCalls()).toBe(0)
+  })
+
+  test('is made by ordinary calls where it was cancelled at the vendor by others than its caller', async () => {
+    const { client, taskEnded, account } = await start()
+    const created = await submit(
+      client,
+      [1, 2, 3].map((id) => line(id)),
+    )
+    vendor.end(await atVendor(), 'cancelled', 1)
+    await taskEnded(created.id)
+
+    expect(await client.batches.retrieve(created.id)).toMatchObject({
+      status: 'completed',
+      request_counts: { completed: 3 },
+    })
+    expect(singleCalls()).toBe(2)
+    expect(await account()).toEqual({ balance: CREDIT - 3n * LINE_COST, held: 0n })
+  })
+
+  test('whose creation got no answer, and that cannot be found, ends with errors and is not paid twice', async () => {
+    const own = openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })
+    const { search: _, ...batches } = own.batches!
+    const { client, taskEnded, account } = await start({ vendors: [{ ...own, batches }] })
+    vendor.intercept = (call, response) => {
+      if (call !== 'POST /v1/batches') return false
+      response.destroy()
+      return true
+    }
+    const created = await submit(client, [line(1), line(2)])
+    await taskEnded(created.id)
+
+    expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 0, failed: 2 } })
+    expect(vendor.calls.filter((call) => call === 'POST /v1/batches').length).toBe(1)
+    expect(singleCalls()).toBe(0)
+    expect(await account()).toEqual({ balance: CREDIT, held: 0n })
+  })
+
+  test('whose outcomes a store did not take has each of them once', async () => {
+    const store = memoryStore()
+    const batches = store.batches!
+    let faults = 3
+    const add: typeof batches.add = (id, outcome, expiresAtMs) => {
+      if (id.endsWith('_native') || faults-- <= 0) return batches.add(id, outcome, expiresAtMs)
+      throw new Error('the disk is full')
+    }
+    const clock = new AdvancedClock()
+    const { client, taskEnded, account, events } = await start({
+      clock,
+      store: { ...store, batches: { ...batches, add } },
+    })
+    vendor.isInstant = true
+    const created = await submit(
+      client,
+      [1, 2, 3, 4, 5].map((id) => line(id)),
+    )
+    const hasFailed = (): boolean => events.some(({ type }) => type === 'internal-error')
+    await expect.poll(hasFailed, { timeout: 10_000, interval: 5 }).toBe(true)
+    clock.offsetMs = 20_000
+    await taskEnded(created.id)
+
+    expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 5, failed: 0 } })
+    expect(vendor.batches.size).toBe(1)
+    expect(singleCalls()).toBe(0)
+    expect(await account()).toEqual({ balance: CREDIT - 5n * LINE_COST, held: 0n })
+  })
+
+  test('whose results break off is read again', async () => {
+    const { client, taskEnded, account } = await start({ clock: new AdvancedClock() })
+    let downloads = 0
+    vendor.intercept = (call, response) => {
+      if (!call.endsWith('/content')) return false
+      if (++downloads > 1) return false
+      const content = vendor.files.get(call.split('/')[3]!)!
+      response.writeHead(200, { 'content-length': String(content.length) })
+      response.write(content.slice(0, content.length / 2), () => response.destroy())
+      return true
+    }
+    vendor.isInstant = true
+    const created = await submit(
+      client,
+      [1, 2, 3, 4].map((id) => line(id)),
+    )
+    await taskEnded(created.id)
+
+    expect(downloads).toBe(2)
+    expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 4, failed: 0 } })
+    expect(await account()).toEqual({ balance: CREDIT - 4n * LINE_COST, held: 0n })
   })
 
   test('is made of ordinary calls with native: false, and where hooks may change requests', async () => {

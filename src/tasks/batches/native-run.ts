@@ -196,7 +196,7 @@ export class NativeRun {
     }
     if (!mayHaveBegun(created)) return await this.#unsent(at, created)
     at.warn('a vendor did not answer to the creation of a batch; it is looked for', created)
-    return this.#waits(this.#searchWaitMs)
+    return this.#waits(this.#retryWaitMs)
   }
 
   /** The name by which the vendor lists the batch. */
@@ -237,13 +237,13 @@ export class NativeRun {
     const found = await at.find(this.#name, sentAtMs)
     if (found.kind !== 'answer') {
       at.warn('a vendor did not list its batches; it is asked again', found)
-      return this.#waits(this.#searchWaitMs)
+      return this.#waits(this.#retryWaitMs)
     }
     if (found.value.batchId !== undefined) {
       await this.#journal.append({ step: 'created', batchId: found.value.batchId, atMs: this.#nowMs })
       return await this.#follow(at)
     }
-    if (this.#nowMs < sentAtMs + SEARCH_MS) return this.#waits(this.#searchWaitMs)
+    if (this.#nowMs < sentAtMs + SEARCH_MS) return this.#waits(this.#retryWaitMs)
     return await this.#unsent(at, { kind: 'unreachable', reason: 'it did not create the batch', wasSent: false })
   }
 
@@ -301,7 +301,7 @@ export class NativeRun {
         ...at.named,
         reason: error.message,
       })
-      return this.#isGivenUp ? await this.#giveUp(at.plan) : this.#waits(RETRY_MS)
+      return this.#isGivenUp ? await this.#giveUp(at.plan) : this.#waits(this.#retryWaitMs)
     }
     return await this.#conclude(at, at.plan, this.#journal.latest('collected')!)
   }
@@ -351,7 +351,7 @@ export class NativeRun {
     return this.#context.taskPollIntervalMs ?? Math.min(longestMs, Math.max(SHORTEST_WAIT_MS, sinceMs / 10))
   }
 
-  get #searchWaitMs(): number {
+  get #retryWaitMs(): number {
     return Math.min(RETRY_MS, this.#context.taskPollIntervalMs ?? RETRY_MS)
   }
 }

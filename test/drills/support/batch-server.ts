@@ -11,7 +11,7 @@ import { openDrillStore } from './open-drill-store.ts'
 
 /**
  * A gateway for batches in a process of its own, which kills itself at a certain step. The first argument holds its settings as JSON.
- * Tells where it listens, and begins its work with the first message or request.
+ * Tells where it listens, begins its work with the first message or request, and tells its peak of memory when it is asked for `peak`.
  */
 const settings = JSON.parse(process.argv[2] ?? '{}') as BatchServerSettings
 const { key, account, dies, offsetMs } = settings
@@ -67,5 +67,8 @@ const server = createServer(nodeHandler(gateway))
 server.listen(0, '127.0.0.1', () => {
   process.send?.({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
 })
-process.on('message', () => void gateway.start())
+process.on('message', (message) => {
+  void gateway.start()
+  if (message === 'peak') process.send?.({ peakMebibytes: process.resourceUsage().maxRSS / 1_024 })
+})
 process.on('disconnect', () => process.exit(0))
