@@ -120,6 +120,7 @@ export { type Operation, passThrough } from './endpoints/operation.ts'
 export type {
   RankedDocuments,
   RerankDocument,
+  RerankPicture,
   RerankRequest,
   RerankResult,
 } from './endpoints/rerank/rerank-request.ts'

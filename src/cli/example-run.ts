@@ -9,7 +9,7 @@ import type { ServePrices } from './serve-settings.ts'
 const EXAMPLE_PRICES: PriceFile = {
   currency: 'USD',
   prices: [
-    ...['text-embedding-*', 'gmn-embedding-2-*', 'vy-*', 'qw3-rerank', 'gte-rerank-v2'].map((model) => {
+    ...['text-embedding-*', 'gmn-embedding-2-*', 'vy-*', 'qw3-*rerank', 'gte-rerank-v2'].map((model) => {
       return { model, meter: 'input_token', amount: '0.06', per: 1_000_000 } as const
     }),
     { model: 'rerank-v*', meter: 'search_unit', amount: '0.002' },

@@ -35,7 +35,8 @@ export type {
   WireAnswer,
   WireRequest,
 } from '../endpoints/operation.ts'
-export type { RerankInput, RerankLimits, RerankOperation } from '../endpoints/rerank/rerank-operation.ts'
+export type { RerankInput, RerankOperation } from '../endpoints/rerank/rerank-operation.ts'
+export type { RerankLimits } from '../endpoints/rerank/split-documents.ts'
 export type { SpeechOperation } from '../endpoints/speech/speech-operation.ts'
 export type { AnswerIds, StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 export type { TaskCall, TaskOperation, TaskReport } from '../endpoints/task.ts'

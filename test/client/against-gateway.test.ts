@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { PriceFile } from '../../src/catalog/prices/prices.ts'
-import { chat, image, imageEdit, speech, video } from '../../src/client/builders/index.ts'
+import { chat, image, imageEdit, rerank, speech, video } from '../../src/client/builders/index.ts'
 import {
   type ClientError,
   createClient,
@@ -233,6 +233,12 @@ describe.each([
     ])
     expect(answer.usage.total_tokens).toBeGreaterThan(0)
     await expect(client.rerank({ ...request, documents: [] })).rejects.toMatchObject({ param: 'documents' })
+    const built = rerank('vy-rerank-2.5')
+      .query(request.query)
+      .documents(...documents)
+      .top(2)
+      .build()
+    expect((await client.rerank(built)).results.map(({ index }) => index)).toEqual([1, 2])
   })
 
   test('lists models and reads the balance', async () => {

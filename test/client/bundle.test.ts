@@ -69,6 +69,7 @@ describe('the builders in a bundle', () => {
     ['chat', 3],
     ['response', 3],
     ['moderation', 3],
+    ['rerank', 3],
     ['embedding', 4],
     ['speech', 4],
     ['imageEdit', 6],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
-import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
+import { DASHSCOPE_IMAGE_MODELS, DASHSCOPE_RERANK_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
 import { OPENAI_IMAGE_MODELS } from '../../src/catalog/models/openai-models.ts'
 import {
@@ -10,12 +10,14 @@ import {
   image,
   imageEdit,
   moderation,
+  rerank,
   response,
   speech,
 } from '../../src/client/builders/index.ts'
 import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
 import { imagesEndpoint } from '../../src/endpoints/images/images-endpoint.ts'
 import { moderationsEndpoint } from '../../src/endpoints/moderations/moderations-endpoint.ts'
+import { rerankEndpoint } from '../../src/endpoints/rerank/rerank-endpoint.ts'
 import { responsesSchema } from '../../src/endpoints/responses/responses-schema.ts'
 
 const PICTURE = 'https://cdn.example.net/a.png'
@@ -60,6 +62,34 @@ describe('moderation', () => {
 
   test('needs something to judge', () => {
     expect(faultOf(() => moderation('m').build())).toEqual({ code: 'invalid_request', param: 'input' })
+  })
+})
+
+describe('rerank', () => {
+  const draft = rerank('qw3-vl-rerank').query('a harbour').documents('a boat', { image: PICTURE })
+
+  test('writes documents in order and the fields that were set, as the gateway reads them', () => {
+    const model = createCatalog(DASHSCOPE_RERANK_MODELS).find('qw3-vl-rerank')!
+    const body = draft.documents({ text: 'a quay' }).top(2).returnDocuments().build()
+
+    expect(draft.build()).toEqual({
+      ...{ model: 'qw3-vl-rerank', query: 'a harbour', documents: ['a boat', { image: PICTURE }] },
+    })
+    expect(body).toEqual({
+      ...draft.build(),
+      documents: [...draft.build().documents, { text: 'a quay' }],
+      ...{ top_n: 2, return_documents: true },
+    })
+    expect(rerankEndpoint.parse(JSON.parse(JSON.stringify(body)), model)).toEqual(body)
+  })
+
+  test.each([0, -1, 1.5, Number.NaN])('takes no %d results', (count) => {
+    expect(faultOf(() => draft.top(count))).toEqual({ code: 'invalid_request', param: 'top_n' })
+  })
+
+  test('needs a query and a document', () => {
+    expect(faultOf(() => rerank('m').documents('a').build())).toEqual({ code: 'invalid_request', param: 'query' })
+    expect(faultOf(() => rerank('m').query('a').build())).toEqual({ code: 'invalid_request', param: 'documents' })
   })
 })
 

@@ -31,90 +31,93 @@ async function rank(body: Record<string, unknown>, path = RERANK): Promise<Ranki
   return answer
 }
 
-describe.each(['vy-rerank-2.5', 'qw3-rerank', 'gte-rerank-v2', 'rerank-v3.5'])('reranking with %s', (model) => {
-  test.each([RERANK, '/v2/rerank'])('gives the documents by relevance, at %s', async (path) => {
-    const answer = await rank({ model }, path)
+describe.each(['vy-rerank-2.5', 'qw3-rerank', 'gte-rerank-v2', 'qw3-vl-rerank', 'rerank-v3.5'])(
+  'reranking with %s',
+  (model) => {
+    test.each([RERANK, '/v2/rerank'])('gives the documents by relevance, at %s', async (path) => {
+      const answer = await rank({ model }, path)
 
-    expect(answer).toMatchObject({ object: 'list', model })
-    expect(answer.results.map(({ index }) => index)).toEqual([1, 2, 0])
-    expect(answer.results.every((result) => !('document' in result))).toBe(true)
-    expect(answer.usage.prompt_tokens).toBeGreaterThan(0)
-    expect(answer.usage.total_tokens).toBe(answer.usage.prompt_tokens)
-  })
-
-  test('gives as many results as were asked for, and all where more were asked for', async () => {
-    expect((await rank({ model, top_n: 2 })).results.map(({ index }) => index)).toEqual([1, 2])
-    expect((await rank({ model, top_n: 9 })).results).toHaveLength(3)
-    expect((await rank({ model, top_n: null })).results).toHaveLength(3)
-  })
-
-  test('keeps documents of equal score in their order', async () => {
-    const { results } = await rank({ model, documents: ['same', 'other', 'capital', 'same'] })
-
-    expect(results.map(({ index }) => index)).toEqual([2, 0, 1, 3])
-  })
-
-  test('repeats documents as the caller wrote them', async () => {
-    const documents = ['Quito', { text: 'capital of Peru', id: 7 }, { title: 'Peru' }]
-    const { results } = await rank({ model, documents, return_documents: true })
-
-    expect(results.map(({ document }) => document)).toEqual([
-      { text: 'capital of Peru', id: 7 },
-      { title: 'Peru' },
-      { text: 'Quito' },
-    ])
-    const sent = JSON.stringify(started.sandbox.requests[0]?.body)
-    expect(sent).toContain(JSON.stringify(['Quito', 'capital of Peru', '{"title":"Peru"}']))
-    expect(sent).not.toContain('return_documents')
-  })
-
-  test('is charged once, by what the vendor reported', async () => {
-    const response = await started.post(RERANK, { model, query: QUERY, documents: DOCUMENTS })
-    const answer = (await response.json()) as Ranking
-    const ended = await started.ended(response)
-
-    const isByUnit = model === 'rerank-v3.5'
-    expect(answer.meta).toEqual(isByUnit ? { billed_units: { search_units: 1 } } : undefined)
-    expect(ended.usage).toMatchObject({ inputTokens: answer.usage.prompt_tokens, searchUnits: 1 })
-    expect(ended.costNanoDollars).toBe(isByUnit ? 2_000_000n : BigInt(answer.usage.prompt_tokens) * 20n)
-    expect(await started.account()).toEqual({ balance: START - ended.costNanoDollars, held: 0n })
-    expect(started.events.filter(({ type }) => type === 'usage-implausible')).toEqual([])
-  })
-
-  test('is charged by the estimate where the vendor reports nothing', async () => {
-    const query = '[[fault:no-usage]] who'
-    const response = await started.post(RERANK, { model, query, documents: DOCUMENTS })
-    const { usage } = (await response.json()) as Ranking
-    const ended = await started.ended(response)
-
-    // The query once for each document, and the documents.
-    const tokens = Math.ceil(query.length / 3) * 3 + Math.ceil(DOCUMENTS.join('').length / 3)
-    expect(usage.total_tokens).toBe(tokens)
-    expect(ended.usage).toEqual({ inputTokens: tokens, outputTokens: 0, searchUnits: 1 })
-    expect(ended.costNanoDollars).toBe(model === 'rerank-v3.5' ? 2_000_000n : BigInt(tokens) * 20n)
-    expect((await started.account()).held).toBe(0n)
-  })
-
-  test.each([
-    ['status=503', 503],
-    ['status=429', 429],
-    ['status=400', 400],
-    ['bad-key', 503],
-    ['garbage', 502],
-    ['half-json', 502],
-    ['empty', 502],
-    ['reset', 503],
-  ])('whose vendor fails (%s) is answered with %i and not charged', async (fault, status) => {
-    const response = await started.post(RERANK, { model, query: `[[fault:${fault}]] who`, documents: DOCUMENTS })
-    const body = await response.json()
-
-    expect({ status: response.status, body }).toMatchObject({
-      status,
-      body: { error: { message: expect.any(String) } },
+      expect(answer).toMatchObject({ object: 'list', model })
+      expect(answer.results.map(({ index }) => index)).toEqual([1, 2, 0])
+      expect(answer.results.every((result) => !('document' in result))).toBe(true)
+      expect(answer.usage.prompt_tokens).toBeGreaterThan(0)
+      expect(answer.usage.total_tokens).toBe(answer.usage.prompt_tokens)
     })
-    expect(await started.account()).toEqual({ balance: START, held: 0n })
-  })
-})
+
+    test('gives as many results as were asked for, and all where more were asked for', async () => {
+      expect((await rank({ model, top_n: 2 })).results.map(({ index }) => index)).toEqual([1, 2])
+      expect((await rank({ model, top_n: 9 })).results).toHaveLength(3)
+      expect((await rank({ model, top_n: null })).results).toHaveLength(3)
+    })
+
+    test('keeps documents of equal score in their order', async () => {
+      const { results } = await rank({ model, documents: ['same', 'other', 'capital', 'same'] })
+
+      expect(results.map(({ index }) => index)).toEqual([2, 0, 1, 3])
+    })
+
+    test('repeats documents as the caller wrote them', async () => {
+      const documents = ['Quito', { text: 'capital of Peru', id: 7 }, { title: 'Peru' }]
+      const { results } = await rank({ model, documents, return_documents: true })
+
+      expect(results.map(({ document }) => document)).toEqual([
+        { text: 'capital of Peru', id: 7 },
+        { title: 'Peru' },
+        { text: 'Quito' },
+      ])
+      const sent = JSON.stringify(started.sandbox.requests[0]?.body)
+      expect(sent).toContain(JSON.stringify(['Quito', 'capital of Peru', '{"title":"Peru"}']))
+      expect(sent).not.toContain('return_documents')
+    })
+
+    test('is charged once, by what the vendor reported', async () => {
+      const response = await started.post(RERANK, { model, query: QUERY, documents: DOCUMENTS })
+      const answer = (await response.json()) as Ranking
+      const ended = await started.ended(response)
+
+      const isByUnit = model === 'rerank-v3.5'
+      expect(answer.meta).toEqual(isByUnit ? { billed_units: { search_units: 1 } } : undefined)
+      expect(ended.usage).toMatchObject({ inputTokens: answer.usage.prompt_tokens, searchUnits: 1 })
+      expect(ended.costNanoDollars).toBe(isByUnit ? 2_000_000n : BigInt(answer.usage.prompt_tokens) * 20n)
+      expect(await started.account()).toEqual({ balance: START - ended.costNanoDollars, held: 0n })
+      expect(started.events.filter(({ type }) => type === 'usage-implausible')).toEqual([])
+    })
+
+    test('is charged by the estimate where the vendor reports nothing', async () => {
+      const query = '[[fault:no-usage]] who'
+      const response = await started.post(RERANK, { model, query, documents: DOCUMENTS })
+      const { usage } = (await response.json()) as Ranking
+      const ended = await started.ended(response)
+
+      // The query once for each document, and the documents.
+      const tokens = Math.ceil(query.length / 3) * 3 + Math.ceil(DOCUMENTS.join('').length / 3)
+      expect(usage.total_tokens).toBe(tokens)
+      expect(ended.usage).toEqual({ inputTokens: tokens, outputTokens: 0, searchUnits: 1 })
+      expect(ended.costNanoDollars).toBe(model === 'rerank-v3.5' ? 2_000_000n : BigInt(tokens) * 20n)
+      expect((await started.account()).held).toBe(0n)
+    })
+
+    test.each([
+      ['status=503', 503],
+      ['status=429', 429],
+      ['status=400', 400],
+      ['bad-key', 503],
+      ['garbage', 502],
+      ['half-json', 502],
+      ['empty', 502],
+      ['reset', 503],
+    ])('whose vendor fails (%s) is answered with %i and not charged', async (fault, status) => {
+      const response = await started.post(RERANK, { model, query: `[[fault:${fault}]] who`, documents: DOCUMENTS })
+      const body = await response.json()
+
+      expect({ status: response.status, body }).toMatchObject({
+        status,
+        body: { error: { message: expect.any(String) } },
+      })
+      expect(await started.account()).toEqual({ balance: START, held: 0n })
+    })
+  },
+)
 
 test.each<[string, object, string]>([
   ['top_n of 0', { top_n: 0 }, 'top_n'],
@@ -165,52 +168,6 @@ test.each([null, 2])('a request in the shape of Voyage, with top_k %j, is answer
   expect(answer.data).toHaveLength(top_k ?? 3)
   expect(answer).not.toHaveProperty('results')
   expect(started.sandbox.requests[0]?.body).toMatchObject({ truncation: true })
-})
-
-describe('more documents than the vendor takes', () => {
-  const texts = (count: number) =>
-    Array.from({ length: count }, (_, index) => (index === count - 1 ? 'the capital of Peru' : `text ${index}`))
-
-  test.each([
-    ['vy-rerank-2.5', 1001, 2],
-    ['qw3-rerank', 1001, 3],
-    ['rerank-v3.5', 2001, 3],
-  ])('are split for %s and merged by score, charged once', async (model, count, calls) => {
-    const response = await started.post(RERANK, { model, query: QUERY, documents: texts(count), top_n: 3 })
-    const answer = (await response.json()) as Ranking
-    const ended = await started.ended(response)
-
-    expect(answer.results.map(({ index }) => index)).toEqual([count - 1, 0, 1])
-    expect(started.sandbox.requests).toHaveLength(calls)
-    expect(ended.usage).toMatchObject({
-      inputTokens: answer.usage.total_tokens,
-      searchUnits: Math.ceil(count / 100),
-    })
-    expect(await started.account()).toEqual({ balance: START - ended.costNanoDollars, held: 0n })
-  })
-
-  test('are refused where the model is not known to score each by itself', async () => {
-    const response = await started.post(RERANK, { model: 'gte-rerank-v2', query: QUERY, documents: texts(501) })
-
-    expect(response.status).toBe(400)
-    expect(await response.json()).toMatchObject({ error: { param: 'documents' } })
-    expect(await started.account()).toEqual({ balance: START, held: 0n })
-  })
-
-  test('are charged as far as they were answered when a part fails, if the operator wants it', async () => {
-    await started.close()
-    started = await startGateway({ chargePartialBatches: true })
-    const documents = [...texts(1000), '[[fault:status=400]]']
-    const response = await started.post(RERANK, { model: 'vy-rerank-2.5', query: QUERY, documents })
-    await response.body?.cancel()
-    const ended = await started.ended(response)
-
-    expect(response.status).toBe(400)
-    // The stand-in counts four bytes a token, the query for each document.
-    const tokens = texts(1000).reduce((sum, text) => sum + Math.ceil(text.length / 4), 4 * 1000)
-    expect(ended.usage).toEqual({ inputTokens: tokens, outputTokens: 0, searchUnits: 10 })
-    expect(await started.account()).toEqual({ balance: START - BigInt(tokens) * 20n, held: 0n })
-  })
 })
 
 test('a fraction of the balance of a search unit cannot buy one', async () => {
@@ -288,6 +245,7 @@ describe('an own server', () => {
     ['half a position', { results: [{ index: 0.5, relevance_score: 1 }] }],
     ['no score', { results: [{ index: 0 }] }],
     ['no results', { results: [] }],
+    ['fewer results than were asked for', { results: raw.slice(0, 2) }],
   ])('that answers with %s has not answered', async (_name, broken) => {
     answer = broken
     const response = await started.post(RERANK, { model: 'own', query: QUERY, documents: DOCUMENTS })

@@ -1,6 +1,8 @@
 import { Buffer } from 'node:buffer'
 import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
+import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
+import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { presets } from '../../src/vendors/presets/presets.ts'
@@ -147,15 +149,51 @@ describe('what a vendor reports of the length', () => {
     expect(started.events.find(({ type }) => type === 'usage-implausible')).toMatchObject({ fields: ['audioSeconds'] })
   })
 
-  test.each([undefined, { type: 'duration', seconds: 13 }])('of a stream is that of its end: %j', async (usage) => {
+  test.each([
+    [undefined, 1_250_000n],
+    [{ type: 'duration', seconds: 13 }, 1_300_000n],
+    [{ type: 'duration', seconds: 0 }, 1_250_000n],
+    [{ type: 'duration', seconds: -13 }, 1_250_000n],
+    [{ type: 'duration', seconds: 1e9 }, 1_250_000n],
+  ])('of a stream is that of its end: %j', async (usage, expected) => {
     await withAnswer((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write('data: {"type":"transcript.text.delta","delta":"Hi."}\n\n')
       response.end(`data: ${JSON.stringify({ type: 'transcript.text.done', text: 'Hi.', usage })}\n\n`)
     })
-    const { cost } = await charged({ model: 'gpt-transcribe', stream: 'true' })
 
-    expect(cost).toBe(usage === undefined ? 1_250_000n : 1_300_000n)
+    expect((await charged({ model: 'gpt-transcribe', stream: 'true' })).cost).toBe(expected)
+  })
+
+  test.each([
+    ['nothing', undefined, 1_250_000n],
+    ['the seconds', { seconds: 13, prompt_tokens: 40, completion_tokens: 3 }, 1_300_000n],
+    ['zero', { seconds: 0, prompt_tokens: 0, completion_tokens: 0 }, 1_250_000n],
+    ['a negative length', { seconds: -13 }, 1_250_000n],
+    ['a billion seconds', { seconds: 1e9 }, 1_250_000n],
+  ])('is that of DashScope, if it can be: %s', async (_name, usage, expected) => {
+    const answer = { choices: [{ message: { role: 'assistant', content: 'Hi.' } }], usage }
+    vendor = await listeningVendor((response) => json(response, answer))
+    started = await startTranscriptions({ vendors: [dashscope({ apiKey: 'k', baseURL: vendor.origin })], models: [] })
+
+    expect(await charged({ model: 'qwen3-asr-flash' })).toMatchObject({ status: 200, cost: expected })
+  })
+
+  test.each([
+    ['nothing', undefined],
+    ['zero', { promptTokenCount: 0, candidatesTokenCount: 0 }],
+    ['negative tokens', { promptTokenCount: -400, candidatesTokenCount: -6 }],
+    ['a billion tokens', { promptTokenCount: 1e9, candidatesTokenCount: 1e9 }],
+  ])('is estimated at Gemini where it cannot be: %s', async (_name, usageMetadata) => {
+    const candidates = [{ content: { role: 'model', parts: [{ text: 'Hi.' }] }, finishReason: 'STOP' }]
+    vendor = await listeningVendor((response) => json(response, { candidates, usageMetadata }))
+    started = await startTranscriptions({ vendors: [gemini({ apiKey: 'k', baseURL: vendor.origin })], models: [] })
+    const { status, cost } = await charged({ model: 'gmn-2.5-flash' })
+
+    expect(status).toBe(200)
+    // 32 tokens of sound a second, at 3 dollars a million.
+    expect(cost).toBeGreaterThanOrEqual(1_200_000n)
+    expect(cost).toBeLessThan(2_500_000n)
   })
 })
 
@@ -188,6 +226,18 @@ describe('a header that lies', () => {
     // 48 kB at 8 kbit/s are 48 seconds.
     expect(held).toBeGreaterThanOrEqual(48n * SECOND_COST)
     expect(held).toBeLessThan(50n * SECOND_COST)
+  })
+
+  test.each([
+    ['what its bytes can hold, where it claims more', forgedMp4, 48n * SECOND_COST, 50n * SECOND_COST],
+    ['more than nothing, where it claims a millisecond', forgedWav, 1n, SECOND_COST / 100n],
+  ])('costs %s, where the vendor reports nothing', async (_name, file, least, most) => {
+    await withAnswer((response) => json(response, verbose({})))
+    const { status, cost } = await charged({ model: 'whisper-1' }, file)
+
+    expect(status).toBe(200)
+    expect(cost).toBeGreaterThanOrEqual(least)
+    expect(cost).toBeLessThan(most)
   })
 })
 

@@ -189,6 +189,13 @@ describe('the form', () => {
     ['a temperature above 1', { model: 'whisper-1', temperature: '1.5' }, 400, 'temperature', TALK],
     ['a temperature in words', { model: 'whisper-1', temperature: 'warm' }, 400, 'temperature', TALK],
     ['a stream in words', { model: 'whisper-1', stream: 'yes' }, 400, 'stream', TALK],
+    [
+      'five speakers',
+      { model: 'gpt-4o-transcribe-diarize', 'known_speaker_names[]': ['a', 'b', 'c', 'd', 'e'] },
+      400,
+      'known_speaker_names',
+      TALK,
+    ],
     ['a prompt for speakers', { model: 'gpt-4o-transcribe-diarize', prompt: 'x' }, 400, 'prompt', TALK],
     ['lists for an older model', { model: 'gpt-4o-transcribe', 'keywords[]': 'x' }, 400, 'keywords', TALK],
     ['a model of another endpoint', { model: 'chat-relayed' }, 400, 'model', TALK],
@@ -225,6 +232,20 @@ describe('the form', () => {
     expect(refused.status).toBe(413)
     expect((await refused.json()).error).toMatchObject({ param: 'file', code: 'body_too_large' })
   })
+})
+
+test('a file that the vendor has no room for is refused before it is sent', async () => {
+  const most = 14 * 1024 * 1024
+  const head = wavFile({ seconds: 1 })
+  const file = Buffer.concat([head, Buffer.alloc(most - head.length)])
+  const taken = await send({ model: 'gmn-2.5-flash' }, file)
+  started.sandbox.reset()
+  const refused = await send({ model: 'gmn-2.5-flash' }, Buffer.concat([file, Buffer.alloc(1)]))
+
+  expect(taken.status).toBe(200)
+  expect(refused.status).toBe(413)
+  expect((await refused.json()).error).toMatchObject({ param: 'file', message: expect.stringContaining(`${most}`) })
+  expect(started.sandbox.requests).toEqual([])
 })
 
 describe('a stream', () => {

@@ -4,6 +4,8 @@ import { sandboxVendors } from '../../src/testing/index.ts'
 import { anthropicVertex } from '../../src/vendors/anthropic/anthropic.ts'
 import { vertex } from '../../src/vendors/gemini/gemini.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { wavFile } from '../wire/audio/written-files.ts'
+import { postForm, transcriptionForm } from './transcription-gateway.ts'
 
 const sandbox = sandboxVendors()
 let started: StartedGateway
@@ -52,6 +54,39 @@ test.each(['gemini-embedding-001', 'vertex/gemini-embedding-001'])(
     expect((await answer.json()).data[0].embedding).toHaveLength(3072)
   },
 )
+
+test('a recording is transcribed by a model of a row, and charged once in each format', async () => {
+  const { origin: baseURL } = await sandbox.listen()
+  const models = [{ id: 'ears', kind: ['transcription'] as const, upstream: 'gemini-2.5-flash' }]
+  const prices = [
+    { model: 'ears', meter: 'input_token' as const, amount: '2', per: 1_000_000 },
+    { model: 'ears', meter: 'output_token' as const, amount: '5', per: 1_000_000 },
+  ]
+  started = await startGateway({
+    vendors: [
+      vertex({ project: 'our-project', location: 'global', baseURL, apiKey: () => ({ token: 'any-token' }), models }),
+    ],
+    models: [],
+    prices: { currency: 'USD', prices },
+  })
+  const talk = wavFile({ seconds: 12.5 })
+  const costs: bigint[] = []
+  for (const response_format of ['json', 'text']) {
+    const before = await started.account()
+    const answer = await postForm(started.url, transcriptionForm(talk, { model: 'ears', response_format }))
+    expect(await answer.text()).toContain('This recording is 12.5 seconds long.')
+    await started.ended(answer)
+    const after = await started.account()
+    expect(after.held).toBe(0n)
+    costs.push(before.balance - after.balance)
+  }
+  const refused = await postForm(started.url, transcriptionForm(talk, { model: 'ears', response_format: 'srt' }))
+
+  expect(costs[0]).toBeGreaterThan(0n)
+  expect(costs[1]).toBe(costs[0])
+  expect(refused.status).toBe(400)
+  expect((await refused.json()).error.param).toBe('response_format')
+})
 
 test('each model is listed for the vendor that serves it, once', async () => {
   await start('global')

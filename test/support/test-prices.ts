@@ -24,7 +24,9 @@ export const testPrices: PriceFile = {
       'vy-rerank-2.5',
       'qw3-rerank',
       'gte-rerank-v2',
+      'qw3-vl-rerank',
     ].map((model) => ({ model, meter: 'input_token' as const, amount: '0.02', per: 1_000_000 })),
+    { model: 'qw3-vl-rerank', meter: 'input_image_token', amount: '0.05', per: 1_000_000 },
     { model: 'rerank-v3.5', meter: 'search_unit', amount: '0.002' },
     ...[
       'qw-image-2.0',

@@ -79,6 +79,23 @@ const WIRES: Readonly<Record<string, Wire>> = {
       usage: { inputTokens: 79, searchUnits: 1 },
     },
   },
+  'dashscope, multimodal': {
+    vendor: dashscope({ apiKey, region: 'cn' }),
+    upstream: 'qwen3-vl-rerank',
+    url: 'https://dashscope.aliyuncs.com/api/v1/services/rerank/text-rerank/text-rerank',
+    field: ['instruct', 'Colours'],
+    body: {
+      model: 'qwen3-vl-rerank',
+      input: { query: QUERY, documents: DOCUMENTS },
+      parameters: { instruct: 'Colours', top_n: 2 },
+    },
+    fixture: 'dashscope/fixtures/rerank-native.json',
+    answer: {
+      id: '85ba5752-1900-47d2-8896-23f99b13f6e1',
+      scores: [0.933, 0.341],
+      usage: { inputTokens: 79, searchUnits: 1 },
+    },
+  },
   vllm: {
     vendor: openaiCompatible({ id: 'vllm', baseURL: 'http://gpu.example/v1', models: [] }),
     upstream: 'BAAI/bge-reranker-v2-m3',
@@ -151,6 +168,87 @@ describe.each(Object.entries(WIRES))('%s', (_name, { vendor, upstream, url, fiel
       ...(vendor.id === 'cohere' ? { meta: { billed_units: { search_units: 1 } } } : {}),
     })
     expect(made!.usage).toEqual({ outputTokens: 0, ...answer.usage })
+  })
+})
+
+describe('pictures', () => {
+  const documents = ['red', { image: 'https://example.com/blue.png' }, { image: 'data:image/png;base64,iVBO' }]
+  const call = (upstream: string) =>
+    callFromRequest<RerankRequest>({ model: 'ours', query: QUERY, documents }, { upstream, apiKey })
+
+  test('stand among texts at the model that ranks both', () => {
+    const [wire] = createRerankOperation(dashscope({ apiKey }).rerank!, call('qwen3-vl-rerank')).requests
+
+    expect(bodyOf(wire!.body)).toEqual({
+      model: 'qwen3-vl-rerank',
+      input: { query: QUERY, documents: [{ text: 'red' }, documents[1], documents[2]] },
+      parameters: {},
+    })
+  })
+
+  test.each([
+    [
+      { total_tokens: 700, image_tokens: 600 },
+      { inputTokens: 700, inputImageTokens: 600 },
+    ],
+    // Texts are estimated at 5 tokens: the query for each document, and one document.
+    [{ total_tokens: 700 }, { inputTokens: 700, inputImageTokens: 696 }],
+    [{ total_tokens: 2 }, { inputTokens: 2, inputImageTokens: 0 }],
+  ])('are the part of %j that texts cannot be', (usage, expected) => {
+    const results = [0, 1, 2].map((index) => ({ index, relevance_score: 1 - index / 10 }))
+    const answer = { output: { results }, usage, request_id: 'r' }
+    const operation = createRerankOperation(dashscope({ apiKey }).rerank!, call('qwen3-vl-rerank'))
+    const made = operation.whole([{ status: 200, headers: {}, chunks: [Buffer.from(JSON.stringify(answer))] }])
+
+    expect(made?.usage).toEqual({ ...expected, outputTokens: 0, searchUnits: 1 })
+  })
+
+  test.each(Object.entries(WIRES).filter(([, { upstream }]) => upstream !== 'qwen3-vl-rerank'))(
+    'are refused by name at %s, which ranks texts',
+    (_name, { vendor, upstream }) => {
+      expect(() => createRerankOperation(vendor.rerank!, call(upstream))).toThrow(
+        expect.objectContaining({ code: 'unsupported_parameter', param: 'documents[1].image' }),
+      )
+    },
+  )
+})
+
+describe.each(Object.entries(WIRES))('a broken answer of %s', (_name, { vendor, upstream, fixture }) => {
+  const text = readFileSync(join(import.meta.dirname, fixture), 'utf8')
+  const read = (answer: unknown, members: object = { top_n: 2 }) => {
+    const request: RerankRequest = { model: 'ours', query: QUERY, documents: DOCUMENTS, ...members }
+    const operation = createRerankOperation(vendor.rerank!, callFromRequest(request, { upstream, apiKey }))
+    return operation.whole([{ status: 200, headers: {}, chunks: [Buffer.from(JSON.stringify(answer))] }])
+  }
+  /** The fixture with its second result changed. */
+  const withSecond = (change: object): unknown => {
+    const answer = JSON.parse(text)
+    const holder = answer.output ?? answer
+    Object.assign((holder.results ?? holder.data)[1], change)
+    return answer
+  }
+
+  test('is one with fewer results than were asked for, which no vendor announces', () => {
+    expect(read(JSON.parse(text))).toBeDefined()
+    expect(read(JSON.parse(text), { top_n: 3 })).toBeUndefined()
+    expect(read(JSON.parse(text), {})).toBeUndefined()
+  })
+
+  test.each([
+    ['an index out of range', { index: 3 }],
+    ['a negative index', { index: -1 }],
+    ['half an index', { index: 0.5 }],
+    ['an index twice', { index: 1 }],
+    ['an index that is text', { index: '0' }],
+    ['a score that is text', { relevance_score: '0.3' }],
+    ['no score', { relevance_score: null }],
+  ])('is one with %s', (_fault, change) => {
+    expect(read(withSecond({}))).toBeDefined()
+    expect(read(withSecond(change))).toBeUndefined()
+  })
+
+  test.each([7, null, [], {}, { output: [] }, { results: {} }])('is %j', (answer) => {
+    expect(read(answer)).toBeUndefined()
   })
 })
 

@@ -44,6 +44,14 @@ export const DASHSCOPE_RERANK_MODELS: readonly ModelDefinition[] = [
     displayName: 'Qwen3 Rerank',
   },
   { id: 'gte-rerank-v2', kind: 'rerank', vendor: 'dashscope', displayName: 'GTE Rerank v2' },
+  {
+    id: 'qw3-vl-rerank',
+    kind: 'rerank',
+    vendor: 'dashscope',
+    upstream: 'qwen3-vl-rerank',
+    aliases: ['qwen3-vl-rerank'],
+    displayName: 'Qwen3 VL Rerank',
+  },
 ]
 
 /**

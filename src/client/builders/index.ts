@@ -15,6 +15,7 @@ export { type BuiltImage, type ImageBuilder, type ImageModelFacts, image } from 
 export type { InteractionPicture } from './image-drafts.ts'
 export { type BuiltImageEdit, type ImageEditBuilder, imageEdit } from './image-edit-builder.ts'
 export { type BuiltModeration, type ModerationBuilder, moderation } from './moderation-builder.ts'
+export { type BuiltRerank, type RerankBuilder, rerank } from './rerank-builder.ts'
 export { type BuiltResponse, type ResponseBuilder, response } from './response-builder.ts'
 export { type BuiltSpeech, type SpeechBuilder, speech } from './speech-builder.ts'
 export { type BuiltVideo, type VideoBuilder, video } from './video-builder.ts'

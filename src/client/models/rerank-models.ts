@@ -1,7 +1,7 @@
 /** A rerank request but for the model. */
 export interface RerankFields {
   readonly query: string
-  /** Texts, or objects that are ranked by their `text`, or by their JSON. */
+  /** Texts, objects that are ranked by their `text`, or by their JSON, and pictures as `{ image }` at models that rank them. */
   readonly documents: readonly (string | Readonly<Record<string, unknown>>)[]
   /** Most results; all documents when absent. */
   readonly top_n?: number
@@ -35,6 +35,8 @@ export interface RerankModels {
   'qw3-rerank': RerankModel<DashScopeRerankFields>
   'qwen3-rerank': RerankModel<DashScopeRerankFields>
   'gte-rerank-v2': RerankModel<DashScopeRerankFields>
+  'qw3-vl-rerank': RerankModel<DashScopeRerankFields>
+  'qwen3-vl-rerank': RerankModel<DashScopeRerankFields>
 }
 
 /** A request to a rerank model outside {@link RerankModels}. */

@@ -1,10 +1,12 @@
-import { defineEndpoint } from '../endpoint.ts'
+import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
+import { isInline, type MediaInput } from '../media-input.ts'
 import { checkRequest } from '../request-field.ts'
 import { textsIn } from '../texts.ts'
+import { isWebUrl } from '../web-urls.ts'
 import { createRerankOperation, type RerankOffer } from './rerank-operation.ts'
-import { type RerankRequest, rerankSchema } from './rerank-request.ts'
+import { pictureOf, type RerankRequest, rerankSchema, withCheckedPictures } from './rerank-request.ts'
 import { rerankEstimate, rerankTextBytes } from './rerank-usage.ts'
 
 const NEVER: ReadonlySet<string> = new Set()
@@ -23,16 +25,33 @@ function rerankAt(path: string) {
     servesUnlisted: ({ rerank }) => rerank !== undefined,
     errors: openaiErrors,
     canHedge: true,
-    parse: (body) => checkRequest<RerankRequest>(rerankSchema(), body),
+    parse: (body) => withCheckedPictures(checkRequest<RerankRequest>(rerankSchema(), body)),
     requestSchema: () => jsonSchemaOf(rerankSchema(), 'input'),
     isStream: () => false,
+    callerUrls: ({ documents }) => {
+      const urls = documents.flatMap((document, index): CallerUrl[] => {
+        const picture = pictureOf(document)
+        return isWebUrl(picture) ? [{ url: picture, param: `documents[${index}].image` }] : []
+      })
+      return urls.length === 0 ? undefined : urls
+    },
+    media: ({ documents }) =>
+      documents.flatMap((document): MediaInput[] => {
+        const picture = pictureOf(document)
+        if (picture === undefined) return []
+        return [{ kind: 'image', ...(isInline(picture) ? { data: picture } : {}) }]
+      }),
     textBytes: rerankTextBytes,
     estimate: rerankEstimate,
     texts: {
       request: ({ query, documents }) => [
         ...textsIn(query, ['query'], { kindOf: () => 'text', index: 0, role: 'user' }),
         // Every text of an object: one without `text` is ranked by all of them.
-        ...textsIn(documents, ['documents'], { kindOf: () => 'text', index: 0, role: 'user' }),
+        ...textsIn(documents, ['documents'], {
+          kindOf: (_name, holder) => (pictureOf(holder) === undefined ? 'text' : undefined),
+          index: 0,
+          role: 'user',
+        }),
       ],
     },
     createOperation: ({ rerank }, call) => (rerank === undefined ? undefined : createRerankOperation(rerank, call)),

@@ -1,4 +1,3 @@
-import { GatewayError } from '../../core/errors.ts'
 import type { Usage } from '../../core/usage.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import {
@@ -13,28 +12,22 @@ import {
 } from '../operation.ts'
 import { estimateTokens } from '../token-estimate.ts'
 import {
+  pictureOf,
   type RankedDocuments,
+  type RerankDocument,
+  type RerankPicture,
   type RerankRequest,
   type RerankResult,
   resultCount,
   textOfDocument,
 } from './rerank-request.ts'
-import { type RerankUsage, rerankEstimate, rerankTextBytes, wholeUsage } from './rerank-usage.ts'
+import { type PartReport, rerankTextBytes, usageOfParts } from './rerank-usage.ts'
+import { type RerankLimits, type RerankPart, splitDocuments } from './split-documents.ts'
 
-/** What a vendor takes in one call. */
-export interface RerankLimits {
-  /** Most documents; absent: the vendor decides. */
-  readonly maxDocuments?: number
-  /**
-   * Is each document scored by itself, so that a longer list may be split and its parts merged by score? Absent: no, longer lists
-   * are refused.
-   */
-  readonly isPointwise?: boolean
-}
-
-/** The texts of one call to a vendor. */
+/** The documents of one call to a vendor. */
 export interface RerankInput {
-  readonly documents: readonly string[]
+  /** Texts, and pictures for models whose limits name them. */
+  readonly documents: readonly (string | RerankPicture)[]
   /** Undefined: all. At most as many as there are documents. */
   readonly topN: number | undefined
 }
@@ -54,32 +47,20 @@ export interface RerankOffer {
   readonly rerank?: RerankOperation
 }
 
-/** A part of the documents, and where it begins. */
-interface Part {
-  readonly start: number
-  readonly request: RerankRequest
-}
-
 /**
- * Reranking at a vendor. Documents reach it as texts, and stand in the answer as the caller wrote them. The best results are
- * chosen here too, because some servers ignore how many were asked for. A list above the vendor's limit is split where its
+ * Reranking at a vendor. Documents reach it as texts and pictures, and stand in the answer as the caller wrote them. The best results are
+ * chosen here too, because some servers ignore how many were asked for. A list above the vendor's limits is split where its
  * model scores each document by itself.
- * @throws GatewayError `invalid_request` for more documents than a model takes that compares them with each other.
+ * @throws GatewayError `invalid_request` for a list above the limits of a model that compares documents with each other,
+ *   `unsupported_parameter` for a picture where a model ranks texts only.
  */
 export function createRerankOperation(operation: RerankOperation, call: VendorCall<RerankRequest>): Operation {
   const { request } = call
-  const { maxDocuments = request.documents.length, isPointwise = false } = operation.limits(call.model.upstream)
-  if (request.documents.length > maxDocuments && !isPointwise) {
-    throw new GatewayError('invalid_request', {
-      message: `documents: this model takes at most ${maxDocuments} documents`,
-      param: 'documents',
-    })
-  }
-  const parts = splitDocuments(request, maxDocuments)
+  const parts = splitDocuments(request, operation.limits(call.model.upstream))
   const wanted = resultCount(request)
   return {
     requests: parts.map(({ request: part }) => {
-      const documents = part.documents.map(textOfDocument)
+      const documents = part.documents.map(wireDocument)
       return operation.toWire(call, { documents, topN: wanted < documents.length ? wanted : undefined })
     }),
     whole: (answers) => merged(operation, parts, answers, call),
@@ -88,18 +69,14 @@ export function createRerankOperation(operation: RerankOperation, call: VendorCa
   }
 }
 
-function splitDocuments(request: RerankRequest, maxDocuments: number): Part[] {
-  const { documents } = request
-  if (documents.length <= maxDocuments) return [{ start: 0, request }]
-  const parts: Part[] = []
-  for (let start = 0; start < documents.length; start += maxDocuments)
-    parts.push({ start, request: { ...request, documents: documents.slice(start, start + maxDocuments) } })
-  return parts
+function wireDocument(document: RerankDocument): string | RerankPicture {
+  const image = pictureOf(document)
+  return image === undefined ? textOfDocument(document) : { image }
 }
 
 function merged(
   operation: RerankOperation,
-  parts: readonly Part[],
+  parts: readonly RerankPart[],
   answers: readonly ChunkedAnswer[],
   call: VendorCall<RerankRequest>,
 ): AnswerBody | undefined {
@@ -107,7 +84,7 @@ function merged(
   const results: RerankResult[] = []
   for (const [position, part] of parts.entries()) {
     const ranked = readAnswer(operation, answers[position], call)
-    if (ranked === undefined || !isRanking(ranked.results, part.request.documents.length)) return undefined
+    if (ranked === undefined || !isRanking(ranked.results, part.request)) return undefined
     read.push(ranked)
     for (const { index, relevance_score } of ranked.results)
       results.push({ index: part.start + index, relevance_score })
@@ -126,14 +103,18 @@ function readAnswer(
   return answer && operation.fromWire({ ...answer, body: joinChunks(answer.chunks) }, call)
 }
 
-/** Does each result name another document of the part, by a score that can be compared? */
-function isRanking(results: readonly RerankResult[], documents: number): boolean {
+/**
+ * Does each result name another document of the part, by a score that can be compared, and are there as many as were asked for? No
+ * vendor says that it gives fewer, and with fewer from a part the best of all parts would not be known.
+ */
+function isRanking(results: readonly RerankResult[], part: RerankRequest): boolean {
   const seen = new Set<number>()
   for (const { index, relevance_score } of results) {
-    if (!Number.isInteger(index) || index < 0 || index >= documents || !Number.isFinite(relevance_score)) return false
+    if (!Number.isInteger(index) || index < 0 || index >= part.documents.length || !Number.isFinite(relevance_score))
+      return false
     seen.add(index)
   }
-  return results.length > 0 && seen.size === results.length
+  return seen.size === results.length && results.length >= resultCount(part)
 }
 
 function answerBody(
@@ -161,32 +142,22 @@ function answerBody(
   }
 }
 
-/** Adds up the usage of the parts; undefined when any of them reported none. */
-function summedUsage(read: readonly RankedDocuments[], parts: readonly Part[]): Usage | undefined {
-  const usages = parts.map(({ request }, position) => wholeUsage(read[position]?.usage, request))
-  return usages.every((usage) => usage !== undefined) ? sumOf(usages) : undefined
+/** What the calls used together; undefined when any of them reported nothing. */
+function summedUsage(read: readonly RankedDocuments[], parts: readonly RerankPart[]): Usage | undefined {
+  const reports = parts.map(({ request }, position): PartReport => ({ request, reported: read[position]?.usage }))
+  return reports.every(({ reported }) => reported !== undefined) ? usageOfParts(reports) : undefined
 }
 
 /** What the parts that were answered used; those without a report are estimated. Undefined when none was answered. */
 function partialUsage(
   operation: RerankOperation,
-  parts: readonly Part[],
+  parts: readonly RerankPart[],
   answers: readonly (ChunkedAnswer | undefined)[],
   call: VendorCall<RerankRequest>,
 ): Usage | undefined {
-  const usages = parts.flatMap(({ request }, position) => {
+  const reports = parts.flatMap(({ request }, position): PartReport[] => {
     const answer = answers[position]
-    if (answer === undefined) return []
-    return [wholeUsage(readAnswer(operation, answer, call)?.usage, request) ?? rerankEstimate(request)]
+    return answer === undefined ? [] : [{ request, reported: readAnswer(operation, answer, call)?.usage }]
   })
-  return usages.length === 0 ? undefined : sumOf(usages)
-}
-
-function sumOf(usages: readonly RerankUsage[]): RerankUsage {
-  let [inputTokens, searchUnits] = [0, 0]
-  for (const usage of usages) {
-    inputTokens += usage.inputTokens
-    searchUnits += usage.searchUnits
-  }
-  return { inputTokens, outputTokens: 0, searchUnits }
+  return reports.length === 0 ? undefined : usageOfParts(reports)
 }

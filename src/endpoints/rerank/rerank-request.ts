@@ -1,10 +1,20 @@
 import * as z from 'zod'
 import { onDemand } from '../../core/on-demand.ts'
 import type { Usage } from '../../core/usage.ts'
+import { invalidField } from '../field-errors.ts'
 import { listOf } from '../list-of.ts'
+import { isWebUrl } from '../web-urls.ts'
 
-/** A document: a text, or an object with its text as `text`. An object without one is ranked by its JSON. */
+/**
+ * A document: a text, or an object with its text as `text`. An object whose only member is `image` is a picture; any other without a
+ * text is ranked by its JSON.
+ */
 export type RerankDocument = string | Readonly<Record<string, unknown>>
+
+/** A picture to rank: its address, or a `data:` URL. */
+export interface RerankPicture {
+  readonly image: string
+}
 
 /** A rerank request in the shape of Cohere's API, which other servers share. Unknown fields pass to servers of that shape. */
 export interface RerankRequest {
@@ -37,8 +47,8 @@ export interface RerankResult {
 export interface RankedDocuments {
   readonly id: string | undefined
   readonly results: readonly RerankResult[]
-  /** `inputTokens`, `searchUnits`, or both; undefined: the vendor reported none. */
-  readonly usage: Pick<Usage, 'inputTokens' | 'searchUnits'> | undefined
+  /** `inputTokens` with the pictures' part of them, `searchUnits`, or both; undefined: the vendor reported none. */
+  readonly usage: Pick<Usage, 'inputTokens' | 'inputImageTokens' | 'searchUnits'> | undefined
 }
 
 /** Most documents of one request; longer lists are for the caller to cut. */
@@ -61,11 +71,37 @@ export const rerankSchema = onDemand(() =>
   }),
 )
 
-/** The text that a document is ranked by. */
+/** The text that a document is ranked by; empty for a picture. */
 export function textOfDocument(document: RerankDocument): string {
   if (typeof document === 'string') return document
   const { text } = document
-  return typeof text === 'string' ? text : JSON.stringify(document)
+  if (typeof text === 'string') return text
+  return pictureOf(document) === undefined ? JSON.stringify(document) : ''
+}
+
+/** The picture that a document is; undefined: it is none. */
+export function pictureOf(document: RerankDocument): string | undefined {
+  if (typeof document === 'string' || typeof document['image'] !== 'string') return undefined
+  return Object.keys(document).length === 1 ? document['image'] : undefined
+}
+
+/**
+ * The same request, if its pictures can be read.
+ * @throws GatewayError `invalid_request` naming a picture that is no address and no `data:` URL, or one that is not alone.
+ */
+export function withCheckedPictures(request: RerankRequest): RerankRequest {
+  for (const [index, document] of request.documents.entries()) {
+    const picture = pictureOf(document)
+    const isData = typeof document === 'object' && document['text'] === undefined && isPictureData(document['image'])
+    if (picture === undefined && isData) throw invalidField(`documents[${index}].image`, 'must be the only member')
+    if (picture !== undefined && !isData && !isWebUrl(picture))
+      throw invalidField(`documents[${index}].image`, 'must be an http(s) URL, or data:image/…;base64,…')
+  }
+  return request
+}
+
+function isPictureData(value: unknown): boolean {
+  return typeof value === 'string' && /^data:image\/[a-z0-9.+-]+;base64,./i.test(value.slice(0, 100))
 }
 
 /** How many results the request asks for, at most as many as it has documents. */

@@ -1,6 +1,12 @@
 import type { Usage } from '../../core/usage.ts'
 import { ESTIMATED_BYTES_PER_TOKEN, estimateTokens } from '../token-estimate.ts'
-import { type RerankRequest, textOfDocument } from './rerank-request.ts'
+import {
+  pictureOf,
+  type RankedDocuments,
+  type RerankDocument,
+  type RerankRequest,
+  textOfDocument,
+} from './rerank-request.ts'
 
 // Cohere, "How does Cohere's pricing work": documents of one search unit, and tokens above which a document is cut into several.
 const DOCUMENTS_PER_UNIT = 100
@@ -43,6 +49,8 @@ export function searchUnits({ query, documents, max_tokens_per_doc }: RankedText
 export interface RerankUsage extends Usage {
   readonly inputTokens: number
   readonly outputTokens: 0
+  /** Absent where no document is a picture. */
+  readonly inputImageTokens?: number
   readonly searchUnits: number
 }
 
@@ -55,16 +63,36 @@ export function rerankEstimate(
   return { inputTokens, outputTokens: 0, searchUnits: searchUnits(request) + furtherCalls }
 }
 
-/** A vendor's report with the count that it lacks: vendors report tokens or search units. Undefined: it reported neither. */
-export function wholeUsage(
-  reported: Pick<Usage, 'inputTokens' | 'searchUnits'> | undefined,
-  request: RankedTexts,
-): RerankUsage | undefined {
-  const { inputTokens, searchUnits: units } = reported ?? {}
-  if (inputTokens === undefined && units === undefined) return undefined
+/** What a vendor reported of the documents of one call; undefined: nothing. */
+export interface PartReport {
+  readonly request: RankedTexts
+  readonly reported: RankedDocuments['usage']
+}
+
+/**
+ * The reports of the calls of one request together, with the count that they lack: vendors report tokens or search units. Units that are
+ * counted here are those of all documents together, so that they do not depend on how a list was split. Tokens of pictures that a
+ * vendor does not tell apart are those above the estimate of the texts.
+ */
+export function usageOfParts(parts: readonly PartReport[]): RerankUsage {
+  let [inputTokens, units] = [0, 0]
+  let inputImageTokens: number | undefined
+  const uncounted: RerankDocument[] = []
+  for (const { request, reported } of parts) {
+    const textTokens = estimateTokens(rerankTextBytes(request))
+    const total = reported?.inputTokens ?? textTokens
+    inputTokens += total
+    if (request.documents.some((document) => pictureOf(document) !== undefined))
+      inputImageTokens = (inputImageTokens ?? 0) + (reported?.inputImageTokens ?? Math.max(0, total - textTokens))
+    if (reported?.searchUnits === undefined) uncounted.push(...request.documents)
+    else units += reported.searchUnits
+  }
+  const [first] = parts
+  if (first !== undefined && uncounted.length > 0) units += searchUnits({ ...first.request, documents: uncounted })
   return {
-    inputTokens: inputTokens ?? estimateTokens(rerankTextBytes(request)),
+    inputTokens,
     outputTokens: 0,
-    searchUnits: units ?? searchUnits(request),
+    ...(inputImageTokens === undefined ? {} : { inputImageTokens }),
+    searchUnits: units,
   }
 }

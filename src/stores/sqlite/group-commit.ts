@@ -21,21 +21,28 @@ export interface WriteBuffer {
   discard(): void
 }
 
+/** Puts what is committed on the disk without blocking, and calls back once. */
+export type Flush = (done: (error: Error | null) => void) => void
+
 /** How long to wait for the lock, and what errors call the database. */
 export interface GroupCommitOptions {
   readonly label: string
   readonly busyTimeoutMs: number
+  /** Absent: what is committed is on the disk. */
+  readonly flush?: Flush | undefined
 }
 
 interface Waiting {
   readonly operation: () => unknown
+  readonly isFlushed: boolean
   readonly resolve: (value: unknown) => void
   readonly reject: (error: unknown) => void
 }
 
 /**
  * Group commit: the operations of one turn of the event loop share one transaction, and so one flush. None is resolved
- * before all of them are on disk. If an operation throws, the group is rolled back and run again with a savepoint for each
+ * before all of them are on disk. Operations that come during a flush wait for its end and share the next one, so that groups grow
+ * with the load and not with a delay. If an operation throws, the group is rolled back and run again with a savepoint for each
  * operation, so that only the failing one is rejected; savepoints are too expensive for every group. While another process
  * writes, the group waits without blocking this one.
  */
@@ -50,6 +57,7 @@ export class GroupCommit {
   readonly #commit: SqliteStatement
   #waiting: Waiting[] = []
   #isScheduled = false
+  #isFlushing = false
   /** The next group begins with operations of which one has failed before. */
   #needsSavepoints = false
   #busySinceMs: number | undefined
@@ -69,10 +77,12 @@ export class GroupCommit {
   /**
    * Runs a synchronous operation in the next group; resolves with its result once that is durable. It must only read and
    * write the database, because it may be rolled back and run again.
+   *
+   * @param isFlushed False: it resolves once it is committed, and needs no flush of its own. The next one takes it along.
    */
-  write<Value>(operation: () => Value): Promise<Value> {
+  write<Value>(operation: () => Value, isFlushed = true): Promise<Value> {
     return new Promise<Value>((resolve, reject) => {
-      this.#waiting.push({ operation, resolve: resolve as (value: unknown) => void, reject })
+      this.#waiting.push({ operation, isFlushed, resolve: resolve as (value: unknown) => void, reject })
       this.#schedule()
     })
   }
@@ -86,7 +96,7 @@ export class GroupCommit {
   }
 
   #schedule(delayMs?: number): void {
-    if (this.#isScheduled) return
+    if (this.#isScheduled || this.#isFlushing) return
     this.#isScheduled = true
     const run = (): void => {
       this.#isScheduled = false
@@ -98,6 +108,10 @@ export class GroupCommit {
 
   #writeGroup(): void {
     if (this.#waiting.length > 0 && this.#lock()) this.#runGroup(this.#waiting.splice(0, MAX_OPERATIONS))
+    if (!this.#isFlushing) this.#goOn()
+  }
+
+  #goOn(): void {
     if (this.#waiting.length > 0) {
       this.#schedule()
       return
@@ -151,7 +165,22 @@ export class GroupCommit {
       this.#rejectAll(group, error)
       return
     }
-    for (const answer of answers) answer()
+    const { flush, label } = this.#options
+    const flushed: number[] = []
+    for (const [index, answer] of answers.entries())
+      if (flush !== undefined && group[index]!.isFlushed) flushed.push(index)
+      else answer()
+    if (flush === undefined || flushed.length === 0) return
+    this.#isFlushing = true
+    flush((error) => {
+      this.#isFlushing = false
+      // What is committed may be lost, and may stay: as after a connection that breaks during a commit, the caller knows neither.
+      const fault = error && new SqliteStoreError('io', `${label} could not be flushed (${error.message})`, error)
+      for (const index of flushed)
+        if (fault === null) answers[index]!()
+        else group[index]!.reject(fault)
+      this.#goOn()
+    })
   }
 
   /** Runs an operation so that only it is undone if it throws. */

@@ -64,8 +64,8 @@ export interface SqliteTables {
 export interface SqliteSession {
   /** Runs in the next group; resolves once it is durable. */
   write<Value>(operation: (tables: SqliteTables) => Value): Promise<Value>
-  /** The same for holds, which several operations of a group may write together. */
-  writeHolds<Value>(operation: (holds: SqliteHolds) => Value): Promise<Value>
+  /** The same for holds, which several operations of a group may write together. Not `isFlushed`: it resolves once it is committed. */
+  writeHolds<Value>(operation: (holds: SqliteHolds) => Value, isFlushed?: boolean): Promise<Value>
   /** Reads what is committed. */
   read<Value>(operation: (tables: SqliteTables) => Value): Promise<Value>
   /** Resolves when no write is waiting. */
@@ -115,7 +115,7 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
         holds.flush()
         return operation(tables)
       }),
-    writeHolds: (operation) => group.write(() => operation(holds)),
+    writeHolds: (operation, isFlushed) => group.write(() => operation(holds), isFlushed),
     read: (operation) => retryOnBusy(() => operation(tables), options),
     drained: () => group.drained(),
   }
@@ -246,7 +246,9 @@ function ledgerOn(session: () => SqliteSession): Ledger {
     reserve: (reservation, nowMs) =>
       asAsync(() => {
         assertAmount(reservation.amount)
-        return session().writeHolds((holds) => holds.reserve(reservation, nowMs))
+        // A hold alone is a promise to a process that a power failure ends too. A task outlives it, and a claim is the caller's.
+        const isFlushed = reservation.task !== undefined || reservation.claim !== undefined
+        return session().writeHolds((holds) => holds.reserve(reservation, nowMs), isFlushed)
       }),
     settle: (settlement, nowMs) =>
       asAsync(() => {

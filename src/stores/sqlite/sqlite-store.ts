@@ -1,6 +1,7 @@
+import { closeSync, fdatasync, openSync } from 'node:fs'
 import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
-import { retryOnBusy } from './group-commit.ts'
+import { type Flush, retryOnBusy } from './group-commit.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
 import { migrate } from './sqlite-migrations.ts'
@@ -61,6 +62,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   const waiting = { label, busyTimeoutMs: options.busyTimeoutMs ?? 5_000 }
   const clock = options.clock ?? 'database'
   let database: SqliteDatabase | undefined
+  let log: OpenLog | undefined
   let session: SqliteSession | undefined
   let starting: Promise<void> | undefined
   let isClosed = false
@@ -77,9 +79,12 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
       if (options.database !== undefined) assertTrustedEngine(connection)
       await retryOnBusy(() => configure(connection, label), waiting)
       await retryOnBusy(() => migrate(connection, label), waiting)
-      session = await retryOnBusy(() => sqliteSession(connection, { ...waiting, clock }), waiting)
+      log = await retryOnBusy(() => openLog(connection, label), waiting)
+      const flush = log?.flush
+      session = await retryOnBusy(() => sqliteSession(connection, { ...waiting, flush, clock }), waiting)
       database = connection
     } catch (error) {
+      log?.close()
       if (options.database === undefined) connection.close()
       throw error
     }
@@ -102,6 +107,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
       // The caller of the failed start already got the error.
       await starting?.catch(() => undefined)
       await session?.drained()
+      log?.close()
       if (options.database === undefined && database !== undefined) closeFile(database)
     },
   }
@@ -137,8 +143,38 @@ function configure(database: SqliteDatabase, label: string): void {
       'cannot_open',
       `${label} cannot be put in WAL mode (it stays in mode ${JSON.stringify(mode)})`,
     )
-  // FULL flushes the log at every commit: what was acknowledged survives a power failure.
+  // FULL flushes the log at every commit, for those that are made before `openLog`.
   database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = 67108864')
   // 16 MiB of log before it is copied into the file, not 4: pages that change with every request are copied less often.
   database.exec('PRAGMA wal_autocheckpoint = 4000')
+}
+
+/** The log of a database, flushed by another thread. */
+interface OpenLog {
+  readonly flush: Flush
+  close(): void
+}
+
+/**
+ * Takes the flush of the log out of the commit, where it would block the event loop. What is acknowledged still survives a power
+ * failure, because it is acknowledged after the flush; checkpoints flush as before (SQLite, "PRAGMA synchronous"). Undefined for a
+ * database in memory.
+ * @throws SqliteStoreError `cannot_open`.
+ */
+function openLog(database: SqliteDatabase, label: string): OpenLog | undefined {
+  const files = database.prepare('PRAGMA database_list').all() as readonly {
+    readonly name: string
+    readonly file: string | null
+  }[]
+  const path = files.find(({ name }) => name === 'main')?.file
+  if (path === undefined || path === null || path === '') return undefined
+  let descriptor: number
+  try {
+    // It can be closed at any time: SQLite holds no lock on the log (SQLite, "WAL-mode File Format", section 2.3).
+    descriptor = openSync(`${path}-wal`, 'r+')
+  } catch (error) {
+    throw new SqliteStoreError('cannot_open', `the log of ${label} cannot be opened (${String(error)})`, error)
+  }
+  database.exec('PRAGMA synchronous = NORMAL')
+  return { flush: (done) => fdatasync(descriptor, done), close: () => closeSync(descriptor) }
 }

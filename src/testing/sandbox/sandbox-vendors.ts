@@ -46,7 +46,13 @@ import { replyQueue, type ScriptedReply } from './scripted-reply.ts'
 import { type SocketServer, socketServer } from './socket-server.ts'
 import { GOOGLE_TOKENS } from './vertex/google-tokens.ts'
 import { VERTEX_CLAUDE_COUNT, vertexClaude } from './vertex/vertex-claude.ts'
-import { VERTEX_COUNT_TOKENS, VERTEX_EMBED_CONTENT, VERTEX_GENERATE, VERTEX_PREDICT } from './vertex/vertex-gemini.ts'
+import {
+  VERTEX_COUNT_TOKENS,
+  VERTEX_EMBED_CONTENT,
+  VERTEX_GENERATE,
+  VERTEX_PREDICT,
+  VERTEX_TRANSCRIPTIONS,
+} from './vertex/vertex-gemini.ts'
 import { VERTEX_OPEN_CHAT } from './vertex/vertex-open.ts'
 import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
 import { VOYAGE_RERANK } from './voyage/voyage-rerank.ts'
@@ -57,6 +63,7 @@ export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_TRANSCRIPTIONS,
   PRESET_TRANSCRIPTIONS,
   GEMINI_TRANSCRIPTIONS,
+  VERTEX_TRANSCRIPTIONS,
   DASHSCOPE_TRANSCRIPTIONS,
   OPENAI_CHAT,
   PRESET_CHAT,

@@ -10,15 +10,25 @@ const MOST_PATCHES = 16_384
 /** Model Studio, "Audio understanding": 25 tokens a second, and at least one second. Not found on a second page. */
 const AUDIO_TOKENS_PER_SECOND = 25
 
+/** Model Studio, text rerank: the most tokens of a document, and of a call. */
+const RERANK = /^qwen3-vl-rerank/
+const MOST_DOCUMENT_TOKENS = 8_000
+const MOST_RERANK_TOKENS = 120_000
+
 /** DashScope's rules for pictures and sound. */
 export const dashscopeMedia: MediaRules = {
-  tokens({ kind, width, height, seconds }) {
+  tokens({ kind, width, height, seconds }, upstream) {
     if (kind === 'image') {
-      if (width === undefined || height === undefined) return MOST_PATCHES + MARKS
-      const patches = Math.ceil(width / PATCH_SIDE) * Math.ceil(height / PATCH_SIDE)
-      return Math.min(MOST_PATCHES, Math.max(FEWEST_PATCHES, patches)) + MARKS
+      const tokens = pictureTokens(width, height)
+      return RERANK.test(upstream) ? Math.min(tokens, MOST_DOCUMENT_TOKENS) : tokens
     }
     return kind === 'audio' && seconds !== undefined ? Math.max(1, seconds) * AUDIO_TOKENS_PER_SECOND : undefined
   },
-  contextTokens: () => undefined,
+  contextTokens: (upstream) => (RERANK.test(upstream) ? MOST_RERANK_TOKENS : undefined),
+}
+
+function pictureTokens(width: number | undefined, height: number | undefined): number {
+  if (width === undefined || height === undefined) return MOST_PATCHES + MARKS
+  const patches = Math.ceil(width / PATCH_SIDE) * Math.ceil(height / PATCH_SIDE)
+  return Math.min(MOST_PATCHES, Math.max(FEWEST_PATCHES, patches)) + MARKS
 }

@@ -1,9 +1,17 @@
 import { readRanking } from '../shared/rerank-answer.ts'
 import { type RerankFields, rerankWire } from '../shared/rerank-body.ts'
-import type { RerankOperation } from '../vendor.ts'
+import type { RerankInput, RerankLimits, RerankOperation } from '../vendor.ts'
 
-// Model Studio, text rerank: the most documents of one call.
+// Model Studio, text rerank: the most documents of one call, its most tokens, and the tokens to which each text is cut.
 const MAX_DOCUMENTS = 500
+const MAX_TOKENS = 120_000
+const OLD_MAX_TOKENS = 30_000
+const MAX_TEXT_TOKENS = 4_000
+// Of the model that ranks pictures too.
+const MULTIMODAL = /^qwen3-vl-rerank/
+const MAX_MULTIMODAL_DOCUMENTS = 100
+const MAX_PICTURES = 40
+const MAX_MULTIMODAL_TEXT_TOKENS = 8_000
 const TAKEN = new Set(['instruct'])
 
 /** Models of the API whose fields stand beside each other; all others have the native one. */
@@ -19,14 +27,35 @@ export function dashscopeRerank(paths: { readonly compatible: string; readonly n
   const native: RerankFields = {
     ...compatible,
     path: paths.native,
-    layout: ({ model, query, documents, ...parameters }) => ({ model, input: { query, documents }, parameters }),
+    layout: ({ model, query, documents, ...parameters }) => ({
+      model,
+      input: { query, documents: nativeDocuments(documents) },
+      parameters,
+    }),
   }
   return {
-    limits: (upstream) => ({ maxDocuments: MAX_DOCUMENTS, isPointwise: COMPATIBLE.test(upstream) }),
+    limits: limitsOf,
     toWire: (call, input) => rerankWire(call, input, COMPATIBLE.test(call.model.upstream) ? compatible : native),
     fromWire: (answer, { model }) =>
       COMPATIBLE.test(model.upstream)
         ? readRanking(answer)
         : readRanking(answer, { output: 'output', id: 'request_id' }),
   }
+}
+
+function limitsOf(upstream: string): RerankLimits {
+  if (COMPATIBLE.test(upstream)) return { maxDocuments: MAX_DOCUMENTS, maxTokens: MAX_TOKENS, isPointwise: true }
+  if (MULTIMODAL.test(upstream))
+    return {
+      ...{ maxDocuments: MAX_MULTIMODAL_DOCUMENTS, maxPictures: MAX_PICTURES },
+      ...{ maxTokens: MAX_TOKENS, maxTextTokens: MAX_MULTIMODAL_TEXT_TOKENS },
+    }
+  if (!/^gte-rerank/.test(upstream)) return { maxDocuments: MAX_DOCUMENTS }
+  return { maxDocuments: MAX_DOCUMENTS, maxTokens: OLD_MAX_TOKENS, maxTextTokens: MAX_TEXT_TOKENS }
+}
+
+/** Beside a picture a text is an object too. */
+function nativeDocuments(documents: RerankInput['documents']): readonly unknown[] {
+  if (documents.every((document) => typeof document === 'string')) return documents
+  return documents.map((document) => (typeof document === 'string' ? { text: document } : document))
 }

@@ -1,6 +1,7 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import type { MemberNames } from '../../core/known-members.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
 import { keyHeaders } from '../shared/bearer-headers.ts'
 import { type GoogleCloudOptions, googleCloudAddress, withRemedy } from '../shared/google-cloud.ts'
 import { googleErrorFrom, googleFailure } from '../shared/google-error.ts'
@@ -22,6 +23,7 @@ import {
 import type { GeminiApi } from './api-request.ts'
 import { errorFrom } from './error-from.ts'
 import { generateContent, generatedImages } from './generate-content.ts'
+import { transcriptions } from './transcriptions.ts'
 import { vertexEmbeddings } from './vertex-embeddings.ts'
 
 /** Options of {@link vertex}. */
@@ -63,7 +65,7 @@ const VERTEX_OPTIONS = {
 } satisfies MemberNames<VertexOptions>
 
 /**
- * Google's models at Vertex AI: chat, embeddings and pictures of Gemini in the cloud's variety of its API, and chat of the open
+ * Google's models at Vertex AI: chat, embeddings, pictures and transcription of Gemini in the cloud's variety of its API, and chat of the open
  * models that Google runs (`meta/…`, `openai/gpt-oss-…`). Claude is another vendor: `anthropicVertex`.
  * @throws TypeError for an unknown option, and naming the option and variable when project, location or key cannot be used.
  */
@@ -103,6 +105,7 @@ export function vertex(options: VertexOptions): Vendor {
     },
     embeddings: vertexEmbeddings(api.basePath),
     images: { interactions: generatedImages(api) },
+    transcription: transcriptionByModel(transcriptions(api.basePath), transcriptions(path)),
     errorFrom: (answer, nowMs) => withRemedy(errorFrom(answer, nowMs, apiKeys), answer, place),
   }
 }
@@ -136,6 +139,19 @@ function chatByModel(chatOf: (upstream: string) => ChatOperation, allowsStorage:
       fromWire: (chunks, call) => of(call).passThrough?.fromWire(chunks, call),
       stream: (call) => of(call).passThrough!.stream!(call),
       reasonsUnseen: (call) => of(call).reasonsUnseen?.(call) ?? false,
+    },
+  }
+}
+
+/** Transcription by Gemini's models and by tuned ones. The open models take no sound. */
+function transcriptionByModel(ofGoogle: TranscriptionOperation, tuned: TranscriptionOperation): TranscriptionOperation {
+  return {
+    ...ofGoogle,
+    toWire(call, asked) {
+      const { upstream } = call.model
+      if (isTuned(upstream)) return tuned.toWire(call, asked)
+      if (isOpen(upstream)) throw unsupportedParameter('model', 'model: open models at Vertex AI take no recordings.')
+      return ofGoogle.toWire(call, asked)
     },
   }
 }

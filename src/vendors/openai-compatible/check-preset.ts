@@ -29,7 +29,13 @@ const EMBEDDINGS_MEMBERS = {
   givesBase64: true,
 } satisfies MemberNames<NonNullable<Preset['embeddings']>>
 const MODERATIONS_MEMBERS = { takesParts: true } satisfies MemberNames<NonNullable<Preset['moderations']>>
-const RERANK_MEMBERS = { maxDocuments: true, isPointwise: true } satisfies MemberNames<NonNullable<Preset['rerank']>>
+const RERANK_MEMBERS = {
+  maxDocuments: true,
+  maxTokens: true,
+  maxTextTokens: true,
+  maxPictures: true,
+  isPointwise: true,
+} satisfies MemberNames<NonNullable<Preset['rerank']>>
 
 /**
  * Checks a preset when a vendor is made of it, so that a mistake in one fails then and not at the first request.

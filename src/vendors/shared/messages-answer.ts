@@ -93,6 +93,12 @@ export class AnswerReader {
     }
   }
 
+  /** Takes a delta of text. */
+  readText(text: string): void {
+    this.#open('')
+    this.#writer.text(text)
+  }
+
   #startMessage({ id, usage }: MessagesEvent): void {
     this.#counts = latestUsage(this.#counts, readMessagesUsage(usage))
     this.#open(asText(id))
@@ -134,8 +140,11 @@ export class AnswerReader {
 
   #readDelta(block: OpenBlock | undefined, delta: MessagesEvent): void {
     const { type } = delta
+    if (type === 'text_delta') {
+      this.readText(asText(delta['text']))
+      return
+    }
     this.#open('')
-    if (type === 'text_delta') this.#writer.text(asText(delta['text']))
     if (type === 'input_json_delta') this.#addInputJson(block, asText(delta['partial_json']))
     if (type === 'thinking_delta') {
       const thinking = asText(delta['thinking'])

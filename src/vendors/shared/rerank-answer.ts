@@ -14,8 +14,8 @@ export interface RerankLayout {
 }
 
 /**
- * Reads an answer with results of `index` and `relevance_score`. Usage is `usage.total_tokens`, `usage.prompt_tokens`, or
- * `meta.billed_units.search_units`. Undefined when it is no such answer.
+ * Reads an answer with results of `index` and `relevance_score`. Usage is `usage.total_tokens` or `usage.prompt_tokens`, with
+ * `usage.image_tokens` as a part of it, or `meta.billed_units.search_units`. Undefined when it is no such answer.
  */
 export function readRanking(answer: WireAnswer, layout: RerankLayout = {}): RankedDocuments | undefined {
   const body = parseVendorJson(asBuffer(answer.body).toString('utf8'))
@@ -37,10 +37,12 @@ export function readRanking(answer: WireAnswer, layout: RerankLayout = {}): Rank
 function usageOf({ usage, meta }: Record<string, unknown>): RankedDocuments['usage'] {
   const units = isJsonObject(meta) && isJsonObject(meta['billed_units']) ? meta['billed_units'] : {}
   const tokens = isJsonObject(usage) ? (numberOf(usage['total_tokens']) ?? numberOf(usage['prompt_tokens'])) : undefined
+  const imageTokens = isJsonObject(usage) ? numberOf(usage['image_tokens']) : undefined
   const searchUnits = numberOf(units['search_units'])
   if (tokens === undefined && searchUnits === undefined) return undefined
   return {
     ...(tokens === undefined ? {} : { inputTokens: tokens }),
+    ...(tokens === undefined || imageTokens === undefined ? {} : { inputImageTokens: imageTokens }),
     ...(searchUnits === undefined ? {} : { searchUnits }),
   }
 }

@@ -22,7 +22,7 @@ export interface RerankFields {
 export interface FlatRerank {
   readonly model: string
   readonly query: string
-  readonly documents: readonly string[]
+  readonly documents: RerankInput['documents']
   readonly [field: string]: unknown
 }
 

@@ -54,6 +54,7 @@ const FURTHER: readonly Specified[] = [
   ['vy-rerank-2.5-lite', 'rerank', 'voyage', 'rerank-2.5-lite'],
   ['qw3-rerank', 'rerank', 'dashscope', 'qwen3-rerank'],
   ['gte-rerank-v2', 'rerank', 'dashscope', 'gte-rerank-v2'],
+  ['qw3-vl-rerank', 'rerank', 'dashscope', 'qwen3-vl-rerank'],
 ]
 
 describe('built-in models', () => {

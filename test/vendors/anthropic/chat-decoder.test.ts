@@ -35,6 +35,10 @@ function decode(bytes: Uint8Array, request: LooseRequest = {}) {
   return { calls: writer.calls, decoder }
 }
 
+/** A JSON string of escapes alone. */
+const escaped = (text: string) =>
+  `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`
+
 const callsOf = (events: readonly Event[], request: LooseRequest = {}) => decode(written(events), request).calls
 
 describe('the stream decoder', () => {
@@ -247,5 +251,37 @@ describe('any legal sequence of events', () => {
         expect(decoder.isComplete).toBe(true)
       }),
     )
+  })
+
+  it('reads a delta of text the same, however it is written', () => {
+    const texts = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('"', '\\', '\\u0041', 'a\u0000b', '\u007f', '\u2028', '"}}', '}} ', '\ud800', '😀'),
+    )
+    const form = fc.record({ text: texts, index: fc.nat(300), isEscaped: fc.boolean(), spaces: fc.nat(3) })
+    fc.assert(
+      fc.property(form, ({ text, index, isEscaped, spaces }) => {
+        const whole = JSON.stringify(delta(index, { type: 'text_delta', text }))
+        // Escapes alone are the same text, which only the parser reads.
+        const written = isEscaped ? whole.replace(JSON.stringify(text), () => escaped(text)) : whole
+        const data = `${written.slice(0, -1)}${' '.repeat(spaces)}}`
+        const { calls } = decode(encode(`data: ${JSON.stringify(start)}\n\ndata: ${data}\n\n`))
+        const { delta: value } = JSON.parse(new TextDecoder().decode(encode(data))) as { delta: { text: string } }
+
+        expect(calls.slice(1)).toEqual([['text', value.text]])
+      }),
+    )
+  })
+
+  it('fails by an event that only looks like a delta of text', () => {
+    const head = '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":'
+    for (const broken of [
+      `${head}"a\tb"}}`,
+      `${head}"a"}`,
+      `${head}"a"}}}`,
+      `${head}"\\"}}`,
+      `${head.replace('0', '00')}"a"}}`,
+    ])
+      expect(decode(encode(`data: ${JSON.stringify(start)}\n\ndata: ${broken}\n\n`)).decoder.failure).toBeDefined()
   })
 })

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { CatalogModel } from '../../../src/catalog/model.ts'
 import type { TranscriptionRequest } from '../../../src/endpoints/transcriptions/transcription-request.ts'
-import { gemini } from '../../../src/vendors/gemini/gemini.ts'
+import { gemini, vertex } from '../../../src/vendors/gemini/gemini.ts'
 import type { VendorCall } from '../../../src/vendors/vendor.ts'
 import type { FormFile } from '../../../src/wire/multipart.ts'
 
@@ -93,4 +93,48 @@ test.each([
   ['no object', []],
 ])('%s is no transcript', (_name, response) => {
   expect(read(response)).toBeUndefined()
+})
+
+describe('Vertex AI', () => {
+  const vendor = vertex({ project: 'our-project', location: 'europe-west4', apiKey: () => ({ token: 'any' }) })
+  const sentTo = (upstream: string, request: Partial<TranscriptionRequest> = {}) =>
+    vendor.transcription!.toWire({ ...callOf(request, upstream), apiKey: '' }, 'json')
+
+  test('is sent the same turn at the path of the project', () => {
+    const wire = sentTo('gemini-2.5-flash', { language: 'de', chunking_strategy: 'auto' })
+
+    expect(wire.path).toBe(
+      '/v1/projects/our-project/locations/europe-west4/publishers/google/models/gemini-2.5-flash:generateContent',
+    )
+    expect(wire.headers).not.toContain('x-goog-api-key')
+    expect(wire.dropped).toEqual(['chunking_strategy'])
+    expect(Buffer.concat(wire.body as Buffer[]).toString()).toBe(
+      '{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"audio/mpeg","data":"c291bmQ="}},' +
+        '{"text":"Transcribe this recording word for word, in the language that is spoken. Answer with the transcript alone.' +
+        '\\nLanguages that are spoken, as ISO codes: de."}]}],"generationConfig":{"thinkingConfig":{"thinkingBudget":0}}}',
+    )
+  })
+
+  test('has tuned models at their endpoints, and refuses open ones', () => {
+    expect(sentTo('endpoints/123').path).toBe(
+      '/v1/projects/our-project/locations/europe-west4/endpoints/123:generateContent',
+    )
+    expect(() => sentTo('meta/llama-4-maverick-17b-128e-instruct-maas')).toThrow(
+      expect.objectContaining({ code: 'unsupported_parameter', param: 'model' }),
+    )
+  })
+
+  test('answers as Gemini does, and gives text alone', () => {
+    const response = {
+      ...candidate([{ text: 'Moin.\n' }]),
+      usageMetadata: { promptTokenCount: 40, candidatesTokenCount: 5 },
+    }
+    const read = vendor.transcription!.fromWire([Buffer.from(JSON.stringify(response))], callOf({}, 'gemini-2.5-flash'))
+
+    expect(read).toEqual({ text: 'Moin.', usage: { inputTokens: 40, outputTokens: 5 } })
+    expect(vendor.transcription!.abilities('gemini-2.5-flash')).toMatchObject({
+      formats: ['json', 'text'],
+      streams: false,
+    })
+  })
 })

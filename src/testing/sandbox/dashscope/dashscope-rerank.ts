@@ -1,5 +1,5 @@
 import { rankedTexts, ranking, rankingPromptText, rankingTokens } from '../model/ranking.ts'
-import { asObject, asText, type Fields } from '../request-fields.ts'
+import { asList, asObject, asText, type Fields } from '../request-fields.ts'
 import { checkBearer, jsonReply, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
 import {
   DASHSCOPE_ERRORS,
@@ -11,6 +11,10 @@ import {
 } from './dashscope-errors.ts'
 
 const MAX_DOCUMENTS = 500
+const MAX_TOKENS = 120_000
+const NATIVE_MAX_TOKENS = 30_000
+const MAX_PICTURES = 40
+const PICTURE_TOKENS = 250
 
 /** DashScope: `POST /compatible-api/v1/reranks`, for `qwen3-rerank` (Model Studio, text rerank). */
 export const DASHSCOPE_RERANK: SandboxOperation = {
@@ -22,7 +26,7 @@ export const DASHSCOPE_RERANK: SandboxOperation = {
   answer(call, context) {
     checkBearer(call, DASHSCOPE_ERRORS)
     const request = asObject(call.body)
-    const { query, texts } = checked(request, (message) => {
+    const { query, texts } = checked(request, MAX_TOKENS, (message) => {
       throw new RefusedCall(dashscopeInvalid(message))
     })
     return jsonReply(200, DASHSCOPE_HEADERS, {
@@ -46,22 +50,49 @@ export const DASHSCOPE_NATIVE_RERANK: SandboxOperation = {
     checkBearer(call, DASHSCOPE_NATIVE_ERRORS)
     const request = asObject(call.body)
     const parameters = asObject(request['parameters'])
-    const { query, texts } = checked(asObject(request['input']), refuseNative)
+    const input = asObject(request['input'])
+    const isMultimodal = asText(request['model']).startsWith('qwen3-vl-rerank')
+    const { texts: documents, pictures } = isMultimodal
+      ? withoutPictures(input)
+      : { texts: input['documents'], pictures: 0 }
+    if (pictures > MAX_PICTURES) refuseNative(`at most ${MAX_PICTURES} images are allowed`)
+    const maxTokens = isMultimodal ? MAX_TOKENS : NATIVE_MAX_TOKENS
+    const { query, texts } = checked({ ...input, documents }, maxTokens, refuseNative)
+    const imageTokens = pictures * PICTURE_TOKENS
     return jsonReply(200, DASHSCOPE_HEADERS, {
       output: { results: ranking(query, texts, parameters['top_n'], parameters['return_documents'] === true) },
-      usage: context.usage({ total_tokens: rankingTokens(query, texts) }),
+      usage: context.usage({
+        total_tokens: rankingTokens(query, texts) + imageTokens,
+        ...(isMultimodal ? { image_tokens: imageTokens } : {}),
+      }),
       request_id: DASHSCOPE_REQUEST_ID,
     })
   },
 }
 
+/** The documents of the multimodal model as texts: a picture is ranked by its address, and one as data by nothing. */
+function withoutPictures(input: Fields): { readonly texts: unknown; readonly pictures: number } {
+  let pictures = 0
+  const texts = asList(input['documents']).map((document) => {
+    if (typeof document === 'string') return document
+    const { text, image, ...others } = asObject(document)
+    if (Object.keys(others).length > 0 || (text === undefined) === (image === undefined)) return undefined
+    if (image === undefined) return text
+    pictures += 1
+    return asText(image).replace(/^data:.*/s, 'data')
+  })
+  return { texts, pictures }
+}
+
 function checked(
   input: Fields,
+  maxTokens: number,
   refuse: (message: string) => never,
 ): { readonly query: string; readonly texts: readonly string[] } {
   const query = asText(input['query'])
   const texts = rankedTexts(input['documents'])
   if (query === '' || texts === undefined) return refuse('query and documents must not be empty')
   if (texts.length > MAX_DOCUMENTS) return refuse(`at most ${MAX_DOCUMENTS} documents are allowed`)
+  if (rankingTokens(query, texts) > maxTokens) return refuse(`at most ${maxTokens} tokens are allowed`)
   return { query, texts }
 }

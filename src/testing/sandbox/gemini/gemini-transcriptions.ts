@@ -14,10 +14,7 @@ export const GEMINI_TRANSCRIPTIONS: SandboxOperation = {
   operation: 'transcriptions',
   errors: GEMINI_ERRORS,
   matches: ({ method, path, body }) =>
-    method === 'POST' &&
-    modelMethod(path)?.method === 'generateContent' &&
-    soundOf(body) !== undefined &&
-    instructionOf(body).startsWith('Transcribe'),
+    method === 'POST' && modelMethod(path)?.method === 'generateContent' && asksForTranscript(body),
   promptText: instructionOf,
   answer(call, context) {
     checkGeminiKey(call)
@@ -46,6 +43,11 @@ export const GEMINI_TRANSCRIPTIONS: SandboxOperation = {
     }
     return jsonReply(200, GEMINI_HEADERS, answer, 2)
   },
+}
+
+/** Is it a chat about a recording that is to be transcribed? */
+export function asksForTranscript(body: unknown): boolean {
+  return soundOf(body) !== undefined && instructionOf(body).startsWith('Transcribe')
 }
 
 function lastParts(body: unknown): readonly unknown[] {

@@ -1,6 +1,7 @@
 import { GEMINI_EMBEDDINGS } from '../gemini/gemini-embeddings.ts'
 import { field, GEMINI_ERRORS, GEMINI_HEADERS, refuseGemini } from '../gemini/gemini-errors.ts'
 import { GEMINI_COUNT_TOKENS, GEMINI_GENERATE } from '../gemini/gemini-generate.ts'
+import { asksForTranscript, GEMINI_TRANSCRIPTIONS } from '../gemini/gemini-transcriptions.ts'
 import { countTokens } from '../model/chat-turn.ts'
 import { unitVector } from '../model/embedding.ts'
 import { asList, asNumber, asObject, asText } from '../request-fields.ts'
@@ -16,6 +17,14 @@ import { checkVertexCall, vertexPath } from './vertex-call.ts'
 
 /** Vertex AI: chat and pictures of Gemini. It refuses ids of function calls. */
 export const VERTEX_GENERATE = atVertex(GEMINI_GENERATE, ['generateContent', 'streamGenerateContent'], refuseCallIds)
+
+const TRANSCRIPTIONS = atVertex(GEMINI_TRANSCRIPTIONS, ['generateContent'], () => undefined)
+
+/** Vertex AI: a recording with the instruction to transcribe it. Before {@link VERTEX_GENERATE} in the list. */
+export const VERTEX_TRANSCRIPTIONS: SandboxOperation = {
+  ...TRANSCRIPTIONS,
+  matches: (call) => TRANSCRIPTIONS.matches(call) && asksForTranscript(call.body),
+}
 
 /** Vertex AI: `countTokens`, whose body is the counted request. */
 export const VERTEX_COUNT_TOKENS = atVertex(GEMINI_COUNT_TOKENS, ['countTokens'], ({ body }) => {
