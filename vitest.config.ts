@@ -111,6 +111,7 @@ const DRILLS = [
   'test/stores/sqlite/sqlite-holds.test.ts',
   'test/stores/sqlite/sqlite-processes.test.ts',
   'test/stores/sqlite/sqlite-store.test.ts',
+  'test/tasks/native-batch-vendors.test.ts',
   'test/tasks/native-batches.test.ts',
   'test/testing/sandbox/bare-script.test.ts',
   'test/testing/sandbox/scripted-replies.test.ts',

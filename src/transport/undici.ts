@@ -283,7 +283,8 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    if (!this.#ended) this.#handler.onData(chunk)
+    // A parser that is resumed gives an empty piece. Who pauses with each piece and resumes at once would never read on.
+    if (!this.#ended && chunk.length > 0) this.#handler.onData(chunk)
     return !this.#isPaused
   }
 

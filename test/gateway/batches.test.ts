@@ -25,7 +25,7 @@ afterEach(async () => {
 })
 
 async function start(options: Partial<GatewayOptions> = {}): Promise<StartedGateway & { client: OpenAI }> {
-  const started = await startGateway({ batches: { native: false }, prices, ...options })
+  const started = await startGateway({ prices, ...options, batches: { ...options.batches, native: false } })
   open.push(started)
   return { ...started, client: new OpenAI({ apiKey: TEST_KEY, baseURL: `${started.url}/v1`, maxRetries: 0 }) }
 }

@@ -369,6 +369,44 @@ test('a paused call holds the vendor back until it is resumed, without timing ou
   expect(Buffer.concat(made.chunks)).toHaveLength(total * block.length)
 })
 
+test('a call that is paused with each piece and resumed at once reads on, and gets no empty pieces', async () => {
+  const block = Buffer.alloc(64 * 1024, 'x')
+  const { origin } = await serve((_request, response) => {
+    response.writeHead(200, { 'content-length': 16 * block.length })
+    for (let sent = 0; sent < 16; sent++) response.write(block)
+    response.end()
+  })
+  const pieces: number[] = []
+  const ending = deferred<TransportFailure | undefined>()
+  const control = transportOf().send(
+    {
+      origin,
+      path: '/',
+      method: 'GET',
+      headers: [],
+      body: null,
+      firstByteTimeoutMs: 5_000,
+      idleTimeoutMs: 5_000,
+    },
+    {
+      onHead: () => undefined,
+      onData(chunk) {
+        pieces.push(chunk.byteLength)
+        // Far more pieces than there are bytes to read at once: without an end to it no event would come any more.
+        if (pieces.length > 10_000) return
+        control.pause()
+        queueMicrotask(() => control.resume())
+      },
+      onEnd: () => ending.resolve(undefined),
+      onFailure: ending.resolve,
+    },
+  )
+
+  expect(await ending.promise).toBeUndefined()
+  expect(pieces.reduce((sum, piece) => sum + piece, 0)).toBe(16 * block.length)
+  expect(pieces.filter((piece) => piece === 0)).toEqual([])
+})
+
 test('a call that is paused before its answer begins gets no bytes until it is resumed', async () => {
   const { origin } = await serve((_request, response) => response.end('answer'))
   const made = call(transportOf(), origin)

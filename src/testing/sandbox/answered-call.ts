@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { parseVendorJson } from '../../core/json.ts'
 import { credentialIdOf } from '../../routing/vendor-key.ts'
 import { type DeliveryStep, deliverySteps } from './delivery-steps.ts'
-import { type Fault, type FaultQueue, faultOf } from './fault.ts'
+import { type Fault, type FaultKind, type FaultQueue, faultOf } from './fault.ts'
+import { OPENAI_ERRORS } from './openai/openai-errors.ts'
 import { asObject, asText } from './request-fields.ts'
 import {
   type AnswerContext,
@@ -34,6 +35,55 @@ export interface AnsweredCall {
 
 /** Finds the operation of a call and works out its answer. Pure but for the faults and replies that it takes from the queues. */
 export function answeredCall(incoming: IncomingCall, sources: AnswerSources): AnsweredCall {
+  const { call, reply, faults } = repliedCall(incoming, sources)
+  return { call, steps: deliverySteps(reply, faults, sources.eventDelayMs) }
+}
+
+/** A request of a batch, and its answer as the vendor keeps it. */
+export interface BatchedAnswer {
+  readonly call: SandboxCall
+  readonly status: number
+  /** Parsed JSON. */
+  readonly body: unknown
+}
+
+/** Faults after which the vendor has no answer to keep. */
+const LOST: ReadonlySet<FaultKind> = new Set([
+  'refuse',
+  'reset',
+  'hang',
+  'hang-body',
+  'reset-mid-stream',
+  'end-early',
+  'half-json',
+  'endless',
+])
+
+/**
+ * Answers a request of a batch as if it had come by itself. Where a fault would break the delivery, or makes the answer unreadable, the
+ * request has failed with 500.
+ */
+export function batchedAnswer(incoming: IncomingCall, sources: AnswerSources): BatchedAnswer {
+  const { call, reply, faults, errors } = repliedCall(incoming, sources)
+  const isKept = !reply.streamed && !faults.some(({ kind }) => LOST.has(kind))
+  const body = isKept ? jsonOf(reply) : undefined
+  if (body !== undefined) return { call, status: reply.status, body }
+  const failed = errors.status(500)
+  return { call, status: failed.status, body: jsonOf(failed) }
+}
+
+function jsonOf({ pieces }: SandboxReply): unknown {
+  return parseVendorJson(Buffer.concat(pieces.map((piece) => Buffer.from(piece))).toString('utf8'))
+}
+
+interface RepliedCall {
+  readonly call: SandboxCall
+  readonly reply: SandboxReply
+  readonly faults: readonly Fault[]
+  readonly errors: VendorErrors
+}
+
+function repliedCall(incoming: IncomingCall, sources: AnswerSources): RepliedCall {
   const json = Buffer.from(incoming.bytes).toString('utf8')
   const body = json === '' ? undefined : parseVendorJson(json)
   const operation = sources.operations.find((candidate) => candidate.matches({ ...incoming, body }))
@@ -46,7 +96,7 @@ export function answeredCall(incoming: IncomingCall, sources: AnswerSources): An
     model: modelOf(incoming, body),
     credentialId: credentialIdFor(vendor, incoming),
   }
-  if (operation === undefined) return { call, steps: deliverySteps(noSuchPath(incoming), [], 0) }
+  if (operation === undefined) return { call, reply: noSuchPath(incoming), faults: [], errors: OPENAI_ERRORS }
   const text = operation.promptText(body, incoming)
   const script = sources.replies.take(call, text)
   const faults = [
@@ -60,7 +110,7 @@ export function answeredCall(incoming: IncomingCall, sources: AnswerSources): An
     faults,
     operation.errors,
   )
-  return { call, steps: deliverySteps(reply, faults, sources.eventDelayMs) }
+  return { call, reply, faults, errors: operation.errors }
 }
 
 function ownReply(operation: SandboxOperation, call: SandboxCall, context: AnswerContext): SandboxReply {

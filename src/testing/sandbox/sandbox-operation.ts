@@ -9,7 +9,8 @@ export interface SandboxCall {
   readonly vendor: string
   /**
    * `chat`, `responses`, `count-tokens`, `models`, `embeddings`, `rerank`, `moderations`, `images`, `image-edits`, `transcriptions`, `videos`, `video-task`, `video-list`,
-   * `video-cancel`; `token`; `picture` and `video` for files; `webhook`; `unknown` for a path that no vendor has.
+   * `video-cancel`; `batches` (submission), `batch` (a look at one), `batch-list`, `batch-results`, `batch-cancel`, `batch-delete`; `files` (upload), `file`, `file-list`,
+   * `file-content`, `file-delete`; `token`; `picture` and `video` for files; `webhook`; `unknown` for a path that no vendor has.
    */
   readonly operation: string
   /** The vendor's own id of the model, from the body, the form or the path; undefined when the call names none. */
@@ -19,6 +20,8 @@ export interface SandboxCall {
    * `amazon-bedrock`. For a vendor with an id of your own it differs.
    */
   readonly credentialId: string | undefined
+  /** The vendor's id of the batch of which it is a request; undefined for a call by itself. */
+  readonly batchId?: string | undefined
   readonly method: string
   /** Without the query. */
   readonly path: string
@@ -33,7 +36,7 @@ export interface SandboxCall {
 }
 
 /** The parts of a call from the network. */
-export type IncomingCall = Omit<SandboxCall, 'vendor' | 'operation' | 'model' | 'credentialId' | 'body'>
+export type IncomingCall = Omit<SandboxCall, 'vendor' | 'operation' | 'model' | 'credentialId' | 'batchId' | 'body'>
 
 /** The credential of a call, in whichever header or query field a vendor reads it; empty when there is none. */
 export function credentialOf(call: Pick<SandboxCall, 'headers' | 'query'>): string {

@@ -4,10 +4,13 @@ import type { Transport } from '../../transport/transport.ts'
 import { BEDROCK_CONVERSE } from './amazon-bedrock/bedrock-converse.ts'
 import { BEDROCK_CHAT, BEDROCK_COUNT_TOKENS, bedrockMessages } from './amazon-bedrock/bedrock-dialects.ts'
 import { BEDROCK_EMBEDDINGS } from './amazon-bedrock/bedrock-embeddings.ts'
-import { answeredCall } from './answered-call.ts'
+import { answeredCall, batchedAnswer } from './answered-call.ts'
+import { anthropicBatches } from './anthropic/anthropic-batches.ts'
 import { ANTHROPIC_COUNT_TOKENS, anthropicMessages } from './anthropic/anthropic-messages.ts'
 import { AZURE_OPENAI_CHAT } from './azure/azure-openai.ts'
+import type { BatchRun } from './batches/vendor-batches.ts'
 import { COHERE_RERANK } from './cohere/cohere-rerank.ts'
+import { dashscopeBatches } from './dashscope/dashscope-batches.ts'
 import { DASHSCOPE_CHAT, DASHSCOPE_EMBEDDINGS } from './dashscope/dashscope-compatible.ts'
 import { DASHSCOPE_IMAGES, DASHSCOPE_SPEECH } from './dashscope/dashscope-multimodal.ts'
 import { DASHSCOPE_NATIVE_RERANK, DASHSCOPE_RERANK } from './dashscope/dashscope-rerank.ts'
@@ -16,12 +19,14 @@ import { dashscopeVideos } from './dashscope/dashscope-videos.ts'
 import { playSteps, type VendorConnection } from './delivery-steps.ts'
 import { faultQueue, type QueuedFault } from './fault.ts'
 import { PICTURE_FILES, SOUND_FILES, VIDEO_FILES } from './files/stored-files.ts'
+import { geminiBatches } from './gemini/gemini-batches.ts'
 import { GEMINI_EMBEDDINGS } from './gemini/gemini-embeddings.ts'
 import { GEMINI_COUNT_TOKENS, GEMINI_GENERATE } from './gemini/gemini-generate.ts'
 import { GEMINI_INTERACTIONS } from './gemini/gemini-interactions.ts'
 import { GEMINI_TRANSCRIPTIONS } from './gemini/gemini-transcriptions.ts'
 import { memoryTransport } from './memory-transport.ts'
 import { MODEL_LISTS } from './model-lists.ts'
+import { openaiBatches } from './openai/openai-batches.ts'
 import { OPENAI_CHAT } from './openai/openai-chat.ts'
 import { OPENAI_EMBEDDINGS } from './openai/openai-embeddings.ts'
 import { OPENAI_IMAGE_EDITS, OPENAI_IMAGES } from './openai/openai-images.ts'
@@ -117,6 +122,10 @@ export interface SandboxOptions {
   readonly videoPendingMs?: number
   /** How long a video task runs before it ends, in milliseconds; default 2000. */
   readonly videoRunningMs?: number
+  /** How long a batch waits before it is processed, and one that is cancelled before it ends, in milliseconds; default 100. */
+  readonly batchPendingMs?: number
+  /** How long the requests of a batch take together, in milliseconds; default 200. */
+  readonly batchRunningMs?: number
 }
 
 const SANDBOX_OPTIONS = {
@@ -125,6 +134,8 @@ const SANDBOX_OPTIONS = {
   maxRequests: true,
   videoPendingMs: true,
   videoRunningMs: true,
+  batchPendingMs: true,
+  batchRunningMs: true,
 } satisfies MemberNames<SandboxOptions>
 
 /** Stand-ins for all vendors, in one process and without a network. */
@@ -168,7 +179,7 @@ export interface Sandbox {
    * @example sandbox.reply({ when: { model: 'gpt-5.4' }, toolCalls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] })
    */
   reply(reply: ScriptedReply): void
-  /** Clears replies, faults, received calls, disconnects and counts. Running calls and video tasks continue, as at a vendor. */
+  /** Clears replies, faults, received calls, disconnects and counts. Running calls, video tasks and batches continue, as at a vendor. */
   reset(): void
 }
 
@@ -181,7 +192,7 @@ export interface Sandbox {
  * The model echoes: it answers `You said: …`, calls the functions that the text names (`call get_weather`), quotes their
  * results, fills JSON schemas, and thinks on request. Prompt tokens are a quarter of the prompt's bytes, rounded up; each
  * word of the answer is one token. The word `cached` in a prompt makes half of it a cache read, `cache-write` a quarter of
- * it a cache write. Videos become ready by the clock; marks such as `[[video:fail]]` steer them.
+ * it a cache write. Videos and batches become ready by the clock; marks such as `[[video:fail]]` and `[[batch:expired]]` steer them.
  *
  * @example
  * const sandbox = sandboxVendors()
@@ -195,7 +206,19 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
   const videos = dashscopeVideos({ pendingMs, runningMs })
   const faults = faultQueue()
   const replies = replyQueue()
-  const stateful = [anthropicMessages(), vertexClaude(), bedrockMessages()]
+  const batchTimes = { pendingMs: options.batchPendingMs ?? 100, runningMs: options.batchRunningMs ?? 200 }
+  const runInBatch: BatchRun = (batchId, incoming) => {
+    const { call, status, body } = batchedAnswer(incoming, sources)
+    keep({ ...call, batchId })
+    return { status, body }
+  }
+  const batches = [openaiBatches, dashscopeBatches, anthropicBatches, geminiBatches]
+  const stateful = [
+    anthropicMessages(),
+    vertexClaude(),
+    bedrockMessages(),
+    ...batches.flatMap((operationsOf) => operationsOf(runInBatch, batchTimes)),
+  ]
   const operations = [...videos.operations, VIDEO_FILES, ...stateful, ...SANDBOX_OPERATIONS]
   const sources = { operations, faults, replies, eventDelayMs, now: () => clock.now() }
   const requests: SandboxCall[] = []
@@ -206,10 +229,14 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
   let aborted = 0
   let server: SocketServer | undefined
 
-  const receive = (incoming: IncomingCall, connection: VendorConnection): void => {
-    const { call, steps } = answeredCall(incoming, sources)
+  const keep = (call: SandboxCall): void => {
     requests.push(call)
     if (requests.length > maxRequests) requests.shift()
+    arrivals.push(call)
+  }
+  const receive = (incoming: IncomingCall, connection: VendorConnection): void => {
+    const { call, steps } = answeredCall(incoming, sources)
+    keep(call)
     for (const earlier of inProgress) if (earlier.closed) inProgress.delete(earlier)
     inProgress.add(connection)
     const stop = playSteps(steps, connection, clock)
@@ -218,7 +245,6 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
       aborted++
       departures.push(Date.now())
     })
-    arrivals.push(call)
     if (isWebhook(call)) webhooks.push(call)
   }
   const inProcess = memoryTransport(receive, clock)

@@ -19,6 +19,7 @@ import { chatDecoder } from './chat-decoder.ts'
 import { chatToWire, type MessagesAddress, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom } from './error-from.ts'
 import { anthropicMedia } from './media-tokens.ts'
+import { messageBatches } from './message-batches.ts'
 import { messagesOperation } from './messages-operation.ts'
 
 export { type AnthropicVertexOptions, anthropicVertex } from './anthropic-vertex.ts'
@@ -112,11 +113,13 @@ const ANTHROPIC_BEDROCK_OPTIONS = {
 export function anthropic(options: AnthropicOptions = {}): Vendor {
   checkVendorOptions('anthropic', options, ANTHROPIC_OPTIONS)
   const address = vendorAddress(options.baseURL ?? 'https://api.anthropic.com', '/v1')
-  return messagesVendor(options, address, {
+  const vendor = messagesVendor(options, address, {
     id: 'anthropic',
     displayName: 'Anthropic',
     configuredBy: 'ANTHROPIC_API_KEY or anthropic({ apiKey })',
   })
+  // Claude in the clouds has other batch APIs, or none.
+  return { ...vendor, batches: messageBatches(messagesAddress(address.prefix, options)) }
 }
 
 /**
@@ -171,11 +174,7 @@ function messagesVendor(
 ): Vendor {
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool
-  const address: MessagesAddress = {
-    path: `${prefix}/v1/messages`,
-    version: options.version ?? '2023-06-01',
-    keyHeaders,
-  }
+  const address = { ...messagesAddress(prefix, options), keyHeaders }
   return {
     ...names,
     origin,
@@ -197,4 +196,8 @@ function messagesVendor(
     ownsReasoning,
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }
+}
+
+function messagesAddress(prefix: string, { version }: Pick<AnthropicOptions, 'version'>): MessagesAddress {
+  return { path: `${prefix}/v1/messages`, version: version ?? '2023-06-01' }
 }

@@ -12,6 +12,7 @@ import {
   vendorConnection,
 } from '../vendor.ts'
 import type { GeminiApi } from './api-request.ts'
+import { generateContentBatches } from './batches.ts'
 import { embeddingsFromWire, embeddingsToWire, MAX_EMBEDDING_INPUTS } from './embeddings.ts'
 import { errorFrom } from './error-from.ts'
 import { generateContent, generatedImages } from './generate-content.ts'
@@ -88,6 +89,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
       interactions: imagesBy === 'generateContent' ? generatedImages(api) : interactions(basePath),
     },
     transcription: transcriptions(basePath),
+    batches: generateContentBatches({ prefix, apiVersion }, apiKeys),
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }
 }

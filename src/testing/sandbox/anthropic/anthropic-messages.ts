@@ -67,7 +67,7 @@ export const ANTHROPIC_COUNT_TOKENS: SandboxOperation = {
 }
 
 /** The key, in either header, and the version of the API. */
-function checkHeaders(call: SandboxCall): void {
+export function checkHeaders(call: SandboxCall): void {
   if (credentialOf(call) === '') throw new RefusedCall(ANTHROPIC_ERRORS.status(401, 'x-api-key header is required'))
   const version = call.headers['anthropic-version']
   if (version === undefined) refuseAnthropic('anthropic-version: header is required')

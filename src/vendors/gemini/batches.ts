@@ -1,0 +1,225 @@
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { googleErrorFrom, redactGoogleKeys } from '../shared/google-error.ts'
+import type { NativeBatches, NativeCall, NativeReport, NativeResult, WireAnswer } from '../vendor.ts'
+
+/** Where files and batches are: the API's prefix, and its version in paths. */
+export interface BatchesAddress {
+  /** Empty, or `/proxy`. */
+  readonly prefix: string
+  /** `v1beta`. */
+  readonly apiVersion: string
+}
+
+const METHOD = ':generateContent'
+
+/** No line of JSON text can hold it, because a line break comes before it. */
+const BOUNDARY = 'signalbox-batch'
+
+/** The largest page of the list of batches. */
+const PAGE_SIZE = 100
+
+/** Ids longer than this are refused, and those of results are: they end by themselves after two days. */
+const LONGEST_FILE_ID = 40
+
+const BATCH_ID = /^batches\/[\w-]{1,200}$/
+const FILE_ID = /^files\/([\w-]{1,200})$/
+
+/**
+ * Batches of `generateContent` (Gemini API, "Batch API"): the requests are uploaded as a file of JSON lines with keys, and the answers are
+ * one too. Embeddings have another request in a batch, of one text each, so they go as single calls.
+ * @param apiKeys Removed from the text of a failure.
+ */
+export function generateContentBatches(
+  { prefix, apiVersion }: BatchesAddress,
+  apiKeys: readonly string[],
+): NativeBatches {
+  const root = `${prefix}/${apiVersion}`
+  const call = (method: NativeCall['method'], path: string, apiKey: string): NativeCall => ({
+    method,
+    path,
+    headers: headers(apiKey),
+    body: null,
+  })
+  return {
+    // A file has up to 2 GB; the number of its lines is not limited.
+    limits: { maxRequests: Number.MAX_SAFE_INTEGER, maxBytes: 2_000_000_000, maxLineBytes: 20_000_000 },
+    takes: ({ path }) => path.startsWith(`${root}/models/`) && path.endsWith(METHOD),
+    line: ({ customId, body }) => `{"key":${JSON.stringify(customId)},"request":${body}}`,
+    upload: {
+      call: (name, apiKey) => ({
+        method: 'POST',
+        path: `${prefix}/upload/${apiVersion}/files?uploadType=multipart`,
+        headers: [...headers(apiKey), 'content-type', `multipart/related; boundary=${BOUNDARY}`],
+        body: uploadBody(name),
+      }),
+      uploaded(answer) {
+        const file = jsonOf(answer)?.['file']
+        const id = isJsonObject(file) ? file['name'] : undefined
+        return typeof id === 'string' && FILE_ID.test(id) ? id : undefined
+      },
+    },
+    create: ({ fileId, path, name }, apiKey) => ({
+      method: 'POST',
+      path: `${path.slice(0, -METHOD.length)}:batchGenerateContent`,
+      headers: [...headers(apiKey), 'content-type', 'application/json'],
+      body: JSON.stringify({ batch: { displayName: name, inputConfig: { fileName: fileId } } }),
+    }),
+    created: (answer) => batchIdOf(jsonOf(answer)),
+    search: {
+      call: (after, apiKey) => {
+        const page = after === undefined ? '' : `&pageToken=${encodeURIComponent(after)}`
+        return call('GET', `${root}/batches?pageSize=${PAGE_SIZE}${page}`, apiKey)
+      },
+      // The order of the list is not documented, so it is read to its end.
+      read: (answer, { name }) => foundIn(jsonOf(answer), name),
+    },
+    read: (batchId, apiKey) => call('GET', `${root}/${batchId}`, apiKey),
+    report: (answer) => reportFrom(jsonOf(answer), apiKeys),
+    results: (fileId, apiKey) => call('GET', `${prefix}/download/${apiVersion}/${fileId}:download?alt=media`, apiKey),
+    result,
+    cancel: (batchId, apiKey) => call('POST', `${root}/${batchId}:cancel`, apiKey),
+    remove: ({ fileId, batchId, results }, apiKey) =>
+      [fileId, ...results.filter(isDeletable), batchId]
+        .filter((id) => id !== undefined)
+        .map((id) => call('DELETE', `${root}/${id}`, apiKey)),
+  }
+}
+
+function headers(apiKey: string): string[] {
+  return [...(apiKey === '' ? [] : ['x-goog-api-key', apiKey]), 'accept-encoding', 'identity']
+}
+
+/** Metadata and content in one body (RFC 2387). */
+function uploadBody(name: string): NativeCall['body'] {
+  const metadata = JSON.stringify({ file: { displayName: name, mimeType: 'application/jsonl' } })
+  return {
+    before: `--${BOUNDARY}\r\ncontent-type: application/json; charset=utf-8\r\n\r\n${metadata}\r\n--${BOUNDARY}\r\ncontent-type: application/jsonl\r\n\r\n`,
+    between: '\n',
+    after: `\r\n--${BOUNDARY}--\r\n`,
+  }
+}
+
+function isDeletable(fileId: string): boolean {
+  return (FILE_ID.exec(fileId)?.[1] ?? '').length <= LONGEST_FILE_ID
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+function jsonOf({ body }: WireAnswer): Fields | undefined {
+  const value = parseVendorJson(new TextDecoder().decode(body))
+  return isJsonObject(value) ? value : undefined
+}
+
+function batchIdOf(operation: Fields | undefined): string | undefined {
+  const name = operation?.['name']
+  return typeof name === 'string' && BATCH_ID.test(name) ? name : undefined
+}
+
+/** The batch itself stands in the operation's metadata. */
+function batchOf(operation: Fields): Fields {
+  return isJsonObject(operation['metadata']) ? operation['metadata'] : operation
+}
+
+function foundIn(
+  list: Fields | undefined,
+  name: string,
+): { readonly batchId?: string | undefined; readonly after?: string | undefined } | undefined {
+  // A list without entries has no member for them.
+  const operations = list?.['operations'] ?? []
+  if (list === undefined || !Array.isArray(operations)) return undefined
+  const found = operations.filter(isJsonObject).find((operation) => batchOf(operation)['displayName'] === name)
+  const next = list['nextPageToken']
+  if (found !== undefined) {
+    const batchId = batchIdOf(found)
+    return batchId === undefined ? undefined : { batchId }
+  }
+  return typeof next === 'string' && next !== '' ? { after: next } : {}
+}
+
+function reportFrom(operation: Fields | undefined, apiKeys: readonly string[]): NativeReport | undefined {
+  if (operation === undefined) return undefined
+  const state = batchOf(operation)['state']
+  if (typeof state !== 'string') return undefined
+  // Reference and SDKs write BATCH_STATE_…, the guide JOB_STATE_….
+  const name = state.replace(/^(?:BATCH|JOB)_STATE_/, '')
+  const isOver = operation['done'] === true
+  const report = { isExpired: false, isCancelled: false, results: resultsOf(operation), failure: undefined } as const
+  switch (name) {
+    case 'SUCCEEDED':
+    case 'PARTIALLY_SUCCEEDED':
+      return { ...report, state: 'ended' }
+    case 'EXPIRED':
+      return { ...report, state: 'ended', isExpired: true }
+    case 'CANCELLED':
+      return { ...report, state: 'ended', isCancelled: true }
+    case 'FAILED':
+      return { ...report, state: 'failed', results: [], failure: failureOf(operation, apiKeys) }
+    default:
+      // A state that is new to us counts by whether it is the last one.
+      return { ...report, state: isOver ? 'ended' : 'running' }
+  }
+}
+
+/** The file of the answers: it stands in the operation's response, and in the batch as well. */
+function resultsOf(operation: Fields): string[] {
+  for (const output of [operation['response'], batchOf(operation)['output']]) {
+    const fileId = isJsonObject(output) ? output['responsesFile'] : undefined
+    if (typeof fileId === 'string' && FILE_ID.test(fileId)) return [fileId]
+  }
+  return []
+}
+
+function failureOf(operation: Fields, apiKeys: readonly string[]): NonNullable<NativeReport['failure']> {
+  const error = isJsonObject(operation['error']) ? operation['error'] : batchOf(operation)['error']
+  const { code, message } = isJsonObject(error) ? error : {}
+  const [, name] = typeof code === 'number' ? httpErrorOf(code) : [0, 'UNKNOWN']
+  return { code: name, message: redactGoogleKeys(typeof message === 'string' ? message : '', apiKeys) }
+}
+
+/** HTTP statuses and names of `google.rpc.Code`: errors of single requests have only its number. */
+const HTTP_ERRORS: ReadonlyMap<number, readonly [status: number, name: string]> = new Map([
+  [1, [499, 'CANCELLED']],
+  [2, [500, 'UNKNOWN']],
+  [3, [400, 'INVALID_ARGUMENT']],
+  [4, [504, 'DEADLINE_EXCEEDED']],
+  [5, [404, 'NOT_FOUND']],
+  [6, [409, 'ALREADY_EXISTS']],
+  [7, [403, 'PERMISSION_DENIED']],
+  [8, [429, 'RESOURCE_EXHAUSTED']],
+  [9, [400, 'FAILED_PRECONDITION']],
+  [10, [409, 'ABORTED']],
+  [11, [400, 'OUT_OF_RANGE']],
+  [12, [501, 'UNIMPLEMENTED']],
+  [13, [500, 'INTERNAL']],
+  [14, [503, 'UNAVAILABLE']],
+  [15, [500, 'DATA_LOSS']],
+  [16, [401, 'UNAUTHENTICATED']],
+] as const)
+
+const CANCELLED = 1
+
+/** A code may be an HTTP status already. */
+function httpErrorOf(code: number): readonly [status: number, name: string] {
+  return HTTP_ERRORS.get(code) ?? [code >= 400 && code <= 599 ? code : 500, 'UNKNOWN']
+}
+
+function result(line: string): NativeResult | undefined {
+  const entry = parseVendorJson(line)
+  const { key: customId, response, error } = isJsonObject(entry) ? entry : {}
+  if (typeof customId !== 'string') return undefined
+  if (isJsonObject(response)) return { customId, kind: 'answered', status: 200, body: JSON.stringify(response) }
+  if (!isJsonObject(error)) return undefined
+  const { code, message, details } = error
+  if (code === CANCELLED) return { customId, kind: 'cancelled' }
+  const [status, name] = httpErrorOf(typeof code === 'number' ? code : 0)
+  const given = googleErrorFrom({ error })
+  const body = {
+    error: {
+      code: status,
+      message: typeof message === 'string' ? message : '',
+      status: given?.token ?? name,
+      ...(Array.isArray(details) ? { details } : {}),
+    },
+  }
+  return { customId, kind: 'answered', status, body: JSON.stringify(body) }
+}
