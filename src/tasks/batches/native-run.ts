@@ -224,16 +224,7 @@ export class NativeRun {
 
   /** Finds out what became of a creation without an answer. */
   async #search(at: NativeVendor, sentAtMs: number): Promise<NativeTurn> {
-    if (at.batches.search === undefined) {
-      this.#context.logger.error(
-        'a vendor did not answer to the creation of a batch, which cannot be found there; its requests end with an error, because sending them again could be paid twice',
-        at.named,
-      )
-      await this.#journal.append({ step: 'lost' })
-      await this.#collection(at.plan).lose()
-      await this.#journal.append({ step: 'collected', rest: this.#ownEnd, results: [] })
-      return await this.#conclude(at, at.plan, this.#journal.latest('collected')!)
-    }
+    if (at.batches.search === undefined) return await this.#lose(at)
     const found = await at.find(this.#name, sentAtMs)
     if (found.kind !== 'answer') {
       at.warn('a vendor did not list its batches; it is asked again', found)
@@ -244,7 +235,20 @@ export class NativeRun {
       return await this.#follow(at)
     }
     if (this.#nowMs < sentAtMs + SEARCH_MS) return this.#waits(this.#retryWaitMs)
+    // It may stand behind what was read.
+    if (found.value.after !== undefined) return await this.#lose(at)
     return await this.#unsent(at, { kind: 'unreachable', reason: 'it did not create the batch', wasSent: false })
+  }
+
+  async #lose(at: NativeVendor): Promise<NativeTurn> {
+    this.#context.logger.error(
+      'a vendor did not answer to the creation of a batch, which cannot be found there; its requests end with an error, because sending them again could be paid twice',
+      at.named,
+    )
+    await this.#journal.append({ step: 'lost' })
+    await this.#collection(at.plan).lose()
+    await this.#journal.append({ step: 'collected', rest: this.#ownEnd, results: [] })
+    return await this.#conclude(at, at.plan, this.#journal.latest('collected')!)
   }
 
   async #follow(at: NativeVendor): Promise<NativeTurn> {

@@ -68,8 +68,14 @@ export class NativeVendor {
     return { body: lines, timeoutMs: UPLOAD_TIMEOUT_MS }
   }
 
-  /** Looks for a batch by its name, among those created since the time at which its creation was sent. */
-  async find(name: string, sentAtMs: number): Promise<TaskResponse<{ readonly batchId?: string | undefined }>> {
+  /**
+   * Looks for a batch by its name, among those created since the time at which its creation was sent. `after`: it may stand behind the
+   * pages that were read.
+   */
+  async find(
+    name: string,
+    sentAtMs: number,
+  ): Promise<TaskResponse<{ readonly batchId?: string | undefined; readonly after?: string | undefined }>> {
     const { search } = this.batches
     if (search === undefined) throw new TypeError('the batches of this vendor cannot be found by their names')
     const sought = { name, sinceMs: sentAtMs - CLOCK_SKEW_MS }
@@ -81,7 +87,7 @@ export class NativeVendor {
       after = found.value.after
       if (after === undefined) break
     }
-    return { kind: 'answer', value: {} }
+    return { kind: 'answer', value: { after } }
   }
 
   /** Deletes what the vendor keeps. Each is asked for once; what stays is told to the operator. */
