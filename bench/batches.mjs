@@ -5,13 +5,14 @@
 //   node bench/batches.mjs [lines] [files|messages]
 //
 // `messages` sends the requests inline, in Anthropic's shape. The aim is at most 300 MiB for 50,000 lines.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, request as httpRequest } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { importBuilt } from './built.mjs'
 import { answeringTransport, CALLER_KEY } from './in-process-rounds.mjs'
+import { parseStatus } from './process-tree.mjs'
 
 const [lineText = '50000', dialect = 'files'] = process.argv.slice(2)
 const LINES = Number(lineText)
@@ -40,7 +41,7 @@ const gateway = createGateway({
   prices: { currency: 'USD', prices: [price('input_token', '0.50'), price('output_token', '2.00')] },
   keys: [{ key: CALLER_KEY, account: 'bench' }],
   limits: LIMITS,
-  batches: {},
+  batches: { native: false },
   transport: answeringTransport([Buffer.from(JSON.stringify(completion))]),
   store: sqliteStore({ path: join(folder, 'bench.db') }),
 })
@@ -144,7 +145,7 @@ try {
   const seconds = (performance.now() - startedAtMs) / 1_000
   if (way.answered(batch) !== LINES || read !== LINES)
     throw new Error(`${way.answered(batch)} answered and ${read} read of ${LINES}`)
-  const peakMebibytes = Math.round(process.resourceUsage().maxRSS / 1_024)
+  const peakMebibytes = Math.round(parseStatus(readFileSync('/proc/self/status', 'utf8')).peakBytes / 2 ** 20)
   console.log(`${dialect}: ${LINES} lines, ${steps.join(', ')}`)
   console.log(`${Math.round(LINES / seconds)} lines/s, peak RSS ${peakMebibytes} MiB`)
 } finally {

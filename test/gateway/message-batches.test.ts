@@ -30,7 +30,8 @@ afterEach(async () => {
 })
 
 async function start(options: Partial<GatewayOptions> = {}): Promise<StartedGateway & { client: Anthropic }> {
-  const started = await startGateway({ batches: {}, prices, ...options })
+  // At the vendor's batch API a request has no call of its own to count or to answer.
+  const started = await startGateway({ prices, ...options, batches: { native: false, ...options.batches } })
   open.push(started)
   return { ...started, client: clientOf(started.url) }
 }
@@ -93,6 +94,18 @@ describe('a batch of messages', () => {
     expect(sandbox.requests.length).toBe(5)
     const [entry] = await gateway.accounts.ledger('acct_test', { limit: 1 })
     expect(entry).toMatchObject({ kind: 'charge', description: `batches ${MODEL}` })
+  })
+
+  test('goes to the batch API of its vendor, and reads the same', async () => {
+    const { client, taskEnded, sandbox } = await start({ batches: { native: true } })
+    const created = await client.messages.batches.create({ requests: requests(3) })
+    const end = await taskEnded(created.id)
+
+    expect((await client.messages.batches.retrieve(created.id)).request_counts).toEqual({ ...COUNTS, succeeded: 3 })
+    const results = await resultsOf(client, created.id)
+    expect(results.map(({ result }) => result.type)).toEqual(['succeeded', 'succeeded', 'succeeded'])
+    expect(end.costNanoDollars).toBeGreaterThan(0n)
+    expect(sandbox.requests.filter(({ batchId }) => batchId !== undefined).length).toBe(3)
   })
 
   test('of which one request fails has its error in the shape of the API, and charges it with nothing', async () => {
