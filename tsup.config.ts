@@ -50,8 +50,9 @@ const javascript = {
   removeNodeProtocol: false,
   silent: true,
   // V8 keeps the text of what is loaded. Names stay, and lines are short, for the sake of stack traces.
-  esbuildOptions(options: { minifyWhitespace?: boolean; lineLimit?: number }) {
+  esbuildOptions(options: { minifyWhitespace?: boolean; minifySyntax?: boolean; lineLimit?: number }) {
     options.minifyWhitespace = true
+    options.minifySyntax = true
     options.lineLimit = 120
   },
   plugins: [escapeCharacters],

@@ -16,7 +16,6 @@ import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-co
 import { ToolCallObservation } from '../pipeline/tool-call-observation.ts'
 import { ROUTE_OVERRIDE_MEMBERS, type RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
-import { BatchRunner } from '../tasks/batches/batch-runner.ts'
 import { DeferredAnswers } from '../tasks/deferred-answers.ts'
 import { DeferredRunner } from '../tasks/deferred-runner.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'
@@ -33,6 +32,7 @@ import { type GatewayHealth, Health } from './health.ts'
 import { type Holds, holdsOf } from './holds.ts'
 import { InFlight } from './in-flight.ts'
 import { configureKey, type Keys, keysOf } from './keys.ts'
+import { type LoadedBatches, loadBatches } from './loaded-batches.ts'
 import { type ListedModel, modelList } from './model-list.ts'
 import { warnOfModels } from './model-warnings.ts'
 import { type OperatorActions, operatorActionsOf } from './operator-actions.ts'
@@ -180,11 +180,11 @@ export function createGateway(options: GatewayOptions): Gateway {
   const wakeWebhooks = (): void => deliverer.wake()
   const runner = new DeferredRunner(context, wakeWebhooks)
   const deferred = new DeferredAnswers(runner, wakeWebhooks)
-  const batchRunner = context.batches && new BatchRunner(context, context.batches, wakeWebhooks)
+  let batches: LoadedBatches | undefined
   const worker = new TaskWorker(context, wakeWebhooks, { retentionDays: options.taskRetentionDays })
-
   const ready = (): Promise<void> => {
-    starting ??= open(context, options).then(() => {
+    starting ??= open(context, options).then(async () => {
+      batches ??= await loadBatches(context, wakeWebhooks)
       isStarted = true
       if (closing === undefined) overload?.start()
       warnOfPrices(context)
@@ -195,7 +195,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (closing === undefined) {
         worker.start()
         runner.start()
-        batchRunner?.start()
+        batches?.runner.start()
         deliverer.start()
       }
     })
@@ -228,7 +228,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     wakeWebhooks,
     deferred,
-    batches: context.batches && batchRunner && { settings: context.batches, runner: batchRunner },
+    get batches() {
+      return batches
+    },
     get ready() {
       return isStarted ? undefined : ready
     },
@@ -320,7 +322,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         await inFlight.drain(context.clock, drainMs)
         await context.settlementRetries.drain(startedAtMs + drainMs - context.clock.now())
         const leftMs = Math.max(0, startedAtMs + drainMs - context.clock.now())
-        await Promise.all([runner.stop({ drainMs: leftMs }), batchRunner?.stop({ drainMs: leftMs })])
+        await Promise.all([runner.stop({ drainMs: leftMs }), batches?.runner.stop({ drainMs: leftMs })])
         await Promise.all([sweeping, worker.stop({ drainMs: leftMs }), deliverer.stop({ drainMs: leftMs })])
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         const restMs = Math.max(MIN_HOOK_CLOSE_MS, startedAtMs + drainMs - context.clock.now())

@@ -1,9 +1,7 @@
 import type { Endpoint, StoredObjects } from '../endpoints/endpoint.ts'
 import type { InlineBatches } from '../endpoints/inline-batches.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
-import { batchMethods } from '../tasks/batches/batch-requests.ts'
-import { fileMethods } from '../tasks/batches/file-requests.ts'
-import { inlineBatchMethods } from '../tasks/batches/inline-requests.ts'
+import { batchMethods, fileMethods, inlineBatchMethods } from '../tasks/batches/batch-paths.ts'
 import { TASK_ACTIONS, type TaskAction } from '../tasks/task-requests.ts'
 
 /** The target of a path. */

@@ -15,9 +15,6 @@ import { serveStoredObjects } from '../pipeline/stored-objects.ts'
 import type { ToolCallObservation } from '../pipeline/tool-call-observation.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
-import { type BatchService, serveBatchRequest } from '../tasks/batches/batch-requests.ts'
-import { serveFileRequest } from '../tasks/batches/file-requests.ts'
-import { serveInlineBatchRequest } from '../tasks/batches/inline-requests.ts'
 import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
 import { DeferredSubmission } from '../tasks/deferred-submission.ts'
 import { TaskSubmission } from '../tasks/submit-task.ts'
@@ -26,6 +23,7 @@ import type { WakeWebhooks } from '../tasks/update-task.ts'
 import { codingModels, etagOf } from './coding-models.ts'
 import type { Health } from './health.ts'
 import type { InFlight } from './in-flight.ts'
+import type { LoadedBatches } from './loaded-batches.ts'
 import { listedModel, modelList } from './model-list.ts'
 import { publicApi } from './openapi/public-api.ts'
 import { bearsOperatorKey } from './operator-key.ts'
@@ -43,8 +41,8 @@ export interface ServerState {
   readonly overload: OverloadGuard | undefined
   readonly wakeWebhooks: WakeWebhooks
   readonly deferred: DeferredAnswers
-  /** Undefined: there are neither files nor batches. */
-  readonly batches: BatchService | undefined
+  /** Undefined: there are neither files nor batches, or the gateway has not started. */
+  readonly batches: LoadedBatches | undefined
   /** Opens the store; undefined once it is open. */
   readonly ready: (() => Promise<void>) | undefined
 }
@@ -261,14 +259,15 @@ async function read(
   }
   if ((target.kind === 'files' || target.kind === 'batches') && server.batches !== undefined) {
     const asked = { request, sink, requestId, principal, segments: target.segments }
-    if (target.kind === 'files') return await serveFileRequest(context, server.batches.settings, asked)
-    return await serveBatchRequest(context, server.batches, asked)
+    if (target.kind === 'files')
+      return await server.batches.engine.serveFileRequest(context, server.batches.settings, asked)
+    return await server.batches.engine.serveBatchRequest(context, server.batches, asked)
   }
   if (target.kind === 'inline-batches' && server.batches !== undefined) {
     const { endpoint, dialect, segments } = target
     const answered = sinkOf(incoming, endpoint.errors, requestId)
     const asked = { request, sink: answered, requestId, principal, segments, endpoint, dialect }
-    return await serveInlineBatchRequest(context, server.batches, asked)
+    return await server.batches.engine.serveInlineBatchRequest(context, server.batches, asked)
   }
   if (target.kind === 'models') {
     const scope = principal.scopes?.models

@@ -19,14 +19,6 @@ import type { BatchRunner } from './batch-runner.ts'
 import { type BatchRequest, checkCaller, findFile, limitOf, listObject } from './file-requests.ts'
 import { type BatchSubmission, submitBatch } from './submit-batch.ts'
 
-/** The methods of a path below `/v1/batches`; undefined: there is no such path. */
-export function batchMethods(segments: readonly string[]): readonly string[] | undefined {
-  if (segments.length === 0) return ['GET', 'HEAD', 'POST']
-  if (segments[0] === '') return undefined
-  if (segments.length === 1) return ['GET', 'HEAD']
-  return segments.length === 2 && segments[1] === 'cancel' ? ['POST'] : undefined
-}
-
 /** What answers requests about batches. */
 export interface BatchService {
   readonly settings: BatchSettings

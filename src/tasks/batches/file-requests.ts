@@ -22,16 +22,6 @@ export interface BatchRequest {
 }
 
 /**
- * The methods of a path below `/v1/files`; undefined: there is no such path.
- */
-export function fileMethods(segments: readonly string[]): readonly string[] | undefined {
-  if (segments.length === 0) return ['GET', 'HEAD', 'POST']
-  if (segments[0] === '') return undefined
-  if (segments.length === 1) return ['GET', 'HEAD', 'DELETE']
-  return segments.length === 2 && segments[1] === 'content' ? ['GET'] : undefined
-}
-
-/**
  * Answers a request about files. An account sees its own only; foreign, unknown, expired and malformed ids get the same bytes.
  * @throws GatewayError `permission_denied` for a key that may not use batches, `file_not_found`, `rate_limited`, those of
  *   {@link uploadFile}, and `store_unavailable`.

@@ -11,16 +11,6 @@ import { inlineState } from './inline-record.ts'
 import { inlineResults } from './inline-results.ts'
 import { type InlineBatchRequest, submitInline } from './submit-inline.ts'
 
-/** The methods of a path below the batches of an endpoint; undefined: there is no such path. */
-export function inlineBatchMethods(segments: readonly string[]): readonly string[] | undefined {
-  const [id, action] = segments
-  if (id === undefined) return ['GET', 'HEAD', 'POST']
-  if (id === '' || segments.length > 2) return undefined
-  if (action === undefined) return ['GET', 'HEAD', 'DELETE']
-  if (action === 'cancel') return ['POST']
-  return action === 'results' ? ['GET'] : undefined
-}
-
 /**
  * Answers a request about the batches of an endpoint's own API, whose requests come with the submission. They are those of files
  * in everything else. An account sees its own only; foreign, unknown, deleted and malformed ids get the same bytes.

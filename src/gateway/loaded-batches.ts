@@ -1,0 +1,21 @@
+import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import type { BatchService } from '../tasks/batches/batch-requests.ts'
+import type { BatchRunner } from '../tasks/batches/batch-runner.ts'
+import type { WakeWebhooks } from '../tasks/update-task.ts'
+
+/** What runs and serves files and batches, once it is loaded. */
+export interface LoadedBatches extends BatchService {
+  readonly engine: typeof import('../tasks/batches/batch-engine.ts')
+  readonly runner: BatchRunner
+}
+
+/** Loads it where the gateway has batches, so that others do not keep it in memory; undefined: there are none. */
+export async function loadBatches(
+  context: PipelineContext,
+  wakeWebhooks: WakeWebhooks,
+): Promise<LoadedBatches | undefined> {
+  const { batches: settings } = context
+  if (settings === undefined) return undefined
+  const engine = await import('../tasks/batches/batch-engine.ts')
+  return { engine, settings, runner: new engine.BatchRunner(context, settings, wakeWebhooks) }
+}
