@@ -12,4 +12,5 @@ export async function* jsonLines<Value>(ask: () => Promise<BinaryAnswer>): Async
     rest = lines.pop()!
     for (const line of lines) yield JSON.parse(line) as Value
   }
+  if (rest !== '') yield JSON.parse(rest) as Value
 }

@@ -335,46 +335,32 @@ describe('a batch at the vendor', () => {
     expect(await account()).toEqual({ balance: CREDIT - 3n * LINE_COST, held: 0n })
   })
 
-  test('whose creation got no answer, and that cannot be found, ends with errors and is not paid twice', async () => {
-    const own = openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })
-    const { search: _, ...batches } = own.batches!
-    const { client, taskEnded, account } = await start({ vendors: [{ ...own, batches }] })
-    vendor.intercept = (call, response) => {
-      if (call !== 'POST /v1/batches') return false
-      response.destroy()
-      return true
-    }
-    const created = await submit(client, [line(1), line(2)])
-    await taskEnded(created.id)
+  test.each([
+    ['cannot be searched', undefined],
+    ['lists more than is read', { read: () => ({ after: 'batch_of_another' }) }],
+  ])(
+    'whose creation got no answer, at a vendor that %s, ends with errors and is not paid twice',
+    async (_, changed) => {
+      const own = openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })
+      const { search, ...others } = own.batches!
+      const batches = changed === undefined ? others : { ...others, search: { ...search!, ...changed } }
+      const clock = new AdvancedClock()
+      const { client, taskEnded, account } = await start({ clock, vendors: [{ ...own, batches }] })
+      vendor.intercept = (call, response) => {
+        if (call !== 'POST /v1/batches') return false
+        clock.offsetMs = 70_000
+        response.destroy()
+        return true
+      }
+      const created = await submit(client, [line(1), line(2)])
+      await taskEnded(created.id)
 
-    expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 0, failed: 2 } })
-    expect(vendor.calls.filter((call) => call === 'POST /v1/batches').length).toBe(1)
-    expect(singleCalls()).toBe(0)
-    expect(await account()).toEqual({ balance: CREDIT, held: 0n })
-  })
-
-  test('whose creation got no answer is not created again while the list of the vendor has further pages', async () => {
-    const own = openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })
-    const batches = {
-      ...own.batches!,
-      search: { ...own.batches!.search!, read: () => ({ after: 'batch_of_another' }) },
-    }
-    const clock = new AdvancedClock()
-    const { client, taskEnded, account } = await start({ clock, vendors: [{ ...own, batches }] })
-    vendor.intercept = (call, response) => {
-      if (call !== 'POST /v1/batches') return false
-      clock.offsetMs = 70_000
-      response.destroy()
-      return true
-    }
-    const created = await submit(client, [line(1), line(2)])
-    await taskEnded(created.id)
-
-    expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 0, failed: 2 } })
-    expect(vendor.calls.filter((call) => call === 'POST /v1/batches').length).toBe(1)
-    expect(singleCalls()).toBe(0)
-    expect(await account()).toEqual({ balance: CREDIT, held: 0n })
-  })
+      expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 0, failed: 2 } })
+      expect(vendor.calls.filter((call) => call === 'POST /v1/batches').length).toBe(1)
+      expect(singleCalls()).toBe(0)
+      expect(await account()).toEqual({ balance: CREDIT, held: 0n })
+    },
+  )
 
   test('whose outcomes a store did not take has each of them once', async () => {
     const store = memoryStore()
