@@ -34,7 +34,9 @@ const METER_COLUMNS: Readonly<Record<UsageField, string>> = {
 
 const METERS = Object.entries(METER_COLUMNS) as readonly (readonly [UsageField, string])[]
 
-/** Columns of the meters, in the order of {@link usageValues}. */
+const METER_PLACES: ReadonlyMap<string, number> = new Map(METERS.map(([field], place) => [field, place]))
+
+/** Columns of the meters, in the order of {@link recordValues}. */
 export const METER_NAMES: readonly string[] = METERS.map(([, column]) => column)
 
 /** Columns that tables made before these meters have not. */
@@ -245,7 +247,7 @@ export function usageRowOf(row: SqlRow, { source, step, groupBy, withLatency }: 
 
 /** Values of {@link RECORD_COLUMNS}. */
 export function recordValues(record: UsageRecord): (string | number | bigint | null)[] {
-  const values = [
+  const values: (string | number | bigint | null)[] = [
     storableText(record.id),
     // Never cut: sums are compared with the journal by them.
     storableText(record.accountId, Number.POSITIVE_INFINITY),
@@ -270,9 +272,14 @@ export function recordValues(record: UsageRecord): (string | number | bigint | n
     record.dueNanoDollars,
     record.chargedNanoDollars,
   ]
-  for (const [field] of METERS) {
-    const units = record.usage[field]
-    values.push(units === undefined ? null : wholeCount(isInSeconds(field) ? units * 1000 : units))
+  const first = values.length
+  for (let meter = 0; meter < METERS.length; meter++) values.push(null)
+  // Most records have two or three of the meters.
+  for (const field in record.usage) {
+    const meter = METER_PLACES.get(field)
+    const units = record.usage[field as UsageField]
+    if (meter !== undefined && units !== undefined)
+      values[first + meter] = wholeCount(isInSeconds(field as UsageField) ? units * 1000 : units)
   }
   return values
 }

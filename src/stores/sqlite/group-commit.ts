@@ -143,9 +143,9 @@ export class GroupCommit {
   #runGroup(group: readonly Waiting[]): void {
     const hasSavepoints = this.#needsSavepoints
     this.#needsSavepoints = false
-    let answers: readonly (() => void)[]
+    const values: unknown[] = []
     try {
-      answers = group.map((waiting) => (hasSavepoints ? this.#runAlone(waiting) : answerOf(waiting)))
+      for (const waiting of group) values.push(hasSavepoints ? this.#runAlone(waiting) : waiting.operation())
       this.#buffer.flush()
     } catch (error) {
       this.#undo()
@@ -167,9 +167,9 @@ export class GroupCommit {
     }
     const { flush, label } = this.#options
     const flushed: number[] = []
-    for (const [index, answer] of answers.entries())
+    for (let index = 0; index < group.length; index++)
       if (flush !== undefined && group[index]!.isFlushed) flushed.push(index)
-      else answer()
+      else answer(group[index]!, values[index])
     if (flush === undefined || flushed.length === 0) return
     this.#isFlushing = true
     flush((error) => {
@@ -177,20 +177,20 @@ export class GroupCommit {
       // What is committed may be lost, and may stay: as after a connection that breaks during a commit, the caller knows neither.
       const fault = error && new SqliteStoreError('io', `${label} could not be flushed (${error.message})`, error)
       for (const index of flushed)
-        if (fault === null) answers[index]!()
+        if (fault === null) answer(group[index]!, values[index])
         else group[index]!.reject(fault)
       this.#goOn()
     })
   }
 
   /** Runs an operation so that only it is undone if it throws. */
-  #runAlone(waiting: Waiting): () => void {
+  #runAlone({ operation }: Waiting): unknown {
     this.#savepoint.run()
     try {
-      const answer = answerOf(waiting)
+      const value = operation()
       this.#buffer.flush()
       this.#release.run()
-      return answer
+      return value
     } catch (error) {
       this.#buffer.discard()
       try {
@@ -200,7 +200,7 @@ export class GroupCommit {
         // SQLite has given up the whole transaction, so the others are undone too, for the same reason.
         throw error
       }
-      return () => waiting.reject(explained(error, this.#options.label))
+      return new Refused(explained(error, this.#options.label))
     }
   }
 
@@ -215,10 +215,19 @@ export class GroupCommit {
   }
 }
 
-/** Runs an operation; returns the callback for its caller, to be called after the commit. */
-function answerOf({ operation, resolve }: Waiting): () => void {
-  const value = operation()
-  return () => resolve(value)
+/** What an operation of a group that threw has instead of a value. */
+class Refused {
+  readonly reason: unknown
+
+  constructor(reason: unknown) {
+    this.reason = reason
+  }
+}
+
+/** Tells the caller of an operation how it ended, after the commit. */
+function answer({ resolve, reject }: Waiting, value: unknown): void {
+  if (value instanceof Refused) reject(value.reason)
+  else resolve(value)
 }
 
 /**

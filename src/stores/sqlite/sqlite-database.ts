@@ -49,23 +49,37 @@ export function prepareExact(database: SqliteDatabase, sql: string): SqliteState
 const ROWS_PER_CALL = [16, 4, 1] as const
 
 /**
- * Prepares a statement for many rows, to run in as few calls as possible.
+ * Prepares a statement for many rows, to run in as few calls as possible. The values of all rows stand in one list, one row
+ * behind the other.
  *
+ * @param width how many values a row has.
  * @param sqlFor returns the statement for this many rows; parameters bound once come before the list.
+ * @returns runs it; says how many rows of the database were changed.
  */
 export function prepareRows(
   database: SqliteDatabase,
+  width: number,
   sqlFor: (rowCount: number) => string,
-): (rows: readonly (readonly SqlValue[])[], once?: readonly SqlValue[]) => void {
-  const statements = ROWS_PER_CALL.map((rowCount) => [rowCount, database.prepare(sqlFor(rowCount))] as const)
-  return (rows, once = []) => {
+): (values: readonly SqlValue[], once?: readonly SqlValue[]) => number {
+  const statements = ROWS_PER_CALL.map((rowCount) => ({
+    length: rowCount * width,
+    statement: database.prepare(sqlFor(rowCount)),
+  }))
+  return (values, once = NO_VALUES) => {
     let next = 0
-    for (const [rowCount, statement] of statements) {
-      for (; rows.length - next >= rowCount; next += rowCount)
-        statement.run(...once, ...rows.slice(next, next + rowCount).flat())
+    let changed = 0
+    for (const { length, statement } of statements) {
+      for (; values.length - next >= length; next += length) {
+        const rows = values.length === length ? values : values.slice(next, next + length)
+        const { changes } = once.length === 0 ? statement.run(...rows) : statement.run(...once, ...rows)
+        changed += Number(changes)
+      }
     }
+    return changed
   }
 }
+
+const NO_VALUES: readonly SqlValue[] = []
 
 /** A list such as `(?, ?), (?, ?)`, from one row and the number of rows. */
 export function listOf(row: string, rowCount: number): string {

@@ -35,6 +35,11 @@ interface EndedRow extends HoldRow {
   readonly ended_by: HoldEnd | null
 }
 
+/** A hold as it was written. Its id may be given again when its time is over. */
+interface PlacedHold extends HoldRow {
+  readonly expiresAtMs: number
+}
+
 interface HoldClaimRow {
   readonly claim_account_id: string
   readonly claim_key: string
@@ -85,6 +90,8 @@ export class SqliteHolds implements WriteBuffer {
     expired: new Set(),
   }
   #endedAtMs = 0
+  /** Holds that this process has placed and not ended, as their rows were written; the newest at most. */
+  readonly #placed = new Map<string, PlacedHold>()
   #records: SqlValue[][] = []
 
   constructor(database: SqliteDatabase, parts: SqliteHoldsParts) {
@@ -128,7 +135,10 @@ export class SqliteHolds implements WriteBuffer {
     )
     this.#endHolds = prepareRows(
       database,
-      (rowCount) => `UPDATE signalbox_holds SET ended_at_ms = ?, ended_by = ? WHERE id IN (${listOf('?', rowCount)})`,
+      1,
+      (rowCount) =>
+        `UPDATE signalbox_holds SET ended_at_ms = ?, ended_by = ?
+         WHERE id IN (${listOf('?', rowCount)}) AND ended_at_ms IS NULL`,
     )
   }
 
@@ -139,28 +149,42 @@ export class SqliteHolds implements WriteBuffer {
     const result = this.#judge(reservation, nowMs)
     if (result.status !== 'held') return this.#knownResult(holdId) ?? this.#refuse(reservation, result)
     const { money } = this.#parts
-    const isMetered = isMeteredFor(reservation, money.account(accountId)!) ? 1n : 0n
+    const isMetered = isMeteredFor(reservation, money.account(accountId)!)
     const period = this.#periodOf(reservation, nowMs)
+    const endMs = wholeMilliseconds(this.#parts.timeOf(nowMs) + (expiresAtMs - nowMs))
     const { changes } = this.#insertHold.run(
       holdId,
       holdId,
       accountId,
       keyId,
       amount,
-      isMetered,
+      isMetered ? 1 : 0,
       period,
       timeMs,
-      wholeMilliseconds(this.#parts.timeOf(nowMs) + (expiresAtMs - nowMs)),
+      endMs,
     )
     if (Number(changes) === 0) {
       const known = this.#knownResult(holdId)
       if (known === undefined) throw new TypeError('a reservation lacks a value')
       return known
     }
-    for (const owner of [money.changing(accountId), money.changingKey(keyId)])
-      owner.counts = spendingAt(owner.counts, period)
-    const hold = { account_id: accountId, key_id: keyId, is_metered: isMetered, period: BigInt(period) }
-    this.#moveHeld(hold, amount)
+    const account = money.changing(accountId)
+    const key = money.changingKey(keyId)
+    account.counts = spendingAt(account.counts, period)
+    key.counts = spendingAt(key.counts, period)
+    const hold: PlacedHold = {
+      created_at_ms: BigInt(timeMs),
+      account_id: accountId,
+      key_id: keyId,
+      amount,
+      is_metered: isMetered ? 1n : 0n,
+      period: BigInt(period),
+      has_claim: claim === undefined ? 0n : 1n,
+      expiresAtMs: endMs,
+    }
+    this.#moveHeld(hold, amount, 0n)
+    // The hold of a task is ended much later, if at all by this process.
+    if (task === undefined) this.#remember(holdId, hold)
     if (claim !== undefined) {
       this.#parts.claims.claim(claim, nowMs)
       this.#linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
@@ -170,19 +194,19 @@ export class SqliteHolds implements WriteBuffer {
   }
 
   settle({ holdId, amount, description, details, answer, record, thresholds }: Settlement, nowMs: number): Resolution {
-    const open = this.#findOpen(holdId)
+    const { money, timeOf } = this.#parts
+    const endedAtMs = wholeMilliseconds(timeOf(nowMs))
+    const open = this.#findOpen(holdId, endedAtMs)
     const hold = open ?? this.#findExpired(holdId)
     if (hold === undefined) return this.#endedBefore(holdId)
-    const { money, timeOf } = this.#parts
     const { account_id: accountId, key_id: keyId, period } = hold
-    const endedAtMs = wholeMilliseconds(timeOf(nowMs))
     this.#expireCredits(accountId, endedAtMs)
     if (open === undefined) this.#setEnd.run('settled', holdId)
     else {
       this.#end(holdId, 'settled', endedAtMs)
-      this.#moveHeld(hold, -hold.amount)
       this.#endClaim(holdId, hold, answer)
     }
+    this.#moveHeld(hold, open === undefined ? 0n : -hold.amount, amount)
     const account = money.changing(accountId)
     const paid = lesserOf(amount, account.balance)
     const owed = amount - paid
@@ -190,22 +214,24 @@ export class SqliteHolds implements WriteBuffer {
     account.balance -= paid
     // What had expired when the money was promised stays for those it was promised to.
     money.spend(accountId, paid, isMetered ? endedAtMs : Number(hold.created_at_ms))
-    this.#countSpending(hold, { charged: amount, held: 0n })
-    const line = { holdId, description }
-    money.append(accountId, 'charge', { ...line, amount: -paid, due: amount, details, keyId, period }, endedAtMs)
+    const line = { amount: -paid, description, holdId, due: amount, details, keyId, period }
+    money.append(accountId, 'charge', line, endedAtMs)
     if (record !== undefined) {
       const ended = { endedAtMs: account.journalAtMs, dueNanoDollars: amount, chargedNanoDollars: paid }
       this.#records.push(recordValues(usageRecord(record, ended)))
     }
     account.owed += owed
-    if (owed > 0n) money.append(accountId, 'owed', { ...line, amount: 0n, owed }, endedAtMs)
-    const charge = { amount, paid, period: Number(period), isMetered, account, key: money.key(keyId) }
+    if (owed > 0n) money.append(accountId, 'owed', { amount: 0n, description, owed, holdId }, endedAtMs)
+    const charge = { amount, paid, period: Number(period), isMetered, account }
     const crossings =
-      thresholds && crossingsOf({ ...account, ...charge, money: account.balance + account.held }, thresholds)
+      thresholds &&
+      crossingsOf({ ...account, ...charge, key: money.key(keyId), money: account.balance + account.held }, thresholds)
     this.#expireCredits(accountId, endedAtMs)
     money.repay(accountId, endedAtMs)
-    const covered = isMetered ? { charged: amount, shortfall: 0n } : { charged: paid, shortfall: owed }
-    return { resolved: true, ...covered, ...(crossings === undefined ? {} : { crossings }) }
+    const resolution: Resolution = isMetered
+      ? { resolved: true, charged: amount, shortfall: 0n }
+      : { resolved: true, charged: paid, shortfall: owed }
+    return crossings === undefined ? resolution : { ...resolution, crossings }
   }
 
   void(holdId: string, nowMs: number): Resolution {
@@ -292,8 +318,25 @@ export class SqliteHolds implements WriteBuffer {
     return result
   }
 
-  #findOpen(holdId: string): HoldRow | undefined {
-    return this.#bufferedEnd(holdId) === undefined ? (this.#selectOpen.get(holdId) as HoldRow | undefined) : undefined
+  #findOpen(holdId: string, timeMs: number): HoldRow | undefined {
+    if (this.#bufferedEnd(holdId) !== undefined) return undefined
+    const placed = this.#placed.get(holdId)
+    return placed !== undefined && placed.expiresAtMs > timeMs
+      ? placed
+      : (this.#selectOpen.get(holdId) as HoldRow | undefined)
+  }
+
+  /**
+   * Keeps what was written of a hold, so that its end need not read it. What else may have happened to it, its end by another
+   * process or an undone transaction, is found when its end is written.
+   */
+  #remember(holdId: string, hold: PlacedHold): void {
+    if (this.#placed.size >= MAX_PLACED)
+      for (const [oldest] of this.#placed) {
+        this.#placed.delete(oldest)
+        break
+      }
+    this.#placed.set(holdId, hold)
   }
 
   /** A hold that has expired and was not charged since. */
@@ -314,12 +357,12 @@ export class SqliteHolds implements WriteBuffer {
 
   /** Ends a hold without a charge. */
   #release(holdId: string, end: HoldEnd, nowMs: number): Resolution {
-    const hold = this.#findOpen(holdId)
-    if (hold === undefined) return this.#endedBefore(holdId)
     const { money, timeOf } = this.#parts
     const endedAtMs = wholeMilliseconds(timeOf(nowMs))
+    const hold = this.#findOpen(holdId, endedAtMs)
+    if (hold === undefined) return this.#endedBefore(holdId)
     this.#end(holdId, end, endedAtMs)
-    this.#moveHeld(hold, -hold.amount)
+    this.#moveHeld(hold, -hold.amount, 0n)
     this.#endClaim(holdId, hold)
     this.#expireCredits(hold.account_id, endedAtMs)
     money.repay(hold.account_id, endedAtMs)
@@ -335,6 +378,7 @@ export class SqliteHolds implements WriteBuffer {
     if (this.#endedAtMs !== endedAtMs) this.#flushEnds()
     this.#endedAtMs = endedAtMs
     this.#ended[end].add(holdId)
+    this.#placed.delete(holdId)
   }
 
   #endClaim(holdId: string, { has_claim: hasClaim }: HoldRow, answer?: StoredAnswer): void {
@@ -349,8 +393,11 @@ export class SqliteHolds implements WriteBuffer {
     for (const end of HOLD_ENDS) {
       const ids = this.#ended[end]
       if (ids.size === 0) continue
-      const rows = [...ids].map((holdId) => [holdId])
-      this.#endHolds(rows, [this.#endedAtMs, end])
+      const changed = this.#endHolds([...ids], [this.#endedAtMs, end])
+      if (changed !== ids.size) {
+        this.#placed.clear()
+        throw new EndedElsewhere()
+      }
       ids.clear()
     }
   }
@@ -363,26 +410,33 @@ export class SqliteHolds implements WriteBuffer {
     money.expireDue(accountId, timeMs)
   }
 
-  /** Holds an amount, or gives a negative one back, with its place under the caps. */
-  #moveHeld(hold: CountedHold, amount: bigint): void {
-    const account = this.#parts.money.changing(hold.account_id)
-    if (hold.is_metered === 1n) account.creditHeld += amount
-    else {
-      account.balance -= amount
-      account.held += amount
-    }
-    this.#countSpending(hold, { charged: 0n, held: amount })
-  }
-
-  #countSpending(hold: CountedHold, change: { readonly charged: bigint; readonly held: bigint }): void {
+  /** Holds an amount, or gives a negative one back, and counts that and what is charged under the caps. */
+  #moveHeld(hold: CountedHold, held: bigint, charged: bigint): void {
     const { money } = this.#parts
-    for (const owner of [money.changing(hold.account_id), money.changingKey(hold.key_id)])
-      owner.counts = spendingChanged(owner.counts, Number(hold.period), change)
+    const account = money.changing(hold.account_id)
+    const key = money.changingKey(hold.key_id)
+    if (hold.is_metered === 1n) account.creditHeld += held
+    else {
+      account.balance -= held
+      account.held += held
+    }
+    const period = Number(hold.period)
+    const change = { charged, held }
+    account.counts = spendingChanged(account.counts, period, change)
+    key.counts = spendingChanged(key.counts, period, change)
   }
 }
 
 /** Of a hold what its counting needs. */
 type CountedHold = Pick<HoldRow, 'account_id' | 'key_id' | 'is_metered' | 'period'>
+
+/** Most holds whose rows are kept: more than are under way at once. */
+const MAX_PLACED = 10_000
+
+/** A hold that was taken for open has ended, so what the group has decided is undone and decided anew by what the database holds. */
+class EndedElsewhere extends Error {
+  override readonly name = 'EndedElsewhere'
+}
 
 function isMeteredFor({ billing }: Reservation, account: Readonly<BufferedAccount>): boolean {
   return (account.billing ?? billing) === 'metered'

@@ -58,6 +58,9 @@ export interface NewLine {
 const ENTRY_VALUES = `account_id, kind, amount, owed, hold_id, credit_id, operation_id, charge_id, description,
   created_at_ms, due, balance_after, owed_after, details, key_id, period`
 
+/** How many {@link ENTRY_VALUES} there are. */
+const ENTRY_WIDTH = 16
+
 /** Columns of what an account or a key has spent. */
 export const COUNTS = 'period, charged_day, charged_month, held_day, held_month'
 
@@ -84,7 +87,8 @@ export class SqliteMoney {
   readonly #keys = new Map<string, BufferedKey>()
   readonly #changedAccounts = new Set<string>()
   readonly #changedKeys = new Set<string>()
-  #entries: SqlValue[][] = []
+  /** Lines to write, the values of one behind those of the other. */
+  #entries: SqlValue[] = []
 
   constructor(database: SqliteDatabase) {
     this.#selectAccount = prepareExact(
@@ -111,10 +115,11 @@ export class SqliteMoney {
       `UPDATE signalbox_key_spending SET charged_day = ?, charged_month = ?, held_day = ?, held_month = ?
        WHERE key_id = ?`,
     )
+    const row = `(${listOf('?', ENTRY_WIDTH)})`
     this.#insertEntries = prepareRows(
       database,
-      (rowCount) =>
-        `INSERT INTO signalbox_entries (${ENTRY_VALUES}) VALUES ${listOf(`(${listOf('?', 16)})`, rowCount)}`,
+      ENTRY_WIDTH,
+      (rowCount) => `INSERT INTO signalbox_entries (${ENTRY_VALUES}) VALUES ${listOf(row, rowCount)}`,
     )
     this.#selectCredits = prepareExact(
       database,
@@ -178,7 +183,7 @@ export class SqliteMoney {
   append(accountId: string, kind: EntryKind, line: NewLine, nowMs: number): void {
     const account = this.changing(accountId)
     account.journalAtMs = Math.max(nowMs, account.journalAtMs)
-    this.#entries.push([
+    this.#entries.push(
       accountId,
       kind,
       line.amount,
@@ -195,7 +200,7 @@ export class SqliteMoney {
       line.details === undefined ? null : JSON.stringify(line.details),
       line.keyId ?? null,
       line.period ?? null,
-    ])
+    )
   }
 
   /** Pays what an account owes from its balance, as far as that goes. */

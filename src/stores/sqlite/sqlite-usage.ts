@@ -30,13 +30,53 @@ import {
 /** Writes rows of records, inside the caller's transaction. */
 export type SqliteRecordInsert = (rows: readonly (readonly SqlValue[])[]) => void
 
-/** Prepares the insert of records; the ledger writes its own by it. */
+/** Most sets of columns that have statements of their own; further rows are written with every column. */
+const MAX_COLUMN_SETS = 32
+
+/**
+ * Prepares the insert of records; the ledger writes its own by it. Half the columns of most records are null, and each value that
+ * is bound costs as much as the engine's work for it: so there is a statement for each set of columns that rows have.
+ */
 export function sqliteRecordInsert(database: SqliteDatabase): SqliteRecordInsert {
-  const row = `(${listOf('?', RECORD_COLUMNS.length)})`
-  return prepareRows(
-    database,
-    (rowCount) => `INSERT INTO signalbox_usage (${RECORD_COLUMNS.join(', ')}) VALUES ${listOf(row, rowCount)}`,
-  )
+  const inserts = new Map<number, ReturnType<typeof prepareRows>>()
+  const insertFor = (set: number): ReturnType<typeof prepareRows> => {
+    const columns = RECORD_COLUMNS.filter((_, index) => isInSet(set, index))
+    const row = `(${listOf('?', columns.length)})`
+    return prepareRows(
+      database,
+      columns.length,
+      (rowCount) => `INSERT INTO signalbox_usage (${columns.join(', ')}) VALUES ${listOf(row, rowCount)}`,
+    )
+  }
+  return (rows) => {
+    const values = new Map<number, SqlValue[]>()
+    for (const row of rows) {
+      let set = setOf(row)
+      if (!inserts.has(set)) {
+        if (inserts.size >= MAX_COLUMN_SETS) set = ALL_COLUMNS
+        if (!inserts.has(set)) inserts.set(set, insertFor(set))
+      }
+      const given = values.get(set) ?? []
+      values.set(set, given)
+      for (let index = 0; index < row.length; index++)
+        if (set === ALL_COLUMNS || row[index] !== null) given.push(row[index]!)
+    }
+    for (const [set, given] of values) inserts.get(set)!(given)
+  }
+}
+
+/** A set of columns as a sum of powers of two, which a number holds exactly for 53 of them. */
+const POWERS = RECORD_COLUMNS.map((_, index) => 2 ** index)
+const ALL_COLUMNS = POWERS.reduce((sum, power) => sum + power, 0)
+
+function setOf(row: readonly SqlValue[]): number {
+  let set = 0
+  for (let index = 0; index < row.length; index++) if (row[index] !== null) set += POWERS[index]!
+  return set
+}
+
+function isInSet(set: number, index: number): boolean {
+  return Math.floor(set / POWERS[index]!) % 2 === 1
 }
 
 /** Rows of the sums that the steps of a question read, about: first so many, then as many as fit the time of a step. */

@@ -139,7 +139,7 @@ for (const engine of testEngines) {
       isLong ? 900_000 : 60_000,
     )
 
-    it('writes 64 reservations by little more than a call each, and their settlements by a few calls, a read each and one of account and key', async () => {
+    it('writes 64 reservations by little more than a call each, and their settlements by a few calls without a read each', async () => {
       await withStore(async ({ ledger }, database) => {
         const holds = Array.from({ length: 64 }, (_, index) => `hold_${index}`)
         database.calls.clear()
@@ -149,7 +149,7 @@ for (const engine of testEngines) {
         await Promise.all(holds.map((holdId) => ledger.settle({ holdId, amount: 4n, description: 'chat' }, NOW_MS)))
 
         expect(reserving).toEqual({ BEGIN: 1, SELECT: 2, INSERT: 65, UPDATE: 1, COMMIT: 1 })
-        expect(Object.fromEntries(database.calls)).toEqual({ BEGIN: 1, SELECT: 66, UPDATE: 6, INSERT: 4, COMMIT: 1 })
+        expect(Object.fromEntries(database.calls)).toEqual({ BEGIN: 1, SELECT: 2, UPDATE: 6, INSERT: 4, COMMIT: 1 })
         expect(await ledger.account('account_1')).toMatchObject({ balance: 1_000n - 64n * 4n, held: 0n })
       })
     })
