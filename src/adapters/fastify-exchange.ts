@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { sendAtEndOfTurn } from '../core/end-of-turn.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { NodeExchange } from './node-exchange.ts'
 
@@ -26,6 +27,9 @@ export class FastifyExchange extends NodeExchange {
   /** Of an answer whose length is known, until its body comes. */
   #held: Head | undefined
   #isHijacked = false
+  /** The whole answer, while it waits for the end of the turn. */
+  #payload: Buffer | undefined
+  #isReady = false
 
   constructor(request: IncomingMessage, reply: FastifyReplyShape, path: string, hostRequest: unknown) {
     super(request, reply.raw, path, hostRequest)
@@ -54,7 +58,18 @@ export class FastifyExchange extends NodeExchange {
     this.#reply.code(held.status)
     setHeaders(this.#reply, held.headers)
     // Fastify adds a charset to the content type of a text.
-    this.#reply.send(typeof bytes === 'string' ? Buffer.from(bytes) : bytes && asBuffer(bytes))
+    this.#payload = typeof bytes === 'string' ? Buffer.from(bytes) : bytes && asBuffer(bytes)
+    this.#isReady = true
+    sendAtEndOfTurn(this)
+  }
+
+  override sendHeld(): void {
+    super.sendHeld()
+    if (!this.#isReady) return
+    this.#isReady = false
+    const payload = this.#payload
+    this.#payload = undefined
+    this.#reply.send(payload)
   }
 
   override destroy(): void {

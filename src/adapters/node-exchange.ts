@@ -1,5 +1,6 @@
-import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { type Sender, sendAtEndOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type BodyListener, type ByteSink, bodyError, type GatewayRequest, wholeBody } from '../core/exchange.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
@@ -10,6 +11,7 @@ import {
   parsedBodyBytes,
   RequestBodyReader,
 } from './node-request-body.ts'
+import { endResponse, flattenHead, HELD_BYTES, isHeldBack, isPlain, writeResponseHead } from './node-response.ts'
 import { pathOfTarget, queryOfTarget } from './route-path.ts'
 
 /** A smaller unread rest of an answer is not worth a timer. */
@@ -21,9 +23,6 @@ const UNTIMED_REST_BYTES = 64 * 1024
  */
 const UNREAD_TIMEOUT_MS = 600_001
 
-// Headers of the host to which the gateway's own are appended instead of replacing them.
-const ADDED = new Set(['vary', 'set-cookie'])
-
 const EXCHANGE = Symbol('signalbox.nodeExchange')
 
 type ExchangeResponse = ServerResponse & { [EXCHANGE]?: NodeExchange }
@@ -32,7 +31,7 @@ type ExchangeResponse = ServerResponse & { [EXCHANGE]?: NodeExchange }
 export type ParsedIncomingMessage = IncomingMessage & { readonly body?: unknown; readonly originalUrl?: string }
 
 /** One request and its answer over Node's request and response. A single object, to allocate little per request. */
-export class NodeExchange implements GatewayRequest, ByteSink {
+export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -48,6 +47,10 @@ export class NodeExchange implements GatewayRequest, ByteSink {
   #isUnread = false
   #watched = false
   #isHeadFlat = false
+  /** The socket, while what was written to it waits for the end of the turn. */
+  #corked: Socket | undefined
+  /** The rest of the answer, while that waits. */
+  #heldEnd: string | undefined
 
   /**
    * `path` is already below the mount; the query is read from the request. `hostRequest` is the framework's own, where that is
@@ -147,6 +150,7 @@ export class NodeExchange implements GatewayRequest, ByteSink {
 
   write(bytes: Uint8Array | string): boolean {
     if (this.#ended || this.closed) return true
+    if (bytes.length <= HELD_BYTES) this.#cork()
     const isAccepted = this.#response.write(bytes)
     if (!this.#isHeadFlat) {
       this.#isHeadFlat = true
@@ -160,17 +164,29 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     this.#ended = true
     this.#unwatch()
     if (this.hasRefusedBody && !this.#request.complete) this.#endAfterDiscarding(bytes)
-    else endResponse(this.#response, bytes)
+    else if (isHeldBack(this.#response, bytes)) this.#holdEnd(bytes)
+    else this.#response.end(bytes)
     // What the socket did not accept stays in memory until the caller reads it.
     if (this.#response.writableLength > UNTIMED_REST_BYTES) this.#limitReading()
   }
 
   destroy(): void {
     if (this.#left) return
+    this.sendHeld()
     this.#ended = true
     this.#left = true
     this.#unwatch()
     this.#response.destroy()
+  }
+
+  /** Sends what waits for the end of the turn. */
+  sendHeld(): void {
+    const [text, socket] = [this.#heldEnd, this.#corked]
+    this.#heldEnd = undefined
+    this.#corked = undefined
+    if (text === undefined) socket?.uncork()
+    // Ending a response uncorks its socket.
+    else if (!this.#response.destroyed) endResponse(this.#response, text)
   }
 
   onDrain(listener: () => void): void {
@@ -225,6 +241,21 @@ export class NodeExchange implements GatewayRequest, ByteSink {
     response.once('finish', () => {
       if (socket.timeout === UNREAD_TIMEOUT_MS) socket.setTimeout(beforeMs)
     })
+  }
+
+  /** Keeps what is written in this turn for its end. */
+  #cork(): void {
+    const { socket } = this.#response
+    if (socket === null || socket.writableCorked > 0 || !isPlain(this.#response)) return
+    socket.cork()
+    this.#corked = socket
+    sendAtEndOfTurn(this)
+  }
+
+  /** Keeps the end of the answer for the end of the turn; as latin1, in which each byte is one character and stays it. */
+  #holdEnd(bytes: Uint8Array): void {
+    this.#heldEnd = asBuffer(bytes).toString('latin1')
+    if (this.#corked === undefined) sendAtEndOfTurn(this)
   }
 
   #drained(): void {
@@ -307,50 +338,4 @@ function watchSocket(socket: Socket, exchange: NodeExchange): void {
     })
   }
   waiting.add(exchange)
-}
-
-/**
- * Writes status and headers (a flat list). Headers that middleware has set are kept unless the list names them; `vary` and
- * `set-cookie` are appended.
- */
-function writeResponseHead(response: ServerResponse, status: number, headers: readonly string[]): void {
-  // Middleware that replaces `writeHead` may handle only headers set one by one; `writeHead` itself replaces `vary` and, on
-  // Node 20, drops repeated headers once any header has been set.
-  if (response.writeHead === ServerResponse.prototype.writeHead && response.getHeaderNames().length === 0) {
-    response.writeHead(status, headers as string[])
-    return
-  }
-  for (let index = 0; index + 1 < headers.length; index += 2) {
-    const name = headers[index]!
-    const value = headers[index + 1]!
-    if (ADDED.has(name) || namedBefore(headers, index)) response.appendHeader(name, value)
-    else response.setHeader(name, value)
-  }
-  response.writeHead(status)
-}
-
-/**
- * Node keeps the text of a sent head for as long as the answer lasts, as a tree of its pieces: 2 kB of an open stream. Reading a
- * character makes V8 put them together.
- */
-function flattenHead(response: ServerResponse & { readonly _header?: unknown }): void {
-  const { _header: head } = response
-  if (typeof head === 'string') head.charCodeAt(0)
-}
-
-/** Up to here a body is joined to its head: Node puts a text into one buffer with it, and other bytes behind it. */
-const JOINED_BYTES = 8 * 1024
-
-/** Ends an answer; a small one goes to the socket as one buffer, head included. */
-function endResponse(response: ServerResponse, bytes: Uint8Array | string | undefined): void {
-  const isJoined =
-    bytes instanceof Uint8Array && bytes.length <= JOINED_BYTES && response.end === ServerResponse.prototype.end
-  // As latin1, in which each byte is one character and stays it.
-  if (isJoined) response.end(asBuffer(bytes).toString('latin1'), 'latin1')
-  else response.end(bytes)
-}
-
-function namedBefore(headers: readonly string[], index: number): boolean {
-  for (let earlier = 0; earlier < index; earlier += 2) if (headers[earlier] === headers[index]) return true
-  return false
 }

@@ -1,3 +1,4 @@
+import { workAtEndOfTurn } from '../../core/end-of-turn.ts'
 import {
   explained,
   isBusy,
@@ -102,7 +103,7 @@ export class GroupCommit {
       this.#isScheduled = false
       this.#writeGroup()
     }
-    if (delayMs === undefined) setImmediate(run)
+    if (delayMs === undefined) workAtEndOfTurn(run)
     else setTimeout(run, delayMs)
   }
 

@@ -17,28 +17,16 @@ import {
 } from './sqlite-database.ts'
 import type { SqliteClaims } from './sqlite-expiring.ts'
 import type { BufferedAccount, SqliteMoney } from './sqlite-money.ts'
+import {
+  EndedElsewhere,
+  type EndedRow,
+  HOLD_COLUMNS,
+  type HoldEnd,
+  type HoldRow,
+  type PlacedHold,
+  PlacedHolds,
+} from './sqlite-placed-holds.ts'
 import type { SqliteRecordInsert } from './sqlite-usage.ts'
-
-type HoldEnd = NonNullable<Resolution['endedBy']>
-
-interface HoldRow {
-  readonly created_at_ms: bigint
-  readonly account_id: string
-  readonly key_id: string
-  readonly amount: bigint
-  readonly is_metered: bigint
-  readonly period: bigint
-  readonly has_claim: bigint
-}
-
-interface EndedRow extends HoldRow {
-  readonly ended_by: HoldEnd | null
-}
-
-/** A hold as it was written. Its id may be given again when its time is over. */
-interface PlacedHold extends HoldRow {
-  readonly expiresAtMs: number
-}
 
 interface HoldClaimRow {
   readonly claim_account_id: string
@@ -62,7 +50,6 @@ export interface SqliteHoldsParts {
   readonly timeOf: (callerMs: number) => number
 }
 
-const HOLD_COLUMNS = 'account_id, key_id, amount, is_metered, period, created_at_ms, claim_key IS NOT NULL AS has_claim'
 const HOLD_ENDS: readonly HoldEnd[] = ['settled', 'voided', 'expired']
 const HELD: ReserveResult = { status: 'held' }
 const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
@@ -90,8 +77,7 @@ export class SqliteHolds implements WriteBuffer {
     expired: new Set(),
   }
   #endedAtMs = 0
-  /** Holds that this process has placed and not ended, as their rows were written; the newest at most. */
-  readonly #placed = new Map<string, PlacedHold>()
+  readonly #placed = new PlacedHolds()
   #records: SqlValue[][] = []
 
   constructor(database: SqliteDatabase, parts: SqliteHoldsParts) {
@@ -184,7 +170,7 @@ export class SqliteHolds implements WriteBuffer {
     }
     this.#moveHeld(hold, amount, 0n)
     // The hold of a task is ended much later, if at all by this process.
-    if (task === undefined) this.#remember(holdId, hold)
+    if (task === undefined) this.#placed.add(holdId, hold)
     if (claim !== undefined) {
       this.#parts.claims.claim(claim, nowMs)
       this.#linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
@@ -222,10 +208,9 @@ export class SqliteHolds implements WriteBuffer {
     }
     account.owed += owed
     if (owed > 0n) money.append(accountId, 'owed', { amount: 0n, description, owed, holdId }, endedAtMs)
-    const charge = { amount, paid, period: Number(period), isMetered, account }
+    const charge = { amount, paid, period: Number(period), isMetered, account, key: money.key(keyId) }
     const crossings =
-      thresholds &&
-      crossingsOf({ ...account, ...charge, key: money.key(keyId), money: account.balance + account.held }, thresholds)
+      thresholds && crossingsOf({ ...account, ...charge, money: account.balance + account.held }, thresholds)
     this.#expireCredits(accountId, endedAtMs)
     money.repay(accountId, endedAtMs)
     const resolution: Resolution = isMetered
@@ -256,6 +241,7 @@ export class SqliteHolds implements WriteBuffer {
   discard(): void {
     for (const ids of Object.values(this.#ended)) ids.clear()
     this.#records = []
+    this.#placed.clear()
     this.#parts.money.discard()
   }
 
@@ -320,23 +306,7 @@ export class SqliteHolds implements WriteBuffer {
 
   #findOpen(holdId: string, timeMs: number): HoldRow | undefined {
     if (this.#bufferedEnd(holdId) !== undefined) return undefined
-    const placed = this.#placed.get(holdId)
-    return placed !== undefined && placed.expiresAtMs > timeMs
-      ? placed
-      : (this.#selectOpen.get(holdId) as HoldRow | undefined)
-  }
-
-  /**
-   * Keeps what was written of a hold, so that its end need not read it. What else may have happened to it, its end by another
-   * process or an undone transaction, is found when its end is written.
-   */
-  #remember(holdId: string, hold: PlacedHold): void {
-    if (this.#placed.size >= MAX_PLACED)
-      for (const [oldest] of this.#placed) {
-        this.#placed.delete(oldest)
-        break
-      }
-    this.#placed.set(holdId, hold)
+    return this.#placed.find(holdId, timeMs) ?? (this.#selectOpen.get(holdId) as HoldRow | undefined)
   }
 
   /** A hold that has expired and was not charged since. */
@@ -394,10 +364,7 @@ export class SqliteHolds implements WriteBuffer {
       const ids = this.#ended[end]
       if (ids.size === 0) continue
       const changed = this.#endHolds([...ids], [this.#endedAtMs, end])
-      if (changed !== ids.size) {
-        this.#placed.clear()
-        throw new EndedElsewhere()
-      }
+      if (changed !== ids.size) throw new EndedElsewhere()
       ids.clear()
     }
   }
@@ -411,7 +378,7 @@ export class SqliteHolds implements WriteBuffer {
   }
 
   /** Holds an amount, or gives a negative one back, and counts that and what is charged under the caps. */
-  #moveHeld(hold: CountedHold, held: bigint, charged: bigint): void {
+  #moveHeld(hold: HoldRow, held: bigint, charged: bigint): void {
     const { money } = this.#parts
     const account = money.changing(hold.account_id)
     const key = money.changingKey(hold.key_id)
@@ -425,17 +392,6 @@ export class SqliteHolds implements WriteBuffer {
     account.counts = spendingChanged(account.counts, period, change)
     key.counts = spendingChanged(key.counts, period, change)
   }
-}
-
-/** Of a hold what its counting needs. */
-type CountedHold = Pick<HoldRow, 'account_id' | 'key_id' | 'is_metered' | 'period'>
-
-/** Most holds whose rows are kept: more than are under way at once. */
-const MAX_PLACED = 10_000
-
-/** A hold that was taken for open has ended, so what the group has decided is undone and decided anew by what the database holds. */
-class EndedElsewhere extends Error {
-  override readonly name = 'EndedElsewhere'
 }
 
 function isMeteredFor({ billing }: Reservation, account: Readonly<BufferedAccount>): boolean {

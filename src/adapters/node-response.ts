@@ -1,0 +1,63 @@
+import { ServerResponse } from 'node:http'
+
+// Headers of the host to which the gateway's own are appended instead of replacing them.
+const ADDED = new Set(['vary', 'set-cookie'])
+
+/**
+ * Writes status and headers (a flat list). Headers that middleware has set are kept unless the list names them; `vary` and
+ * `set-cookie` are appended.
+ */
+export function writeResponseHead(response: ServerResponse, status: number, headers: readonly string[]): void {
+  // Middleware that replaces `writeHead` may handle only headers set one by one; `writeHead` itself replaces `vary` and, on
+  // Node 20, drops repeated headers once any header has been set.
+  if (response.writeHead === ServerResponse.prototype.writeHead && response.getHeaderNames().length === 0) {
+    response.writeHead(status, headers as string[])
+    return
+  }
+  for (let index = 0; index + 1 < headers.length; index += 2) {
+    const name = headers[index]!
+    const value = headers[index + 1]!
+    if (ADDED.has(name) || namedBefore(headers, index)) response.appendHeader(name, value)
+    else response.setHeader(name, value)
+  }
+  response.writeHead(status)
+}
+
+/**
+ * Node keeps the text of a sent head for as long as the answer lasts, as a tree of its pieces: 2 kB of an open stream. Reading a
+ * character makes V8 put them together.
+ */
+export function flattenHead(response: ServerResponse & { readonly _header?: unknown }): void {
+  const { _header: head } = response
+  if (typeof head === 'string') head.charCodeAt(0)
+}
+
+/**
+ * Up to here bytes wait for the end of the turn. A body that does is joined to its head: Node puts a text into one buffer with it, and
+ * other bytes behind it.
+ */
+export const HELD_BYTES = 8 * 1024
+
+export function isHeldBack(response: ServerResponse, bytes: Uint8Array | string | undefined): bytes is Uint8Array {
+  return bytes instanceof Uint8Array && bytes.length <= HELD_BYTES && isPlain(response)
+}
+
+/** Has no middleware put itself between response and socket? HTTP/2 responses are no such ones either. */
+export function isPlain(response: ServerResponse): boolean {
+  const { write, end } = ServerResponse.prototype
+  return response.write === write && response.end === end
+}
+
+export function endResponse(response: ServerResponse, text: string): void {
+  try {
+    response.end(text, 'latin1')
+  } catch (error) {
+    // Nothing else of the turn may wait for it.
+    response.destroy(error instanceof Error ? error : undefined)
+  }
+}
+
+function namedBefore(headers: readonly string[], index: number): boolean {
+  for (let earlier = 0; earlier < index; earlier += 2) if (headers[earlier] === headers[index]) return true
+  return false
+}

@@ -1,0 +1,36 @@
+/** Has written something and kept it back from the socket. */
+export interface Sender {
+  /** Sends it; must not throw. */
+  sendHeld(): void
+}
+
+let senders: Sender[] = []
+
+/**
+ * Sends when this turn of the event loop ends, with everything else that became ready in it. A write wakes its reader, which costs more
+ * than the write where the reader has fallen asleep since the one before; so writes that follow each other wake a caller on the same
+ * machine once. Nothing waits longer than for what the loop would have done next anyway.
+ */
+export function sendAtEndOfTurn(sender: Sender): void {
+  if (senders.length === 0) setImmediate(sendAll)
+  senders.push(sender)
+}
+
+/** Runs something when this turn of the event loop ends, after what is sent then. */
+export function workAtEndOfTurn(work: () => void): void {
+  setImmediate(() => {
+    sendAll()
+    work()
+  })
+}
+
+/** Resolves when this turn of the event loop has ended and what waited for that is sent. */
+export function endOfTurn(): Promise<void> {
+  return new Promise((resolve) => workAtEndOfTurn(resolve))
+}
+
+function sendAll(): void {
+  const sending = senders
+  senders = []
+  for (const sender of sending) sender.sendHeld()
+}
