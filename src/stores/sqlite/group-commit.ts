@@ -25,12 +25,22 @@ export interface WriteBuffer {
 /** Puts what is committed on the disk without blocking, and calls back once. */
 export type Flush = (done: (error: Error | null) => void) => void
 
+/** The log that a database commits to, where a commit alone is not on the disk. */
+export interface CommitLog {
+  readonly flush: Flush
+  /**
+   * Writes what the log holds into the database itself, flushed, where a flush of the log has failed. False: another connection reads an
+   * older state, so it has to be tried again. Throws what the engine throws.
+   */
+  empty(): boolean
+}
+
 /** How long to wait for the lock, and what errors call the database. */
 export interface GroupCommitOptions {
   readonly label: string
   readonly busyTimeoutMs: number
   /** Absent: what is committed is on the disk. */
-  readonly flush?: Flush | undefined
+  readonly log?: CommitLog | undefined
 }
 
 interface Waiting {
@@ -59,6 +69,8 @@ export class GroupCommit {
   #waiting: Waiting[] = []
   #isScheduled = false
   #isFlushing = false
+  /** A flush has failed: what was committed, and is read by later operations, may not be on the disk. */
+  #isLogInDoubt = false
   /** The next group begins with operations of which one has failed before. */
   #needsSavepoints = false
   #busySinceMs: number | undefined
@@ -108,7 +120,7 @@ export class GroupCommit {
   }
 
   #writeGroup(): void {
-    if (this.#waiting.length > 0 && this.#lock()) this.#runGroup(this.#waiting.splice(0, MAX_OPERATIONS))
+    if (this.#waiting.length > 0 && this.#isReady()) this.#runGroup(this.#waiting.splice(0, MAX_OPERATIONS))
     if (!this.#isFlushing) this.#goOn()
   }
 
@@ -122,23 +134,37 @@ export class GroupCommit {
     for (const resolve of idle) resolve()
   }
 
-  /** False if the lock was busy; then a retry is scheduled, or everything that waited was rejected. */
-  #lock(): boolean {
+  /** Begins the transaction. False if that must wait; then a retry is scheduled, or everything that waited was rejected. */
+  #isReady(): boolean {
     try {
+      if (this.#isLogInDoubt && this.#options.log?.empty() === false) return this.#isRetried()
+      this.#isLogInDoubt = false
       this.#begin.run()
       this.#busySinceMs = undefined
       return true
     } catch (error) {
-      const nowMs = performance.now()
-      this.#busySinceMs ??= nowMs
-      if (isBusy(error) && nowMs - this.#busySinceMs < this.#options.busyTimeoutMs) {
-        this.#schedule(Math.random() * MAX_RETRY_DELAY_MS)
-        return false
-      }
-      this.#busySinceMs = undefined
-      this.#rejectAll(this.#waiting.splice(0), error)
-      return false
+      return isBusy(error) ? this.#isRetried(error) : this.#refuseAll(error)
     }
+  }
+
+  /** Always false: waits for another connection, and at the end of that time rejects everything. */
+  #isRetried(busy?: unknown): false {
+    const nowMs = performance.now()
+    this.#busySinceMs ??= nowMs
+    if (nowMs - this.#busySinceMs >= this.#options.busyTimeoutMs) {
+      const { label } = this.#options
+      return this.#refuseAll(
+        busy ?? new SqliteStoreError('locked', `${label} is read by a connection that keeps its old state`),
+      )
+    }
+    this.#schedule(Math.random() * MAX_RETRY_DELAY_MS)
+    return false
+  }
+
+  #refuseAll(error: unknown): false {
+    this.#busySinceMs = undefined
+    this.#rejectAll(this.#waiting.splice(0), error)
+    return false
   }
 
   #runGroup(group: readonly Waiting[]): void {
@@ -166,15 +192,16 @@ export class GroupCommit {
       this.#rejectAll(group, error)
       return
     }
-    const { flush, label } = this.#options
+    const { log, label } = this.#options
     const flushed: number[] = []
     for (let index = 0; index < group.length; index++)
-      if (flush !== undefined && group[index]!.isFlushed) flushed.push(index)
+      if (log !== undefined && group[index]!.isFlushed) flushed.push(index)
       else answer(group[index]!, values[index])
-    if (flush === undefined || flushed.length === 0) return
+    if (log === undefined || flushed.length === 0) return
     this.#isFlushing = true
-    flush((error) => {
+    log.flush((error) => {
       this.#isFlushing = false
+      this.#isLogInDoubt ||= error !== null
       // What is committed may be lost, and may stay: as after a connection that breaks during a commit, the caller knows neither.
       const fault = error && new SqliteStoreError('io', `${label} could not be flushed (${error.message})`, error)
       for (const index of flushed)

@@ -154,10 +154,8 @@ export class SqliteHolds implements WriteBuffer {
       if (known === undefined) throw new TypeError('a reservation lacks a value')
       return known
     }
-    const account = money.changing(accountId)
-    const key = money.changingKey(keyId)
-    account.counts = spendingAt(account.counts, period)
-    key.counts = spendingAt(key.counts, period)
+    for (const owner of [money.changing(accountId), money.changingKey(keyId)])
+      owner.counts = spendingAt(owner.counts, period)
     const hold: PlacedHold = {
       created_at_ms: BigInt(timeMs),
       account_id: accountId,
@@ -169,13 +167,13 @@ export class SqliteHolds implements WriteBuffer {
       expiresAtMs: endMs,
     }
     this.#moveHeld(hold, amount, 0n)
-    // The hold of a task is ended much later, if at all by this process.
-    if (task === undefined) this.#placed.add(holdId, hold)
     if (claim !== undefined) {
       this.#parts.claims.claim(claim, nowMs)
       this.#linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
     }
-    if (task !== undefined) this.#parts.insertTask(task)
+    // The hold of a task is ended much later, if at all by this process.
+    if (task === undefined) this.#placed.add(holdId, hold)
+    else this.#parts.insertTask(task)
     return result
   }
 
@@ -265,6 +263,8 @@ export class SqliteHolds implements WriteBuffer {
       if (account.balance < amount) return { status: 'insufficient_balance' }
     }
     const key = money.key(keyId)
+    // Few have a cap.
+    if (account.cap === undefined && key.cap === undefined && caps === undefined) return HELD
     const period = this.#periodOf(reservation, nowMs)
     const counter = exceededCap(
       [

@@ -1,7 +1,7 @@
 import { closeSync, fdatasync, openSync } from 'node:fs'
 import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
-import { type Flush, retryOnBusy } from './group-commit.ts'
+import { type CommitLog, retryOnBusy } from './group-commit.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { assertTrustedEngine, openWithEngine } from './sqlite-engine.ts'
 import { migrate } from './sqlite-migrations.ts'
@@ -80,8 +80,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
       await retryOnBusy(() => configure(connection, label), waiting)
       await retryOnBusy(() => migrate(connection, label), waiting)
       log = await retryOnBusy(() => openLog(connection, label), waiting)
-      const flush = log?.flush
-      session = await retryOnBusy(() => sqliteSession(connection, { ...waiting, flush, clock }), waiting)
+      session = await retryOnBusy(() => sqliteSession(connection, { ...waiting, log, clock }), waiting)
       database = connection
     } catch (error) {
       log?.close()
@@ -150,8 +149,7 @@ function configure(database: SqliteDatabase, label: string): void {
 }
 
 /** The log of a database, flushed by another thread. */
-interface OpenLog {
-  readonly flush: Flush
+interface OpenLog extends CommitLog {
   close(): void
 }
 
@@ -176,5 +174,13 @@ function openLog(database: SqliteDatabase, label: string): OpenLog | undefined {
     throw new SqliteStoreError('cannot_open', `the log of ${label} cannot be opened (${String(error)})`, error)
   }
   database.exec('PRAGMA synchronous = NORMAL')
-  return { flush: (done) => fdatasync(descriptor, done), close: () => closeSync(descriptor) }
+  const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
+  return {
+    flush: (done) => fdatasync(descriptor, done),
+    empty() {
+      const { busy, log, checkpointed } = checkpoint.get() as Readonly<Record<string, number | bigint>>
+      return Number(busy) === 0 && log === checkpointed
+    },
+    close: () => closeSync(descriptor),
+  }
 }

@@ -1,8 +1,22 @@
-import { describe, expect, it } from 'vitest'
-import { type Flush, GroupCommit } from '../../../src/stores/sqlite/group-commit.ts'
+import fs, { copyFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { describe, expect, it, vi } from 'vitest'
+import { type CommitLog, GroupCommit } from '../../../src/stores/sqlite/group-commit.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import { defaultEngine } from './support/sqlite-engines.ts'
 import { temporaryPaths } from './support/temporary-folder.ts'
+
+/** Lets the next flush of a file by this process fail. */
+function failNextFlush(fault: Error): void {
+  const { fdatasync } = fs
+  const failing = (_descriptor: number, done: (error: Error) => void): void => {
+    fs.fdatasync = fdatasync
+    syncBuiltinESMExports()
+    setImmediate(done, fault)
+  }
+  fs.fdatasync = failing as typeof fdatasync
+  syncBuiltinESMExports()
+}
 
 const newPath = temporaryPaths()
 
@@ -12,11 +26,18 @@ function heldGroup() {
   database.exec('CREATE TABLE numbers (value INTEGER NOT NULL)')
   const insert = database.prepare('INSERT INTO numbers VALUES (?)')
   const count = database.prepare('SELECT count(*) AS rows FROM numbers')
-  const flushes: Parameters<Flush>[0][] = []
-  const flush: Flush = (done) => flushes.push(done)
+  const flushes: Parameters<CommitLog['flush']>[0][] = []
+  /** What emptying the log says, one answer for each time; true when there is none left. */
+  const emptying: (boolean | Error)[] = []
+  const empty = (): boolean => {
+    const said = emptying.shift() ?? true
+    if (said instanceof Error) throw said
+    return said
+  }
+  const log: CommitLog = { flush: (done) => flushes.push(done), empty }
   const group = new GroupCommit(
     database,
-    { label: 'the test', busyTimeoutMs: 100, flush },
+    { label: 'the test', busyTimeoutMs: 100, log },
     { flush: () => undefined, discard: () => undefined },
   )
   const write = (value: number): Promise<number> =>
@@ -24,7 +45,13 @@ function heldGroup() {
       insert.run(value)
       return value
     })
-  return { group, write, flushes, rows: () => Number((count.get() as { readonly rows: number | bigint }).rows) }
+  return {
+    group,
+    write,
+    flushes,
+    emptying,
+    rows: () => Number((count.get() as { readonly rows: number | bigint }).rows),
+  }
 }
 
 /** Everything that could run has run. */
@@ -96,6 +123,37 @@ describe('group commit with a flush of its own', () => {
     expect(await second).toBe(2)
   })
 
+  it('acknowledges nothing after a failed flush until the log is in the database', async () => {
+    const { group, write, flushes, emptying, rows } = heldGroup()
+    emptying.push(Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' }), false, false)
+    const lost = write(1).catch((error: unknown) => error)
+    await settled()
+    flushes[0]!(new Error('EIO: i/o error, fdatasync'))
+    await lost
+
+    // A settlement made again finds what it has written before, which must not be lost once that is said.
+    expect(await write(2).catch((error: unknown) => error)).toMatchObject({ name: 'SqliteStoreError', fault: 'io' })
+    expect(rows()).toBe(1)
+    const third = write(3)
+    await vi.waitFor(() => expect(flushes).toHaveLength(2))
+    expect({ emptying, rows: rows() }).toEqual({ emptying: [], rows: 2 })
+    flushes[1]!(null)
+    expect(await third).toBe(3)
+    emptying.push(new Error('is not asked again'))
+    expect(await group.write(() => 'a hold', false)).toBe('a hold')
+  })
+
+  it('refuses what waits too long for another connection after a failed flush', async () => {
+    const { write, flushes, emptying } = heldGroup()
+    const lost = write(1).catch((error: unknown) => error)
+    await settled()
+    emptying.push(...Array<boolean>(1_000).fill(false))
+    flushes[0]!(new Error('EIO: i/o error, fdatasync'))
+    await lost
+
+    expect(await write(2).catch((error: unknown) => error)).toMatchObject({ name: 'SqliteStoreError', fault: 'locked' })
+  })
+
   it('is drained after the last flush only', async () => {
     const { group, write, flushes } = heldGroup()
     const writing = write(1)
@@ -112,6 +170,26 @@ describe('group commit with a flush of its own', () => {
 })
 
 describe('a SQLite file', () => {
+  it('has everything after a failed flush, though its log is lost then', async () => {
+    const path = newPath()
+    const store = sqliteStore({ path })
+    await store.start()
+    await store.ledger.createAccount({ id: 'account_1' }, 0)
+    failNextFlush(new Error('EIO: i/o error, fdatasync'))
+    const credit = { creditId: 'credit_1', accountId: 'account_1', amount: 700n, description: 'paid' }
+
+    await expect(store.ledger.credit(credit, 0)).rejects.toMatchObject({ fault: 'io' })
+    // Made again, it finds itself and writes nothing.
+    await store.ledger.credit(credit, 0)
+    const kept = newPath()
+    copyFileSync(path, kept)
+    const other = sqliteStore({ path: kept })
+    await other.start()
+    expect(await other.ledger.account('account_1')).toMatchObject({ balance: 700n })
+    await other.close()
+    await store.close()
+  })
+
   it('leaves the flush of commits to the store, and is flushed by it in WAL mode', async () => {
     const path = newPath()
     const database = defaultEngine.open(path)
