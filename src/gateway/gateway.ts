@@ -3,6 +3,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { createClient } from '../client/create-client.ts'
 import type { GatewayClient } from '../client/gateway-client.ts'
 import type { Clock, Timer } from '../core/clock.ts'
+import { endOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import type { EventListener } from '../core/events.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
@@ -325,10 +326,12 @@ export function createGateway(options: GatewayOptions): Gateway {
         await Promise.all([runner.stop({ drainMs: leftMs }), batches?.runner.stop({ drainMs: leftMs })])
         await Promise.all([sweeping, worker.stop({ drainMs: leftMs }), deliverer.stop({ drainMs: leftMs })])
         await Promise.all([context.transport.close(), context.publicTransport.close()])
-        const restMs = Math.max(MIN_HOOK_CLOSE_MS, startedAtMs + drainMs - context.clock.now())
+        const restMs = startedAtMs + drainMs - context.clock.now()
         if (context.hooks !== undefined) await context.hooks.close(context.clock, restMs, context.logger)
         if (starting !== undefined) await context.usage?.close()
         if (starting !== undefined) await context.store.close()
+        // The last answers are sent before the host ends its process.
+        await endOfTurn()
       })()
       return closing
     },
@@ -337,9 +340,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
   }
 }
-
-/** Hooks have at least so long to write what they keep, whatever was left of the time to drain. */
-const MIN_HOOK_CLOSE_MS = 1_000
 
 /** One line, and no event: models that no caller uses need no price. */
 function tellUnpriced(context: PipelineContext): void {

@@ -1,5 +1,4 @@
 import type { Clock } from '../core/clock.ts'
-import { endOfTurn } from '../core/end-of-turn.ts'
 
 /** A request in progress. */
 export interface Underway {
@@ -38,13 +37,11 @@ export class InFlight {
     return this.#requests.length
   }
 
-  /** Waits until all requests have ended and their answers are sent, because the host may end its process then; after `drainMs` it aborts the rest. */
+  /** Waits until all requests have ended; after `drainMs` it aborts the rest. */
   async drain(clock: Clock, drainMs: number): Promise<void> {
-    if (!(await this.#emptyWithin(clock, drainMs))) {
-      for (const request of [...this.#requests]) request.abort()
-      await this.#emptyWithin(clock, SETTLE_GRACE_MS)
-    }
-    await endOfTurn()
+    if (await this.#emptyWithin(clock, drainMs)) return
+    for (const request of [...this.#requests]) request.abort()
+    await this.#emptyWithin(clock, SETTLE_GRACE_MS)
   }
 
   #emptyWithin(clock: Clock, delayMs: number): Promise<boolean> {

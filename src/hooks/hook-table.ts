@@ -59,7 +59,7 @@ export class HookTable {
     for (const { hook } of this.#compiled) hook.start?.({ logger, clock })
   }
 
-  /** Closes each hook; resolves when all have closed or failed, and at the latest after `drainMs`. Never rejects. */
+  /** Closes each hook; resolves when all have closed or failed, and at the latest after `drainMs` or a second. Never rejects. */
   async close(clock: Clock, drainMs: number, logger: Logger): Promise<void> {
     const closing = this.#compiled.map(async ({ hook, name }) => {
       try {
@@ -70,7 +70,7 @@ export class HookTable {
     })
     let timer: { cancel(): void } | undefined
     const late = new Promise<void>((resolve) => {
-      timer = clock.schedule(drainMs, resolve)
+      timer = clock.schedule(Math.max(MIN_CLOSE_MS, drainMs), resolve)
     })
     await Promise.race([Promise.all(closing), late])
     timer?.cancel()
@@ -80,6 +80,9 @@ export class HookTable {
     return this.#byEndpoint.get(endpoint)
   }
 }
+
+/** Hooks have at least so long to write what they keep, whatever is left of the time to drain. */
+const MIN_CLOSE_MS = 1_000
 
 function hooksOf(compiled: readonly CompiledHook[], endpoint: Endpoint): EndpointHooks {
   const covering = compiled.filter(({ hook }) => hook.endpoints?.includes(endpoint.id as never) !== false)

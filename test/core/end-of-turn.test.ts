@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/core/clock.ts'
 import { endOfTurn, sendAtEndOfTurn, workAtEndOfTurn } from '../../src/core/end-of-turn.ts'
-import { InFlight } from '../../src/gateway/in-flight.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
 
 /** A sender that notes its name when it sends. */
 function sender(noted: string[], name: string) {
@@ -33,15 +34,16 @@ test('what is held back while others are sent is sent too', async () => {
   expect(noted).toEqual(['first', 'next'])
 })
 
-test('a shutdown waits until the last answers are sent', async () => {
+test('a gateway is closed after the last answers are sent, because its host may end the process then', async () => {
   const noted: string[] = []
-  const inFlight = new InFlight()
-  const request = { abort: () => undefined, place: 0 }
-  inFlight.add(request)
-  const drained = inFlight.drain(systemClock, 1_000).then(() => noted.push('drained'))
-  sendAtEndOfTurn(sender(noted, 'sent'))
-  inFlight.delete(request)
-  await drained
+  const close = async (): Promise<void> => sendAtEndOfTurn(sender(noted, 'sent'))
+  const gateway = createGateway({
+    vendors: [openai({ apiKey: 'sk-vendor' })],
+    billing: 'off',
+    store: { ...memoryStore(), close },
+  })
+  await gateway.start()
+  await gateway.close().then(() => noted.push('closed'))
 
-  expect(noted).toEqual(['sent', 'drained'])
+  expect(noted).toEqual(['sent', 'closed'])
 })
