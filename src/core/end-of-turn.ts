@@ -6,6 +6,9 @@ export interface Sender {
 
 let senders: Sender[] = []
 
+/** So many are sent at once: where hundreds are ready in a turn, the first do not wait for the last, nor does their memory. */
+const MAX_SENDERS = 32
+
 /**
  * Sends when this turn of the event loop ends, with everything else that became ready in it. A write wakes its reader, which costs more
  * than the write where the reader has fallen asleep since the one before; so writes that follow each other wake a caller on the same
@@ -13,7 +16,7 @@ let senders: Sender[] = []
  */
 export function sendAtEndOfTurn(sender: Sender): void {
   if (senders.length === 0) setImmediate(sendAll)
-  senders.push(sender)
+  if (senders.push(sender) >= MAX_SENDERS) sendAll()
 }
 
 /** Runs something when this turn of the event loop ends, after what is sent then. */

@@ -34,6 +34,16 @@ test('what is held back while others are sent is sent too', async () => {
   expect(noted).toEqual(['first', 'next'])
 })
 
+test('where many wait, 32 are sent together before the turn ends', async () => {
+  const noted: string[] = []
+  for (let number = 1; number <= 33; number++) sendAtEndOfTurn(sender(noted, `${number}`))
+
+  expect(noted.length).toBe(32)
+  await endOfTurn()
+  expect(noted.at(-1)).toBe('33')
+  expect(noted.length).toBe(33)
+})
+
 test('a gateway is closed after the last answers are sent, because its host may end the process then', async () => {
   const noted: string[] = []
   const close = async (): Promise<void> => sendAtEndOfTurn(sender(noted, 'sent'))
