@@ -69,7 +69,12 @@ export class FastifyExchange extends NodeExchange {
     this.#isReady = false
     const payload = this.#payload
     this.#payload = undefined
-    this.#reply.send(payload)
+    try {
+      this.#reply.send(payload)
+    } catch {
+      // Nothing else of the turn may wait for it, and no other answer may follow.
+      this.destroy()
+    }
   }
 
   override destroy(): void {

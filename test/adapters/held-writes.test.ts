@@ -2,6 +2,7 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import fastify from 'fastify'
 import { afterEach, describe, expect, it } from 'vitest'
 import { fastifyGateway } from '../../src/adapters/fastify.ts'
+import { FastifyExchange } from '../../src/adapters/fastify-exchange.ts'
 import { nodeHandler } from '../../src/adapters/node.ts'
 import { endOfTurn } from '../../src/core/end-of-turn.ts'
 import type { ByteSink, ExchangeHandler } from '../../src/core/exchange.ts'
@@ -128,6 +129,22 @@ describe('whole answers of a turn', () => {
     call.response.destroy()
     await endOfTurn()
     expect(call.response.writableFinished).toBe(false)
+  })
+
+  it('are sent though a reply of Fastify throws', async () => {
+    const call = await begun()
+    const raw = call.response
+    const nothing = (): undefined => undefined
+    const throwing = (): never => {
+      throw new Error('no reply')
+    }
+    const reply = { raw, hijack: nothing, code: nothing, header: nothing, getHeaders: () => ({}), send: throwing }
+    const exchange = new FastifyExchange(raw.req, reply, '/', undefined)
+    ending('{"lost":true}')(exchange)
+    await endOfTurn()
+
+    expect(raw.destroyed).toBe(true)
+    expect(await call.client.ended()).toBe('')
   })
 
   it('pass the hooks of Fastify when it ends', async () => {
