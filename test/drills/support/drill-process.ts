@@ -15,13 +15,18 @@ export interface DrillProcess<Ready, Answer> {
 /**
  * Bundles programs of this folder once for a test file, and starts them as often as asked. What still runs is killed at the end.
  * @param names Files without their ending.
+ * @param nodeOptions Options of Node for the processes.
  */
 export function drillPrograms(
   names: readonly string[],
+  nodeOptions = '',
 ): <Ready, Answer>(name: string, settings: unknown) => Promise<DrillProcess<Ready, Answer>> {
   const start = bundledPrograms(names.map((name) => join(import.meta.dirname, `${name}.ts`)))
   return async <Ready, Answer>(name: string, settings: unknown) => {
-    const child = start(name, [JSON.stringify(settings)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const child = start(name, [JSON.stringify(settings)], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      env: { ...process.env, NODE_OPTIONS: nodeOptions },
+    })
     const exited = once(child, 'exit').then(([code, signal]) => `the process ended with ${String(code ?? signal)}`)
     const said = async <Words>(): Promise<Words> => {
       const words = await Promise.race([once(child, 'message'), exited])

@@ -36,8 +36,8 @@ export interface VideoProcess {
 }
 
 /** Bundles the gateway once for a test file, and starts it as often as asked. What still runs is killed at the end. */
-export function videoProcesses(): (settings: VideoServerSettings) => Promise<VideoProcess> {
-  const start = drillPrograms(['video-server'])
+export function videoProcesses(nodeOptions?: string): (settings: VideoServerSettings) => Promise<VideoProcess> {
+  const start = drillPrograms(['video-server'], nodeOptions)
   return async (settings) => {
     const server: DrillProcess<{ readonly url: string }, VideoMeasures> = await start('video-server', settings)
     return {
