@@ -3,7 +3,7 @@
 //
 //   node --expose-gc bench/in-process-videos.mjs [requests per round] [rounds] [sqlite]
 //
-// With `sqlite` tasks and money are kept in SQLite files in the temporary folder, synchronous=FULL, instead of in memory.
+// With `sqlite` tasks and money are kept in SQLite files in the temporary folder, flushed before it is acknowledged, instead of in memory.
 import { Buffer } from 'node:buffer'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

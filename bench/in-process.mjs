@@ -3,7 +3,7 @@
 //
 //   node --expose-gc bench/in-process.mjs [requests per round] [sqlite|memory] [unrecorded|prometheus]
 //
-// With `sqlite` the money is kept in a SQLite file in the temporary folder, synchronous=FULL, instead of in memory. With
+// With `sqlite` the money is kept in a SQLite file in the temporary folder, flushed before it is acknowledged, instead of in memory. With
 // `unrecorded` no records of usage are written; with `prometheus` metrics are counted. What telemetry adds is measured more exactly
 // by `bench/telemetry.mjs`, where gateways with and without it take turns.
 import { mkdtempSync, rmSync } from 'node:fs'

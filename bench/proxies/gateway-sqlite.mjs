@@ -12,7 +12,7 @@ export const isOwn = true
 /** Where durable billing is compared with billing in memory. */
 export const scenarios = ['chat-json']
 
-/** The same gateway with its money in a SQLite file, synchronous=FULL. */
+/** The same gateway with its money in a SQLite file, flushed before a charge is acknowledged. */
 export async function serve({ upstreamPort }) {
   const { sqliteStore } = await importBuilt('sqlite')
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-bench-'))

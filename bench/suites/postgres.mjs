@@ -21,7 +21,7 @@ export const suite = {
   name: 'postgres',
   heading: 'Money in PostgreSQL',
   intro: `The gateway with everything on and its money in PostgreSQL${VERSION}, in one process and in four, beside memory and SQLite. The server is
-of this machine, with its own settings: every commit is flushed to the disk, as SQLite's are (synchronous=FULL). Each process has
+of this machine, with its own settings: every commit is flushed to the disk, as SQLite's are. Each process has
 a pool of ten connections. One account takes all requests, or each of 1,000 takes its turn.
 Nothing is kept on one core here but vendor and driver: gateway and database take what is left, so the figures are those of this
 machine. CPU is that of the gateway's processes in steps of 10 ms; "database" is that of PostgreSQL's.`,

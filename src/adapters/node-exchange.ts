@@ -181,7 +181,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
 
   /** Sends what waits for the end of the turn. */
   sendHeld(): void {
-    const [text, socket] = [this.#heldEnd, this.#corked]
+    const text = this.#heldEnd
+    const socket = this.#corked
     this.#heldEnd = undefined
     this.#corked = undefined
     if (text === undefined) socket?.uncork()

@@ -1,3 +1,4 @@
+import { endOfTurn } from '../core/end-of-turn.ts'
 import { formatDollars } from '../core/money.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 import { HistogramSeries, type MetricFamily, MoneySeries, type NumberSeries } from './metric-family.ts'
@@ -40,7 +41,7 @@ export async function exposition(metrics: GatewayMetrics, { isOpenMetrics }: Exp
       text += linesOf(family, series, isOpenMetrics)
       written += 1
       if (written % SERIES_AT_ONCE !== 0 || performance.now() < sliceEndsMs) continue
-      await new Promise((resolve) => setImmediate(resolve))
+      await endOfTurn()
       sliceEndsMs = performance.now() + SLICE_MS
     }
   }

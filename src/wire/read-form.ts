@@ -1,4 +1,5 @@
 import { Dicer } from '@fastify/busboy'
+import { endOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import { formPart, type PartHead, type PartHeaders, readPartHead } from './form-part.ts'
 import { headerParameters } from './headers.ts'
@@ -141,7 +142,7 @@ class FormParser {
         sinceTurn += piece.byteLength
         if (sinceTurn < TURN_BYTES) continue
         sinceTurn = 0
-        await nextTurn()
+        await endOfTurn()
       }
       return await this.#end()
     } finally {
@@ -155,7 +156,7 @@ class FormParser {
       for await (const piece of body) {
         this.#parser.write(piece)
         // The parser's streams defer by `nextTick`.
-        await nextTurn()
+        await endOfTurn()
         await drained()
       }
       return await this.#end()
@@ -167,7 +168,7 @@ class FormParser {
   async #end(): Promise<Form> {
     this.#parser.end()
     // The parser's streams defer by `nextTick` only, so all of them have ended in the next turn.
-    await nextTurn()
+    await endOfTurn()
     if (!this.#isWhole) {
       throw new GatewayError('invalid_request', { message: 'The form ends before its closing boundary.' })
     }
@@ -253,5 +254,3 @@ function* piecesOf(chunks: readonly Uint8Array[]): Generator<Uint8Array> {
     for (let start = 0; start < chunk.byteLength; start += TURN_BYTES) yield chunk.subarray(start, start + TURN_BYTES)
   }
 }
-
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -1,3 +1,4 @@
+import { endOfTurn } from '../../core/end-of-turn.ts'
 import type { UsageStore } from '../../usage/usage-store.ts'
 import type { BatchStore } from '../batch-store.ts'
 import type { ConversationStore } from '../conversation-store.ts'
@@ -349,10 +350,6 @@ function usageOn(session: () => SqliteSession): UsageStore {
     rebuild: async (range) => session().write(({ usage }) => usage.rebuild(range)),
     forget: async (retention) => session().write(({ usage }) => usage.forget(retention)),
   }
-}
-
-function endOfTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /** Like an `async` function, without the extra promise and microtasks around the returned one. */

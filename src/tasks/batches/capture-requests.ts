@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { endOfTurn } from '../../core/end-of-turn.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import type { WireRequest } from '../../endpoints/operation.ts'
@@ -94,7 +95,7 @@ class CapturedLines {
     for await (const { line, planned } of plannedRequests(this.#settings, task.id)) {
       if (ended.has(line)) continue
       if (isStopped()) throw new NotNative('it was stopped')
-      if (++turn % CAPTURED_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+      if (++turn % CAPTURED_PER_TURN === 0) await endOfTurn()
       const body = await this.#captured(line, planned)
       if (body === undefined) continue
       const { candidate, path } = this.#chosen!

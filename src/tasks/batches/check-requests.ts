@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { BATCH_FIELD, IN_BATCH, type MeterPrice } from '../../catalog/prices/prices.ts'
+import { endOfTurn } from '../../core/end-of-turn.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { addUsage, type Usage } from '../../core/usage.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
@@ -69,7 +70,7 @@ export class RequestChecks {
   /** @returns undefined for a request that is at fault. */
   async plan({ customId, body }: WrittenRequest, line: number): Promise<PlannedRequest | undefined> {
     this.total++
-    if (this.total % CHECKED_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+    if (this.total % CHECKED_PER_TURN === 0) await endOfTurn()
     if (this.#customIds.has(customId)) {
       const message = `custom_id: ${JSON.stringify(customId)} is that of an earlier request, too`
       this.fault({ code: 'duplicate_custom_id', line, message, param: 'custom_id' })
