@@ -141,12 +141,12 @@ class CorsSink implements ByteSink {
     this.#sink.head(status, [...headers, ...this.#added, ...expose])
   }
 
-  write(bytes: Uint8Array | string): boolean {
-    return this.#sink.write(bytes)
+  write(bytes: Uint8Array | string, mayFree?: boolean): boolean {
+    return this.#sink.write(bytes, mayFree)
   }
 
-  end(bytes?: Uint8Array | string): void {
-    this.#sink.end(bytes)
+  end(bytes?: Uint8Array | string, mayFree?: boolean): void {
+    this.#sink.end(bytes, mayFree)
   }
 
   destroy(): void {

@@ -42,16 +42,16 @@ export class FastifyExchange extends NodeExchange {
     else this.#writeHead({ status, headers })
   }
 
-  override write(bytes: Uint8Array | string): boolean {
+  override write(bytes: Uint8Array | string, mayFree?: boolean): boolean {
     this.#release()
-    return super.write(bytes)
+    return super.write(bytes, mayFree)
   }
 
-  override end(bytes?: Uint8Array | string): void {
+  override end(bytes?: Uint8Array | string, mayFree?: boolean): void {
     const held = this.#held
     this.#held = undefined
     if (held === undefined || this.closed) {
-      super.end(bytes)
+      super.end(bytes, mayFree)
       return
     }
     this.endedElsewhere(bytes?.length ?? 0)

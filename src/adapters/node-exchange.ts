@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { type Sender, sendAtEndOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type BodyListener, type ByteSink, bodyError, type GatewayRequest, wholeBody } from '../core/exchange.ts'
+import { freeMemory, isFreeable } from '../core/free-memory.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import {
   announcesBody,
@@ -107,6 +108,10 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     }
   }
 
+  get ownsBody(): boolean {
+    return this.#bodyReader?.wasAlone === true
+  }
+
   async *streamBody(limitBytes: number): AsyncIterable<Uint8Array> {
     const request = this.#request
     if (!announcesBody(request)) return
@@ -148,10 +153,13 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     writeResponseHead(this.#response, status, headers)
   }
 
-  write(bytes: Uint8Array | string): boolean {
+  write(bytes: Uint8Array | string, mayFree = false): boolean {
     if (this.#ended || this.closed) return true
     if (bytes.length <= HELD_BYTES) this.#cork()
-    const isAccepted = this.#response.write(bytes)
+    const isAccepted =
+      mayFree && isFreeable(bytes) && isPlain(this.#response)
+        ? this.#response.write(bytes, () => freeMemory(bytes))
+        : this.#response.write(bytes)
     if (!this.#isHeadFlat) {
       this.#isHeadFlat = true
       flattenHead(this.#response)
@@ -159,12 +167,13 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     return isAccepted
   }
 
-  end(bytes?: Uint8Array | string): void {
+  end(bytes?: Uint8Array | string, mayFree = false): void {
     if (this.#ended || this.closed) return
     this.#ended = true
     this.#unwatch()
     if (this.hasRefusedBody && !this.#request.complete) this.#endAfterDiscarding(bytes)
     else if (isHeldBack(this.#response, bytes)) this.#holdEnd(bytes)
+    else if (mayFree && isFreeable(bytes) && isPlain(this.#response)) this.#response.end(bytes, () => freeMemory(bytes))
     else this.#response.end(bytes)
     // What the socket did not accept stays in memory until the caller reads it.
     if (this.#response.writableLength > UNTIMED_REST_BYTES) this.#limitReading()

@@ -25,6 +25,7 @@ export class RequestBodyReader {
   #chunks: Uint8Array[] = []
   #sizeBytes = 0
   #refused = false
+  #wasAlone = false
 
   constructor(limitBytes: number, listener: BodyListener) {
     this.#limitBytes = limitBytes
@@ -34,6 +35,11 @@ export class RequestBodyReader {
   /** True when the body was too large; the rest may still arrive. */
   get refused(): boolean {
     return this.#refused
+  }
+
+  /** True when the whole body was read and nobody else has listened to it. */
+  get wasAlone(): boolean {
+    return this.#wasAlone
   }
 
   /** Begins to read. Calls the listener exactly once, possibly before this returns. */
@@ -52,6 +58,7 @@ export class RequestBodyReader {
     request.on('end', onEnd)
     request.on('error', onAborted)
     request.on('close', onAborted)
+    this.#wasAlone = isOnlyListener(request)
     // A middleware may have paused the request; a data listener alone would not resume it.
     request.resume()
   }
@@ -71,7 +78,8 @@ export class RequestBodyReader {
   }
 
   /** The body is complete. */
-  finish(): void {
+  finish(request: IncomingMessage): void {
+    this.#wasAlone &&= isOnlyListener(request)
     this.#settle(undefined)
   }
 
@@ -92,13 +100,18 @@ export class RequestBodyReader {
   }
 }
 
+/** Who listens too may keep what it hears. */
+function isOnlyListener(request: IncomingMessage): boolean {
+  return request.listenerCount('data') === 1 && request.listenerCount('readable') === 0
+}
+
 // Shared by all requests: a closure per request and event costs more than the reading itself.
 function onData(this: ReadRequest, chunk: Uint8Array | string): void {
   this[READER]?.add(this, chunk)
 }
 
 function onEnd(this: ReadRequest): void {
-  this[READER]?.finish()
+  this[READER]?.finish(this)
 }
 
 function onAborted(this: ReadRequest): void {

@@ -56,6 +56,10 @@ export interface GatewayRequest {
    * @throws GatewayError `body_too_large`, `client_closed_request` or `body_consumed`.
    */
   streamBody?(limitBytes: number): AsyncIterable<Uint8Array>
+  /**
+   * True once a body was read whose chunks nobody else has, so that their memory may be freed. Absent: they may be others' too.
+   */
+  readonly ownsBody?: boolean
 }
 
 /**
@@ -86,10 +90,13 @@ export interface ByteSink {
   readonly closed: boolean
   /** Sends the status and headers (a flat list: name, value, name, value). Called at most once, before any bytes. */
   head(status: number, headers: readonly string[]): void
-  /** Sends bytes. False means: stop until `onDrain`. */
-  write(bytes: Uint8Array | string): boolean
-  /** Ends the answer cleanly, after all bytes written so far. */
-  end(bytes?: Uint8Array | string): void
+  /**
+   * Sends bytes. False means: stop until `onDrain`.
+   * @param mayFree Nobody reads the bytes again: a sink that knows when they are sent may free their memory then.
+   */
+  write(bytes: Uint8Array | string, mayFree?: boolean): boolean
+  /** Ends the answer cleanly, after all bytes written so far. `mayFree` as of {@link write}. */
+  end(bytes?: Uint8Array | string, mayFree?: boolean): void
   /** Closes the connection, so that the caller cannot mistake a partial answer for a complete one. */
   destroy(): void
   /** Calls back when writing may go on after `write` returned false. One listener. */

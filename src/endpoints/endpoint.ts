@@ -15,7 +15,7 @@ import type { ErrorDialect } from './error-dialect.ts'
 import type { InlineBatches } from './inline-batches.ts'
 import type { JsonSchema } from './json-schema.ts'
 import type { MediaInput } from './media-input.ts'
-import type { Operation, VendorCall, WireRequest } from './operation.ts'
+import type { Operation, OriginalRequest, VendorCall, WireRequest } from './operation.ts'
 import type { TaskBehaviour } from './task.ts'
 import type { EndpointTexts } from './texts.ts'
 
@@ -118,6 +118,21 @@ export interface RecalledRequest<Request> {
   readonly bound: BoundAnswer | undefined
   /** The turn to keep, apart from the answer; undefined: nothing is kept. */
   readonly turn: Pick<StoredResponse, 'previousId' | 'conversation' | 'input'> | undefined
+}
+
+/** A conversation that a request begins or continues. */
+export interface ContinuedRequest {
+  /** The stored answer to continue at its vendor; undefined: a new conversation there. */
+  readonly previous: BoundAnswer | undefined
+  /** Can the answer be continued later? */
+  readonly isStored: boolean
+  /** Used if the vendor gives the answer no id. */
+  readonly freshId: string
+  /** Present where the history is kept here too, so that other vendors can continue it. */
+  readonly recalled?: {
+    readonly original: OriginalRequest | undefined
+    readonly turn: RecalledRequest<object>['turn']
+  }
 }
 
 /** What a caller asks of a stored answer: its id, and what stands behind it in the path. */

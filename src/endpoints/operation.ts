@@ -85,6 +85,8 @@ export interface WireAnswer {
 /** A vendor's whole answer in the chunks in which it arrived. */
 export interface ChunkedAnswer extends Omit<WireAnswer, 'body'> {
   readonly chunks: readonly Uint8Array[]
+  /** Is the memory of the request not read any more by what sends it? Absent: not known. */
+  readonly isRequestSent?: boolean
 }
 
 /** A submission that the vendor has accepted. */

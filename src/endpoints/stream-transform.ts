@@ -99,6 +99,11 @@ export interface StreamTransform {
   failed?(error: GatewayError): string
   /** The further call that was to come was refused or never sent: nothing of it is charged for. Absent: it takes one call. */
   withdrawCall?(): void
+  /**
+   * True while nothing is kept of the bytes that it was given or has returned: their memory is freed when it is not read again.
+   * Absent: something may be kept.
+   */
+  readonly holdsNoBytes?: boolean
   /** Settles when what the transform needs is loaded; nothing must be pushed before. Absent: it needs nothing. */
   readonly ready?: Promise<void> | undefined
   /** Set when the work is CPU-bound: one step of one such stream is then done in a turn of the event loop. */

@@ -93,6 +93,10 @@ export class HeldRequest implements GatewayRequest {
     this.#change = change
   }
 
+  get ownsBody(): boolean {
+    return this.#inner.ownsBody === true
+  }
+
   header(name: string): string | undefined {
     return this.#inner.header(name)
   }

@@ -23,6 +23,8 @@ export type AttemptOutcome =
       readonly body: AnswerBody
       /** The vendor's id of its answer; of several answers that of the first. */
       readonly vendorRequestId: string | undefined
+      /** Was there one request, the memory of which is not read any more by what sends it? */
+      readonly isRequestSent: boolean
     }
   | { readonly kind: 'stream'; readonly call: StreamCall }
   | { readonly kind: 'failed'; readonly failure: AttemptFailure }
@@ -105,7 +107,7 @@ function fetchWhole(calls: WholeCalls, operation: Operation, scope: AbortScope):
 }
 
 function outcomeOf(
-  { context, vendor }: Pick<WholeCalls, 'context' | 'vendor'>,
+  { context, vendor, credentials }: Pick<WholeCalls, 'context' | 'vendor'> & Partial<WholeCalls>,
   operation: Operation,
   collected: Collected,
 ): UnstreamedOutcome {
@@ -114,7 +116,9 @@ function outcomeOf(
   if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }
   const [first] = collected
   const isRecorded = context.usage !== undefined && first !== undefined
-  return { kind: 'json', body, vendorRequestId: isRecorded ? requestIdOf(first.headers) : undefined }
+  // With a credential it may have been sent twice.
+  const isRequestSent = credentials === undefined && collected.length === 1 && first?.isRequestSent === true
+  return { kind: 'json', body, vendorRequestId: isRecorded ? requestIdOf(first.headers) : undefined, isRequestSent }
 }
 
 type Collected = ChunkedAnswer[] | AttemptFailure

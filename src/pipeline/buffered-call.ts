@@ -72,7 +72,8 @@ export class BufferedCall<Result> implements TransportHandler {
   }
 
   onEnd(): void {
-    this.#end({ answer: { status: this.#status, headers: this.#headers, chunks: this.#chunks } })
+    const isRequestSent = this.#control?.isBodySent === true
+    this.#end({ answer: { status: this.#status, headers: this.#headers, chunks: this.#chunks, isRequestSent } })
   }
 
   onFailure(failure: TransportFailure): void {

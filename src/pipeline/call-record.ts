@@ -2,9 +2,8 @@ import type { CatalogModel } from '../catalog/model.ts'
 import type { BillingFields, Rate } from '../catalog/prices/prices.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Usage } from '../core/usage.ts'
-import type { BoundAnswer, Endpoint, RecalledRequest } from '../endpoints/endpoint.ts'
+import type { ContinuedRequest, Endpoint } from '../endpoints/endpoint.ts'
 import type { MediaFacts } from '../endpoints/media-input.ts'
-import type { OriginalRequest } from '../endpoints/operation.ts'
 import { GENERATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { IdempotencyClaim } from '../stores/idempotency-store.ts'
@@ -65,6 +64,8 @@ export interface ParsedRequest {
    * files are in the body.
    */
   readonly bytes: Uint8Array | undefined
+  /** What a form was read from, parts of which its files are, where nobody else has it. Absent: no form, or others may have it. */
+  readonly formChunks?: readonly Uint8Array[] | undefined
   /** Bytes of what the model reads as text. */
   readonly textBytes: number
   /** What the model reads besides. */
@@ -85,21 +86,6 @@ export interface Parsed extends Shaped, ParsedRequest {
   /** The request with what it refers to in its place. */
   recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'media'>): Parsed
   admitted(admission: Admission): Admitted
-}
-
-/** A conversation that the request begins or continues. */
-export interface ContinuedRequest {
-  /** The stored answer to continue at its vendor; undefined: a new conversation there. */
-  readonly previous: BoundAnswer | undefined
-  /** Can the answer be continued later? */
-  readonly isStored: boolean
-  /** Used if the vendor gives the answer no id. */
-  readonly freshId: string
-  /** Present where the history is kept here too, so that other vendors can continue it. */
-  readonly recalled?: {
-    readonly original: OriginalRequest | undefined
-    readonly turn: RecalledRequest<object>['turn']
-  }
 }
 
 /** The result of the caller's limits. */
@@ -195,6 +181,8 @@ export interface Reserved extends Admitted {
    * for as long as the stream lasts. Only the body's `model` is kept.
    */
   releaseBody(): void
+  /** Has more than one call to a vendor begun? */
+  readonly wasTriedAgain: boolean
 }
 
 /** A call to a vendor, in progress or over. */
@@ -239,6 +227,7 @@ export class CallRecord implements Reserved {
   endpoint!: Endpoint
   body!: { readonly model: string }
   bytes: Uint8Array | undefined
+  formChunks: readonly Uint8Array[] | undefined = undefined
   textBytes = 0
   media = NO_MEDIA
   isStream!: boolean
@@ -290,9 +279,11 @@ export class CallRecord implements Reserved {
     return this
   }
 
-  parsed({ body, bytes, textBytes, media, isStream, chain, billingFields, claim }: ParsedRequest): Parsed {
+  parsed(request: ParsedRequest): Parsed {
+    const { body, bytes, formChunks, textBytes, media, isStream, chain, billingFields, claim } = request
     this.body = body
     this.bytes = bytes
+    this.formChunks = formChunks
     this.textBytes = textBytes
     this.media = media
     this.isStream = isStream
@@ -382,6 +373,10 @@ export class CallRecord implements Reserved {
     else this.#furtherAttempts[MAX_ATTEMPTS_IN_RECORD - 2] = attempt
   }
 
+  get wasTriedAgain(): boolean {
+    return this.#furtherAttempts !== undefined
+  }
+
   attemptsUntil(nowMs: number): readonly AttemptRecord[] | undefined {
     const first = this.#firstAttempt
     if (first === undefined || (this.#furtherAttempts === undefined && !first.hasFailed)) return undefined
@@ -391,6 +386,7 @@ export class CallRecord implements Reserved {
   releaseBody(): void {
     this.body = { model: this.body.model }
     this.bytes = undefined
+    this.formChunks = undefined
     const { continued } = this
     if (continued?.recalled?.original !== undefined)
       this.continued = { ...continued, recalled: { original: undefined, turn: continued.recalled.turn } }

@@ -266,7 +266,7 @@ function jsonResponse(
   {
     candidate,
     operation,
-    outcome: { body, vendorRequestId },
+    outcome: { body, vendorRequestId, isRequestSent },
   }: {
     readonly candidate: Candidate
     readonly operation: Operation
@@ -274,7 +274,8 @@ function jsonResponse(
   },
 ): JsonResponse {
   const ending = wholeEnding(call, body, operation)
-  return { kind: 'json', body, candidate, dropped: droppedBy(operation), ending, vendorRequestId }
+  const dropped = droppedBy(operation)
+  return { kind: 'json', body, candidate, dropped, ending, vendorRequestId, isRequestSent }
 }
 
 /** The response to a call that was answered otherwise than by dispatching it. No circuit learns of it. */

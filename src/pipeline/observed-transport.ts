@@ -28,6 +28,10 @@ export class ObservedTransport implements Transport {
     this.#states = states
   }
 
+  get givesBytesAway(): boolean {
+    return this.#inner.givesBytesAway === true
+  }
+
   for(states: readonly unknown[]): Transport {
     return new ObservedTransport(this.#inner, this.#observers, states)
   }

@@ -4,6 +4,7 @@ import type { CatalogModel } from '../catalog/model.ts'
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import { bodyError, type GatewayRequest } from '../core/exchange.ts'
+import { freeMemory } from '../core/free-memory.ts'
 import { type CallerJson, isJsonObject, readCallerJson } from '../core/json.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
@@ -36,7 +37,7 @@ export function parse(context: PipelineContext, authenticated: Authenticated): P
       if (failure !== undefined) return reject(bodyError(failure, bodyLimitBytes))
       try {
         const received = read(chunks)
-        if (isPending(received)) resolve(received.then((form) => checked(context, authenticated, form)))
+        if (isPending(received)) resolve(received.then((form) => checked(context, authenticated, form, chunks)))
         else resolve(checked(context, authenticated, received))
       } catch (error) {
         reject(error)
@@ -49,7 +50,13 @@ export function parse(context: PipelineContext, authenticated: Authenticated): P
   })
 }
 
-function checked(context: PipelineContext, authenticated: Authenticated, received: ReceivedBody): Parsed {
+/** @param chunks What a form was read from. */
+function checked(
+  context: PipelineContext,
+  authenticated: Authenticated,
+  received: ReceivedBody,
+  chunks?: readonly Uint8Array[],
+): Parsed {
   const { called, request, principal } = authenticated
   const { value, bytes } = isForm(received)
     ? { value: called.formBody!(received), bytes: undefined }
@@ -64,6 +71,7 @@ function checked(context: PipelineContext, authenticated: Authenticated, receive
   return shaped.parsed({
     body,
     bytes,
+    formChunks: request.ownsBody === true ? chunks : undefined,
     textBytes,
     media,
     isStream: endpoint.isStream(body),
@@ -132,12 +140,19 @@ function isForm(received: ReceivedBody): received is Form {
 function bodyReader({ request, called }: Authenticated): (chunks: readonly Uint8Array[]) => MaybePromise<ReceivedBody> {
   const contentType = request.header('content-type')
   const type = mediaType(contentType)
-  if (type === 'application/json') return joinChunks
+  if (type === 'application/json') return (chunks) => joined(request, chunks)
   const takesForms = called.formBody !== undefined
   if (takesForms && type === 'multipart/form-data' && contentType !== undefined)
     return (chunks) => readForm(contentType, chunks)
   const types = takesForms ? 'multipart/form-data or application/json' : 'application/json'
   throw new GatewayError('unsupported_media_type', { message: `Send the body as Content-Type: ${types}.` })
+}
+
+/** The bytes of a body. What they are a copy of is freed. */
+function joined(request: GatewayRequest, chunks: readonly Uint8Array[]): Buffer {
+  const bytes = joinChunks(chunks)
+  if (chunks.length > 1 && request.ownsBody === true) for (const chunk of chunks) freeMemory(chunk)
+  return bytes
 }
 
 /**

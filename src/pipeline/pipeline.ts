@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
+import { freeMemory } from '../core/free-memory.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CompiledHook, HookTable } from '../hooks/hook-table.ts'
 import { admit, admitUnlimited, release } from './admit.ts'
@@ -252,7 +253,10 @@ function sendWhole(
   let byteLength = 0
   for (let index = 0; index < chunks.length; index++) byteLength += chunks[index]!.byteLength
   const headers = wholeHead(reserved, response, byteLength, settlement)
-  respondWhole(reserved.sink, { status: 200, headers }, chunks)
+  // Hooks, the cache and a record of the answer may have what it is made of.
+  const isAlone = context.hooks === undefined && reserved.cachePlan === undefined && reserved.claim === undefined
+  respondWhole(reserved.sink, { status: 200, headers }, chunks, isAlone && context.transport.givesBytesAway === true)
+  if (isAlone && response.isRequestSent === true && !reserved.wasTriedAgain) freeForm(reserved)
   if (reserved.cachePlan === undefined) return
   const { candidate, dropped, body, ending } = response
   // Of the call that made it, where another one came before.
@@ -261,6 +265,14 @@ function sendWhole(
   const isRefusal = body.isRefusal === true
   const given = reserved.cachePlan.unscreened ?? { chunks, dropped, isRefusal }
   keepInCache(context, reserved, { candidate, usage, contentType: wholeTypeOf(reserved), given })
+}
+
+/** Frees what a form was read from: the one call that read its files is over. */
+function freeForm(reserved: Reserved): void {
+  const { formChunks } = reserved
+  if (formChunks === undefined) return
+  reserved.releaseBody()
+  for (const chunk of formChunks) freeMemory(chunk)
 }
 
 async function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): Promise<void> {

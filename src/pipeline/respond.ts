@@ -6,17 +6,18 @@ import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { BucketState } from '../stores/rate-limiter.ts'
 import type { Admission, Admitted, Candidate, Parsed } from './call-record.ts'
 
-/** Sends a whole answer. */
+/** Sends a whole answer. `mayFree` as of {@link ByteSink.write}. */
 export function respondWhole(
   sink: ByteSink,
   head: { readonly status: number; readonly headers: readonly string[] },
   chunks: readonly (Uint8Array | string)[],
+  mayFree = false,
 ): void {
   if (sink.closed) return
   sink.head(head.status, head.headers)
   try {
-    for (let index = 0; index < chunks.length - 1; index++) sink.write(chunks[index]!)
-    sink.end(chunks.at(-1))
+    for (let index = 0; index < chunks.length - 1; index++) sink.write(chunks[index]!, mayFree)
+    sink.end(chunks.at(-1), mayFree)
   } catch (fault) {
     // The answer has begun, so no other one may follow.
     sink.destroy()

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 import type { GatewayError } from '../core/errors.ts'
+import { freeMemory } from '../core/free-memory.ts'
 import type { ChunkedAnswer } from '../endpoints/operation.ts'
 import type { IncrementalEncoder, StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 import type {
@@ -51,7 +52,8 @@ export type StreamEnd =
 
 /** Receives the caller's bytes of a stream once it is open. Must not throw. */
 export interface StreamReceiver {
-  onBytes(bytes: Uint8Array | string): void
+  /** @param mayFree Nobody else reads them again; absent: somebody may. */
+  onBytes(bytes: Uint8Array | string, mayFree?: boolean): void
   onStreamEnd(end: StreamEnd): void
 }
 
@@ -83,6 +85,8 @@ export class StreamCall implements TransportHandler {
   #afterWork: (() => void) | undefined
   #resolveOpening: ((opening: StreamOpening) => void) | undefined
   #control: TransportControl | undefined
+  /** Has nobody else the bytes that the transport gives? */
+  #ownsReads = false
   #receiver: StreamReceiver | undefined
   #holdBack: Timer | undefined
   #isHoldBackOver = false
@@ -94,6 +98,7 @@ export class StreamCall implements TransportHandler {
   // Emptied, not replaced: V8 moves arrays that live as long as a stream into its old space, and their contents with them.
   readonly #reads: Uint8Array[] = []
   readonly #kept: (Uint8Array | string)[] = []
+  #mayFreeKept = true
   #end: VendorStreamEnd | undefined
   #flushScheduled = false
   readonly #flushTurn = (): void => this.#flush()
@@ -122,6 +127,7 @@ export class StreamCall implements TransportHandler {
       this.#isHoldBackOver = true
       if (this.#isStream) this.#open({ kind: 'open' })
     })
+    this.#ownsReads = transport.givesBytesAway === true
     this.#control = transport.send(request, this)
   }
 
@@ -151,7 +157,7 @@ export class StreamCall implements TransportHandler {
   /** Attaches the receiver, which first gets all buffered bytes. */
   attach(receiver: StreamReceiver): void {
     this.#receiver = receiver
-    for (const bytes of this.#kept) receiver.onBytes(bytes)
+    for (const bytes of this.#kept) receiver.onBytes(bytes, this.#mayFreeKept)
     this.#kept.length = 0
     if (this.#end !== undefined) receiver.onStreamEnd(this.#end)
   }
@@ -241,9 +247,10 @@ export class StreamCall implements TransportHandler {
   #flush(): void {
     this.#flushScheduled = false
     if (this.#reads.length === 0) return
+    const isOurs = this.#reads.length > 1 || this.#ownsReads
     const bytes = joinChunks(this.#reads)
     this.#reads.length = 0
-    if (!this.#read(bytes)) return
+    if (!this.#read(bytes, isOurs)) return
     if (this.#encoder !== undefined) this.#rest()
     else this.#look()
   }
@@ -299,16 +306,25 @@ export class StreamCall implements TransportHandler {
    * Passes bytes to the decoder, or undefined at the end of the body. If the decoder throws, this call ends: the caller is
    * a network callback, where no one catches errors.
    */
-  #read(bytes: Uint8Array | undefined): boolean {
+  #read(bytes: Uint8Array | undefined, isOurs = false): boolean {
     try {
       if (bytes === undefined) this.#deliver(this.transform.end())
-      else if (this.#encoder === undefined) this.#deliver(this.transform.push(bytes))
+      else if (this.#encoder === undefined) this.#push(bytes, isOurs)
       else this.#encoder.take(bytes)
       return true
     } catch (cause) {
       this.#refuse(new Error('the stream could not be read', { cause }))
       return false
     }
+  }
+
+  /** @param isOurs Does nobody else have the bytes? */
+  #push(bytes: Uint8Array, isOurs: boolean): void {
+    const given = this.transform.push(bytes)
+    const isAlone = this.transform.holdsNoBytes === true
+    const isGivenOn = given instanceof Uint8Array && given.buffer === bytes.buffer
+    this.#deliver(given, isAlone && (isOurs || !isGivenOn))
+    if (isAlone && isOurs && !isGivenOn) freeMemory(bytes)
   }
 
   #step(): boolean {
@@ -327,10 +343,12 @@ export class StreamCall implements TransportHandler {
     this.abort()
   }
 
-  #deliver(bytes: Uint8Array | string | undefined): void {
+  #deliver(bytes: Uint8Array | string | undefined, mayFree = false): void {
     if (bytes === undefined || bytes.length === 0 || this.#end !== undefined) return
-    if (this.#receiver === undefined) this.#kept.push(bytes)
-    else this.#receiver.onBytes(bytes)
+    if (this.#receiver === undefined) {
+      this.#kept.push(bytes)
+      this.#mayFreeKept &&= mayFree
+    } else this.#receiver.onBytes(bytes, mayFree)
   }
 
   #finish(end: VendorStreamEnd): void {

@@ -95,7 +95,7 @@ class StreamPump implements StreamReceiver {
     if (!this.#hasBegun && this.#type === EVENT_STREAM) this.#comment()
   }
 
-  onBytes(bytes: Uint8Array | string): void {
+  onBytes(bytes: Uint8Array | string, mayFree = false): void {
     this.#recording?.add(bytes)
     const { caller, sink } = this.#reserved
     if (caller.isDisconnected) {
@@ -108,7 +108,7 @@ class StreamPump implements StreamReceiver {
     if (this.#sinkFault !== undefined) return
     // As `#toCaller`, but without a closure for every piece of every stream.
     try {
-      if (!sink.write(bytes)) this.#response.call.pause()
+      if (!sink.write(bytes, mayFree && this.#recording === undefined)) this.#response.call.pause()
     } catch (cause) {
       this.#failed(cause)
     }

@@ -38,6 +38,8 @@ export interface JsonResponse {
   readonly dropped: readonly string[]
   readonly ending: CallEnding
   readonly vendorRequestId: string | undefined
+  /** Is the memory of the request that was answered not read any more by what sends it? Absent: not known. */
+  readonly isRequestSent?: boolean
 }
 
 /** An open stream as it is sent to a caller. */

@@ -77,6 +77,8 @@ export interface TransportFailure {
 
 /** Controls a call in progress. */
 export interface TransportControl {
+  /** True while no memory of the request's body is read any more by what sends it. Absent: not known. */
+  readonly isBodySent?: boolean
   /** Ends the call and its connection; `onFailure` follows with kind `aborted`. No effect after the end. */
   abort(): void
   /** Stops reading from the vendor until `resume`. */
@@ -99,6 +101,8 @@ export function isStreamedBody(body: TransportRequest['body']): body is Streamed
 
 /** Sends HTTP calls. Redirects are never followed; bodies are never decompressed. */
 export interface Transport {
+  /** True where nobody else has the bytes that handlers are given, so that their memory may be freed. Absent: others may have them. */
+  readonly givesBytesAway?: boolean
   /** Begins a call. Never throws: every fault is reported by `onFailure`, after this method has returned. */
   send(request: TransportRequest, handler: TransportHandler): TransportControl
   /** Closes idle connections and waits for open ones. */

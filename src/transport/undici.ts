@@ -66,6 +66,7 @@ export function undiciTransport(options: UndiciTransportOptions = {}): Transport
     return connections
   }
   return {
+    givesBytesAway: true,
     send(request, handler) {
       const call = new UndiciCall(handler)
       call.begin(connectionsOf(request.origin, request.egress), request)
@@ -80,11 +81,13 @@ export function undiciTransport(options: UndiciTransportOptions = {}): Transport
   }
 }
 
+type ClientOptions = Client.Options & { readonly connect: Connector }
+
 /** One connector for all connections to an origin: it keeps the TLS sessions, by which later ones are made sooner. */
 function clientOptionsOf(
   { connectTimeoutMs = 5_000, keepAliveTimeoutMs, lookup }: UndiciTransportOptions,
   { tls, proxy }: EgressRoute = {},
-): Client.Options {
+): ClientOptions {
   const connector = buildConnector({
     allowH2: false,
     timeout: connectTimeoutMs,
@@ -182,9 +185,16 @@ type Connections = ConnectionList<ClientConnection>
 class ClientConnection implements Connection {
   readonly client: Client
   isOpen = false
+  #socket: Socket | undefined
 
-  constructor(origin: string, options: Client.Options, list: Connections) {
-    this.client = new Client(origin, options)
+  constructor(origin: string, options: ClientOptions, list: Connections) {
+    const connect: Connector = (target, callback) =>
+      options.connect(target, (error, socket) => {
+        this.#socket = socket ?? undefined
+        if (error === null) callback(null, socket as Socket)
+        else callback(error, null)
+      })
+    this.client = new Client(origin, { ...options, connect })
     this.client.on('connect', () => {
       this.isOpen = true
     })
@@ -192,6 +202,12 @@ class ClientConnection implements Connection {
       this.isOpen = false
       list.lost(this)
     })
+  }
+
+  /** True while the system has all that was written to it; it counts what it has written when the system has told so. */
+  get isIdle(): boolean {
+    const socket = this.#socket
+    return socket !== undefined && (socket.destroyed || socket.writableLength === 0)
   }
 
   close(): Promise<void> {
@@ -245,6 +261,10 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
       this.#fail(error as Error)
     }
     this.#begun = true
+  }
+
+  get isBodySent(): boolean {
+    return this.#connection?.isIdle === true
   }
 
   abort(): void {

@@ -46,4 +46,6 @@ export interface ChatStreamDecoder {
   readonly usage: Usage | undefined
   /** True where the vendor reports usage with every event, unseen reasoning included. Absent: it reports at the end. */
   readonly hasRunningUsage?: boolean
+  /** True while it keeps nothing of the bytes that it was given. Absent: it may. */
+  readonly holdsNoBytes?: boolean
 }

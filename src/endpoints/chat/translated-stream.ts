@@ -81,6 +81,10 @@ export abstract class TranslatedStream implements StreamTransform {
     return this.decoder.hasRunningUsage === true
   }
 
+  get holdsNoBytes(): boolean {
+    return this.decoder.holdsNoBytes === true
+  }
+
   /** Undefined: the body has ended. */
   #decode(chunk: Uint8Array | undefined): string | undefined {
     try {

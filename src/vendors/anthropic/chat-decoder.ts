@@ -31,6 +31,8 @@ export function chatDecoder(
 
 class ChatDecoder implements ChatStreamDecoder {
   failure: VendorFailure | undefined
+  /** Bytes become text at once. */
+  readonly holdsNoBytes = true
   readonly #answer: AnswerReader
   readonly #apiKeys: readonly string[]
   readonly #events: SseReader

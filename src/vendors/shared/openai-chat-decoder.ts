@@ -18,6 +18,8 @@ interface ChoiceState {
 /** Reads a streamed chat of the dialect and passes its content to a writer. */
 export class OpenAIChatDecoder implements ChatStreamDecoder {
   failure: VendorFailure | undefined
+  /** Bytes become text at once. */
+  readonly holdsNoBytes = true
   usage: Usage | undefined
   readonly #dialect: OpenAIChatDialect
   readonly #repair: ((chunk: Record<string, unknown>) => boolean) | undefined

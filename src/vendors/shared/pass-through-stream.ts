@@ -39,6 +39,11 @@ export abstract class PassThroughStream implements StreamTransform {
     return this.#splitter.heldBytes === 0
   }
 
+  /** Outside of an event. What a dialect keeps of one that it has read must be a copy. */
+  get holdsNoBytes(): boolean {
+    return this.#splitter.heldBytes === 0
+  }
+
   push(chunk: Uint8Array): Uint8Array | undefined {
     if (this.#isOver) return undefined
     const complete = this.#splitter.take(chunk)

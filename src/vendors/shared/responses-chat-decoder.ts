@@ -56,6 +56,11 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
     return this.#usage !== undefined
   }
 
+  /** Outside of an event. */
+  get holdsNoBytes(): boolean {
+    return this.#splitter.heldBytes === 0
+  }
+
   push(chunk: Uint8Array): void {
     if (this.#isOver) return
     const complete = this.#splitter.take(chunk)
