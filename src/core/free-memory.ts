@@ -1,8 +1,8 @@
 import { MessageChannel } from 'node:worker_threads'
 
 /**
- * As much or less is left to V8. Node cuts what is smaller than half of `Buffer.poolSize` from memory that many buffers share, and
- * freeing little costs as much as it saves.
+ * Bytes up to this length are left to V8: freeing them costs as much as it saves. Those below half of `Buffer.poolSize` share
+ * their memory with others anyway.
  */
 const KEPT_BYTES = 8 * 1024
 
@@ -14,9 +14,11 @@ export function isFreeable(bytes: Uint8Array | string | undefined): bytes is Uin
 }
 
 /**
- * Frees the memory of bytes that nobody reads again; whoever has kept them finds them empty. Without it the memory stays until V8
- * collects. V8 counts the memory outside its heap too, and starts a collection of the whole heap when that has grown, which
- * is dear for a process through which megabytes pass and in which little else is allocated.
+ * Frees the memory of bytes that are not read again, if it holds nothing else. The bytes are empty after that, for everyone who still
+ * has them.
+ *
+ * V8 would free them too, but late: they are outside of its heap. When enough of them have come together, it collects the whole heap,
+ * which is dear for a process through which megabytes pass.
  */
 export function freeMemory(bytes: Uint8Array): void {
   if (isFreeable(bytes)) discard(bytes.buffer as ArrayBuffer)

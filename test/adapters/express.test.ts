@@ -5,7 +5,8 @@ import express5, { type Express } from 'express'
 import { afterEach, describe, expect, it } from 'vitest'
 
 import { type ExpressRequest, expressHandler } from '../../src/adapters/express.ts'
-import { compression, cors, express4, listen, type Mounted } from './support/mounts.ts'
+import { listen } from '../support/listen.ts'
+import { compression, cors, express4, type Mounted } from './support/mounts.ts'
 import { RawClient } from './support/raw-client.ts'
 import { type EchoAnswer, StandInGateway } from './support/stand-in-gateway.ts'
 

@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 import { fastifyGateway } from '../../src/adapters/fastify.ts'
 import type { ExchangeHandler } from '../../src/core/exchange.ts'
-import { listen, type Mounted } from './support/mounts.ts'
+import { listen } from '../support/listen.ts'
+import type { Mounted } from './support/mounts.ts'
 import { type EchoAnswer, StandInGateway } from './support/stand-in-gateway.ts'
 
 describe('fastifyGateway', () => {

@@ -6,7 +6,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { expressHandler } from '../../src/adapters/express.ts'
 import { nodeHandler } from '../../src/adapters/node.ts'
 import type { ExchangeHandler, GatewayRequest } from '../../src/core/exchange.ts'
-import { compression, listen, MOUNTS, type Mounted } from './support/mounts.ts'
+import { listen } from '../support/listen.ts'
+import { compression, MOUNTS, type Mounted } from './support/mounts.ts'
 import { RawClient } from './support/raw-client.ts'
 
 const PIECES = 64

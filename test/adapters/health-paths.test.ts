@@ -7,7 +7,8 @@ import { fastifyGateway } from '../../src/adapters/fastify.ts'
 import { fetchHandler } from '../../src/adapters/fetch.ts'
 import { nodeHandler } from '../../src/adapters/node.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
-import { listen, type Mounted } from './support/mounts.ts'
+import { listen } from '../support/listen.ts'
+import type { Mounted } from './support/mounts.ts'
 
 let mounted: Mounted | undefined
 let gateway: Gateway | undefined

@@ -6,8 +6,9 @@ import { FastifyExchange } from '../../src/adapters/fastify-exchange.ts'
 import { nodeHandler } from '../../src/adapters/node.ts'
 import { endOfTurn } from '../../src/core/end-of-turn.ts'
 import type { ByteSink, ExchangeHandler } from '../../src/core/exchange.ts'
+import { listen } from '../support/listen.ts'
 import { deferred } from './support/deferred.ts'
-import { listen, type Mounted } from './support/mounts.ts'
+import type { Mounted } from './support/mounts.ts'
 import { RawClient } from './support/raw-client.ts'
 
 let mounted: Mounted | undefined

@@ -6,8 +6,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 
 import { nodeHandler } from '../../src/adapters/node.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../../src/core/exchange.ts'
+import { listen } from '../support/listen.ts'
 import { deferred } from './support/deferred.ts'
-import { listen, type Mounted } from './support/mounts.ts'
+import type { Mounted } from './support/mounts.ts'
 import { RawClient } from './support/raw-client.ts'
 import { type EchoAnswer, StandInGateway } from './support/stand-in-gateway.ts'
 

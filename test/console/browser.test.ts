@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { listen } from '../adapters/support/mounts.ts'
+import { listen } from '../support/listen.ts'
 import { chatBody, TEST_ACCOUNT } from '../support/start-gateway.ts'
 import {
   executablePath,

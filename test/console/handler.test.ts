@@ -5,8 +5,9 @@ import { expressHandler } from '../../src/adapters/express.ts'
 import { nodeHandler } from '../../src/adapters/node.ts'
 import { consoleAssets } from '../../src/console/console-assets.ts'
 import { consoleHandler } from '../../src/console/console-handler.ts'
-import { compression, listen, MOUNTS, type Mounted } from '../adapters/support/mounts.ts'
+import { compression, MOUNTS, type Mounted } from '../adapters/support/mounts.ts'
 import { OPERATOR_KEY } from '../admin/support/start-admin.ts'
+import { listen } from '../support/listen.ts'
 import { startGateway } from '../support/start-gateway.ts'
 
 const MOST_BYTES = 60_000

@@ -1,6 +1,6 @@
 import { createServer as createProxy, type IncomingMessage, type Server } from 'node:http'
 import { createServer } from 'node:https'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -8,6 +8,7 @@ import type { GatewayEvent } from '../../src/core/events.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import type { ConnectionOptions } from '../../src/vendors/vendor.ts'
+import { listen } from '../support/listen.ts'
 import { TEST_ACCOUNT } from '../support/start-gateway.ts'
 import fixtures from './certificates.json' with { type: 'json' }
 import { CLOUD_KEYS, CLOUD_MODEL, CLOUD_PRICES, cloudRequest } from './token-vendor.ts'
@@ -26,12 +27,9 @@ afterEach(async () => {
 })
 
 async function listening(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  closers.push(async () => {
-    server.closeAllConnections()
-    await new Promise<void>((resolve) => server.close(() => resolve()))
-  })
-  return (server.address() as AddressInfo).port
+  const listening = await listen(server)
+  closers.push(listening.close)
+  return listening.port
 }
 
 /** A vendor over TLS that wants a client certificate where it is told so. */

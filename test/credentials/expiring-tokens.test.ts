@@ -1,5 +1,4 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { CredentialProvider } from '../../src/core/credential.ts'
 import type { GatewayEvent } from '../../src/core/events.ts'
@@ -7,6 +6,7 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import type { ApiKeys } from '../../src/vendors/vendor.ts'
+import { listen } from '../support/listen.ts'
 import { TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { CLOUD_KEYS, CLOUD_MODEL, CLOUD_PRICES, cloudRequest, type TokenRule, tokenVendor } from './token-vendor.ts'
 
@@ -29,12 +29,9 @@ async function tokenServer(now: () => number) {
       response.end(JSON.stringify({ token: `token-until-${now() + 60_000}-canary`, expiresAtMs: now() + 60_000 }))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  closers.push(async () => {
-    server.closeAllConnections()
-    await new Promise<void>((resolve) => server.close(() => resolve()))
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const listening = await listen(server)
+  closers.push(listening.close)
+  const url = `${listening.origin}/`
   const provider: CredentialProvider = async ({ signal }) =>
     (await (await fetch(url, { signal })).json()) as { token: string; expiresAtMs: number }
   return {

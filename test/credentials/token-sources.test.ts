@@ -1,7 +1,6 @@
 import { createVerify, generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -16,6 +15,7 @@ import {
   googleMetadata,
   googleServiceAccount,
 } from '../../src/credentials/index.ts'
+import { listen } from '../support/listen.ts'
 
 interface Asked {
   readonly method: string | undefined
@@ -48,12 +48,7 @@ beforeEach(async () => {
       response.writeHead(status).end(typeof body === 'string' ? body : JSON.stringify(body))
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  close = async () => {
-    server.closeAllConnections()
-    await new Promise<void>((resolve) => server.close(() => resolve()))
-  }
+  ;({ origin, close } = await listen(server))
 })
 afterEach(async () => {
   await close()

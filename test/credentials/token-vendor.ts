@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { ModelDefinition } from '../../src/catalog/model.ts'
+import { listen } from '../support/listen.ts'
 import { TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 
 /** A call as the vendor has received it. */
@@ -54,14 +54,11 @@ export async function tokenVendor(rule: TokenRule = () => undefined): Promise<To
       response.end(`data: ${JSON.stringify({ ...head, choices: [], usage })}\n\ndata: [DONE]\n\n`)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   return {
-    baseURL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    baseURL: `${origin}/v1`,
     calls,
-    async close() {
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    close,
   }
 }
 

@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '../support/listen.ts'
 
 /** Answers one call, whose body is parsed already. */
 export type AnswerCall = (response: ServerResponse, body: Record<string, unknown>) => void
@@ -29,19 +29,16 @@ export async function answeringVendor(answer: AnswerCall): Promise<AnsweringVend
       answer(response, JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     get calls() {
       return calls
     },
     get aborted() {
       return aborted
     },
-    async close() {
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    close,
   }
 }
 

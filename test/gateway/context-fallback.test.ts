@@ -1,11 +1,11 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ModelDefinition } from '../../src/catalog/model.ts'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { listen } from '../support/listen.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 /** What a vendor says of a prompt that is too long, and what it answers otherwise. */
@@ -39,17 +39,14 @@ async function windowedVendor(): Promise<Windowed> {
     const answer = isClaude ? claude : chat
     answer(response, model, stream === true)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   const vendor: Windowed = {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     windows: {},
     asked: [],
     status: 0,
     refusesInStream: false,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    close,
   }
   return vendor
 }

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { defineHook } from '../../src/hooks/hook.ts'
 import type { Transport, TransportControl, TransportRequest } from '../../src/transport/transport.ts'
 import { undiciTransport } from '../../src/transport/undici.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
+import { listen } from '../support/listen.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { editForm, postForm } from './image-requests.ts'
 import { type ScriptedVendor, scriptedVendor } from './image-vendor.ts'
@@ -134,14 +134,11 @@ async function editVendor(answers: readonly { readonly status: number; readonly 
     request.pause()
     answer()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     bodies,
-    async close() {
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    close,
   }
 }
 

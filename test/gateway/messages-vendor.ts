@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '../support/listen.ts'
 
 /** Members of `usage` in the vendor's answers. */
 export type ReportedUsage = Readonly<Record<string, unknown>>
@@ -38,15 +38,12 @@ export async function messagesVendor(): Promise<MessagesVendor> {
     ]
     response.end(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   const vendor: MessagesVendor = {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     usage: {},
     lastUsage: {},
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    close,
   }
   return vendor
 }

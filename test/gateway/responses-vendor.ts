@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '../support/listen.ts'
 
 /** Usage as the vendor reports it. */
 export const VENDOR_USAGE = {
@@ -123,9 +123,9 @@ export async function responsesVendor(): Promise<ResponsesVendor> {
     if (end === 'clean') response.end()
     else if (end === 'reset') response.socket?.resetAndDestroy()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   const vendor: ResponsesVendor = {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     calls: [],
     get aborted() {
       return aborted
@@ -133,10 +133,7 @@ export async function responsesVendor(): Promise<ResponsesVendor> {
     nextAbort: () => new Promise((resolve) => waiting.push(resolve)),
     answer: { whole: JSON.stringify(vendorResponse(), null, 1), events: vendorEvents(), end: 'clean' },
     refuses: () => false,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    close,
   }
   return vendor
 }

@@ -1,5 +1,5 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from '../support/listen.ts'
 
 /** Answers one call; `text` is what shall be spoken. */
 export type SpeakAnswer = (response: ServerResponse, text: string) => void
@@ -25,14 +25,11 @@ export async function speechVendor(answers: readonly SpeakAnswer[]): Promise<Spe
       answer?.(response, body.input.text)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     texts,
-    async close() {
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    close,
   }
 }
 

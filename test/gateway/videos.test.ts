@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
@@ -7,6 +6,7 @@ import type { SandboxOptions } from '../../src/testing/index.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { undiciTransport } from '../../src/transport/undici.ts'
 import { VIDEO_BODIES, videoBody } from '../drills/support/video-bodies.ts'
+import { listen } from '../support/listen.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 
 const PATH = '/v1/videos/generations'
@@ -97,19 +97,16 @@ async function startReceiver(): Promise<Receiver> {
       else next(message)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`,
+    url: `${origin}/hook`,
     next: () =>
       new Promise((resolve) => {
         const message = arrived.shift()
         if (message === undefined) waiting.push(resolve)
         else resolve(message)
       }),
-    async close() {
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    close,
   }
 }
 

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { nodeHandler } from '../../src/adapters/node.ts'
 import { gatewayWithMcp, mcpHandler } from '../../src/mcp/index.ts'
-import { listen } from '../adapters/support/mounts.ts'
+import { listen } from '../support/listen.ts'
 import { TEST_KEY } from '../support/start-gateway.ts'
 import { type StartedMcp, startMcp } from './support/start-mcp.ts'
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { nodeHandler } from '../../src/adapters/node.ts'
-import { listen, type Mounted } from '../adapters/support/mounts.ts'
+import type { Mounted } from '../adapters/support/mounts.ts'
+import { listen } from '../support/listen.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { fixtureEndpoint } from './conformance/fixture-endpoint.ts'
 

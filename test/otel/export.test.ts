@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import * as api from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
@@ -13,6 +12,7 @@ import {
 } from '@opentelemetry/sdk-trace-base'
 import { afterEach, describe, expect, test } from 'vitest'
 import { otel } from '../../src/otel/index.ts'
+import { listen } from '../support/listen.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 
 let started: StartedGateway
@@ -66,15 +66,11 @@ async function startCollector(answer: Answer): Promise<Collector> {
       answer(response)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1/traces`,
+    url: `${origin}/v1/traces`,
     received,
-    close: () =>
-      new Promise((resolve) => {
-        server.closeAllConnections()
-        server.close(() => resolve())
-      }),
+    close,
   }
 }
 

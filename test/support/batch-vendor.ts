@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listen } from './listen.ts'
 
 /** A request of a batch as the vendor got it. */
 export interface VendorLine {
@@ -116,8 +116,9 @@ export async function batchVendor(): Promise<BatchVendor> {
     const data = all.slice(start, start + 2)
     return { object: 'list', data, has_more: start + 2 < all.length, last_id: data.at(-1)?.id ?? null }
   }
+  const { origin, close } = await listen(server)
   const vendor: BatchVendor = {
-    origin: '',
+    origin,
     calls: [],
     batches: new Map(),
     files: new Map(),
@@ -145,13 +146,9 @@ export async function batchVendor(): Promise<BatchVendor> {
       if (batch.error_file_id !== null)
         vendor.files.set(batch.error_file_id, `${rest.map((line) => failedLine(line, status)).join('\n')}\n`)
     },
-    async close() {
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    close,
   }
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return Object.assign(vendor, { origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
+  return vendor
 }
 
 async function bodyOf(request: IncomingMessage): Promise<Buffer> {

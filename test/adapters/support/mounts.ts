@@ -1,6 +1,5 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 
 import { createAdaptorServer } from '@hono/node-server'
 import express5 from 'express'
@@ -12,6 +11,7 @@ import { fastifyGateway } from '../../../src/adapters/fastify.ts'
 import { fetchHandler } from '../../../src/adapters/fetch.ts'
 import { type MountOptions, nodeHandler } from '../../../src/adapters/node.ts'
 import type { ExchangeHandler } from '../../../src/core/exchange.ts'
+import { type Listening, listen } from '../../support/listen.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -20,28 +20,8 @@ export const express4 = require('express4') as typeof express5
 export const compression = require('compression') as () => express5.RequestHandler
 export const cors = require('cors') as (options?: { origin?: string; credentials?: boolean }) => express5.RequestHandler
 
-/** A server that a test has started. */
-export interface Mounted {
-  readonly port: number
-  readonly origin: string
-  close(): Promise<void>
-}
-
-/** Listens on a free loopback port. */
-export async function listen(server: Server | RequestListener): Promise<Mounted> {
-  const listening = typeof server === 'function' ? createServer(server) : server
-  await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve))
-  const { port } = listening.address() as AddressInfo
-  return {
-    port,
-    origin: `http://127.0.0.1:${port}`,
-    close: () =>
-      new Promise((resolve) => {
-        listening.close(() => resolve())
-        listening.closeAllConnections()
-      }),
-  }
-}
+/** A server with a gateway. */
+export type Mounted = Listening
 
 /** Mounts a gateway under `/ai`. */
 export type Mount = (gateway: ExchangeHandler, options?: Pick<MountOptions, 'cors'>) => Promise<Mounted>

@@ -5,7 +5,7 @@ import { type AdminHandlerOptions, adminHandler } from '../../../src/admin/admin
 import { ADMIN_ROUTES } from '../../../src/admin/routes/admin-routes.ts'
 import type { OperatorAction } from '../../../src/core/events.ts'
 import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
-import { listen } from '../../adapters/support/mounts.ts'
+import { listen } from '../../support/listen.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
 
 export const OPERATOR_KEY = 'operator-key-0123456789abcdef'

@@ -4,8 +4,8 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 import { nodeHandler } from '../../../src/adapters/node.ts'
 import { type ConsoleHandlerOptions, consoleHandler } from '../../../src/console/console-handler.ts'
 import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
-import { listen } from '../../adapters/support/mounts.ts'
 import { OPERATOR_KEY } from '../../admin/support/start-admin.ts'
+import { listen } from '../../support/listen.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Usage } from '../../../src/core/usage.ts'
 import { soundEvent } from '../../gateway/speech-vendor.ts'
+import { listen } from '../../support/listen.ts'
 import type { ExitPlan } from './exit-plan.ts'
 
 /** What a vendor bills for one call. */
@@ -52,19 +52,16 @@ export async function startBillingVendor(plans: readonly ExitPlan[]): Promise<Bi
       new VendorAnswer(response, plan, own, { isFalling, cutAt, isLate }).begin()
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     billsOf: (plan) => bills.get(plan.id)?.flat() ?? [],
     billedCallsOf: (plan) =>
       (bills.get(plan.id) ?? []).filter((call) =>
         call.some(({ usage }) => Object.values(usage).some((count) => count > 0)),
       ).length,
     arrived: (plan) => arrived[plan.id]!,
-    async close() {
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    close,
   }
 }
 

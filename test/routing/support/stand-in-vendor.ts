@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { listen } from '../../support/listen.ts'
 
 /** A call as the stand-in got it. */
 export interface StandInCall {
@@ -38,16 +38,13 @@ export interface StandInVendor {
 /** Starts one that answers everything with 200. */
 export async function standInVendor(answer: StandInVendor['answer'] = () => ({})): Promise<StandInVendor> {
   const server = createServer((request, response) => void respond(vendor, request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   const vendor: StandInVendor = {
-    baseURL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    baseURL: `${origin}/v1`,
     calls: [],
     abandoned: 0,
     answer,
-    async close() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    close,
   }
   return vendor
 }

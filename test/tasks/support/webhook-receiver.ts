@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
+import { listen } from '../../support/listen.ts'
 
 /** A message as it arrived. */
 export interface ReceivedMessage {
@@ -44,9 +44,9 @@ export async function startReceiver(nowMs: () => number = Date.now): Promise<Web
     })
   })
   server.on('connection', () => connections++)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { origin, close } = await listen(server)
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin,
     messages,
     get connections() {
       return connections
@@ -64,10 +64,7 @@ export async function startReceiver(nowMs: () => number = Date.now): Promise<Web
         waiting.add(look)
         look()
       }),
-    async close() {
-      server.closeAllConnections()
-      await new Promise<void>((resolve) => server.close(() => resolve()))
-    },
+    close,
   }
 }
 
