@@ -27,9 +27,9 @@ afterEach(async () => {
 })
 
 async function listening(server: Server): Promise<number> {
-  const listening = await listen(server)
-  closers.push(listening.close)
-  return listening.port
+  const { port, close } = await listen(server)
+  closers.push(close)
+  return port
 }
 
 /** A vendor over TLS that wants a client certificate where it is told so. */

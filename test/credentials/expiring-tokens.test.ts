@@ -29,9 +29,9 @@ async function tokenServer(now: () => number) {
       response.end(JSON.stringify({ token: `token-until-${now() + 60_000}-canary`, expiresAtMs: now() + 60_000 }))
     })
   })
-  const listening = await listen(server)
-  closers.push(listening.close)
-  const url = `${listening.origin}/`
+  const { origin, close } = await listen(server)
+  closers.push(close)
+  const url = `${origin}/`
   const provider: CredentialProvider = async ({ signal }) =>
     (await (await fetch(url, { signal })).json()) as { token: string; expiresAtMs: number }
   return {

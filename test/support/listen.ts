@@ -1,5 +1,5 @@
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo, Server } from 'node:net'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 
 /** A server that a test has started. */
 export interface Listening {
@@ -10,12 +10,9 @@ export interface Listening {
   readonly close: () => Promise<void>
 }
 
-/** Connections of a server of `node:http` or `node:https` are ended before it closes; those of others end by themselves. */
-type Closable = Server & { closeAllConnections?(): void }
-
 /** Listens on a free loopback port. */
-export async function listen(server: Closable | RequestListener): Promise<Listening> {
-  const listening: Closable = typeof server === 'function' ? createServer(server) : server
+export async function listen(server: Server | RequestListener): Promise<Listening> {
+  const listening = typeof server === 'function' ? createServer(server) : server
   await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve))
   const { port } = listening.address() as AddressInfo
   return {
@@ -24,7 +21,7 @@ export async function listen(server: Closable | RequestListener): Promise<Listen
     close: () =>
       new Promise((resolve) => {
         listening.close(() => resolve())
-        listening.closeAllConnections?.()
+        listening.closeAllConnections()
       }),
   }
 }
