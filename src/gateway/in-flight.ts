@@ -44,6 +44,10 @@ export class InFlight {
     await this.#emptyWithin(clock, SETTLE_GRACE_MS)
   }
 
+  #whenEmpty(listener: () => void): void {
+    this.#onEmpty = listener
+  }
+
   #emptyWithin(clock: Clock, delayMs: number): Promise<boolean> {
     if (this.#requests.length === 0) return Promise.resolve(true)
     return new Promise((resolve) => {
@@ -51,11 +55,11 @@ export class InFlight {
         this.#onEmpty = undefined
         resolve(false)
       })
-      this.#onEmpty = () => {
+      this.#whenEmpty(() => {
         this.#onEmpty = undefined
         timer.cancel()
         resolve(true)
-      }
+      })
     })
   }
 }

@@ -190,18 +190,23 @@ class ServedExchange implements AuthInfo {
    */
   takeResult(server: Server | McpServer): void {
     const connect = server.connect.bind(server)
-    server.connect = (transport: Transport) => {
-      const send = transport.send.bind(transport)
-      let isFirst = true
-      transport.send = (message, options) => {
-        if (!isFirst || !('result' in message)) {
-          isFirst = false
-          return send(message, options)
-        }
-        this.#result = message
-        return transport.close()
-      }
+    const connectIntercepted: typeof server.connect = (transport) => {
+      transport.send = this.#taking(transport, transport.send.bind(transport))
       return connect(transport)
+    }
+    server.connect = connectIntercepted
+  }
+
+  /** Sends what is no result, and takes the result. */
+  #taking(transport: Transport, send: Transport['send']): Transport['send'] {
+    let isFirst = true
+    return (message, options) => {
+      if (!isFirst || !('result' in message)) {
+        isFirst = false
+        return send(message, options)
+      }
+      this.#result = message
+      return transport.close()
     }
   }
 }

@@ -54,7 +54,7 @@ export class CallSpans implements Observer {
     this.#suppressed = api.createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
     this.#suppressedRoot = api.ROOT_CONTEXT.setValue(this.#suppressed, true)
     // What the host's instrumentation sees it also propagates.
-    if (hideFromVendors && propagateTo.size > 0) this.attemptHeaders = (attempt) => this.#headersOf(attempt)
+    if (hideFromVendors && propagateTo.size > 0) this.attemptHeaders = this.#headersOf.bind(this)
   }
 
   /** Undefined: nobody records spans, and no trace is to be continued. */

@@ -76,7 +76,7 @@ export class DisconnectSignal {
   }
 
   /** Sets the one listener; it is called at once if the caller has already disconnected. Undefined removes it. */
-  set onDisconnect(listener: (() => void) | undefined) {
+  onDisconnect(listener: (() => void) | undefined): void {
     this.#listener = listener
     if (this.#isDisconnected) listener?.()
   }

@@ -58,7 +58,7 @@ export async function dispatch(
   if (call.caller.isDisconnected) scope.abort()
   // A task outlives its request, so a disconnect during its submission does not abort it.
   if (call.endpoint.task === undefined)
-    call.caller.onDisconnect = () => abandon(context, call, { reasonsUnseen, isMaking })
+    call.caller.onDisconnect(() => abandon(context, call, { reasonsUnseen, isMaking }))
   context.retryBudget.deposit()
   let last: LastFailure | undefined
   let asking: CandidateCall | undefined

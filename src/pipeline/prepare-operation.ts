@@ -63,6 +63,13 @@ function createOperation(
   })
 }
 
+type BilledUsageOf = NonNullable<VendorCall<Reserved['body']>['billedUsage']>
+
+function billedUsageOf(call: Reserved, candidate: Candidate, operation: CallFacts['operation']): BilledUsageOf {
+  return (reported, outputBytes) =>
+    billedUsage(call, candidate, reported, { outputBytes, isUnseen: operation.reasonsUnseen })
+}
+
 /** The facts of a call that a translator needs. A class for the reason given at `CallRecord`. */
 class CallFacts implements VendorCall<Reserved['body']> {
   readonly request: Reserved['body']
@@ -74,7 +81,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly nowMs: number
   readonly isBilled: boolean
   readonly costOf: ((usage: Usage) => string | undefined) | undefined
-  readonly billedUsage: NonNullable<VendorCall<Reserved['body']>['billedUsage']>
+  readonly billedUsage: BilledUsageOf
   readonly header: ((name: string) => string | undefined) | undefined
   readonly conversation: VendorCall<Reserved['body']>['conversation']
   /** Of its operation, which is made by these facts. */
@@ -98,8 +105,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     // Not these facts themselves: a stream keeps the function as long as it is open, and must not keep the prompt.
     const operation = { reasonsUnseen: false }
     this.operation = operation
-    this.billedUsage = (reported, outputBytes) =>
-      billedUsage(call, candidate, reported, { outputBytes, isUnseen: operation.reasonsUnseen })
+    this.billedUsage = billedUsageOf(call, candidate, operation)
     this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined
     const previous = continued?.previous
     this.conversation = continued && {

@@ -37,7 +37,7 @@ export async function runRequestHooks(
     for (const hook of hooks) {
       const current = changed ?? written
       const deadline = new HookDeadline()
-      caller.onDisconnect = () => deadline.abort()
+      caller.onDisconnect(() => deadline.abort())
       const model = admitted.chain[0]?.id ?? current.body.model
       const call = new RequestCall(admitted, current, model, deadline)
       // A hook is handed calls of the endpoints only that it covers.
@@ -70,7 +70,7 @@ export async function runRequestHooks(
       if (error !== undefined) throw error
     }
   } finally {
-    caller.onDisconnect = undefined
+    caller.onDisconnect(undefined)
   }
   return { changed, answered: undefined }
 }

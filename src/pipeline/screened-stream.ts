@@ -47,7 +47,7 @@ export async function screenStream(
   const stream = new ScreenedStream(inner, screen, { hooks, reader }, cachePlan?.recording)
   const waitedMs = context.clock.now() - reserved.startedAtMs
   const timer = context.clock.schedule(Math.max(0, MAX_HOLD_BACK_MS - waitedMs), () => stream.open())
-  reserved.caller.onDisconnect = () => stream.open()
+  reserved.caller.onDisconnect(() => stream.open())
   await stream.opening
   timer.cancel()
   const { denial } = stream

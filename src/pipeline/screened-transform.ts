@@ -14,14 +14,16 @@ interface ScreenedTexts {
 export class ScreenedTransform implements StreamTransform {
   /** Whole events are sent only. */
   readonly atBoundary = true
-  readonly keepAlive: StreamTransform['keepAlive'] & {}
   readonly #inner: StreamTransform
   readonly #texts: ScreenedTexts
 
   constructor(inner: StreamTransform, texts: ScreenedTexts) {
     this.#inner = inner
     this.#texts = texts
-    this.keepAlive = () => inner.keepAlive?.() ?? SSE_COMMENT
+  }
+
+  keepAlive(): Uint8Array | string {
+    return this.#inner.keepAlive?.() ?? SSE_COMMENT
   }
 
   push(): never {

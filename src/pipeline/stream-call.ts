@@ -198,7 +198,7 @@ export class StreamCall implements TransportHandler {
     }
     this.#flush()
     if (this.#end !== undefined) return
-    if (this.#hasWork) this.#afterWork = () => this.#endBody()
+    if (this.#hasWork) this.#continueAfterWork(() => this.#endBody())
     else this.#endBody()
   }
 
@@ -207,8 +207,12 @@ export class StreamCall implements TransportHandler {
     // Not a byte of the call has left.
     if (failure.phase === 'connect') this.transform.withdrawCall?.()
     const end: VendorStreamEnd = { kind: 'transport-failure', failure }
-    if (this.#hasWork) this.#afterWork = () => this.#finish(end)
+    if (this.#hasWork) this.#continueAfterWork(() => this.#finish(end))
     else this.#finish(end)
+  }
+
+  #continueAfterWork(step: () => void): void {
+    this.#afterWork = step
   }
 
   get #hasWork(): boolean {

@@ -89,7 +89,7 @@ class StreamPump implements StreamReceiver {
     this.#toCaller(() => this.#sendHead())
     // In anything else a comment would be content.
     if (this.#type === EVENT_STREAM) this.#watchSilence(COMMENT_AFTER_MS)
-    this.#reserved.caller.onDisconnect = () => this.#abandon()
+    this.#reserved.caller.onDisconnect(() => this.#abandon())
     this.#response.call.attach(this)
     // The hold-back ended without content. Headers alone would wait in the host's server for the first bytes.
     if (!this.#hasBegun && this.#type === EVENT_STREAM) this.#comment()

@@ -9,7 +9,14 @@ import {
   unsealedVendorImports,
   wrongWayImports,
 } from './import-rules.ts'
-import { badFiles, namesInSharedCode, unfinishedWork, unnamedExports, vendorsWithoutFactory } from './source-rules.ts'
+import {
+  badFiles,
+  functionsAssignedToProperties,
+  namesInSharedCode,
+  unfinishedWork,
+  unnamedExports,
+  vendorsWithoutFactory,
+} from './source-rules.ts'
 import { readSourceTree, type SourceTree } from './source-tree.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -61,6 +68,10 @@ describe('the source', () => {
     expect(namesInSharedCode(src)).toEqual([])
   })
 
+  test('no function is assigned to a property where it is written', () => {
+    expect(functionsAssignedToProperties(src)).toEqual([])
+  })
+
   test('files are short enough to read and named after what they export', () => {
     expect(badFiles(src)).toEqual([])
   })
@@ -99,6 +110,7 @@ describe('each rule', () => {
     importCycles,
     vendorsWithoutFactory,
     namesInSharedCode,
+    functionsAssignedToProperties,
     badFiles,
     unnamedExports,
     unfinishedWork,
@@ -182,6 +194,9 @@ describe('each rule', () => {
     ['namesInSharedCode', 'pipeline/a.ts', 'const where = `set NORTH or $' + '{other}`', 'pipeline/a.ts:1'],
     ['namesInSharedCode', 'vendors/shared/a.ts', "const models = ['far-south']", 'vendors/shared/a.ts:1'],
     ['namesInSharedCode', 'adapters/route-path.ts', "const mount = 'express'", 'adapters/route-path.ts:1'],
+    ['functionsAssignedToProperties', 'pipeline/a.ts', 'call.ended = () => call', 'pipeline/a.ts:1'],
+    ['functionsAssignedToProperties', 'pipeline/a.ts', 'this.#ended ??= (function () {})', 'pipeline/a.ts:1'],
+    ['functionsAssignedToProperties', 'otel/a.ts', 'calls[0] = async (call) => call', 'otel/a.ts:1'],
     ['badFiles', 'core/utils.ts', 'export const a = 1', 'name a file after what it exports'],
     ['badFiles', 'core/moneyBag.ts', 'export const a = 1', 'kebab-case'],
     ['badFiles', 'core/long.ts', 'export const a = 1\n'.repeat(401), '401 lines'],

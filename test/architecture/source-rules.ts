@@ -49,6 +49,34 @@ export function namesInSharedCode(tree: SourceTree): string[] {
   return offences
 }
 
+/** What runs in a process that serves requests to models. */
+const IS_SERVING = /^(?!cli\/|client\/|console\/|testing\/)/
+
+/**
+ * Functions that are written where they are assigned to a property. V8 allocates such a function among the old objects, so whatever it
+ * refers to, a whole request with its answer, is kept until the whole heap is collected. Passing the function to a method does not.
+ */
+export function functionsAssignedToProperties(tree: SourceTree): string[] {
+  const offences: string[] = []
+  for (const [path, text] of tree) {
+    if (!IS_SERVING.test(path)) continue
+    const source = parseSource(path, text)
+    visitNodes(source, (node) => {
+      if (!ts.isBinaryExpression(node) || !isAssignment(node.operatorToken.kind)) return
+      if (!ts.isPropertyAccessExpression(node.left) && !ts.isElementAccessExpression(node.left)) return
+      let right = node.right
+      while (ts.isParenthesizedExpression(right)) right = right.expression
+      if (ts.isArrowFunction(right) || ts.isFunctionExpression(right))
+        offences.push(`${path}:${lineOf(source, node)}: a function assigned to a property becomes an old object`)
+    })
+  }
+  return offences
+}
+
+function isAssignment(kind: ts.SyntaxKind): boolean {
+  return kind >= ts.SyntaxKind.FirstAssignment && kind <= ts.SyntaxKind.LastAssignment
+}
+
 type Text = ts.StringLiteralLike | ts.TemplateHead | ts.TemplateMiddle | ts.TemplateTail
 
 function isText(node: ts.Node): node is Text {

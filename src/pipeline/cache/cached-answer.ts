@@ -105,7 +105,7 @@ export function decodeAnswer(entry: Uint8Array): CachedAnswer | undefined {
     }
     if (!isHead(answer)) return undefined
     const packed = bytes.subarray(bodyStart)
-    answer.chunks = (cost) => chunksOf(answer, packed, cost)
+    answer.chunks = chunksReader(answer, packed)
     return answer
   } catch {
     return undefined
@@ -119,6 +119,10 @@ function isHead({ contentType, storedAtMs, staleFromMs, byteLength, usage, dropp
   if (typeof contentType !== 'string' || !HEADER_TEXT.test(contentType)) return false
   if (typeof storedAtMs !== 'number' || typeof staleFromMs !== 'number' || typeof byteLength !== 'number') return false
   return typeof usage === 'object' && usage !== null && Array.isArray(dropped) && Array.isArray(idSteps)
+}
+
+function chunksReader(head: EntryHead, packed: Buffer): CachedAnswer['chunks'] {
+  return (cost) => chunksOf(head, packed, cost)
 }
 
 function chunksOf(head: EntryHead, packed: Buffer, cost: string): MaybePromise<readonly Buffer[]> {

@@ -165,7 +165,7 @@ function waitFor(context: PipelineContext, { caller, calls }: Admitted, flight: 
       leave()
       deadline.cancel()
       calls.delete(waiting)
-      caller.onDisconnect = undefined
+      caller.onDisconnect(undefined)
     }
     const fail = (code: 'upstream_timeout' | 'client_closed_request' | 'gateway_closing'): void => {
       end()
@@ -178,6 +178,6 @@ function waitFor(context: PipelineContext, { caller, calls }: Admitted, flight: 
     })
     const deadline = context.deadlines.add(() => fail('upstream_timeout'))
     if (!calls.add(waiting)) return fail('gateway_closing')
-    caller.onDisconnect = () => fail('client_closed_request')
+    caller.onDisconnect(() => fail('client_closed_request'))
   })
 }

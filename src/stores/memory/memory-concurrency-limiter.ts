@@ -1,9 +1,10 @@
+import { TransientMap } from '../../core/transient-map.ts'
 import type { ConcurrencyLimiter } from '../rate-limiter.ts'
 import { MapCursor } from './map-scans.ts'
 
 interface Bucket {
   /** Expiry of each lease, by lease id. */
-  readonly leases: Map<string, number>
+  readonly leases: TransientMap<string, number>
   /** No lease of the bucket expires before this, so no earlier search is needed. */
   earliestExpiryMs: number
   usedAtMs: number
@@ -43,7 +44,11 @@ export function memoryConcurrencyLimiter(): ConcurrencyLimiter {
   function bucketOf(name: string, nowMs: number): Bucket {
     const bucket = buckets.get(name)
     if (bucket !== undefined) return bucket
-    const created = { leases: new Map<string, number>(), earliestExpiryMs: Number.POSITIVE_INFINITY, usedAtMs: nowMs }
+    const created = {
+      leases: new TransientMap<string, number>(),
+      earliestExpiryMs: Number.POSITIVE_INFINITY,
+      usedAtMs: nowMs,
+    }
     buckets.set(name, created)
     hasGrown = true
     return created

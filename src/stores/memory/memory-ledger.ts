@@ -1,3 +1,4 @@
+import { TransientMap } from '../../core/transient-map.ts'
 import { type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
 import { expiryText } from '../expiring-credits.ts'
 import {
@@ -74,7 +75,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   const maxJournalLines = options.maxJournalLines ?? 10_000
   const maxOutcomes = options.maxOutcomes ?? 1_000
   const accounts = new Map<string, MutableAccount>()
-  const openHolds = new Map<string, HeldMoney>()
+  const openHolds = new TransientMap<string, HeldMoney>()
   // Two generations: when the newer one is full it becomes the older, so that nothing is ever deleted one by one.
   let outcomes = new Map<string, ReserveResult>()
   let olderOutcomes = new Map<string, ReserveResult>()

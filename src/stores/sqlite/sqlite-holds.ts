@@ -71,11 +71,7 @@ export class SqliteHolds implements WriteBuffer {
   readonly #setEnd: SqliteStatement
   readonly #selectExpired: SqliteStatement
   readonly #endHolds: ReturnType<typeof prepareRows>
-  readonly #ended: Readonly<Record<HoldEnd, Set<string>>> = {
-    settled: new Set(),
-    voided: new Set(),
-    expired: new Set(),
-  }
+  #ended = noneEnded()
   #endedAtMs = 0
   readonly #placed = new PlacedHolds()
   #records: SqlValue[][] = []
@@ -237,7 +233,7 @@ export class SqliteHolds implements WriteBuffer {
   }
 
   discard(): void {
-    for (const ids of Object.values(this.#ended)) ids.clear()
+    this.#ended = noneEnded()
     this.#records = []
     this.#placed.clear()
     this.#parts.money.discard()
@@ -365,7 +361,7 @@ export class SqliteHolds implements WriteBuffer {
       if (ids.size === 0) continue
       const changed = this.#endHolds([...ids], [this.#endedAtMs, end])
       if (changed !== ids.size) throw new EndedElsewhere()
-      ids.clear()
+      this.#ended[end] = new Set()
     }
   }
 
@@ -392,6 +388,10 @@ export class SqliteHolds implements WriteBuffer {
     account.counts = spendingChanged(account.counts, period, change)
     key.counts = spendingChanged(key.counts, period, change)
   }
+}
+
+function noneEnded(): Record<HoldEnd, Set<string>> {
+  return { settled: new Set(), voided: new Set(), expired: new Set() }
 }
 
 function isMeteredFor({ billing }: Reservation, account: Readonly<BufferedAccount>): boolean {

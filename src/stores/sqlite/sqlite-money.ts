@@ -83,10 +83,10 @@ export class SqliteMoney {
   readonly #setFirstExpiry
   readonly #selectHeldBefore
   /** Null: no such account. */
-  readonly #accounts = new Map<string, BufferedAccount | null>()
-  readonly #keys = new Map<string, BufferedKey>()
-  readonly #changedAccounts = new Set<string>()
-  readonly #changedKeys = new Set<string>()
+  #accounts = new Map<string, BufferedAccount | null>()
+  #keys = new Map<string, BufferedKey>()
+  #changedAccounts = new Set<string>()
+  #changedKeys = new Set<string>()
   /** Lines to write, the values of one behind those of the other. */
   #entries: SqlValue[] = []
 
@@ -265,10 +265,11 @@ export class SqliteMoney {
 
   discard(): void {
     this.#entries = []
-    this.#accounts.clear()
-    this.#keys.clear()
-    this.#changedAccounts.clear()
-    this.#changedKeys.clear()
+    // New ones, for the reason given at `TransientMap`: a cleared map keeps a chain of its tables, too.
+    this.#accounts = new Map()
+    this.#keys = new Map()
+    this.#changedAccounts = new Set()
+    this.#changedKeys = new Set()
   }
 
   #creditsOf(accountId: string): ExpiringCredit[] {

@@ -1,3 +1,4 @@
+import { TransientMap } from '../../core/transient-map.ts'
 import type { Resolution } from '../resolution.ts'
 
 /** How a hold ended. */
@@ -36,7 +37,7 @@ const MAX_PLACED = 10_000
  * then ends no row; see {@link EndedElsewhere}.
  */
 export class PlacedHolds {
-  readonly #holds = new Map<string, PlacedHold>()
+  readonly #holds = new TransientMap<string, PlacedHold>()
 
   add(holdId: string, hold: PlacedHold): void {
     if (this.#holds.size >= MAX_PLACED) this.#forgetOldest()
