@@ -1,4 +1,7 @@
-import { rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import type { Options } from 'tsup'
 import { consolePageDefines } from './console-page.config.ts'
 import manifest from './package.json' with { type: 'json' }
@@ -64,12 +67,34 @@ const esm: Options = { ...javascript, format: 'esm', entry: { ...libraryEntries,
 // Without this pass tsup writes split CommonJS by a transform that also lowers `?.` and `??` into helper calls.
 const commonjs: Options = { ...javascript, format: 'cjs', entry: libraryEntries, treeshake: true }
 
+const DECLARATIONS = '.cache/declarations'
+
 const declarations: Options = {
-  entry: libraryEntries,
+  entry: Object.fromEntries(
+    PACKAGE_ENTRIES.map(({ name, source }) => [name, join(DECLARATIONS, source.replace(/\.ts$/, '.d.ts'))]),
+  ),
   format: ['esm', 'cjs'],
   // tsup sets `baseUrl`, which TypeScript 6 reports as deprecated.
   dts: { only: true, compilerOptions: { ignoreDeprecations: '6.0' } },
   silent: true,
+}
+
+/**
+ * Writes the declarations of each source file, from which tsup bundles those of the entries: it takes 7 seconds where tsup takes
+ * 95 to make them of the sources. They are not checked here, which `npm run types` does.
+ */
+async function emitDeclarations(): Promise<void> {
+  await rm(DECLARATIONS, { recursive: true, force: true })
+  const compiler = 'node_modules/typescript70/bin/tsc'
+  const flags = ['--noEmit', 'false', '--emitDeclarationOnly', '--declaration', '--noCheck', '--rootDir', '.']
+  await promisify(execFile)(process.execPath, [compiler, '-p', '.', ...flags, '--outDir', DECLARATIONS])
+  for (const path of await readdir(DECLARATIONS, { recursive: true })) {
+    if (!path.endsWith('.d.ts')) continue
+    const file = join(DECLARATIONS, path)
+    // The compiler leaves the names of sources in imports of declarations.
+    const text = (await readFile(file, 'utf8')).replace(/((?:from |import\()'\.[^']*)\.tsx?'/g, "$1.js'")
+    await writeFile(file, text)
+  }
 }
 
 export default async function builds(overrides: Options): Promise<Options[]> {
@@ -78,5 +103,6 @@ export default async function builds(overrides: Options): Promise<Options[]> {
   if (overrides.format !== undefined) return [{ ...esm, define }]
   // Not tsup's `clean`: the three builds run at the same time and would delete each other's files.
   await rm('dist', { recursive: true, force: true })
+  await emitDeclarations()
   return [{ ...esm, define }, { ...commonjs, define }, declarations]
 }

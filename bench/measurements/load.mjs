@@ -2,7 +2,14 @@ import { checkAnswer, checkCharge, settledBalance } from '../check-answer.mjs'
 import { requestsFor } from '../request-for.mjs'
 import { within } from '../within.mjs'
 
+/**
+ * Node compiles what runs often, for as long as this lasts. How many answers that takes depends on the program, and how many
+ * seconds on the machine, so turns are added until an answer becomes no cheaper.
+ */
 const LEAST_WARM_UP_SECONDS = 3
+const FURTHER_TURN_SECONDS = 2
+const MOST_FURTHER_TURNS = 6
+const STEADY_SHARE = 0.95
 const ANSWERS_WITHIN_MS = 300_000
 
 /**
@@ -42,13 +49,29 @@ export const load = {
 }
 
 async function warmUp({ lab, proxy, scenario, options, running }) {
-  const warmUpOptions = { seconds: Math.max(options.seconds, LEAST_WARM_UP_SECONDS) }
+  const steps = scenario.warmUp === undefined ? [scenario] : [scenario.warmUp, scenario]
   let prepared
-  for (const step of scenario.warmUp === undefined ? [scenario] : [scenario.warmUp, scenario]) {
+  for (const step of steps) {
     prepared = { running, expectedBytes: await checkAnswer({ driver: lab.driver, proxy, running, scenario: step }) }
-    await oneRun({ lab, proxy, scenario: step, prepared, options: warmUpOptions })
+    const turn = (seconds) => oneRun({ lab, proxy, scenario: step, prepared, options: { seconds } })
+    const first = await turn(Math.max(options.seconds, LEAST_WARM_UP_SECONDS))
+    if (step === steps[0]) await repeatUntilSteady(cpuPerAnswer(first), () => turn(FURTHER_TURN_SECONDS))
   }
   return prepared
+}
+
+/** Ends with the first turn in which an answer costs about as much as in the cheapest one before. */
+async function repeatUntilSteady(cpuOfFirst, turn) {
+  let least = cpuOfFirst
+  for (let count = 0; count < MOST_FURTHER_TURNS; count++) {
+    const cpu = cpuPerAnswer(await turn())
+    if (cpu >= least * STEADY_SHARE) return
+    least = cpu
+  }
+}
+
+function cpuPerAnswer({ result, used }) {
+  return used.cpuMicroseconds / result.answers
 }
 
 async function oneRun({ lab, proxy, scenario, prepared, options }) {

@@ -25,7 +25,6 @@ import type { Health } from './health.ts'
 import type { InFlight } from './in-flight.ts'
 import type { LoadedBatches } from './loaded-batches.ts'
 import { listedModel, modelList } from './model-list.ts'
-import { publicApi } from './openapi/public-api.ts'
 import { bearsOperatorKey } from './operator-key.ts'
 import { type HeldRequest, type OverloadGuard, overloadReason } from './overload-guard.ts'
 import { routeReport } from './route-report.ts'
@@ -88,7 +87,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     const target = findTarget(context, request)
     if (target.kind === 'probe') return respondJson(sink, requestId, { message: 'hello' })
     if (target.kind === 'health') return await serveHealth(context, server, incoming, { asks: target.asks, requestId })
-    if (target.kind === 'openapi') return respondJson(sink, requestId, publicApi(context))
+    if (target.kind === 'openapi') return await serveOpenApi(context, incoming, requestId)
     if (server.isClosing) throw new GatewayError('gateway_closing')
     if (server.ready !== undefined) await server.ready()
     if (target.kind !== 'endpoint') return await read(context, server, incoming, { target, requestId })
@@ -133,6 +132,12 @@ async function serveHealth(
   const state = await health.read()
   const answer = isVerbose ? { ...state, ...routeReport(context) } : { status: state.status }
   respondJson(sink, requestId, answer, NOT_CACHED, state.status === 'ok' ? 200 : 503)
+}
+
+/** The document is loaded when it is first asked for, so that others do not keep it in memory. */
+async function serveOpenApi(context: PipelineContext, { sink }: RequestContext, requestId: string): Promise<void> {
+  const { publicApi } = await import('./openapi/public-api.ts')
+  respondJson(sink, requestId, publicApi(context))
 }
 
 const NOT_CACHED: readonly string[] = ['cache-control', 'no-store']

@@ -16,10 +16,11 @@ import { describeUsageStore } from '../../../src/testing/contracts/usage-store-c
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
 import { defaultEngine, testEngines } from './support/sqlite-engines.ts'
-import { temporaryPaths } from './support/temporary-folder.ts'
+import { migratedPaths, temporaryPaths } from './support/temporary-folder.ts'
 
 const runner = { describe, it, expect }
 const newPath = temporaryPaths()
+const newMigratedPath = migratedPaths()
 const isLong = process.env['DRILL'] === 'long'
 const NOW_MS = 1_750_000_000_000
 const CREDIT = { creditId: 'credit_1', accountId: 'account_1', amount: 1_000n, description: 'start' }
@@ -125,11 +126,11 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
   })
 }
 
-describeStore('sqlite store on a path', () => ({ store: sqliteStore({ path: newPath(), clock: 'caller' }) }))
+describeStore('sqlite store on a path', () => ({ store: sqliteStore({ path: newMigratedPath(), clock: 'caller' }) }))
 describeStore('sqlite store in memory', () => ({ store: sqliteStore({ path: ':memory:', clock: 'caller' }) }))
 for (const engine of testEngines) {
   describeStore(`sqlite store on ${engine.name}`, () => {
-    const database = engine.open(newPath())
+    const database = engine.open(newMigratedPath())
     return { store: sqliteStore({ database, clock: 'caller' }), database }
   })
 }
