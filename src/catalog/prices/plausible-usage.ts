@@ -58,6 +58,7 @@ export function plausibleUsage(reported: unknown, bounds: UsageBounds): Plausibl
   if (typeof reported !== 'object' || reported === null || Array.isArray(reported)) {
     return { usage: bounds.hold, implausible: ['usage'] }
   }
+  if (isPlausibleTokens(reported, bounds)) return { usage: reported, implausible: NONE }
   const usage: Mutable = {}
   let implausible = NONE
   for (const field of FIELD_NAMES) {
@@ -83,6 +84,32 @@ export function plausibleUsage(reported: unknown, bounds: UsageBounds): Plausibl
     })
   }
   return { usage, implausible }
+}
+
+const TOKEN_COUNTS: ReadonlySet<string> = new Set<UsageField>([
+  'inputTokens',
+  'cachedInputTokens',
+  'cacheWriteTokens',
+  'outputTokens',
+  'reasoningTokens',
+])
+
+/** Does a report have nothing but plausible counts of tokens? Nearly all do, and their fields need not be looked up by name. */
+function isPlausibleTokens(reported: Usage, bounds: UsageBounds): boolean {
+  for (const field in reported) if (!TOKEN_COUNTS.has(field)) return false
+  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = reported
+  const mostInput = ceiling('inputTokens', bounds)
+  const mostOutput = ceiling('outputTokens', bounds)
+  if (!isCount(inputTokens, mostInput) || !isCount(outputTokens, mostOutput)) return false
+  return (
+    isCount(cachedInputTokens, inputTokens ?? mostInput) &&
+    isCount(cacheWriteTokens, inputTokens ?? mostInput) &&
+    isCount(reasoningTokens, outputTokens ?? mostOutput)
+  )
+}
+
+function isCount(value: number | undefined, most: number): boolean {
+  return value === undefined || (Number.isInteger(value) && value >= 0 && value <= most)
 }
 
 type Mutable = { -readonly [Name in keyof Usage]?: Usage[Name] }

@@ -20,6 +20,7 @@ import { type JournalLine, MemoryJournal } from './memory-journal.ts'
 import { KeySpending, type Spending } from './memory-key-spending.ts'
 import { moneyRefusal } from './memory-refusals.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
+import { NewestEntries } from './newest-entries.ts'
 
 /** How much a memory ledger remembers. */
 export interface MemoryLedgerOptions {
@@ -76,22 +77,21 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   const maxOutcomes = options.maxOutcomes ?? 1_000
   const accounts = new Map<string, MutableAccount>()
   const openHolds = new TransientMap<string, HeldMoney>()
-  // Two generations: when the newer one is full it becomes the older, so that nothing is ever deleted one by one.
-  let outcomes = new Map<string, ReserveResult>()
-  let olderOutcomes = new Map<string, ReserveResult>()
-  /** Expired holds, which may still be settled. Two generations too. */
-  let expired = new Map<string, HeldMoney>()
-  let olderExpired = new Map<string, HeldMoney>()
+  const outcomes = new NewestEntries<ReserveResult>(maxOutcomes)
+  /** Expired holds, which may still be settled. */
+  const expired = new NewestEntries<HeldMoney>(maxOutcomes)
   /** Account by id of credit. */
   const credits = new Map<string, string>()
   const keySpending = new KeySpending()
   let lineCount = 0
 
-  /** Called after each change of an account's money. */
+  /** Called after each change of an account's money. Takes the line, and completes it: a copy would cost a microsecond. */
   function write(account: MutableAccount, line: Omit<JournalLine, 'number' | 'balanceAfter'>): void {
-    lineCount += 1
-    const createdAtMs = Math.max(line.createdAtMs, account.journal.newestMs)
-    account.journal.append({ number: lineCount, ...line, createdAtMs, balanceAfter: account.balance + account.held })
+    const written = line as { -readonly [Field in keyof JournalLine]: JournalLine[Field] }
+    written.number = ++lineCount
+    written.createdAtMs = Math.max(line.createdAtMs, account.journal.newestMs)
+    written.balanceAfter = account.balance + account.held
+    account.journal.append(written)
   }
 
   /** Takes what has expired of credits. */
@@ -159,11 +159,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
 
   function remember(holdId: string, outcome: ReserveResult): void {
     // A replay is found again through its key; remembering it here would keep its body alive.
-    if (outcome.status === 'replay') return
-    outcomes.set(holdId, outcome)
-    if (outcomes.size < maxOutcomes) return
-    olderOutcomes = outcomes
-    outcomes = new Map()
+    if (outcome.status !== 'replay') outcomes.set(holdId, outcome)
   }
 
   /** Holds an amount, or gives a negative one back, with its place under the caps. */
@@ -208,23 +204,19 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   function expireHold(holdId: string, hold: HeldMoney, nowMs: number): void {
     voidHold(holdId, nowMs)
     expired.set(holdId, hold)
-    if (expired.size < maxOutcomes) return
-    olderExpired = expired
-    expired = new Map()
   }
 
   /** Takes out a hold that has expired, and may still be settled. */
   function takeExpired(holdId: string, nowMs: number): HeldMoney | undefined {
-    const late = expired.get(holdId) ?? olderExpired.get(holdId)
+    const late = expired.get(holdId)
     expired.delete(holdId)
-    olderExpired.delete(holdId)
     if (late !== undefined) expireDue(late.account, nowMs)
     return late === undefined ? undefined : { ...late, claim: undefined }
   }
 
   function endedBefore(holdId: string): Resolution {
-    if (expired.has(holdId) || olderExpired.has(holdId)) return EXPIRED_BEFORE
-    const outcome = outcomes.get(holdId) ?? olderOutcomes.get(holdId)
+    if (expired.get(holdId) !== undefined) return EXPIRED_BEFORE
+    const outcome = outcomes.get(holdId)
     if (outcome === HELD_AND_SETTLED) return SETTLED_BEFORE
     return outcome === HELD_AND_VOIDED ? VOIDED_BEFORE : UNRESOLVED
   }
@@ -318,7 +310,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       assertAmount(reservation.amount)
       const account = accounts.get(reservation.accountId)
       if (account !== undefined) expireDue(account, nowMs)
-      const known = outcomes.get(reservation.holdId) ?? olderOutcomes.get(reservation.holdId)
+      const known = outcomes.get(reservation.holdId)
       if (known !== undefined) return known
       if (openHolds.has(reservation.holdId)) return HELD
       const outcome = decide(reservation, nowMs)
@@ -348,14 +340,22 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       countSpending(hold, { charged: amount, held })
       const crossings = thresholds && crossingsOf(factsOf(hold, amount, paid), thresholds)
       remember(holdId, HELD_AND_SETTLED)
-      const line = { holdId, description, createdAtMs: nowMs }
-      const counted = { keySpending, period }
-      write(account, { kind: 'charge', amount: -paid, owed: 0n, due: amount, details, counted, ...line })
+      write(account, {
+        kind: 'charge',
+        amount: -paid,
+        owed: 0n,
+        due: amount,
+        holdId,
+        description,
+        details,
+        createdAtMs: nowMs,
+        counted: { keySpending, period },
+      })
       if (record !== undefined) {
         const endedAtMs = account.journal.newestMs
         options.addRecord?.(usageRecord(record, { endedAtMs, dueNanoDollars: amount, chargedNanoDollars: paid }))
       }
-      if (owed > 0n) write(account, { kind: 'owed', amount: 0n, owed, ...line })
+      if (owed > 0n) write(account, { kind: 'owed', amount: 0n, owed, holdId, description, createdAtMs: nowMs })
       expireDue(account, nowMs)
       repay(account, nowMs)
       if (claim !== undefined) {

@@ -20,11 +20,34 @@ const FIELDS = [
   'webSearches',
 ] as const
 
+/** Without the fields that are there and undefined. */
+function withoutGaps(usage: object): object {
+  return Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== undefined))
+}
+
 describe('plausibleUsage', () => {
   it('leaves a believable report as it is', () => {
     const usage = { inputTokens: 90, cachedInputTokens: 40, outputTokens: 60, reasoningTokens: 10, videoSeconds: 5.04 }
 
     expect(plausibleUsage(usage, { hold, limits })).toEqual({ usage, implausible: [] })
+  })
+
+  it('reads a report of token counts alone as it reads one with other counts', () => {
+    const count = fc.oneof(fc.constantFrom(undefined, null, -1, 0.5, '7'), fc.integer({ min: -2, max: 2_500 }))
+    const tokens = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'outputTokens', 'reasoningTokens'] as const
+    const reports = fc.dictionary(fc.constantFrom(...tokens), count)
+    fc.assert(
+      fc.property(reports, (reported) => {
+        const alone = plausibleUsage(reported, { hold, limits })
+        const { usage, implausible } = plausibleUsage({ ...reported, images: 0 }, { hold, limits })
+        const { images: _, ...others } = usage
+
+        expect({ usage: withoutGaps(alone.usage), implausible: alone.implausible }).toEqual({
+          usage: others,
+          implausible,
+        })
+      }),
+    )
   })
 
   it('keeps zero zero and absent absent', () => {
