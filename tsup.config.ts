@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import type { PluginBuild } from 'esbuild'
 import type { Options } from 'tsup'
 import { consolePageDefines } from './console-page.config.ts'
 import manifest from './package.json' with { type: 'json' }
@@ -45,6 +46,21 @@ const escapeCharacters = {
   },
 }
 
+/** A gateway keeps the lines of those vendors in memory for which it asks: a getter is compiled and run then. */
+const snapshotOnDemand = {
+  name: 'snapshot-on-demand',
+  setup(build: PluginBuild) {
+    build.onLoad({ filter: /vendor-models[\\/]snapshot\.json$/ }, async ({ path }) => {
+      const { models, ...facts } = JSON.parse(await readFile(path, 'utf8')) as { readonly models: object }
+      const getters = Object.entries(models).map(
+        ([vendor, lines]) => `get ${JSON.stringify(vendor)}() { return ${JSON.stringify(lines)} }`,
+      )
+      const contents = `export default { ...${JSON.stringify(facts)}, models: { ${getters.join(', ')} } }`
+      return { contents, loader: 'js' as const }
+    })
+  },
+}
+
 const javascript = {
   target: 'node20',
   platform: 'node',
@@ -59,6 +75,7 @@ const javascript = {
     options.lineLimit = 120
   },
   plugins: [escapeCharacters],
+  esbuildPlugins: [snapshotOnDemand],
   define: { SIGNALBOX_VERSION: JSON.stringify(manifest.version) },
 } satisfies Options
 

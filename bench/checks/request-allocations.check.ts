@@ -19,7 +19,7 @@ const PRESET_RATIO = { least: 0.87, most: 1.13 }
 type BenchedVendor = 'openai' | 'compatible' | 'preset'
 
 /** Runs of each, in turns: late compilation and half-used pages only ever add to what a run allocates. */
-const RUNS = 5
+const RUNS = 3
 
 async function leastOf<Vendor extends BenchedVendor>(vendors: readonly Vendor[]): Promise<Record<Vendor, number>> {
   const least = Object.fromEntries(vendors.map((vendor) => [vendor, Number.POSITIVE_INFINITY])) as Record<

@@ -24,7 +24,10 @@ export const MAX_UNKNOWN_MODELS = 1_000
 
 const PUBLIC_ID = /^[\x21-\x7e]{1,200}$/
 
-/** One line for each model, as `writeVendorModel` writes it, by the vendor's id. */
+/**
+ * One line for each model, as `writeVendorModel` writes it, by the vendor's id. In the built package each list is made when it is read
+ * (`tsup.config.ts`).
+ */
 const LINES: Readonly<Record<string, readonly string[]>> = snapshot.models
 
 /** Day of the public catalogs that the snapshot was made from: `2026-07-02`. */
