@@ -7,7 +7,7 @@
 import { openaiCompatible } from '../dist/index.js'
 import { presets } from '../dist/presets.js'
 import { CHAT, openChatGateway } from './in-process-chat.mjs'
-import { sendOnce } from './in-process-rounds.mjs'
+import { sendMany } from './in-process-rounds.mjs'
 
 const PARALLEL = 32
 const WARM_UP = 12_000
@@ -27,16 +27,7 @@ const OPTIONS = {
 
 const gateway = await openChatGateway(OPTIONS[process.argv[2] ?? 'openai']())
 
-async function send(count) {
-  let left = count
-  const lane = async () => {
-    while (left > 0) {
-      left -= 1
-      await sendOnce(gateway, CHAT)
-    }
-  }
-  await Promise.all(Array.from({ length: PARALLEL }, lane))
-}
+const send = (count) => sendMany(gateway, CHAT, { count, parallel: PARALLEL })
 
 async function allocatedBytes() {
   globalThis.gc()

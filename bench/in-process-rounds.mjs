@@ -47,6 +47,19 @@ export function sendOnce(gateway, { path, contentType, chunks, headers: further,
   })
 }
 
+/** Sends `count` requests, `parallel` at a time; waits for what `between` gives after each, if it is there. */
+export async function sendMany(gateway, sent, { count, parallel, between }) {
+  let left = count
+  const lane = async () => {
+    while (left > 0) {
+      left -= 1
+      await sendOnce(gateway, sent)
+      if (between !== undefined) await between()
+    }
+  }
+  await Promise.all(Array.from({ length: parallel }, lane))
+}
+
 /** Runs `once` in rounds, `parallel` at a time, after one round that is not counted; prints CPU time and allocated bytes. */
 export async function measureRounds(once, { perRound, rounds, parallel }) {
   await round(once, perRound, parallel)

@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sqliteStore } from '../dist/sqlite.js'
 import { CHAT, openChatGateway } from './in-process-chat.mjs'
-import { sendOnce } from './in-process-rounds.mjs'
+import { sendMany } from './in-process-rounds.mjs'
 
 const PARALLEL = 32
 const WARM_UP = 4_000
@@ -21,18 +21,10 @@ const isSqlite = process.argv[2] === 'sqlite'
 const folder = isSqlite ? await mkdtemp(join(tmpdir(), 'signalbox-survivors-')) : undefined
 const gateway = await openChatGateway(isSqlite ? { store: sqliteStore({ path: join(folder, 'money.db') }) } : {})
 
-async function send(count) {
-  let left = count
-  const lane = async () => {
-    while (left > 0) {
-      left -= 1
-      await sendOnce(gateway, CHAT)
-      // As with sockets, what has become ready in one turn of the event loop is not all that is under way.
-      await new Promise(setImmediate)
-    }
-  }
-  await Promise.all(Array.from({ length: PARALLEL }, lane))
-}
+/** As with sockets, what has become ready in one turn of the event loop is not all that is under way. */
+const between = () => new Promise(setImmediate)
+
+const send = (count) => sendMany(gateway, CHAT, { count, parallel: PARALLEL, between })
 
 /** Bytes in use after a collection, by default of the whole heap. */
 function collected(options) {
