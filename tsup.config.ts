@@ -109,7 +109,7 @@ async function emitDeclarations(): Promise<void> {
     if (!path.endsWith('.d.ts')) continue
     const file = join(DECLARATIONS, path)
     // The compiler leaves the names of sources in imports of declarations.
-    const text = (await readFile(file, 'utf8')).replace(/((?:from |import\()'\.[^']*)\.tsx?'/g, "$1.js'")
+    const text = (await readFile(file, 'utf8')).replace(/((?:from |import\()(["'])\.[^"']*)\.tsx?\2/g, '$1.js$2')
     await writeFile(file, text)
   }
 }

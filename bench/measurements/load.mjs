@@ -60,16 +60,20 @@ async function warmUp({ lab, proxy, scenario, options, running }) {
     prepared = { running, expectedBytes: await checkAnswer({ driver: lab.driver, proxy, running, scenario: step }) }
     const turn = (seconds) => oneRun({ lab, proxy, scenario: step, prepared, options: { seconds } })
     const first = await turn(Math.max(options.seconds, LEAST_WARM_UP_SECONDS))
-    if (step === steps[0]) await repeatUntilSteady(cpuPerAnswer(first), () => turn(FURTHER_TURN_SECONDS))
+    if (step === steps[0])
+      await repeatUntilSteady(cpuPerAnswer(first), async () => cpuPerAnswer(await turn(FURTHER_TURN_SECONDS)))
   }
   return prepared
 }
 
-/** Ends with the first turn in which an answer costs about as much as in the cheapest one before. */
-async function repeatUntilSteady(cpuOfFirst, turn) {
+/**
+ * Ends with the first turn in which an answer costs about as much as in the cheapest one before.
+ * @param {() => Promise<number>} turn resolves with the CPU of an answer
+ */
+export async function repeatUntilSteady(cpuOfFirst, turn) {
   let least = cpuOfFirst
   for (let count = 0; count < MOST_FURTHER_TURNS; count++) {
-    const cpu = cpuPerAnswer(await turn())
+    const cpu = await turn()
     if (cpu >= least * STEADY_SHARE) return
     least = cpu
   }

@@ -25,7 +25,7 @@ export class TransientMap<Key, Value> implements Iterable<[Key, Value]> {
     return this.#entries.has(key)
   }
 
-  /** Iterators do not see what is set after they were made. */
+  /** An iterator may not see what is set after it was made. */
   set(key: Key, value: Value): void {
     this.#addedLeft -= 1
     if (this.#addedLeft < 0) {

@@ -56,6 +56,18 @@ describe('the packed files', () => {
     expect(entries).toEqual([...new Set(named)].sort())
   })
 
+  test('are declarations that name no file of the source, which is not there', () => {
+    const declarations = files.filter((file) => /^dist\/.*\.d\.c?ts$/.test(file))
+    const names = declarations.flatMap((file) =>
+      [...textOf(file).matchAll(/(?:from |import\()(["'])\.[^"']*(?<!\.d)\.tsx?\1/g)].map(
+        ([name]) => `${file}: ${name}`,
+      ),
+    )
+
+    expect(declarations).toContain('dist/index.d.ts')
+    expect(names).toEqual([])
+  })
+
   test('are code of ASCII, because one wider character doubles what a file takes in memory', () => {
     const code = files.filter((file) => /^dist\/.*\.c?js$/.test(file))
 

@@ -390,6 +390,7 @@ export class SqliteHolds implements WriteBuffer {
   }
 }
 
+/** Made anew and not cleared, for the reason given at `TransientMap`. */
 function noneEnded(): Record<HoldEnd, Set<string>> {
   return { settled: new Set(), voided: new Set(), expired: new Set() }
 }
