@@ -141,14 +141,27 @@ export const PROJECTS = [
   { name: 'checks', include: ['bench/checks/**/*.check.ts'], fileParallelism: false, testTimeout: 120_000, retry: 2 },
 ]
 
+const page = consolePageDefines()
+
 export default defineConfig({
-  define: consolePageDefines(),
+  define: page,
+  plugins: [
+    {
+      // Vitest keeps what it has compiled, for the next run. Its key is the text of a file, which does not tell what is put in the place
+      // of these names.
+      name: 'compile-page-anew',
+      configureVitest({ experimental_defineCacheKeyGenerator: defineKey }) {
+        defineKey(({ sourceCode }) => (Object.keys(page).some((name) => sourceCode.includes(name)) ? false : undefined))
+      },
+    },
+  ],
   test: {
     // They end what hangs. A test that measures a time has its own bound.
     testTimeout: 60_000,
     hookTimeout: 120_000,
     // Two cores: more workers only take turns, and timing-sensitive socket tests suffer from it.
     maxWorkers: 2,
+    experimental: { fsModuleCache: true },
     projects: PROJECTS.map((test) => ({ extends: true as const, test })),
   },
 })

@@ -26,7 +26,7 @@ beforeAll(async () => {
   const batch = (meter: 'input_token' | 'output_token') =>
     ({ model: 'chat-relayed', meter, amount: '0.50', per: 1_000_000, when: { batch: 'true' } }) as const
   const prices = { ...testPrices, prices: [...testPrices.prices, batch('input_token'), batch('output_token')] }
-  started = await startGateway({ batches: {}, prices })
+  started = await startGateway({ batches: {}, prices, taskPollIntervalMs: 20 })
 })
 afterAll(() => started.close())
 
