@@ -120,6 +120,16 @@ const DRILLS = [
   'test/transport/undici-timeouts.test.ts',
 ]
 
+/** Bounds of memory, counted in a process of the file's own, so that neighbours do not change them. */
+const MEMORY = [
+  'bench/checks/batch-memory.check.ts',
+  'bench/checks/idle-heap.check.ts',
+  'bench/checks/limiter-memory.check.ts',
+  'bench/checks/open-stream-memory.check.ts',
+  'bench/checks/request-allocations.check.ts',
+  'bench/checks/survivors.check.ts',
+]
+
 /** The files of each project. A test file is in exactly one (`test/architecture/projects.test.ts`). */
 export const PROJECTS = [
   // Neither a build nor a server is needed for these two, which are `npm test`.
@@ -136,9 +146,17 @@ export const PROJECTS = [
   // Lends servers to the tests that ask for one; starts nothing by itself.
   { name: 'servers', include: SERVERS, isolate: false, globalSetup: 'test/support/real-servers.setup.ts' },
   { name: 'drills', include: DRILLS, isolate: false },
-  // Upper bounds of time and memory, measured without neighbours. Whatever else the machine does only adds to a figure, so one of
-  // three measurements must keep it.
-  { name: 'checks', include: ['bench/checks/**/*.check.ts'], fileParallelism: false, testTimeout: 120_000, retry: 2 },
+  { name: 'memory', include: MEMORY, testTimeout: 120_000 },
+  // Upper bounds of time, measured without neighbours. Whatever else the machine does only adds to a figure, so one of three
+  // measurements must keep it.
+  {
+    name: 'checks',
+    include: ['bench/checks/**/*.check.ts'],
+    exclude: [...configDefaults.exclude, ...MEMORY],
+    fileParallelism: false,
+    testTimeout: 120_000,
+    retry: 2,
+  },
 ]
 
 const page = consolePageDefines()
