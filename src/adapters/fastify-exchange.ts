@@ -47,13 +47,14 @@ export class FastifyExchange extends NodeExchange {
     return super.write(bytes, mayFree)
   }
 
-  override end(bytes?: Uint8Array | string, mayFree?: boolean): void {
+  override end(given?: Uint8Array | string, mayFree?: boolean): void {
     const held = this.#held
     this.#held = undefined
     if (held === undefined || this.closed) {
-      super.end(bytes, mayFree)
+      super.end(given, mayFree)
       return
     }
+    const bytes = this.isBodiless ? undefined : given
     this.endedElsewhere(bytes?.length ?? 0)
     this.#reply.code(held.status)
     setHeaders(this.#reply, held.headers)

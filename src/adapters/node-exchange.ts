@@ -7,6 +7,7 @@ import { freeMemory, isFreeable } from '../core/free-memory.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import {
   announcesBody,
+  bytesOf,
   discardRequest,
   isPlaceholder,
   parsedBodyBytes,
@@ -121,10 +122,11 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     this.#isUnread = true
     try {
       // Not destroyed where reading stops: the answer goes over the same connection.
-      for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
-        sizeBytes += piece.byteLength
+      for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array | string>) {
+        const bytes = bytesOf(request, chunk)
+        sizeBytes += bytes.byteLength
         if (sizeBytes > limitBytes) throw this.#refused(limitBytes)
-        yield piece
+        yield bytes
       }
     } catch (error) {
       throw GatewayError.isInstance(error) ? error : bodyError('aborted', limitBytes)
@@ -154,7 +156,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   }
 
   write(bytes: Uint8Array | string, mayFree = false): boolean {
-    if (this.#ended || this.closed) return true
+    if (this.#ended || this.closed || this.isBodiless) return true
     if (bytes.length <= HELD_BYTES) this.#cork()
     const isAccepted =
       mayFree && isFreeable(bytes) && isPlain(this.#response)
@@ -167,8 +169,9 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     return isAccepted
   }
 
-  end(bytes?: Uint8Array | string, mayFree = false): void {
+  end(given?: Uint8Array | string, mayFree = false): void {
     if (this.#ended || this.closed) return
+    const bytes = this.isBodiless ? undefined : given
     this.#ended = true
     this.#unwatch()
     if (this.hasRefusedBody && !this.#request.complete) this.#endAfterDiscarding(bytes)
@@ -228,6 +231,11 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     if (this.#ended) return
     this.callerLeft()
     this.#response.destroy()
+  }
+
+  /** True for HEAD, whose answer has the headers of a body and no bytes. A server may be set up to throw where some are written. */
+  protected get isBodiless(): boolean {
+    return this.method === 'HEAD'
   }
 
   /** True when the body was too large and its rest must be discarded before the answer ends. */

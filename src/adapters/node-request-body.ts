@@ -8,8 +8,15 @@ const READER = Symbol('signalbox.requestBodyReader')
 
 type ReadRequest = IncomingMessage & { [READER]?: RequestBodyReader }
 
-/** True when the request's headers declare a body (RFC 9112, section 6.3). */
-export function announcesBody(request: IncomingMessage): boolean {
+/** What Node's request of HTTP/2 has besides. */
+type StreamedRequest = IncomingMessage & { readonly stream?: { readonly endAfterHeaders?: boolean } }
+
+/**
+ * True when a request has a body: by its headers (RFC 9112, section 6.3), or over HTTP/2 because its stream goes on after them
+ * (RFC 9113, section 8.1).
+ */
+export function announcesBody(request: StreamedRequest): boolean {
+  if (request.httpVersionMajor >= 2) return request.stream?.endAfterHeaders !== true
   const contentLength = request.headers['content-length']
   return request.headers['transfer-encoding'] !== undefined || (contentLength !== undefined && contentLength !== '0')
 }
@@ -66,7 +73,7 @@ export class RequestBodyReader {
   /** Takes one chunk of the body. */
   add(request: IncomingMessage, chunk: Uint8Array | string): void {
     if (this.#listener === undefined) return
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk, request.readableEncoding ?? 'utf8') : chunk
+    const bytes = bytesOf(request, chunk)
     this.#sizeBytes += bytes.byteLength
     if (this.#sizeBytes <= this.#limitBytes) {
       this.#chunks.push(bytes)
@@ -98,6 +105,11 @@ export class RequestBodyReader {
     this.#chunks = []
     listener(failure, chunks)
   }
+}
+
+/** The bytes of a chunk, which is a text where a middleware has asked for texts. */
+export function bytesOf({ readableEncoding }: Readable, chunk: Uint8Array | string): Uint8Array {
+  return typeof chunk === 'string' ? Buffer.from(chunk, readableEncoding ?? 'utf8') : chunk
 }
 
 /** Who listens too may keep what it hears. */

@@ -71,8 +71,11 @@ export class OverloadGuard {
   }
 }
 
+/** Every member of a request must be handed on, but that of bodies which are never whole: they cannot be counted. */
+type WholeRequest = Required<Omit<GatewayRequest, 'streamBody'>>
+
 /** A request whose body is counted while it is held. */
-export class HeldRequest implements GatewayRequest {
+export class HeldRequest implements WholeRequest {
   readonly method: string
   readonly path: string
   readonly query: string
@@ -91,6 +94,14 @@ export class HeldRequest implements GatewayRequest {
     this.remoteAddress = inner.remoteAddress
     this.#inner = inner
     this.#change = change
+  }
+
+  get origin(): string | undefined {
+    return this.#inner.origin
+  }
+
+  get hostRequest(): unknown {
+    return this.#inner.hostRequest
   }
 
   get ownsBody(): boolean {

@@ -133,9 +133,11 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
   }
 
   attach(receiver: StreamReceiver): void {
+    // An end that comes while bytes are given is told when it comes.
+    const over = this.#over
     this.#receiver = receiver
     this.#flush()
-    if (this.#over !== undefined) receiver.onStreamEnd(this.#over)
+    if (over !== undefined) receiver.onStreamEnd(over)
   }
 
   pause(): void {
@@ -162,18 +164,18 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     const read = this.#splitter.take(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
     if (read === undefined) return
     this.#waiting.push(read)
-    if (!this.#isBusy) this.#work()
+    this.#work()
   }
 
   onStreamEnd(end: StreamEnd): void {
     if (this.#isOver) return
     this.#end = end
-    if (!this.#isBusy) this.#work()
+    this.#work()
   }
 
-  /** Works on what has come; the vendor waits while a hook does. */
+  /** Works on what has come, one piece of work at a time; the vendor waits while a hook does. */
   #work(): void {
-    if (this.#isOver) return
+    if (this.#isOver || this.#isBusy) return
     if (this.#waiting.length > 0) {
       const bytes = joinChunks(this.#waiting)
       this.#waiting.length = 0
@@ -212,8 +214,9 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
       if (result.done === true) {
         const wasBusy = this.#isBusy
         this.#isBusy = false
-        if (wasBusy && !this.#isPausedByReceiver) this.#inner.resume()
         done(result.value)
+        // Last: the rest of the stream may come before this returns, and belongs behind what was done.
+        if (wasBusy && !this.#isBusy && !this.#isPausedByReceiver) this.#inner.resume()
         return
       }
       if (!this.#isBusy) this.#inner.pause()

@@ -92,6 +92,7 @@ export class StreamCall implements TransportHandler {
   #isHoldBackOver = false
   #status = 0
   #headers: HeaderMap = {}
+  #vendorRequestId: string | undefined
   #isStream = false
   #plainChunks: Uint8Array[] = []
   #plainByteLength = 0
@@ -112,9 +113,9 @@ export class StreamCall implements TransportHandler {
     })
   }
 
-  /** The vendor's id of its answer, once there are headers. */
+  /** The vendor's id of its answer, once there are headers; of several answers that of the first. */
   get vendorRequestId(): string | undefined {
-    return requestIdOf(this.#headers)
+    return this.#vendorRequestId
   }
 
   /** Did the vendor answer with a stream? */
@@ -159,10 +160,13 @@ export class StreamCall implements TransportHandler {
     this.#receiver = receiver
     for (const bytes of this.#kept) receiver.onBytes(bytes, this.#mayFreeKept)
     this.#kept.length = 0
-    if (this.#end !== undefined) receiver.onStreamEnd(this.#end)
+    // An end that comes while bytes are given is told when it comes.
+    if (this.#end !== undefined && this.#receiver === receiver) receiver.onStreamEnd(this.#end)
   }
 
   onHead(status: number, headers: HeaderMap): void {
+    // Not the headers: a stream lives long, and they with it.
+    this.#vendorRequestId ??= requestIdOf(headers)
     const type = mediaType(firstHeader(headers, 'content-type'))
     this.#isStream = status >= 200 && status < 300 && (this.transform.takes?.(type) ?? type === 'text/event-stream')
     if (this.#isStream) {

@@ -10,19 +10,22 @@ const EVENT_FIELD = Buffer.from('event:')
 const SPACE = 0x20
 const LINE_BREAK = Buffer.from('\n')
 const BLANK_LINE = Buffer.from('\n\n')
+const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
 const END_MARK = '[DONE]'
 const NO_BYTES = Buffer.alloc(0)
 
 /**
  * Splits a body of server-sent events at event borders, without decoding it. Complete events are returned together; the
  * rest is kept until its end arrives. Every byte is scanned once and joined at most once, however the body was chunked.
- * Lines end in LF or CRLF; if a body ends its lines in CR only, they are returned with LF.
+ * Lines end in LF or CRLF; if a body ends its lines in CR only, they are returned with LF. A byte order mark in front of a body is
+ * left out, as clients do, so that the event behind it is read.
  */
 export class EventSplitter {
   readonly #maxEventBytes: number
   // Emptied, not replaced: V8 moves arrays that live as long as a stream into its old space, and their contents with them.
   readonly #held: Uint8Array[] = []
   #heldBytes = 0
+  #hasBegun = false
   // The last two bytes held. Between events, as at the start, a line break would close an (empty) event.
   #last = LINE_FEED
   #beforeLast = LINE_FEED
@@ -54,8 +57,10 @@ export class EventSplitter {
 
   /** The rest after the end of the body, closed by a blank line; undefined if there is none. */
   rest(): Buffer | undefined {
-    if (this.#heldBytes === 0 || this.isOversize) return undefined
-    const held = Buffer.concat(this.#held)
+    const held = this.#heldBytes === 0 || this.isOversize ? undefined : this.#withoutMark(Buffer.concat(this.#held))
+    // Another body may follow.
+    this.#hasBegun = false
+    if (held === undefined) return undefined
     this.#reset()
     return Buffer.concat([held.includes(LINE_FEED) ? held : withLineFeeds(held), BLANK_LINE])
   }
@@ -68,7 +73,13 @@ export class EventSplitter {
       this.#reset()
     }
     if (border < bytes.length) this.#hold(bytes.subarray(border))
-    return complete
+    return this.#withoutMark(complete)
+  }
+
+  #withoutMark(bytes: Buffer): Buffer {
+    if (this.#hasBegun) return bytes
+    this.#hasBegun = true
+    return startsWith(bytes, 0, BYTE_ORDER_MARK) ? bytes.subarray(BYTE_ORDER_MARK.length) : bytes
   }
 
   /** Position after the last blank line in these bytes; 0 if there is none. */

@@ -5,7 +5,8 @@ import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 
 import { nodeHandler } from '../../src/adapters/node.ts'
-import type { ByteSink, ExchangeHandler, GatewayRequest } from '../../src/core/exchange.ts'
+import { GatewayError } from '../../src/core/errors.ts'
+import { type ByteSink, bodyPieces, type ExchangeHandler, type GatewayRequest } from '../../src/core/exchange.ts'
 import { listen } from '../support/listen.ts'
 import { deferred } from './support/deferred.ts'
 import type { Mounted } from './support/mounts.ts'
@@ -166,6 +167,35 @@ describe('nodeHandler', () => {
     })
 
     expect(await echo('/', { method: 'POST', body: 'größer' })).toMatchObject({ body: 'größer' })
+  })
+
+  it('streams a body as bytes, and no more than the limit, although a middleware asked for text', async () => {
+    const pieces: unknown[] = []
+    const ai = nodeHandler(
+      handling(async (request, sink) => {
+        let status = 200
+        try {
+          for await (const piece of bodyPieces(request, 10)) pieces.push(piece)
+        } catch (error) {
+          status = GatewayError.from(error).status
+        }
+        sink.head(status, ['content-length', '0'])
+        sink.end()
+      }),
+    )
+    mounted = await listen((request, response) => {
+      request.setEncoding('utf8')
+      ai(request, response)
+    })
+    const client = await RawClient.open(mounted.port)
+
+    client.send('POST', '/', ['transfer-encoding: chunked'], '8\r\ngrößer\r\n0\r\n\r\n')
+    await client.until('HTTP/1.1 200 OK')
+    expect(pieces).toEqual([Buffer.from('größer')])
+
+    client.send('POST', '/', ['transfer-encoding: chunked'], 'b\r\ngrößer, ja\r\n0\r\n\r\n')
+    await client.until('HTTP/1.1 413 ')
+    client.leave()
   })
 
   it('says "consumed" at once when somebody read the body and kept nothing', async () => {

@@ -1,6 +1,8 @@
+import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { Authenticate } from '../../src/stores/principal.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 
 const CHAT = '/v1/chat/completions'
@@ -79,6 +81,21 @@ describe('beyond a bound of held bytes', () => {
     expect((await started.post(CHAT, chatBody('chat-relayed', 'x'.repeat(600)))).status).toBe(200)
   })
 })
+
+test.each([undefined, { maxHeldBytes: 1_000_000 }])(
+  "the host is given the framework's own request (overload: %j)",
+  async (overload) => {
+    const urls: unknown[] = []
+    const authenticate: Authenticate = ({ request }) => {
+      urls.push((request as IncomingMessage | undefined)?.url)
+      return { accountId: 'acct_test', keyId: 'host', tier: 'paid' }
+    }
+    started = await startGateway({ authenticate, billing: 'off', ...(overload && { overload }) })
+
+    expect((await started.post(CHAT, chatBody('chat-relayed', 'hello'))).status).toBe(200)
+    expect(urls).toEqual([CHAT])
+  },
+)
 
 test('while the event loop lags behind, requests are refused, and taken again when it does not', async () => {
   started = await startGateway({ overload: { maxEventLoopDelayMs: 300 } })

@@ -145,6 +145,16 @@ describe('a streamed answer of several calls', () => {
     expect(ends).toEqual([{ kind: 'ended' }])
   })
 
+  test('is known by the id that the vendor gave its first answer', () => {
+    const { sent, call } = begun(2)
+    for (const [index, id] of ['req_1', 'req_2'].entries()) {
+      sent[index]!.handler.onHead(200, { 'content-type': 'text/event-stream', 'x-request-id': id })
+      sent[index]!.handler.onEnd()
+    }
+
+    expect(call.vendorRequestId).toBe('req_1')
+  })
+
   test('opens with what the end of the first body gave, before the second call is answered', async () => {
     const { speak, opening } = begun(2, true)
     speak(0, 'one')

@@ -1,6 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { nodeHandler } from '../../src/adapters/node.ts'
+import type { AnyHook } from '../../src/hooks/hook.ts'
+import { StreamResponse } from '../../src/pipeline/vendor-response.ts'
+import { listen } from '../support/listen.ts'
 import { readEvents } from '../support/read-events.ts'
-import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 
 let started: StartedGateway
 const unhandled: unknown[] = []
@@ -19,6 +23,39 @@ afterEach(async () => {
 const CHAT = '/v1/chat/completions'
 const MODELS = ['chat-relayed', 'chat-qwen', 'cl-sonnet-4-6', 'gmn-2.5-flash'] as const
 const TEXT = 'one two three four five six seven eight'
+
+/** A hook that leaves every text as it is. */
+const PASSING: AnyHook = { name: 'passing', text: { holdBack: { chars: 0 }, check: () => undefined } }
+
+test.each([
+  ['as it is', []],
+  ['behind a hook', [PASSING]],
+])('a stream %s whose first bytes cannot be written ends once', async (_name, hooks) => {
+  const hooked = await startGateway({ hooks })
+  const ends = vi.spyOn(StreamResponse.prototype, 'end')
+  const handler = nodeHandler(hooked.gateway)
+  const front = await listen((request, response) => {
+    // The gateway is told as by a middleware that throws.
+    response.write = () => {
+      throw new Error('cannot be compressed')
+    }
+    handler(request, response)
+  })
+  try {
+    const ended = hooked.nextEnded()
+    const body = JSON.stringify(chatBody('chat-relayed', `[[fault:hang-body=4]] ${TEXT}`, { stream: true }))
+    const headers = { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json' }
+    await expect(fetch(`${front.origin}${CHAT}`, { method: 'POST', headers, body })).rejects.toThrow()
+
+    expect(await ended).toMatchObject({ ending: 'failed', vendor: 'openai' })
+    expect(ends.mock.calls).toEqual([['aborted']])
+    expect((await hooked.account()).held).toBe(0n)
+  } finally {
+    ends.mockRestore()
+    await front.close()
+    await hooked.close()
+  }
+})
 
 describe.each(MODELS)('a stream of %s', (model) => {
   test.each(['reset-mid-stream=4', 'end-early=4', 'error-event=4'])(

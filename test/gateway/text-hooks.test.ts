@@ -3,6 +3,7 @@ import type { AnyHook, TextHook, TextWindow } from '../../src/hooks/hook.ts'
 import { redact } from '../../src/hooks/redact.ts'
 import { pii } from '../../src/hooks/redaction-rules.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
+import type { Transport } from '../../src/transport/transport.ts'
 import { readEvents } from '../support/read-events.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { eventStream } from './answering-vendor.ts'
@@ -271,6 +272,84 @@ describe('a text hook', () => {
 
     expect(joined(list, chatText('content'))).toBe('a21')
   })
+})
+
+/**
+ * A vendor whose stream comes in these reads: the next one, or with the last one also the end, as soon as it is read on. All of that
+ * happens inside of `resume`, as it does where the bytes wait in the socket.
+ */
+function waitingVendor(reads: readonly string[]): Transport {
+  return {
+    send(_request, handler) {
+      let next = 0
+      let isPaused = false
+      const readOn = (): void => {
+        while (!isPaused && next < reads.length) handler.onData(Buffer.from(reads[next++]!))
+        if (isPaused || next > reads.length) return
+        next += 1
+        handler.onEnd()
+      }
+      setImmediate(() => {
+        handler.onHead(200, { 'content-type': 'text/event-stream' })
+        handler.onData(Buffer.from(reads[next++]!))
+        // Later, so that the first read has reached the hook.
+        setImmediate(readOn)
+      })
+      return {
+        abort: () => undefined,
+        pause: () => {
+          isPaused = true
+        },
+        resume: () => {
+          isPaused = false
+          readOn()
+        },
+      }
+    },
+    close: () => Promise.resolve(),
+  }
+}
+
+const later = async (): Promise<undefined> => {
+  await new Promise((resolve) => setImmediate(resolve))
+  return undefined
+}
+
+describe.each<[string, TextHook['check']]>([
+  ['always', later],
+  ['where there is text', ({ fresh }) => (fresh === '' ? undefined : later())],
+  ['about the first text', ({ fresh }) => (fresh.startsWith('one') ? later() : undefined)],
+])('a text hook that takes its time %s', (_name, check) => {
+  // Much text makes the reader slower than the vendor.
+  test.each([1, 100_000])(
+    'loses and moves nothing of what the vendor says meanwhile (words times %i)',
+    async (times) => {
+      const usage = {
+        id: 'c1',
+        object: 'chat.completion.chunk',
+        created: 1,
+        model: 'gpt-5.4',
+        choices: [],
+        usage: USAGE,
+      }
+      const words = ['one ', 'two ', 'three ', 'four'].map((word) => word.repeat(times))
+      const list = [...words.map((content) => chunk({ content })), chunk({}, 'stop'), usage]
+      const reads = list.map((event) => `data: ${JSON.stringify(event)}\n\n`)
+      const options = { transport: waitingVendor([...reads, 'data: [DONE]\n\n']) }
+      const { post, ended, account } = await start(
+        [{ name: 'slow', text: { holdBack: { chars: 0 }, check } }],
+        undefined,
+        options,
+      )
+      const response = await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true }))
+      const told = await readEvents(response)
+
+      expect(joined(told, chatText('content')) === words.join('')).toBe(true)
+      expect(told.at(-1)).toBe('[DONE]')
+      expect(await ended(response)).toMatchObject({ status: 200, usage: { inputTokens: 7, outputTokens: 5 } })
+      expect((await account()).held).toBe(0n)
+    },
+  )
 })
 
 function dataOf(text: string): string[] {

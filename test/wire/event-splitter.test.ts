@@ -34,6 +34,36 @@ describe('EventSplitter', () => {
     expect(new EventSplitter().take(bytes)).toBe(bytes)
   })
 
+  it.each(['\n', '\r\n', '\r'])(
+    'leaves out a byte order mark before the first event, whatever the cuts (%j)',
+    (lineEnd) => {
+      // A mark behind the beginning is text.
+      const body = (end: string): string => `data: \uFEFFa${end}${end}data: b`
+      const wire = Buffer.from(`\uFEFF${body(lineEnd)}`)
+      const expected = `${body(lineEnd === '\r' ? '\n' : lineEnd)}\n\n`
+      for (let first = 0; first <= wire.length; first++) {
+        for (let second = first; second <= wire.length; second++) {
+          const splitter = new EventSplitter()
+          const cut = [wire.subarray(0, first), wire.subarray(first, second), wire.subarray(second)]
+          const given = [...cut.map((bytes) => splitter.take(bytes)), splitter.rest()]
+
+          expect(Buffer.concat(given.filter((bytes) => bytes !== undefined)).toString()).toBe(expected)
+        }
+      }
+    },
+  )
+
+  it('leaves it out where the first event is also the last, and in front of a further body', () => {
+    const splitter = new EventSplitter()
+    for (let body = 0; body < 2; body++) {
+      splitter.take(Buffer.from('\uFEFFdata: a'))
+
+      expect(splitter.rest()?.toString()).toBe('data: a\n\n')
+      expect(splitter.take(Buffer.from('\uFEFFdata: a\n\n'))?.toString()).toBe('data: a\n\n')
+      expect(splitter.rest()).toBeUndefined()
+    }
+  })
+
   it('closes what is left at the end', () => {
     const splitter = new EventSplitter()
     splitter.take(Buffer.from('data: a'))

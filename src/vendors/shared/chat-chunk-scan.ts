@@ -37,11 +37,12 @@ export class ChatChunkScan {
   /** Span of the top-level `model` value, quotes included. */
   modelStart = -1
   modelEnd = -1
-  /** Did a delta carry anything that a caller keeps? */
-  hasContent = false
   hasToolCalls = false
   /** Bytes of generated text in the deltas. */
   textBytes = 0
+  // Members of the deltas that a caller keeps.
+  #contentMembers = 0
+  // Of the choice at hand.
   #reasoningBytes = 0
   #inChoices = false
   #hasChoices = false
@@ -54,14 +55,19 @@ export class ChatChunkScan {
   #beginning: Buffer | undefined
   #beginningModelStart = -1
   #beginningModelEnd = -1
-  // The bytes after the text in a chunk whose delta begins with its content.
+  // The bytes after the text in a chunk whose delta begins with its content, where nothing in them is content too.
   #ending: Buffer | undefined
+
+  /** Did a delta carry anything that a caller keeps? */
+  get hasContent(): boolean {
+    return this.#contentMembers > 0
+  }
 
   /** True when `bytes[start, end)` is an ordinary chunk. */
   scan(bytes: Buffer, start: number, end: number): boolean {
-    this.hasContent = false
     this.hasToolCalls = false
     this.textBytes = 0
+    this.#contentMembers = 0
     this.#reasoningBytes = 0
     const beginning = this.#beginning
     if (beginning !== undefined && startsWith(bytes, start, beginning))
@@ -85,8 +91,9 @@ export class ChatChunkScan {
     this.modelEnd = hasModel ? start + this.#beginningModelEnd : -1
     const from = start + beginning.length
     const textEnd = startsWith(bytes, from, CONTENT) ? closingQuote(bytes, from + CONTENT.length - 1, end) + 1 : 0
+    const textMembers = textEnd > from + CONTENT.length + 1 ? 1 : 0
     if (textEnd > 0 && this.#endsAsBefore(bytes, textEnd, end)) {
-      this.hasContent = textEnd > from + CONTENT.length + 1
+      this.#contentMembers = textMembers
       this.textBytes = decodedByteLength(bytes, from + CONTENT.length, textEnd - 1)
       return true
     }
@@ -96,8 +103,9 @@ export class ChatChunkScan {
     this.#choicesWithoutDelta = 0
     this.#callsWithoutIndex = 0
     if (!this.#walk(bytes, from, end, DELTA)) return false
-    // An ending that holds the model would have to be walked over to find it.
-    if (textEnd > 0 && hasModel) this.#ending ??= Buffer.from(bytes.subarray(textEnd, end))
+    // An ending that holds the model, a tool call or another text would have to be walked over to find it.
+    if (textEnd > 0 && hasModel && this.#contentMembers === textMembers)
+      this.#ending ??= Buffer.from(bytes.subarray(textEnd, end))
     return true
   }
 
@@ -137,7 +145,10 @@ export class ChatChunkScan {
       if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
         depth += 1
         if (depth === CHOICE) {
-          if (this.#inChoices && byte === OPEN_BRACE) this.#choicesWithoutDelta += 1
+          if (this.#inChoices && byte === OPEN_BRACE) {
+            this.#choicesWithoutDelta += 1
+            this.#reasoningBytes = 0
+          }
         } else if (depth === TOOL_CALL && this.#inDelta) this.#callsWithoutIndex += 1
       } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
         depth -= 1
@@ -173,13 +184,13 @@ export class ChatChunkScan {
     const second = bytes[value + 1]
     if (first === QUOTE) {
       if (second === QUOTE || isText(bytes, nameStart, nameEnd, 'role')) return true
-      this.hasContent = true
+      this.#contentMembers += 1
       this.#countMember(bytes, nameStart, nameEnd, value, end)
     } else if (first === OPEN_BRACKET && second !== CLOSE_BRACKET) {
       if (isText(bytes, nameStart, nameEnd, 'content')) return false
-      this.hasContent = true
+      this.#contentMembers += 1
       if (isText(bytes, nameStart, nameEnd, 'tool_calls')) this.hasToolCalls = true
-    } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) this.hasContent = true
+    } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) this.#contentMembers += 1
     return true
   }
 

@@ -77,6 +77,14 @@ describe('OpenAIChatPassThrough', () => {
         })
       }
 
+      it('reads the event behind a byte order mark, as clients do', () => {
+        const wire = `\uFEFF${data(chunk({ role: 'assistant', content: 'Hi' }))}${data(chunk({}, 'stop'))}${data('[DONE]')}`
+
+        const relayed = feed(relayFor(), cutBytes(Buffer.from(wire), cut))
+
+        expect(relayed).toBe(wire.slice(1).replaceAll('vendor-model', 'gp-5.4'))
+      })
+
       it('forwards the usage chunk with empty choices when the caller asked for it', () => {
         const wire = fixture(import.meta.url, 'openai-tools.sse')
         const relay = relayFor({ stream_options: { include_usage: true } })
