@@ -7,7 +7,7 @@ import { isJsonObject } from '../../core/json.ts'
  */
 export function messageTextBytes(message: object): number {
   const { content, refusal, reasoning_content, reasoning, tool_calls } = message as Record<string, unknown>
-  let byteLength = textBytes(content) + textBytes(refusal) + textBytes(reasoning_content ?? reasoning)
+  let byteLength = textBytes(content) + textBytes(refusal) + textBytes(reasoning_content || reasoning)
   if (!Array.isArray(tool_calls)) return byteLength
   for (const call of tool_calls) {
     const called: unknown = isJsonObject(call) ? call['function'] : undefined

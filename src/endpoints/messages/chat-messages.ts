@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent } from '../chat/chat-request.ts'
+import { textOrParts } from '../chat/text-or-parts.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { readCarriedState } from './carried-state.ts'
 import type { ContentBlock, MessageParam, MessagesRequest } from './messages-request.ts'
@@ -55,13 +56,9 @@ function userMessages(blocks: readonly ContentBlock[], path: string, report: Rep
     for (const part of rest) parts.push(part)
   })
   if (parts.length === 0) return results
-  const [only] = parts
-  const content = parts.length === 1 && only?.type === 'text' && !isCached(only) ? only.text : parts
+  // Servers of text models refuse parts.
+  const content = parts.every(({ type }) => type === 'text') ? textOrParts(parts) : parts
   return [...results, { role: 'user', content }]
-}
-
-function isCached(part: ChatContentPart): boolean {
-  return 'cache_control' in part
 }
 
 /** Some clients put a line about themselves first; the dialect's own vendor removes it, because it is no instruction. */
@@ -84,12 +81,6 @@ function instructions(blocks: readonly ContentBlock[], report: Report): string |
     else report(`messages.${block.type}`)
   }
   return textOrParts(parts)
-}
-
-/** Parts of text as one text, unless one of them is to be cached. */
-function textOrParts(parts: ChatContentPart[]): string | ChatContentPart[] {
-  if (parts.some(isCached)) return parts
-  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
 }
 
 /**
@@ -251,7 +242,12 @@ function toolResult(block: ContentBlock, path: string, report: Report): ToolResu
   if (media.length > 0 && texts.length === 0) texts.push('(The result follows in the next message.)')
   if (block['is_error'] === true) texts.unshift('The tool failed.')
   const text = texts.join('\n')
-  const content = cached.cache_control === undefined ? text : [{ type: 'text' as const, text, ...cached }]
+  // One mark stands for all of them: that of the whole result, else of its last text.
+  const marks = [...parts.filter((part) => part.type === 'text'), cached].map(
+    (marked: { cache_control?: unknown; type?: string }) => marked.cache_control,
+  )
+  const mark = marks.findLast((control) => control !== undefined)
+  const content = mark === undefined ? text : [{ type: 'text' as const, text, cache_control: mark }]
   return {
     message: { role: 'tool', tool_call_id: callId, content },
     rest: media.length === 0 ? [] : [{ type: 'text', text: `Result of tool call ${callId}:` }, ...media],

@@ -11,6 +11,7 @@ import type {
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { chatMessages, keptCacheControl, type Report } from './chat-messages.ts'
 import type { MessagesRequest } from './messages-request.ts'
+import { isStrictSchema } from './strict-schema.ts'
 
 /** Fields with an equivalent in chat. All others are dropped and reported. */
 const MAPPED_FIELDS: ReadonlySet<string> = new Set([
@@ -106,10 +107,13 @@ function responseFormat({ output_config: output }: MessagesRequest, report: Repo
     if (field !== 'effort' && field !== 'format' && isSet(output?.[field])) report(`output_config.${field}`)
   const format = output?.['format']
   if (!isSet(format)) return undefined
-  if (!isJsonObject(format) || format['type'] !== 'json_schema' || !isJsonObject(format['schema'])) {
+  const { type, schema } = isJsonObject(format) ? format : {}
+  if (type !== 'json_schema' || !isJsonObject(schema)) {
     throw invalidField('output_config.format', 'must be {"type":"json_schema","schema":…}')
   }
-  return { type: 'json_schema', json_schema: { name: 'answer', schema: format['schema'], strict: true } }
+  // A vendor refuses a strict schema that is none; without the word it takes it.
+  const strictness = isStrictSchema(schema) ? { strict: true } : {}
+  return { type, json_schema: { name: 'answer', schema, ...strictness } }
 }
 
 function userOf({ metadata }: MessagesRequest, report: Report): string | undefined {

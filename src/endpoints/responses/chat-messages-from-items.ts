@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
+import { textOrParts } from '../chat/text-or-parts.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { CUSTOM_INPUT, type Report } from './chat-tools.ts'
 import { type EnvelopeOwner, isEnvelope, openReasoning } from './reasoning-envelope.ts'
@@ -130,10 +131,9 @@ class ItemConversation {
     const parts = partsOf(content, `${path}.content`, this.#context.report)
     if (parts.length === 0) return
     const plain = parts.every((part) => part.type === 'text')
-    const text = parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
-    if (role === 'user') this.#push({ role: 'user', content: plain ? text : parts }, path)
-    else if (plain) this.system(text, path)
-    else throw unsupportedField(`${path}.content`, 'instructions may hold text only')
+    if (role !== 'user' && !plain) throw unsupportedField(`${path}.content`, 'instructions may hold text only')
+    const text = plain ? textOrParts(parts) : parts
+    this.#push({ role: role === 'user' ? 'user' : 'system', content: text }, path)
   }
 
   #assistantText(content: unknown, path: string): void {
@@ -183,18 +183,18 @@ class ItemConversation {
     if (typeof id !== 'string' || !this.#callIds.has(id))
       throw invalidField(`${path}.call_id`, 'answers no call of this conversation')
     this.#closeAssistant()
-    const text: string[] = []
+    const texts: ChatContentPart[] = []
     const media: ChatContentPart[] = []
     const output = item['output'] ?? foundTools(item)
     for (const part of partsOf(output, `${path}.output`, this.#context.report))
-      if (part.type === 'text') text.push(part.text)
+      if (part.type === 'text') texts.push(part)
       else media.push(part)
     if (media.length > 0) {
       if (this.#media.length === 0) this.#mediaPath = path
-      if (text.length === 0) text.push('(The result follows in the next message.)')
+      if (texts.length === 0) texts.push({ type: 'text', text: '(The result follows in the next message.)' })
       this.#media.push({ type: 'text', text: `Result of tool call ${id}:` }, ...media)
     }
-    this.#messages.push({ role: 'tool', tool_call_id: id, content: text.join('\n') })
+    this.#messages.push({ role: 'tool', tool_call_id: id, content: textOrParts(texts) })
     this.#paths.push(path)
   }
 

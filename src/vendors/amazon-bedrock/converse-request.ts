@@ -1,6 +1,7 @@
-import { cacheMarkOf, chatCacheTime } from '../../endpoints/cache-marks.ts'
+import { chatCacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
+import { reportLostMarks } from '../shared/lost-cache-marks.ts'
 import { MESSAGES_CHAT_FIELDS } from '../shared/messages-chat-fields.ts'
 import { cachePointsBehind, textContent } from '../shared/messages-content.ts'
 import { type MessagesRequest, messagesFromChat } from '../shared/messages-from-chat.ts'
@@ -54,7 +55,7 @@ function converseRequest(call: VendorCall<ChatRequest>, report: (field: string) 
   const { request } = call
   const abilities = converseAbilities(call.model.upstream)
   reportDroppedFields(request, report)
-  reportCacheControl(request, abilities, report)
+  if (abilities.messages.cachePoints !== true) reportLostMarks(request, report)
   const { turns, system } = separated(request.messages, abilities)
   const given = abilities.reasoningFields === undefined ? request : { ...request, reasoning_effort: null }
   const messages = messagesFromChat(
@@ -215,18 +216,4 @@ function additionalFields(
     report('reasoning_effort')
   const fields = { ...own, ...(thinking === undefined ? {} : { thinking }) }
   return Object.keys(fields).length === 0 ? {} : { additionalModelRequestFields: fields }
-}
-
-/** Names the marks of a caller's where the model has no cache points. */
-function reportCacheControl(
-  { messages, tools }: ChatRequest,
-  { messages: { cachePoints } }: ConverseAbilities,
-  report: (field: string) => void,
-): void {
-  if (cachePoints === true) return
-  const parts = messages.flatMap(({ content }) => (Array.isArray(content) ? content : []))
-  for (const part of [...parts, ...(tools ?? [])]) {
-    const mark = cacheMarkOf(part)
-    if (mark !== undefined) report(mark.field)
-  }
 }

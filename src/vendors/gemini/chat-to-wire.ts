@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { reportLostMarks } from '../shared/lost-cache-marks.ts'
 import { unsupportedParameter } from '../shared/parameter-errors.ts'
 import {
   type FieldCheck,
@@ -77,6 +78,7 @@ export function chatToWire(call: VendorCall<ChatRequest>, { basePath, hasCallIds
     dropped.add(field)
   }
   reportDroppedFields(request, report)
+  reportLostMarks(request, report)
   const { systemInstruction, contents } = conversationToWire(request.messages, abilities, report, hasCallIds)
   const config = generationConfig(request, { abilities, stream, report })
   const body: GenerateContentRequest = {

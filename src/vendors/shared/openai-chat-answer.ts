@@ -17,6 +17,7 @@ import { mendContentParts } from './content-parts.ts'
 import { type AnswerRepair, failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
 import { isReasoningBeside } from './reasoning-beside.ts'
+import { answerMark, inventedCallId } from './streamed-tool-calls.ts'
 
 /**
  * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialised again only if the
@@ -90,9 +91,16 @@ function isRegular(choice: WireChoice): boolean {
   )
 }
 
-/** Clients choose the kind of a call by its `type`. */
+/** Clients choose the kind of a call by its `type`, and answer it by its `id`. */
 function hasWholeCalls(calls: unknown): boolean {
-  return !Array.isArray(calls) || calls.every((call) => isJsonObject(call) && typeof call['type'] === 'string')
+  return (
+    !Array.isArray(calls) ||
+    calls.every((call) => isJsonObject(call) && typeof call['type'] === 'string' && hasId(call))
+  )
+}
+
+function hasId({ id }: Record<string, unknown>): boolean {
+  return typeof id === 'string' && id !== ''
 }
 
 function mendParts(completion: WireCompletion, repair: AnswerRepair | undefined): boolean {
@@ -103,11 +111,14 @@ function mendParts(completion: WireCompletion, repair: AnswerRepair | undefined)
 }
 
 function rewritten(completion: WireCompletion, call: VendorCall<ChatRequest>): Buffer {
+  const mark = answerMark(completion['id'], call.nowMs)
   const choices = completion.choices.map((choice) => ({
     ...choice,
     message: {
       ...choice.message,
-      ...(hasWholeCalls(choice.message['tool_calls']) ? {} : { tool_calls: typedCalls(choice.message['tool_calls']) }),
+      ...(hasWholeCalls(choice.message['tool_calls'])
+        ? {}
+        : { tool_calls: wholeCalls(choice.message['tool_calls'], mark) }),
       refusal: choice.message['refusal'] ?? null,
     },
     logprobs: choice['logprobs'] ?? null,
@@ -116,8 +127,13 @@ function rewritten(completion: WireCompletion, call: VendorCall<ChatRequest>): B
   return Buffer.from(JSON.stringify({ ...completion, model: call.publicModel, choices }))
 }
 
-function typedCalls(calls: unknown): unknown {
-  return Array.isArray(calls) ? calls.filter(isJsonObject).map((call) => ({ type: 'function', ...call })) : calls
+function wholeCalls(calls: unknown, answerId: string): unknown {
+  if (!Array.isArray(calls)) return calls
+  return calls.filter(isJsonObject).map((call, index) => ({
+    type: 'function',
+    ...call,
+    ...(hasId(call) ? {} : { id: inventedCallId(answerId, index) }),
+  }))
 }
 
 /** Reads a whole answer of the dialect into the neutral form. Undefined when it is not a chat completion. */
@@ -137,7 +153,7 @@ export function openaiChatFromWire(
     model: call.publicModel,
     choices: body.choices.map((choice, position) => ({
       index: typeof choice['index'] === 'number' ? choice['index'] : position,
-      message: answerMessage(choice.message),
+      message: answerMessage(choice.message, answerMark(body['id'], call.nowMs)),
       logprobs: choice['logprobs'] ?? null,
       finish_reason: openaiFinishReason(choice['finish_reason']),
     })),
@@ -180,17 +196,19 @@ function hasMessage(choice: unknown): boolean {
 
 /** The reasoning text of a message or delta, under either of the names that vendors use. */
 export function reasoningText(message: Record<string, unknown>): string {
-  const text = message['reasoning_content'] ?? message['reasoning']
+  // Some servers send both, one of them empty.
+  const text = message['reasoning_content'] || message['reasoning']
   return typeof text === 'string' ? text : ''
 }
 
-function answerMessage(wire: Record<string, unknown>): ChatAnswerMessage {
+function answerMessage(wire: Record<string, unknown>, answerId: string): ChatAnswerMessage {
   const message: ChatAnswerMessage = {
     role: 'assistant',
     content: typeof wire['content'] === 'string' ? wire['content'] : null,
     refusal: typeof wire['refusal'] === 'string' ? wire['refusal'] : null,
   }
-  const toolCalls = Array.isArray(wire['tool_calls']) ? wire['tool_calls'].filter(isJsonObject).map(toolCall) : []
+  const calls = Array.isArray(wire['tool_calls']) ? wire['tool_calls'].filter(isJsonObject) : []
+  const toolCalls = calls.map((call, position) => toolCall(call, inventedCallId(answerId, position)))
   if (toolCalls.length > 0) message.tool_calls = toolCalls
   const reasoning = reasoningText(wire)
   if (reasoning !== '') message.reasoning_content = reasoning
@@ -198,10 +216,10 @@ function answerMessage(wire: Record<string, unknown>): ChatAnswerMessage {
   return message
 }
 
-function toolCall(wire: Record<string, unknown>, position: number): ChatToolCall {
+function toolCall(wire: Record<string, unknown>, inventedId: string): ChatToolCall {
   const definition = isJsonObject(wire['function']) ? wire['function'] : {}
   const call: ChatToolCall = {
-    id: typeof wire['id'] === 'string' && wire['id'] !== '' ? wire['id'] : `call_${position}`,
+    id: typeof wire['id'] === 'string' && wire['id'] !== '' ? wire['id'] : inventedId,
     type: 'function',
     function: {
       name: typeof definition['name'] === 'string' ? definition['name'] : '',

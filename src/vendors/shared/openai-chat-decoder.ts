@@ -8,7 +8,7 @@ import { mendContentParts } from './content-parts.ts'
 import { invalidResponse } from './invalid-response.ts'
 import { openaiFinishReason, openaiUsage, reasoningText } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
-import { StreamedToolCalls } from './streamed-tool-calls.ts'
+import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
   readonly toolCalls: StreamedToolCalls
@@ -27,7 +27,8 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   readonly #expectedChoices: number
   readonly #choices = new Map<number, ChoiceState>()
   readonly #reader = sseReader((event) => this.#event(event))
-  #answerId: string | undefined
+  #answerMark: string
+  #hasStarted = false
   #isDone = false
   #isEnding = false
 
@@ -36,6 +37,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     this.#repair = dialect.answerRepair?.chunks()
     this.#writer = writer
     this.#expectedChoices = call.request.n ?? 1
+    this.#answerMark = answerMark(undefined, call.nowMs)
   }
 
   get isComplete(): boolean {
@@ -84,9 +86,11 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     this.usage = openaiUsage(chunk['usage']) ?? this.usage
     // A chunk without choices may come before the answer has its id.
     if (!Array.isArray(chunk['choices']) || chunk['choices'].length === 0) return
-    if (this.#answerId === undefined) {
-      this.#answerId = typeof chunk['id'] === 'string' ? chunk['id'] : ''
-      this.#writer.start(this.#answerId)
+    if (!this.#hasStarted) {
+      this.#hasStarted = true
+      const id = typeof chunk['id'] === 'string' ? chunk['id'] : ''
+      this.#answerMark = id || this.#answerMark
+      this.#writer.start(id)
     }
     for (const choice of chunk['choices']) if (isJsonObject(choice)) this.#choice(choice)
   }
@@ -114,7 +118,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   }
 
   #toolCall(piece: Record<string, unknown>, choice: number, state: ChoiceState): void {
-    const { index, opens, id, name } = state.toolCalls.locate(piece, this.#answerId ?? '')
+    const { index, opens, id, name } = state.toolCalls.locate(piece, this.#answerMark)
     const extra = isJsonObject(piece['extra_content']) ? (piece['extra_content'] as ExtraContent) : undefined
     if (opens) this.#writer.toolCall({ index, id, name, ...(extra === undefined ? {} : { extra }) }, choice)
     const json = isJsonObject(piece['function']) ? piece['function']['arguments'] : undefined

@@ -11,6 +11,7 @@ import { mendContentParts } from './content-parts.ts'
 import { openaiFinishReason, openaiUsage, shownUsage } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
+import { answerMark } from './streamed-tool-calls.ts'
 import { ToolCallRepair } from './tool-call-repair.ts'
 
 const DONE = Buffer.from(SSE_DONE)
@@ -30,6 +31,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   readonly #costOf: VendorCall<ChatRequest>['costOf']
   readonly #billedUsage: VendorCall<ChatRequest>['billedUsage']
   readonly #isBilled: boolean | undefined
+  readonly #nowMs: number
   readonly #publicModel: string
   readonly #publicModelJson: Buffer
   readonly #scan = new ChatChunkScan()
@@ -43,6 +45,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     this.#costOf = call.costOf
     this.#billedUsage = call.billedUsage
     this.#isBilled = call.isBilled
+    this.#nowMs = call.nowMs
     this.#publicModel = call.publicModel
     this.#publicModelJson = Buffer.from(JSON.stringify(call.publicModel))
     this.#choices = new StreamedChoices(call.request.n ?? 1, dialect.repairsToolCalls)
@@ -95,7 +98,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
       return
     }
     const isMended = this.#repair?.(chunk) === true
-    const findings = this.#choices.mend(choices, chunk['id'])
+    const findings = this.#choices.mend(choices, answerMark(chunk['id'], this.#nowMs))
     if (findings.hasContent) this.countContent(findings.textBytes)
     if (findings.hasEnd) this.hasContent = true
     let changed = findings.changed || isMended
@@ -169,10 +172,9 @@ class StreamedChoices {
   }
 
   /** Reads a chunk's choices and repairs them in place. */
-  mend(choices: readonly unknown[], answerId: unknown): ChunkFindings {
+  mend(choices: readonly unknown[], answerId: string): ChunkFindings {
     const findings: ChunkFindings = { changed: false, hasContent: false, textBytes: 0, hasEnd: false }
-    const id = typeof answerId === 'string' ? answerId : ''
-    for (const choice of choices) if (isJsonObject(choice)) this.#mendChoice(choice, findings, id)
+    for (const choice of choices) if (isJsonObject(choice)) this.#mendChoice(choice, findings, answerId)
     return findings
   }
 

@@ -3,6 +3,7 @@ import type { ChatRequest, ChatResponseFormat } from '../../endpoints/chat/chat-
 import { searchParam } from '../../endpoints/chat/chat-surcharges.ts'
 import type { ResponsesRequest, ResponsesTool } from '../../endpoints/responses/responses-request.ts'
 import type { VendorCall } from '../vendor.ts'
+import { reportLostMarks } from './lost-cache-marks.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 import { type ItemContext, itemsFromChat } from './responses-items-from-chat.ts'
 import { fieldCheck, type TranslationTable } from './translated-chat-fields.ts'
@@ -82,6 +83,12 @@ export function responsesFromChat({ call, allowsVendorObjects }: ResponsesFacts)
   const dropped = new Set<string>()
   const report = (field: string): void => void dropped.add(field)
   checkFields(chat, report)
+  // Breakpoints are the dialect's own, in what the model reads and not in what it wrote or a tool gave.
+  reportLostMarks(
+    chat,
+    report,
+    ({ field }, { role }) => field === 'prompt_cache_breakpoint' && role !== 'assistant' && role !== 'tool',
+  )
   refuseOtherSearches(chat)
   if (chat['store'] === true) report('store')
   const bound = outputBound(chat)

@@ -17,6 +17,16 @@ interface OpenCall {
   readonly name: string
 }
 
+/** What makes invented ids of calls unique: the answer's own id, or the time of its call where it has none. */
+export function answerMark(id: unknown, nowMs: number): string {
+  return typeof id === 'string' && id !== '' ? id : nowMs.toString(36)
+}
+
+/** The id of a call that has none. */
+export function inventedCallId(answerId: string, index: number): string {
+  return `call_${answerId}_${index}`
+}
+
 /**
  * Tells which call each piece of streamed tool calls belongs to, for servers whose ids are empty or repeated and whose
  * indexes are missing, reused or do not begin at 0. The rules, in order:
@@ -34,7 +44,7 @@ export class StreamedToolCalls {
     return this.#count
   }
 
-  /** Locates one element of `delta.tool_calls`. `answerId` makes invented ids unique. */
+  /** Locates one element of `delta.tool_calls`. @param answerId Of {@link answerMark}. */
   locate(piece: Record<string, unknown>, answerId: string): LocatedPiece {
     const id = textOf(piece['id'])
     const name = isJsonObject(piece['function']) ? textOf(piece['function']['name']) : ''
@@ -45,7 +55,7 @@ export class StreamedToolCalls {
       return { ...known, opens: false }
     }
     const index = this.#count++
-    const opened: OpenCall = { index, id: id === '' ? `call_${answerId}_${index}` : id, name }
+    const opened: OpenCall = { index, id: id === '' ? inventedCallId(answerId, index) : id, name }
     this.#byId.set(opened.id, opened)
     if (vendorIndex !== undefined) this.#byVendorIndex.set(vendorIndex, opened)
     this.#last = opened

@@ -101,6 +101,37 @@ describe('system text', () => {
   })
 })
 
+test('a user turn of texts alone is one text, which servers of text models require', () => {
+  const content = ['<reminder>', 'Fix the test.'].map((text) => ({ type: 'text', text }))
+
+  expect(messagesOf([{ role: 'user', content }])).toEqual([{ role: 'user', content: '<reminder>\nFix the test.' }])
+})
+
+test('marks for a cache inside the result of a tool stay with its text', () => {
+  const cache_control = { type: 'ephemeral' }
+  const request = {
+    ...{ model: 'some-model', max_tokens: 100 },
+    messages: [
+      ...HELLO,
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'first', input: {} }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'tool_result', tool_use_id: 'a', content: [{ type: 'text', text: '3 hits', cache_control }] },
+        ],
+      },
+    ],
+  }
+
+  const kept = chatRequestFromMessages(request, undefined, true)
+  const lost = chatRequestFromMessages(request)
+
+  expect(kept.request.messages[2]?.content).toEqual([{ type: 'text', text: '3 hits', cache_control }])
+  expect(kept.dropped).toEqual([])
+  expect(lost.request.messages[2]?.content).toBe('3 hits')
+  expect(lost.dropped).toEqual(['cache_control'])
+})
+
 describe('calls and results', () => {
   const calls = {
     role: 'assistant',
@@ -230,9 +261,9 @@ describe('pictures and files', () => {
       { type: 'text', text: 'T\nhttps://example.com\nFound.' },
     ],
   ])('%s becomes a part', (_what, block, part) => {
-    const [message] = messagesOf([{ role: 'user', content: [{ type: 'text', text: 'See:' }, block] }])
+    const [message] = messagesOf([{ role: 'user', content: [{ type: 'text', text: 'See:' }, PNG, block] }])
 
-    expect(message?.content).toEqual([{ type: 'text', text: 'See:' }, part])
+    expect(message?.content).toEqual([{ type: 'text', text: 'See:' }, PNG_PART, part])
   })
 
   test.each([
@@ -297,6 +328,40 @@ test('a JSON format becomes a response format', () => {
     type: 'json_schema',
     json_schema: { name: 'answer', schema, strict: true },
   })
+})
+
+test.each([
+  ['may leave a member out', { type: 'object', properties: { a: {} }, required: [], additionalProperties: false }],
+  ['may have other members', { type: 'object', properties: { a: {} }, required: ['a'] }],
+  [
+    'has such an object inside',
+    {
+      type: 'object',
+      properties: { list: { type: 'array', items: { $ref: '#/$defs/entry' } } },
+      required: ['list'],
+      additionalProperties: false,
+      $defs: { entry: { type: 'object', properties: { a: {}, b: {} }, required: ['a'], additionalProperties: false } },
+    },
+  ],
+])('a JSON format whose object %s is not called strict, because vendors of chat refuse that', (_what, schema) => {
+  expect(translate({ output_config: { format: { type: 'json_schema', schema } } }).request.response_format).toEqual({
+    type: 'json_schema',
+    json_schema: { name: 'answer', schema },
+  })
+})
+
+test('a JSON format that names and requires every member is strict', () => {
+  const entry = { type: 'object', properties: { required: { type: 'string' } }, additionalProperties: false }
+  const schema = {
+    type: 'object',
+    properties: { entry: { anyOf: [{ ...entry, required: ['required'] }, { type: 'null' }] } },
+    required: ['entry'],
+    additionalProperties: false,
+  }
+
+  expect(
+    translate({ output_config: { format: { type: 'json_schema', schema } } }).request.response_format,
+  ).toMatchObject({ json_schema: { strict: true } })
 })
 
 test('a plain user id goes on as it is, and any other as its SHA-256', () => {

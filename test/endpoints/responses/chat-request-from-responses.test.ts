@@ -96,6 +96,43 @@ test('pictures and files of a message are parts of a chat message', () => {
   ])
 })
 
+describe('cache breakpoints', () => {
+  const mark = { prompt_cache_breakpoint: { mode: 'explicit' } }
+  const text = (words: string, rest = {}) => ({ type: 'input_text', text: words, ...rest })
+  const input: ResponsesItem[] = [
+    { role: 'developer', content: [text('Rules.', mark)] },
+    { role: 'user', content: [text('A'), text('B', mark)] },
+    call('c1'),
+    output('c1', [text('found', mark)]),
+    user('go on'),
+  ]
+
+  test('stay at texts where they are understood', () => {
+    const { request, dropped } = chatRequestFromResponses({ model: 'm1', input }, { ...OWNER, keepsBreakpoints: true })
+
+    const [system, question, , result, last] = request.messages
+    expect(system).toEqual({ role: 'system', content: [{ type: 'text', text: 'Rules.', ...mark }] })
+    expect(question?.content).toEqual([
+      { type: 'text', text: 'A' },
+      { type: 'text', text: 'B', ...mark },
+    ])
+    expect(result).toEqual({
+      role: 'tool',
+      tool_call_id: 'c1',
+      content: [{ type: 'text', text: 'found', ...mark }],
+    })
+    expect(last?.content).toBe('go on')
+    expect(dropped).toEqual([])
+  })
+
+  test('are reported elsewhere, and texts are one text', () => {
+    const { request, dropped } = translated({ input })
+
+    expect(request.messages.map(({ content }) => content)).toEqual(['Rules.', 'A\nB', null, 'found', 'go on'])
+    expect(dropped).toEqual(['input.prompt_cache_breakpoint'])
+  })
+})
+
 test('a run of reasoning, text and calls is one assistant turn, and outputs follow it', () => {
   const messages = messagesOf([
     user('hi'),

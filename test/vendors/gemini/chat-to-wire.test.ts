@@ -246,6 +246,19 @@ function modelFor(field: string): string {
   return field === 'reasoning_effort' ? 'gemini-2.5-flash' : 'gemini-2.0-flash'
 }
 
+test('marks for a cache are named, because they are not sent', () => {
+  const text = { type: 'text' as const, text: 'Hello' }
+  const marked = { ...text, cache_control: { type: 'ephemeral' } }
+  const broken = { ...text, prompt_cache_breakpoint: { mode: 'explicit' } }
+  const tool = { type: 'function' as const, function: { name: 'look' }, cache_control: { type: 'ephemeral' } }
+
+  const dropped = (fields: Partial<ChatRequest>) => vendor.chat?.toWire(chatCall(fields)).dropped
+
+  expect(dropped({ messages: [{ role: 'user', content: [marked, text] }] })).toEqual(['cache_control'])
+  expect(dropped({ messages: [{ role: 'user', content: [broken] }] })).toEqual(['prompt_cache_breakpoint'])
+  expect(dropped({ tools: [tool] })).toEqual(['cache_control'])
+})
+
 describe('every field of a chat request is mapped, refused, or dropped by name', () => {
   test.each(Object.entries(CHAT_FIELDS))('%s is %s', (field, rule) => {
     const upstream = modelFor(field)

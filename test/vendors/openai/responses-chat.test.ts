@@ -83,6 +83,29 @@ describe('chats for models with Responses only', () => {
     })
   })
 
+  it('keep breakpoints of a cache where the dialect has them, and name all other marks', () => {
+    const breakpoint = { prompt_cache_breakpoint: { mode: 'explicit' } }
+    const mark = { cache_control: { type: 'ephemeral' } }
+    const text = (rest: object) => [{ type: 'text', text: 'A', ...rest }]
+    const tool = { type: 'function', function: { name: 'f' } }
+
+    const kept = chat.toWire(call({ messages: [{ role: 'user', content: text(breakpoint) }] }))
+    const dropped = [
+      { messages: [{ role: 'user', content: text(mark) }] },
+      {
+        messages: [
+          { role: 'user', content: 'Hi' },
+          { role: 'assistant', content: text(breakpoint) },
+        ],
+      },
+      { tools: [{ ...tool, ...mark }] },
+    ].map((fields) => chat.toWire(call(fields)).dropped)
+
+    expect(bodyOf(kept.body)['input']).toMatchObject([{ content: [{ type: 'input_text', text: 'A', ...breakpoint }] }])
+    expect(kept.dropped).toEqual([])
+    expect(dropped).toEqual([['cache_control'], ['prompt_cache_breakpoint'], ['cache_control']])
+  })
+
   it('ask a model that does not reason for no reasoning', () => {
     expect(bodyOf(chat.toWire(call({}, { row: { reasonsUnseen: false } })).body)).not.toHaveProperty('include')
   })

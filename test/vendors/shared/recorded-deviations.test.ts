@@ -121,6 +121,82 @@ describe('streamed tool calls without an index', () => {
   })
 })
 
+describe('tool calls without an id', () => {
+  const body = (id: string | undefined, callId?: string) => ({
+    ...(id === undefined ? {} : { id }),
+    model: 'm',
+    choices: [
+      {
+        index: 0,
+        finish_reason: 'tool_calls',
+        logprobs: null,
+        message: {
+          role: 'assistant',
+          content: null,
+          refusal: null,
+          tool_calls: ['one', 'two'].map((name) => ({
+            type: 'function',
+            function: { name, arguments: '{}' },
+            ...(callId === undefined ? {} : { id: callId }),
+          })),
+        },
+      },
+    ],
+  })
+
+  /** The ids of an answer's calls, as callers of each dialect read them. */
+  function idsOf(answer: object, nowMs = NOW_MS): unknown[] {
+    const bytes = Buffer.from(JSON.stringify(answer))
+    const passed = chat.passThrough!.fromWire([bytes], { ...callOf(), nowMs })
+    const { choices } = JSON.parse(textOf(passed!.chunks)) as { choices: { message: { tool_calls: Json[] } }[] }
+    const operation = createMessagesOperation(vendor, { ...messagesCall(false), nowMs })!
+    const message = operation.whole([{ status: 200, headers: {}, chunks: [bytes] }])
+    const { content } = JSON.parse(textOf(message!.chunks)) as { content: Json[] }
+    return [choices[0]!.message.tool_calls.map(({ id }) => id), content.map(({ id }) => id)]
+  }
+
+  for (const callId of [undefined, '']) {
+    it(`get one in a whole answer, the same as in a stream: ${JSON.stringify(callId)}`, () => {
+      const ids = ['call_c1_0', 'call_c1_1']
+
+      expect(idsOf(body('c1', callId))).toEqual([ids, ids])
+    })
+  }
+
+  it('get another one in every turn, also where answers have no id', () => {
+    const [first, second] = [NOW_MS, NOW_MS + 1000].map((nowMs) => idsOf(body(undefined), nowMs).flat())
+
+    expect(new Set([...first!, ...second!]).size).toBe(4)
+  })
+
+  it('get another one in every streamed turn, also where chunks have no id', () => {
+    const [first, second] = [NOW_MS, NOW_MS + 1000].map((nowMs) => {
+      const piece = { index: 0, type: 'function', function: { name: 'one', arguments: '{}' } }
+      const chunk = { id: '', choices: [{ index: 0, delta: { tool_calls: [piece] }, finish_reason: 'tool_calls' }] }
+      const wire = Buffer.from(`data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`)
+      const call = { ...callOf({ stream: true }), nowMs }
+      const streams = [
+        passThrough(chat.toWire(call), chat.passThrough!, call).stream(),
+        createMessagesOperation(vendor, { ...messagesCall(true), nowMs })!.stream(),
+      ]
+      return streams.map((stream) => /"(call_[^"]*)"/.exec(textOf([stream.push(wire), stream.end()]))?.[1])
+    })
+
+    expect(first).not.toContain(undefined)
+    expect(first![0]).toBe(first![1])
+    expect(first![0]).not.toBe(second![0])
+    expect(first![1]).not.toBe(second![1])
+  })
+
+  it('leave whole answers untouched that have them', () => {
+    const bytes = Buffer.from(
+      JSON.stringify({ ...body('c1'), model: 'public' }).replaceAll('"type"', '"id":"x","type"'),
+    )
+
+    expect(chat.passThrough!.fromWire([bytes], callOf())?.chunks).toEqual([bytes])
+  })
+})
+
 describe('content in parts', () => {
   it('becomes text and reasoning in a whole answer', () => {
     const body = chat.passThrough!.fromWire([fixture(import.meta.url, 'thinking-parts.json')], callOf())

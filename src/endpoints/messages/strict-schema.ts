@@ -1,0 +1,31 @@
+import { isJsonObject } from '../../core/json.ts'
+
+/** Members of a schema that hold schemas by name. */
+const BY_NAME: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
+
+/** Members that hold values, in which nothing is a schema. */
+const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples', 'required'])
+
+/**
+ * May a schema be called strict in a chat? There every object must name its members, require all of them and allow no others
+ * (OpenAI, "Structured outputs"); in Messages members may be left out.
+ */
+export function isStrictSchema(schema: unknown): boolean {
+  if (Array.isArray(schema)) return schema.every(isStrictSchema)
+  if (!isJsonObject(schema)) return true
+  if (isObject(schema) && !requiresAll(schema)) return false
+  return Object.entries(schema).every(([member, value]) => {
+    if (VALUES.has(member)) return true
+    return isStrictSchema(BY_NAME.has(member) && isJsonObject(value) ? Object.values(value) : value)
+  })
+}
+
+function isObject({ type, properties }: Record<string, unknown>): boolean {
+  return properties !== undefined || type === 'object' || (Array.isArray(type) && type.includes('object'))
+}
+
+function requiresAll({ properties, required, additionalProperties }: Record<string, unknown>): boolean {
+  const names = isJsonObject(properties) ? Object.keys(properties) : []
+  const needed = new Set(Array.isArray(required) ? required : [])
+  return additionalProperties === false && names.every((name) => needed.has(name))
+}
