@@ -7,6 +7,7 @@ import { formatDollars, parseDollars, parseSignedDollars } from '../core/money.t
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { assertAdjustment, entryNumber, type JournalSum, type LedgerEntry, UsedIdError } from '../stores/journal.ts'
 import type { BillingMode } from '../stores/principal.ts'
+import { requestOfHold } from '../stores/request-holds.ts'
 import { administer, checkArgument, checkId, checkReason, noSuchAccount } from './administer.ts'
 import { CSV_HEADER, csvLine } from './journal-csv.ts'
 import { badCursor, checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
@@ -166,7 +167,7 @@ export function accountBooksOf(
     const query = { accountId, fromMs, untilMs, order, after }
     const lines = await ledger.lines({ ...query, limit: limit + 1 })
     const { rows, nextCursor } = pageOf(lines, limit, ({ createdAtMs, id }) => [String(createdAtMs), id])
-    return { entries: rows, nextCursor }
+    return { entries: rows.map(ofRequest), nextCursor }
   }
 
   return {
@@ -236,6 +237,11 @@ export function accountBooksOf(
         return { accountId, month, ...range, openingBalance, openingOwed, sums, closingBalance, closingOwed }
       }),
   }
+}
+
+/** A line with the request of its hold, as records of usage name it. */
+function ofRequest(entry: LedgerEntry): LedgerEntry {
+  return entry.holdId === undefined ? entry : { ...entry, holdId: requestOfHold(entry.holdId) }
 }
 
 /**

@@ -26,6 +26,7 @@ import { type CacheControl, cacheControlOf } from './cache-options.ts'
 import { checkOptions, checkRouting } from './check-options.ts'
 import { checkPrincipal } from './check-principal.ts'
 import { contextOf } from './context-of.ts'
+import { endWork } from './end-work.ts'
 import { type CostEstimate, estimateCost, type PricedRequest } from './estimate-cost.ts'
 import { EventListeners } from './event-listeners.ts'
 import type { GatewayOptions } from './gateway-options.ts'
@@ -291,7 +292,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       onFrozen: (accountId, reason) => emit(context, { type: 'account-frozen', accountId, reason }),
       billing: context.billing,
     }),
-    keys: keysOf(context.store, context.clock, context.ids, ready),
+    keys: keysOf(context.store, context.clock, context.ids, ready, context),
     cache: cacheControlOf(context),
     holds: holdsOf(context.store, context.clock, ready),
     webhooks: webhooksOf(context.store, context.clock, ready, {
@@ -320,11 +321,8 @@ export function createGateway(options: GatewayOptions): Gateway {
         const startedAtMs = context.clock.now()
         sweeper?.cancel()
         overload?.close()
-        await inFlight.drain(context.clock, drainMs)
-        await context.settlementRetries.drain(startedAtMs + drainMs - context.clock.now())
-        const leftMs = Math.max(0, startedAtMs + drainMs - context.clock.now())
-        await Promise.all([runner.stop({ drainMs: leftMs }), batches?.runner.stop({ drainMs: leftMs })])
-        await Promise.all([sweeping, worker.stop({ drainMs: leftMs }), deliverer.stop({ drainMs: leftMs })])
+        await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer }, drainMs)
+        await sweeping
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         const restMs = startedAtMs + drainMs - context.clock.now()
         if (context.hooks !== undefined) await context.hooks.close(context.clock, restMs, context.logger)

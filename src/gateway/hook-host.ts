@@ -1,11 +1,10 @@
 import { Buffer } from 'node:buffer'
 import type { Catalog } from '../catalog/catalog.ts'
-import type { ByteSink } from '../core/exchange.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { AskingCall, GatewayHook, HookHost } from '../hooks/gateway-hook.ts'
 import type { AnyHook } from '../hooks/hook.ts'
 import { CallRecord } from '../pipeline/call-record.ts'
-import { innerRequest, NOWHERE } from '../pipeline/inner-request.ts'
+import { InnerCaller, innerRequest } from '../pipeline/inner-request.ts'
 import { pipeline } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 
@@ -74,10 +73,10 @@ async function ask(context: PipelineContext, path: string, body: object, call: A
   if (endpoint === undefined) throw new TypeError(`the gateway has no endpoint ${path}`)
   const { signal, principal } = call
   signal.throwIfAborted()
-  const answer: Uint8Array[] = []
+  const caller = new InnerCaller()
   const received = new CallRecord({
     request: innerRequest(path, Buffer.from(JSON.stringify(body))),
-    sink: collecting(answer),
+    sink: caller,
     requestId: context.ids.next('req'),
     startedAtMs: context.clock.now(),
     called: endpoint,
@@ -92,19 +91,5 @@ async function ask(context: PipelineContext, path: string, body: object, call: A
     signal.removeEventListener('abort', abort)
     received.calls.end()
   }
-  return JSON.parse(Buffer.concat(answer).toString('utf8')) as unknown
-}
-
-function collecting(chunks: Uint8Array[]): ByteSink {
-  const add = (bytes: Uint8Array | string | undefined): void => {
-    if (bytes !== undefined) chunks.push(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
-  }
-  return {
-    ...NOWHERE,
-    write(bytes) {
-      add(bytes)
-      return true
-    },
-    end: add,
-  }
+  return JSON.parse(caller.text) as unknown
 }

@@ -164,31 +164,36 @@ function collect<Result>(
 
 /**
  * Sends several calls, some at a time. The first failure ends the rest: their answers would be of no use, and no further one is
- * sent. What was answered by then was billed.
+ * sent. What was answered by then was billed, and what was stopped may be.
  */
 async function collectAll(calls: WholeCalls, operation: Operation, scope: AbortScope): Promise<Collected> {
   const { requests } = operation
   const siblings = new AbortScope()
   if (!scope.add(siblings)) return ABORTED
   const answers: ChunkedAnswer[] = new Array(requests.length)
+  const failures: AttemptFailure[] = []
   let next = 0
-  let failure: AttemptFailure | undefined
   const work = async (): Promise<void> => {
-    while (next < requests.length && failure === undefined) {
+    while (next < requests.length && failures.length === 0) {
       const index = next++
       const collected = await collectOne(calls, requests[index]!, siblings, asItIs)
       if (Array.isArray(collected)) answers[index] = collected[0]!
-      else if (failure === undefined) {
-        failure = collected
-        siblings.abort()
-      }
+      else if (failures.push(collected) === 1) siblings.abort()
     }
   }
   await Promise.all(Array.from({ length: MAX_PARALLEL_CALLS }, work))
   scope.delete(siblings)
-  if (failure === undefined) return answers
+  const [first] = failures
+  if (first === undefined) return answers
+  const begun = failures.filter(({ mayHaveBegun }) => mayHaveBegun)
+  // All were stopped together: one that its vendor has decides.
+  const failure = first.outcome === 'ignored' ? (begun[0] ?? first) : first
   const billedUsage = operation.partialUsage?.(answers)
-  return billedUsage === undefined ? failure : { ...failure, billedUsage, isPartDone: true }
+  return {
+    ...failure,
+    ...(begun.length === 0 ? {} : { begunShare: begun.length / requests.length }),
+    ...(billedUsage === undefined ? {} : { billedUsage, isPartDone: true }),
+  }
 }
 
 const asItIs = (collected: Collected): Collected => collected

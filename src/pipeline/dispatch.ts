@@ -1,5 +1,4 @@
 import { GatewayError } from '../core/errors.ts'
-import type { Usage } from '../core/usage.ts'
 import type { ChunkedAnswer, Operation } from '../endpoints/operation.ts'
 import type { RouteCandidate } from '../routing/route-candidate.ts'
 import { Selection } from '../routing/selection.ts'
@@ -8,14 +7,15 @@ import { attempt, attemptAnswered, type UnstreamedOutcome } from './attempt.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { CandidateCall } from './candidate-call.ts'
 import { noLargerModels, passOverSmallModels } from './context-window.ts'
-import { type AttemptFailure, failureOfTransport, failureOfVendor, mayStillRun } from './error-classification.ts'
+import { endAttempt, type RequestTime } from './end-attempt.ts'
+import { type AttemptFailure, failureOfVendor, mayStillRun } from './error-classification.ts'
+import { abandonedUsage, chargesBroken, type FailedAttempt, failedAttempt, failedUsage, told } from './failed-usage.ts'
 import { hedge, mayHedge } from './hedge.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { prepareIfAble, prepareOperation } from './prepare-operation.ts'
 import { costAt } from './pricing.ts'
 import type { Routed } from './route.ts'
-import { emitUnbilledUsage, unreportedUsage } from './unbilled-usage.ts'
-import { cutUsage, estimatedUsage, generatesTokens } from './usage-estimate.ts'
+import { estimatedUsage, generatesTokens } from './usage-estimate.ts'
 import {
   type CallEnding,
   failedResponse,
@@ -44,13 +44,12 @@ export async function dispatch(
   const { call, candidates } = routed
   const scope = call.calls
   const isPaidWhole = !call.isStream && call.hold !== undefined && generatesTokens(call.estimate)
-  const chargesBroken = context.chargeBrokenAnswers && call.hold !== undefined
-  let isOverdue = false
+  const time: RequestTime = { isOver: false }
   // Of the call under way: what it uses is told by its report only, or by its end.
   let reasonsUnseen = false
   let isMaking = false
   const over = (): void => {
-    isOverdue = true
+    time.isOver = true
     scope.abort()
   }
   const deadline = remainingMs === undefined ? context.deadlines.add(over) : context.clock.schedule(remainingMs, over)
@@ -81,7 +80,8 @@ export async function dispatch(
       isMaking = isPaidWhole
       let outcome: UnstreamedOutcome
       if (selection !== undefined && mayHedge(context, call)) {
-        ;({ candidate, operation, outcome } = await hedge(context, call, { candidate, operation }, selection))
+        ;({ candidate, operation, outcome } = await hedge(context, call, { candidate, operation }, { selection, time }))
+        reasonsUnseen = operation.reasonsUnseen === true
       } else {
         asking = new CandidateCall(context, candidate, call)
         const tried = await attempt(context, candidate.vendor, operation, {
@@ -97,23 +97,21 @@ export async function dispatch(
           asked.opened()
           return new StreamResponse(tried.call, asked, { dropped: droppedBy(operation), reasonsUnseen }, deadline)
         }
-        outcome = isOverdue ? overdue(tried) : tried
-        if (outcome.kind === 'json') asked.answered()
-        else if (scope.isAborted && !isOverdue) asked.ignored()
-        else asked.failed(call.requestId, outcome.failure)
+        outcome = endAttempt(asked, tried, { requestId: call.requestId, scope, time })
       }
       if (outcome.kind === 'json') {
         deadline.cancel()
         return jsonResponse(call, { candidate, operation, outcome })
       }
       const { failure } = outcome
-      last = { failure, candidate, unreported: unreportedUsage(call, failure, { reasonsUnseen, isMaking }) }
+      last = failedAttempt(call, candidate, failure, { reasonsUnseen, isMaking })
       // Nothing is tried again for a caller who has left.
       if (call.caller.isDisconnected && call.endpoint.task === undefined) break
       if (scope.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) break
       if (!call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)) break
       // It is charged, and another answer would be too.
-      if (chargesBroken && failure.answerBytes !== undefined && (last.unreported ?? failure.billedUsage)) break
+      const isBilled = (last.unreported ?? failure.billedUsage) !== undefined
+      if (chargesBroken(context, call) && failure.answerBytes !== undefined && isBilled) break
       if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
       else {
         attempts = 1
@@ -132,16 +130,7 @@ export async function dispatch(
     throw asking !== undefined && call.endpoint.isPaidJob === true ? finalError(error) : error
   }
   deadline.cancel()
-  return failed(context, call, last, { isOverdue, isUnseen: reasonsUnseen || isMaking, chargesBroken })
-}
-
-/** Emits what the vendor may bill for an attempt that no account is charged for. */
-function told(context: PipelineContext, call: Reserved, last: LastFailure): LastFailure {
-  const { failure, candidate, unreported } = last
-  const { billedUsage } = failure
-  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, billedUsage)
-  else if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
-  return { ...last, isTold: true }
+  return failed(context, call, last, { isOverdue: time.isOver, isUnseen: reasonsUnseen || isMaking })
 }
 
 /** The caller has left: ends the calls, or reads them on where only their end tells what the vendor bills. */
@@ -191,14 +180,7 @@ function mayCostTwice(failure: AttemptFailure): boolean {
   return failure.wasSent && (failure.mayHaveBegun || (failure.outcome === 'failing' && failure.status !== 503))
 }
 
-interface LastFailure {
-  readonly failure: AttemptFailure
-  readonly candidate: RouteCandidate
-  /** What the vendor may bill for it, though it reported nothing; undefined: nothing. */
-  readonly unreported: Usage | undefined
-  /** Has an event told what the vendor may bill? Then it is not charged. */
-  readonly isTold?: boolean
-}
+type LastFailure = FailedAttempt<RouteCandidate>
 
 /**
  * A fallback that does not support the request is skipped, and so is a route while another one remains. The last route of
@@ -313,29 +295,19 @@ type UnstreamedBody = Extract<UnstreamedOutcome, { kind: 'json' }>['body']
 interface FailureFacts {
   readonly isOverdue: boolean
   readonly isUnseen: boolean
-  readonly chargesBroken: boolean
-}
-
-/** The same failure as the vendor's: the whole time of the request was over before it answered. */
-function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
-  if (outcome.kind !== 'failed' || !outcome.failure.wasSent) return outcome
-  const error = new Error('the whole time of the request is over')
-  const failure = failureOfTransport({ phase: 'sent', kind: 'timeout', error })
-  const { billedUsage, answerBytes } = outcome.failure
-  return { kind: 'failed', failure: { ...failure, billedUsage, ...(answerBytes === undefined ? {} : { answerBytes }) } }
 }
 
 function failed(
   context: PipelineContext,
   call: Reserved,
   last: LastFailure | undefined,
-  { isOverdue, isUnseen, chargesBroken }: FailureFacts,
+  { isOverdue, isUnseen }: FailureFacts,
 ): VendorResponse {
   const candidate = last?.candidate
   const mayHaveBegun = last?.failure.mayHaveBegun === true
   if (call.caller.isDisconnected && call.endpoint.task === undefined) {
     const error = new GatewayError('client_closed_request')
-    const ending: CallEnding = { kind: 'abandoned', ...abandonedUsage(call, last, isUnseen), error }
+    const ending: CallEnding = { kind: 'abandoned', ...abandonedUsage(context, call, last, isUnseen), error }
     return { kind: 'failed', error, candidate, mayHaveBegun, ending }
   }
   const cause = isOverdue
@@ -344,49 +316,8 @@ function failed(
   // If the gateway may not retry, the caller's client must not retry either.
   const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause
-  const ending: CallEnding = { kind: 'failed', ...failedUsage(context, call, last, chargesBroken), error }
+  const ending: CallEnding = { kind: 'failed', ...failedUsage(context, call, last), error }
   return { kind: 'failed', error, candidate, mayHaveBegun, ending }
-}
-
-/** What a caller pays for whom no vendor answered: nothing, unless the host charges for what the last vendor may bill. */
-function failedUsage(
-  context: PipelineContext,
-  call: Reserved,
-  last: LastFailure | undefined,
-  chargesBroken: boolean,
-): Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilledUsage'> {
-  if (last === undefined || last.isTold === true) return NOTHING_CHARGED
-  const { failure, unreported, candidate } = last
-  const { billedUsage, isPartDone, answerBytes } = failure
-  if (billedUsage !== undefined) {
-    const isCharged = isPartDone === true ? context.chargePartialBatches : chargesBroken
-    return isCharged
-      ? { usage: billedUsage, estimatedUsage: undefined }
-      : { ...NOTHING_CHARGED, unbilledUsage: billedUsage }
-  }
-  if (unreported === undefined) return NOTHING_CHARGED
-  if (chargesBroken && (answerBytes !== undefined || mayStillRun(failure)))
-    return { usage: undefined, estimatedUsage: unreported }
-  emitUnbilledUsage(context, call, candidate, unreported, true)
-  return NOTHING_CHARGED
-}
-
-const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
-
-/**
- * What a caller pays who has left: nothing where the vendor had refused the call, the prompt where it failed, and what it was
- * making where it was stopped.
- */
-function abandonedUsage(
-  call: Reserved,
-  last: LastFailure | undefined,
-  isUnseen: boolean,
-): Pick<CallEnding, 'usage' | 'estimatedUsage'> {
-  if (last?.failure.mayHaveBegun !== true) return { usage: undefined, estimatedUsage: undefined }
-  const { billedUsage, outcome, error } = last.failure
-  const isStopped = outcome === 'ignored' || error.code === 'upstream_timeout'
-  const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen: isUnseen && isStopped, isStopped: true })
-  return { usage: billedUsage && cutUsage(billedUsage, estimated), estimatedUsage: estimated }
 }
 
 /** The same error, with `x-should-retry: false`: a vendor may be running a paid job. */

@@ -40,6 +40,8 @@ export interface AttemptFailure {
   readonly billedUsage?: Usage | undefined
   /** True where `billedUsage` is that of some calls that were answered, and another one of the same answer failed. */
   readonly isPartDone?: boolean
+  /** Of a split call, the share of its parts that the vendor has, and neither refused nor answered. Absent: not split, or none. */
+  readonly begunShare?: number
 }
 
 /** What is told to the operator about a failed attempt. */

@@ -5,10 +5,11 @@ import { AbortScope } from './abort-scope.ts'
 import { attempt, type UnstreamedOutcome } from './attempt.ts'
 import type { Reserved } from './call-record.ts'
 import { CandidateCall } from './candidate-call.ts'
-import type { AttemptFailure } from './error-classification.ts'
+import { endAttempt, type RequestTime } from './end-attempt.ts'
+import { failedAttempt, told } from './failed-usage.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { prepareIfAble } from './prepare-operation.ts'
-import { emitUnbilledUsage, unreportedUsage } from './unbilled-usage.ts'
+import { emitUnbilledUsage } from './unbilled-usage.ts'
 import { estimatedUsage, generatesTokens } from './usage-estimate.ts'
 
 /** A candidate and its prepared request. */
@@ -22,6 +23,10 @@ export interface HedgeResult extends PreparedCall {
   readonly outcome: UnstreamedOutcome
 }
 
+interface FailedCall extends PreparedCall {
+  readonly outcome: Extract<UnstreamedOutcome, { kind: 'failed' }>
+}
+
 /** May a second candidate be called while the first one is slow? */
 export function mayHedge(context: PipelineContext, { endpoint, isStream }: Reserved): boolean {
   return context.routing.hedge !== undefined && !isStream && endpoint.canHedge === true
@@ -30,23 +35,30 @@ export function mayHedge(context: PipelineContext, { endpoint, isStream }: Reser
 /**
  * Calls a candidate. If it is slow, also calls another one of the same model, once, within the retry budget. The first
  * answer wins and the other call is aborted; an event tells what its vendor may bill. It fails if both have failed, or if there was
- * no second call.
+ * no second call. Of two failures that of a call which its vendor may have begun decides, and what the other may cost is told.
  */
 export function hedge(
   context: PipelineContext,
   call: Reserved,
   first: PreparedCall,
-  selection: Selection,
+  { selection, time }: { readonly selection: Selection; readonly time: RequestTime },
 ): Promise<HedgeResult> {
   const afterMs = context.routing.hedge?.afterMs ?? 0
   return new Promise((resolve, reject) => {
     const running = new Map<AbortScope, PreparedCall>()
     const scopes: AbortScope[] = []
+    const failures: FailedCall[] = []
     let isOver = false
     const end = (): void => {
       isOver = true
       timer.cancel()
       for (const scope of scopes) call.calls.delete(scope)
+    }
+    /** The request does not need the others: tells what they may cost, and stops them. */
+    const endOthers = (decisive?: FailedCall): void => {
+      for (const failed of failures) if (failed !== decisive) tellFailed(context, call, failed)
+      for (const loser of running.values()) tellStopped(context, call, loser)
+      for (const scope of running.keys()) scope.abort()
     }
     const start = (prepared: PreparedCall): void => {
       const own = new AbortScope()
@@ -54,21 +66,22 @@ export function hedge(
       running.set(own, prepared)
       // An aborted scope takes no calls; the calls of its members then end at once.
       if (!call.calls.add(own)) own.abort()
-      run(context, call, prepared, own).then(
+      run(context, call, prepared, { scope: own, time }).then(
         (outcome) => {
           running.delete(own)
           if (isOver) return
-          if (outcome.kind === 'failed' && running.size > 0) return tellFailed(context, call, prepared, outcome.failure)
+          if (outcome.kind === 'failed') failures.push({ ...prepared, outcome })
+          if (outcome.kind === 'failed' && running.size > 0) return
           end()
-          for (const loser of running.values()) tellStopped(context, call, loser)
-          for (const other of scopes) if (other !== own) other.abort()
-          resolve({ ...prepared, outcome })
+          const decisive = outcome.kind === 'failed' ? decisiveOf(failures) : undefined
+          endOthers(decisive)
+          resolve(decisive ?? { ...prepared, outcome })
         },
         (fault) => {
           running.delete(own)
           if (isOver) return reportFault(context, call.requestId, 'hedge', fault)
           end()
-          for (const other of scopes) other.abort()
+          endOthers()
           reject(fault)
         },
       )
@@ -88,19 +101,15 @@ export function hedge(
   })
 }
 
+/** The last failure, unless only an earlier one may be billed. */
+function decisiveOf(failures: readonly FailedCall[]): FailedCall {
+  return failures.findLast(({ outcome }) => outcome.failure.mayHaveBegun) ?? failures.at(-1)!
+}
+
 /** One of two calls has failed, and the other one decides. */
-function tellFailed(
-  context: PipelineContext,
-  call: Reserved,
-  { candidate, operation }: PreparedCall,
-  failure: AttemptFailure,
-): void {
-  const reasonsUnseen = operation.reasonsUnseen === true
-  const { billedUsage } = failure
-  const isMaking = generatesTokens(call.estimate)
-  const unreported = unreportedUsage(call, failure, { reasonsUnseen, isMaking })
-  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, billedUsage)
-  else if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
+function tellFailed(context: PipelineContext, call: Reserved, { candidate, operation, outcome }: FailedCall): void {
+  const facts = { reasonsUnseen: operation.reasonsUnseen === true, isMaking: generatesTokens(call.estimate) }
+  told(context, call, failedAttempt(call, candidate, outcome.failure, facts))
 }
 
 /** The other call was faster. Vendors finish a whole answer even if its call was cancelled. */
@@ -127,7 +136,7 @@ async function run(
   context: PipelineContext,
   call: Reserved,
   { candidate, operation }: PreparedCall,
-  scope: AbortScope,
+  { scope, time }: { readonly scope: AbortScope; readonly time: RequestTime },
 ): Promise<UnstreamedOutcome> {
   const candidateCall = new CandidateCall(context, candidate, call)
   let outcome: Awaited<ReturnType<typeof attempt>>
@@ -145,8 +154,5 @@ async function run(
     candidateCall.ignored()
     throw fault
   }
-  if (outcome.kind === 'json') candidateCall.answered()
-  else if (scope.isAborted) candidateCall.ignored()
-  else candidateCall.failed(call.requestId, outcome.failure)
-  return outcome
+  return endAttempt(candidateCall, outcome, { requestId: call.requestId, scope, time })
 }

@@ -30,6 +30,7 @@ import {
   failedResponse,
   type JsonResponse,
   type StreamResponse,
+  uncharged,
   type VendorResponse,
 } from './vendor-response.ts'
 
@@ -322,9 +323,11 @@ function keeper(
 }
 
 async function endFailed(context: PipelineContext, reserved: Reserved, response: FailedResponse): Promise<void> {
-  const { ending, candidate, error } = response
+  const { candidate, error } = response
   const { cachePlan } = reserved
   const stale = cachePlan?.stale === undefined ? undefined : await staleFor(context, reserved, error.code)
+  // A stale answer is free, so that the call that failed is not charged either.
+  const ending = stale === undefined ? response.ending : uncharged(response.ending)
   const status = stale === undefined ? error.status : 200
   const own = stale && ({ source: 'cache', cachedUsage: stale.answer.usage, nanoDollars: undefined } as const)
   const settlement = await settle(context, reserved, { ending, candidate, status, answer: undefined, own })

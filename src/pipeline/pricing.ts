@@ -1,10 +1,12 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
 import {
+  BATCH_FIELD,
   type BillingFields,
   charge,
   highestCharge,
   hookUnitRate,
+  IN_BATCH,
   type Prices,
   type Rate,
 } from '../catalog/prices/prices.ts'
@@ -47,7 +49,7 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
     if (rate !== undefined && 'param' in rate) throw unpricedPart(rate)
     const expected = withHookUnits(estimate ?? estimateFor(context, parsed, first), hookUnits)
     const amount = rate === undefined ? undefined : highestCharge(rate, expected)
-    if (rate === undefined || amount === undefined) throw unpricedModel(context, first, rate, hookUnits)
+    if (rate === undefined || amount === undefined) throw unpricedModel(context, parsed, first, rate)
     return { amount, rates: [rate], chain: parsed.chain, estimates: [expected] }
   }
   const chain: CatalogModel[] = []
@@ -61,7 +63,7 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
     const cost = rate === undefined || 'param' in rate ? undefined : highestCharge(rate, expected)
     if (rate === undefined || 'param' in rate || cost === undefined) {
       const fault =
-        rate !== undefined && 'param' in rate ? unpricedPart(rate) : unpricedModel(context, model, rate, hookUnits)
+        rate !== undefined && 'param' in rate ? unpricedPart(rate) : unpricedModel(context, parsed, model, rate)
       if (isAskedFor(model, parsed)) throw fault
       context.warnings.warn(
         unpricedFallback(model.id, context.catalog.find(parsed.body.model)?.id ?? parsed.body.model),
@@ -73,7 +75,7 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
     estimates.push(expected)
     if (cost > amount) amount = cost
   }
-  if (chain.length === 0) throw notPriced(parsed.chain[0]!)
+  if (chain.length === 0) throw notPriced(parsed.chain[0]!, parsed.billingFields)
   return { amount, rates, chain: chain.length === parsed.chain.length ? parsed.chain : chain, estimates }
 }
 
@@ -90,7 +92,7 @@ function priceUnlessFree(context: PipelineContext, prices: Prices, parsed: Parse
     if ('param' in rate) throw unpricedPart(rate)
     const estimate = withHookUnits(estimateFor(context, parsed, model), hookUnits)
     const cost = highestCharge(rate, estimate)
-    if (cost === undefined) throw unpricedModel(context, model, rate, hookUnits)
+    if (cost === undefined) throw unpricedModel(context, parsed, model, rate)
     rates.push(rate)
     estimates.push(estimate)
     if (cost > amount) amount = cost
@@ -119,12 +121,12 @@ export function priceHookUnits(context: PipelineContext, parsed: Parsed): Priced
 /** Which price is missing: that of the model, or that of what hooks charge. */
 function unpricedModel(
   context: PipelineContext,
+  { hookUnits, billingFields }: Parsed,
   model: CatalogModel,
   rate: Rate | undefined,
-  hookUnits: number,
 ): GatewayError {
   const isOfHooks = rate !== undefined && hookUnits > 0 && charge(hookUnitRate(rate), { hookUnits }) === undefined
-  return isOfHooks ? hookUnitsUnpriced(context, model) : notPriced(model)
+  return isOfHooks ? hookUnitsUnpriced(context, model) : notPriced(model, billingFields)
 }
 
 function hookUnitsUnpriced({ warnings }: PipelineContext, { id }: CatalogModel): GatewayError {
@@ -163,9 +165,10 @@ function unpricedPart({ param, field, value }: UnpricedPart): GatewayError {
   })
 }
 
-function notPriced(model: CatalogModel): GatewayError {
+function notPriced(model: CatalogModel, { [BATCH_FIELD]: batch }: BillingFields): GatewayError {
+  const use = batch === IN_BATCH ? 'batches' : 'this use'
   return new GatewayError('model_not_priced', {
-    message: `There is no price for this use of the model ${JSON.stringify(model.id)}, and billing is on.`,
+    message: `There is no price for ${use} of the model ${JSON.stringify(model.id)}, and billing is on.`,
     param: 'model',
   })
 }

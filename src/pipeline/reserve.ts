@@ -4,6 +4,7 @@ import { formatDollars } from '../core/money.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
 import { type Account, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
 import type { Principal } from '../stores/principal.ts'
+import { furtherHoldId } from '../stores/request-holds.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Admitted, Reserved } from './call-record.ts'
 import { fitToBalance } from './fit-to-balance.ts'
@@ -75,8 +76,7 @@ export function reserveIfCovered(
   admitted: Admitted,
   priced: PricedRequest,
 ): MaybePromise<ReserveOutcome | undefined> {
-  // A store gives the same outcome to the same id, and another reservation may follow.
-  const attempt = { id: `${admitted.requestId}_both`, priced, plan: undefined }
+  const attempt = { id: furtherHoldId(admitted.requestId, 'both'), priced, plan: undefined }
   const outcome = (result: ReserveResult | ClaimResult): ReserveOutcome | undefined =>
     LACKS_MONEY.has(result.status) || result.status === 'spending_limit'
       ? undefined
@@ -115,8 +115,7 @@ async function reserveFitted(
   const fitted = plan === undefined ? fitToBalance(context, admitted, priced, available) : undefined
   if (fitted !== undefined && 'fit' in fitted) {
     const bounded = admitted.fitted(fitted.fit)
-    // A store gives the same outcome to the same id, and this is another reservation.
-    const again = { id: `${admitted.requestId}_fitted`, priced: fitted.priced, plan: undefined }
+    const again = { id: furtherHoldId(admitted.requestId, 'fitted'), priced: fitted.priced, plan: undefined }
     const second = await reserveOnce(context, bounded, again)
     if (!LACKS_MONEY.has(second.status)) return outcomeOf(context, bounded, again, second)
   }
@@ -155,10 +154,10 @@ function reserveOnce(
 
 function storeFailed(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt, cause: unknown): never {
   if (GatewayError.isInstance(cause)) throw cause
-  // The hold of a task ends with its task.
   const { priced, plan } = attempt
-  if (priced !== undefined && plan === undefined && context.settlementRetries.size < MAX_UNDOING)
-    undoLater(context, admitted, attempt, cause)
+  // The hold of a task ends with its task.
+  const isUndone = priced === undefined ? admitted.claim !== undefined : plan === undefined
+  if (isUndone && context.settlementRetries.size < MAX_UNDOING) undoLater(context, admitted, attempt, cause)
   throw new GatewayError('store_unavailable', { cause })
 }
 
@@ -239,13 +238,28 @@ function undoLater(context: PipelineContext, admitted: Admitted, attempt: Reserv
   const { requestId, principal } = admitted
   const { accountId, keyId } = principal
   let isKnown = false
+  const isHeld = attempt.priced !== undefined
   const run = async (): Promise<void> => {
+    if (!isHeld) return freeOwnClaim(context, admitted, attempt)
     if (!isKnown) await claim(context, admitted, attempt)
     isKnown = true
     await context.store.ledger.void(attempt.id, context.clock.now())
   }
-  const unsettled = { requestId, holdId: attempt.id, taskId: undefined, accountId, keyId, amountNanoDollars: 0n }
+  const unsettled = {
+    requestId,
+    holdId: isHeld ? attempt.id : undefined,
+    taskId: undefined,
+    accountId,
+    keyId,
+    amountNanoDollars: 0n,
+  }
   settleLater(context, unsettled, { run, untilMs: context.clock.now() + context.holdTtlMs, error: cause })
+}
+
+/** Frees a key that was claimed without a hold. Another request may have claimed it since, which keeps it. */
+async function freeOwnClaim(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt): Promise<void> {
+  const { status } = await claim(context, admitted, attempt)
+  if (status === 'claimed' && admitted.claim !== undefined) await context.store.idempotency.release(admitted.claim)
 }
 
 const IN_ARREARS = 'The account owes money for earlier requests. Add credit: what is owed is paid from it first.'
@@ -261,7 +275,7 @@ function claim(
   // More than any account can have; a store would take it for a fault.
   if (priced !== undefined && priced.amount > MAX_AMOUNT) return { status: 'insufficient_balance' }
   if (priced === undefined)
-    return claim === undefined ? NOTHING_TO_CLAIM : context.store.idempotency.claim(claim, nowMs)
+    return claim === undefined ? NOTHING_TO_CLAIM : context.store.idempotency.claim({ ...claim, claimedBy: id }, nowMs)
   const reservation: Reservation = {
     holdId: id,
     accountId: principal.accountId,

@@ -129,9 +129,9 @@ function releaseSettled(
 ): MaybePromise<SettlementResult> {
   const { input, usage, record } = call
   if (record !== undefined) noteRecord(context, reserved, call, record)
-  const { unbilledUsage } = input.ending
+  const { unbilledUsage, isUnbilledEstimated } = input.ending
   if (unbilledUsage !== undefined && input.candidate !== undefined)
-    emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage)
+    emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage, isUnbilledEstimated)
   const { earlier } = reserved
   if (earlier?.isCharged === false) emitUnbilledUsage(context, reserved, earlier.candidate, earlier.usage)
   const used = usage ?? (earlier === undefined ? unbilledUsage : addUsage(earlier.usage, unbilledUsage ?? {}))

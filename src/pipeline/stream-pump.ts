@@ -5,11 +5,11 @@ import type { StreamTransform } from '../endpoints/stream-transform.ts'
 import { SSE_COMMENT } from '../wire/sse.ts'
 import type { Reserved } from './call-record.ts'
 import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableResponse } from './error-classification.ts'
+import { chargesBroken, failedAttempt, failedUsage } from './failed-usage.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
 import type { StreamEnd, StreamReceiver, VendorStreamEnd } from './stream-call.ts'
 import { StreamRecording } from './stream-recording.ts'
-import { emitUnbilledUsage } from './unbilled-usage.ts'
 import { abandonedPictures, cutUsage, estimatedUsage } from './usage-estimate.ts'
 import { type CallEnding, type StreamResponse, uncharged } from './vendor-response.ts'
 
@@ -182,20 +182,26 @@ class StreamPump implements StreamReceiver {
       return { kind: 'completed', usage: reported, estimatedUsage: told, textBytes, error: undefined }
     }
     const made = { usage: reported && cutUsage(reported, seen), estimatedUsage: seen }
-    // Paid job failed before any content: do not charge.
-    const isBare = this.#reserved.endpoint.isPaidJob === true && !transform.hasContent
-    const nothing = { ...NOTHING_CAME, unbilledUsage: reported }
+    // The caller has no more of it than of a whole answer that failed.
+    const isBare = !transform.hasContent
     if (transform.failure !== undefined) {
-      return { kind: 'failed', ...(isBare ? nothing : made), error: failureOfVendor(transform.failure).error }
+      const failure = failureOfVendor(transform.failure)
+      return { kind: 'failed', ...(isBare ? this.#failedUsage(failure) : made), error: failure.error }
     }
     if (this.#reserved.caller.isDisconnected) return this.#abandonedEnding()
     if (this.#sinkFault !== undefined) return { kind: 'failed', ...made, error: this.#sinkFault }
-    const isFree = isBare && !this.#context.chargeBrokenAnswers
-    if (isFree && reported === undefined)
-      emitUnbilledUsage(this.#context, this.#reserved, this.#response.candidate, seen, true)
-    const came = isFree ? nothing : made
+    const isFree = isBare && !chargesBroken(this.#context, this.#reserved)
+    const came = isFree ? this.#failedUsage(failureOf(transform, end)) : made
     const error = end.kind === 'ended' ? new GatewayError('upstream_invalid_response', { message: CUT }) : cutError(end)
     return { kind: 'failed', ...came, error }
+  }
+
+  /** What is charged or told where no content came. */
+  #failedUsage(failure: AttemptFailure): ReturnType<typeof failedUsage> {
+    const { candidate, reasonsUnseen, call } = this.#response
+    const billed = { ...failure, billedUsage: call.transform.usage }
+    const attempt = failedAttempt(this.#reserved, candidate, billed, { reasonsUnseen, isMaking: false })
+    return failedUsage(this.#context, this.#reserved, attempt)
   }
 
   #abandonedEnding(): CallEnding {
@@ -294,8 +300,6 @@ function failureOf({ failure }: StreamTransform, end: VendorStreamEnd): AttemptF
   if (failure !== undefined) return failureOfVendor(failure)
   return end.kind === 'ended' ? unusableResponse(CUT, undefined) : failureOfTransport(end.failure)
 }
-
-const NOTHING_CAME = { usage: undefined, estimatedUsage: undefined }
 
 const CUT = "The model vendor's stream ended before the answer was complete."
 

@@ -2,7 +2,7 @@ import type { Usage } from '../core/usage.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
-import { estimatedUsage } from './usage-estimate.ts'
+import { estimatedUsage, usagePart } from './usage-estimate.ts'
 
 /** Tells the operator what a vendor has billed and no account is charged for. */
 export function emitUnbilledUsage(
@@ -35,21 +35,24 @@ export interface FailedOperation {
 }
 
 /**
- * What a vendor may bill for an attempt that failed without a report: it did not refuse, and it was not stopped. A whole answer that
- * took too long may still be made, so that its output counts as held. Undefined: nothing.
+ * What a vendor may bill for an attempt that failed without a report: it did not refuse, or has parts that it did not refuse. A whole
+ * answer that took too long, or that was stopped, may still be made, so that its output counts as held. Undefined: nothing.
  */
 export function unreportedUsage(
   call: Reserved,
   failure: AttemptFailure,
   { reasonsUnseen, isMaking }: FailedOperation,
 ): Usage | undefined {
-  const { mayHaveBegun, outcome, billedUsage, answerBytes } = failure
-  const { endpoint, caller } = call
-  if (!mayHaveBegun || outcome === 'ignored' || billedUsage !== undefined) return undefined
-  // A task is followed, and who has left pays.
+  const { mayHaveBegun, outcome, billedUsage, answerBytes, begunShare } = failure
+  const { endpoint } = call
+  if (begunShare === undefined && (!mayHaveBegun || billedUsage !== undefined)) return undefined
+  // A task is followed.
   const isFree = endpoint.isFree === true || (endpoint.isFree === 'unless-priced' && call.hold === undefined)
-  if (endpoint.task !== undefined || isFree || caller.isDisconnected) return undefined
-  const isStopped = isMaking && answerBytes === undefined && mayStillRun(failure)
+  if (endpoint.task !== undefined || isFree) return undefined
+  const isOurs = outcome === 'ignored'
+  const isStopped = isMaking && answerBytes === undefined && (isOurs || mayStillRun(failure))
   const outputBytes = Math.max(0, (answerBytes ?? 0) - ENVELOPE_BYTES)
-  return estimatedUsage(call, { outputBytes, isUnseen: reasonsUnseen || isStopped, isStopped })
+  const isUnseen = reasonsUnseen || isStopped
+  const usage = estimatedUsage(call, { outputBytes, isUnseen, isStopped: isOurs || isStopped })
+  return begunShare === undefined ? usage : usagePart(usage, begunShare)
 }

@@ -1,6 +1,6 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
-import type { Usage, UsageField } from '../core/usage.ts'
+import { addUsage, type Usage, type UsageField } from '../core/usage.ts'
 import { estimateGeneratedTokens } from '../endpoints/token-estimate.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
@@ -112,6 +112,26 @@ export function cutUsage(reported: Usage, seen: Usage): Usage {
   }
 }
 
+/** The greater of each count. */
+export function mostUsage(one: Usage, other: Usage): Usage {
+  const most: { -readonly [Name in keyof Usage]?: Usage[Name] } = { ...one }
+  for (const field in other) {
+    const name = field as UsageField
+    most[name] = Math.max(one[name] ?? 0, other[name] ?? 0)
+  }
+  return most
+}
+
+/** A share of each count, rounded up. */
+export function usagePart(usage: Usage, share: number): Usage {
+  const part: { -readonly [Field in UsageField]?: number } = {}
+  for (const field in usage) {
+    const name = field as UsageField
+    part[name] = Math.ceil((usage[name] ?? 0) * share)
+  }
+  return part
+}
+
 /**
  * What pictures are charged for that their caller left: those that came, as reported, and the rest as held for, because the
  * vendor makes them whether anybody waits or not.
@@ -120,12 +140,7 @@ export function abandonedPictures(estimate: Usage, reported: Usage): Usage {
   const wanted = estimate.images ?? 0
   const left = wanted - (reported.images ?? 0)
   if (left <= 0) return reported
-  const usage: { -readonly [Field in UsageField]?: number } = { ...reported }
-  for (const field in estimate) {
-    const name = field as UsageField
-    usage[name] = (reported[name] ?? 0) + Math.ceil(((estimate[name] ?? 0) * left) / wanted)
-  }
-  return usage
+  return addUsage(reported, usagePart(estimate, left / wanted))
 }
 
 /** Is all that the vendor can charge for known from the request, as for pictures, speech and searches? */

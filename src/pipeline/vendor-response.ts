@@ -21,13 +21,23 @@ export interface CallEnding {
   readonly textBytes?: number | undefined
   /** What a vendor billed of a call that is not charged for; it counts against the token limit. */
   readonly unbilledUsage?: Usage | undefined
+  /** True where `unbilledUsage` is an estimate, because the vendor reported nothing. Absent: it is a report. */
+  readonly isUnbilledEstimated?: boolean
   readonly error: GatewayError | undefined
 }
 
 /** The same ending without a charge: what the vendor bills is the operator's loss. */
 export function uncharged(ending: CallEnding): CallEnding {
   const { usage, estimatedUsage } = ending
-  return { ...ending, usage: undefined, estimatedUsage: undefined, unbilledUsage: usage ?? estimatedUsage }
+  // Nothing was to be charged: what the vendor bills is told already.
+  if (usage === undefined && estimatedUsage === undefined) return ending
+  return {
+    ...ending,
+    usage: undefined,
+    estimatedUsage: undefined,
+    unbilledUsage: usage ?? estimatedUsage,
+    isUnbilledEstimated: usage === undefined,
+  }
 }
 
 /** A vendor's JSON response in the caller's dialect. */

@@ -12,6 +12,8 @@ export interface IdempotencyClaim {
   readonly fingerprint: string
   /** Unix milliseconds at which the key expires. */
   readonly expiresAtMs: number
+  /** Id of the request that claims, so that it can find out whether a claim without an answer is its own. Absent: not known. */
+  readonly claimedBy?: string
 }
 
 /** An answer kept for replay. */
@@ -33,7 +35,10 @@ export type ClaimResult =
 
 /** Idempotency keys. With billing on, the ledger claims and completes them inside its own transactions. */
 export interface IdempotencyStore {
-  /** Atomic: of many equal claims at once, exactly one is `claimed`. An expired key counts as unknown. */
+  /**
+   * Atomic: of many equal claims at once, exactly one is `claimed`. An expired key counts as unknown. A key that is in flight is `claimed`
+   * again by the same `claimedBy`.
+   */
   claim(claim: IdempotencyClaim, nowMs: number): MaybePromise<ClaimResult>
   /** Keeps the answer for replay until the claim expires. */
   complete(claim: IdempotencyClaim, answer: StoredAnswer): MaybePromise<void>

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../core/json.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** An item of a conversation as it was sent or answered. */
@@ -56,13 +57,18 @@ export interface ResponseStore {
   delete(accountId: string, id: string): MaybePromise<boolean>
 }
 
-/** The items of an answer. */
+/** The items of an answer. A vendor decides what stands in its list, so that what is no item is passed over. */
 export function outputOf({ response }: Pick<StoredResponse, 'response'>): readonly StoredItem[] {
   const { output } = response
-  return Array.isArray(output) ? (output as readonly StoredItem[]) : []
+  return Array.isArray(output) ? (output.filter(isJsonObject) as unknown as readonly StoredItem[]) : []
+}
+
+/** The items of a turn that can be found by their id; a vendor may have left it out. */
+export function namedItemsOf(turn: StoredResponse): readonly StoredItem[] {
+  return [...turn.input, ...outputOf(turn)].filter((item) => typeof (item as { id?: unknown }).id === 'string')
 }
 
 /** Ids of all items of a turn, each once. */
 export function itemIdsOf(turn: StoredResponse): readonly string[] {
-  return [...new Set([...turn.input, ...outputOf(turn)].map(({ id }) => id))]
+  return [...new Set(namedItemsOf(turn).map(({ id }) => id))]
 }

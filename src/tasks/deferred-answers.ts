@@ -1,6 +1,7 @@
 import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
+import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { answerAccess } from '../pipeline/kept-answers.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -8,7 +9,7 @@ import { EVENT_STREAM, respondJson } from '../pipeline/respond.ts'
 import type { PendingOutcome, StoredAnswerRequest } from '../pipeline/stored-answers.ts'
 import { estimatedUsage } from '../pipeline/usage-estimate.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../stores/task-store.ts'
-import { endTask } from './apply-report.ts'
+import { endTask, type ReportOutcome } from './apply-report.ts'
 import { chargedEnd } from './deferred-end.ts'
 import type { DeferredRunner } from './deferred-runner.ts'
 import { frozenCharge } from './frozen-prices.ts'
@@ -95,25 +96,30 @@ export class DeferredAnswers {
     }
   }
 
-  /** Ends a task; nothing happens if it has ended meanwhile. What was sent to a vendor is charged with its prompt. */
+  /** Ends a task; nothing happens if it has ended meanwhile. */
   async #cancel(context: PipelineContext, task: TaskRecord): Promise<void> {
-    const { details } = task
-    const nowMs = context.clock.now()
-    if (task.state === 'in_progress') {
-      const usage = estimatedUsage(
-        { estimate: details.heldUsage, bytesPerToken: 1, usualReasoningTokens: undefined },
-        { outputBytes: 0, isUnseen: false },
-      )
-      const charge = { usage, amount: frozenCharge(details, details.variant, usage) }
-      const end = chargedEnd(task, { state: 'cancelled', nowMs, details }, charge)
-      await commit(context, task, end, this.#wakeWebhooks)
-      this.#runner.abandon(task.id)
-      return
-    }
-    const ended = await commit(context, task, endTask(task, details, { state: 'cancelled', nowMs }), this.#wakeWebhooks)
-    // It was begun in between.
-    if (ended.state === 'in_progress') await this.#cancel(context, ended)
+    const now =
+      task.state === 'in_progress' && (await this.#runner.cancel(task.id))
+        ? await context.store.tasks.find(task.accountId, task.id)
+        : await commit(context, task, cancelledEnd(context, task), this.#wakeWebhooks)
+    // It was begun in between, or the store has not taken the end of its run.
+    if (now !== undefined && OPEN_TASK_STATES.includes(now.state)) await this.#cancel(context, now)
   }
+}
+
+/**
+ * The end of a task that no run of this process is at. Another process that runs it finds out by itself: what its vendor makes is
+ * charged as that of a caller who leaves.
+ */
+function cancelledEnd({ clock }: PipelineContext, task: TaskRecord): ReportOutcome {
+  const { details, holdId } = task
+  const end = { state: 'cancelled', nowMs: clock.now() } as const
+  if (task.state !== 'in_progress') return endTask(task, details, end)
+  const { heldUsage } = details
+  const measured = { estimate: heldUsage, bytesPerToken: 1, usualReasoningTokens: undefined }
+  const left = estimatedUsage(measured, { outputBytes: 0, isUnseen: holdId !== undefined, isStopped: true })
+  const usage = withHookUnits(left, heldUsage.hookUnits ?? 0)
+  return chargedEnd(task, { ...end, details }, { usage, amount: frozenCharge(details, details.variant, usage) })
 }
 
 const STREAM_HEADERS = ['cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']

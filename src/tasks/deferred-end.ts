@@ -14,10 +14,10 @@ export interface DeferredCharge {
   readonly amount: bigint | undefined
 }
 
-/** The end of a deferred answer that is charged: the whole answer, or what a cancelled one had used. */
+/** The end of a deferred answer that is charged: the whole answer, or what one without an answer had used. */
 export function chargedEnd(
   task: TaskRecord,
-  end: { readonly state: 'completed' | 'cancelled'; readonly nowMs: number; readonly details: TaskDetails },
+  end: { readonly state: 'completed' | 'failed' | 'cancelled'; readonly nowMs: number; readonly details: TaskDetails },
   { usage, amount }: DeferredCharge,
 ): ReportOutcome {
   const costNanoDollars = amount ?? 0n

@@ -1,20 +1,21 @@
 import { Buffer } from 'node:buffer'
 import { createRate } from '../catalog/prices/rate.ts'
 import { GatewayError } from '../core/errors.ts'
-import { withHookUnits } from '../core/usage.ts'
+import { type Usage, withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { release } from '../pipeline/admit.ts'
-import { type Admitted, CallRecord, type Hold, type Reserved } from '../pipeline/call-record.ts'
-import { innerRequest, NOWHERE } from '../pipeline/inner-request.ts'
+import { type Admitted, CallRecord, type Candidate, type Hold, type Reserved } from '../pipeline/call-record.ts'
+import { InnerCaller, innerRequest } from '../pipeline/inner-request.ts'
 import { keptTurn } from '../pipeline/kept-answers.ts'
 import { type Completion, pipeline } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { chargeFor } from '../pipeline/pricing.ts'
 import { settledUsage } from '../pipeline/settle.ts'
+import { emitUnbilledUsage } from '../pipeline/unbilled-usage.ts'
 import type { JsonResponse, VendorResponse } from '../pipeline/vendor-response.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask, type ReportOutcome } from './apply-report.ts'
-import { chargedEnd } from './deferred-end.ts'
+import { chargedEnd, type DeferredCharge } from './deferred-end.ts'
 import { frozenCharge } from './frozen-prices.ts'
 import { runOrRetry, unsettled } from './submit-task.ts'
 import { commit, type WakeWebhooks } from './update-task.ts'
@@ -28,6 +29,17 @@ const ENDED: RunOutcome = { kind: 'ended' }
 const SHORTEST_RETRY_DELAY_MS = 1_000
 const LONGEST_RETRY_DELAY_MS = 60_000
 
+/** A call to a vendor that is over, and what is charged for it. */
+interface UsedCall {
+  readonly reserved: Reserved
+  readonly candidate: Candidate
+  readonly usage: Usage
+  readonly isEstimated: boolean
+}
+
+/** Why a run is stopped. `ended`: its task has ended elsewhere. `charged`: so, and the end has charged it. */
+type StopReason = 'put-back' | 'cancelled' | 'ended' | 'charged'
+
 /**
  * One run of a deferred answer, through the same stages as any request, with the money that was held when it was accepted.
  * Its end is one change of its task, with the answer, the settlement and the webhook in one transaction: if two processes run
@@ -38,9 +50,9 @@ export class DeferredRun implements Completion {
   readonly #endpoint: Endpoint
   readonly #task: TaskRecord
   readonly #wake: WakeWebhooks
+  readonly #caller = new InnerCaller()
   #received: CallRecord | undefined
-  #isLost = false
-  #isPutBack = false
+  #stopReason: StopReason | undefined
   #outcome: RunOutcome = ENDED
 
   /** @param task In state `in_progress`, and leased by this process. */
@@ -51,16 +63,27 @@ export class DeferredRun implements Completion {
     this.#wake = wake
   }
 
-  /** Stops the run; its task has ended elsewhere. */
-  abandon(): void {
-    this.#isLost = true
-    this.#received?.calls.abort()
+  /** Stops the run; its task has ended elsewhere. @param isCharged By its owner, so that the end has charged for it. */
+  abandon({ isCharged }: { readonly isCharged: boolean }): void {
+    this.#stop(isCharged ? 'charged' : 'ended')
   }
 
-  /** Stops the run; its task is run again from the beginning. */
+  /** Stops the run; its task is run again from the beginning, unless its answer is there. */
   putBack(): void {
-    this.#isPutBack = true
+    this.#stop('put-back')
+  }
+
+  /** Its owner wants it no more: it ends as the request of a caller who leaves, but is not read on. */
+  cancel(): void {
+    this.#stop('cancelled')
+  }
+
+  #stop(reason: StopReason): void {
+    const isOlderFinal = this.#isLost || (this.#stopReason === 'cancelled' && reason === 'put-back')
+    if (!isOlderFinal) this.#stopReason = reason
     this.#received?.calls.abort()
+    // What was under way is charged to who leaves, and is the operator's loss otherwise.
+    if (reason === 'cancelled' || reason === 'charged') this.#caller.leave()
   }
 
   /** Runs to the end. Never rejects. */
@@ -70,7 +93,7 @@ export class DeferredRun implements Completion {
     const { body, principal } = details.deferred!
     const received = new CallRecord({
       request: innerRequest(this.#endpoint.path, Buffer.from(body)),
-      sink: NOWHERE,
+      sink: this.#caller,
       requestId: details.requestId,
       startedAtMs: clock.now(),
       called: this.#endpoint,
@@ -81,8 +104,8 @@ export class DeferredRun implements Completion {
     this.#received = received
     // The submission was announced, and the end of the task is.
     received.announced()
-    if (this.#isLost || this.#isPutBack) return this.#stopped()
     try {
+      if (this.#stopReason !== undefined) throw new GatewayError('client_closed_request')
       await pipeline(this.#context, received, () => this)
     } catch (cause) {
       await this.#refused(GatewayError.from(cause))
@@ -107,28 +130,48 @@ export class DeferredRun implements Completion {
   }
 
   async end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void> {
-    const { usage } = response.kind === 'stream' ? { usage: undefined } : response.ending
+    if (response.kind === 'stream') throw new TypeError('a deferred answer is never streamed')
+    const { candidate, ending } = response
+    const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
+    const isEstimated = ending.usage === undefined
+    const used = usage && candidate && { reserved, candidate, usage, isEstimated }
+    const { unbilledUsage } = ending
     try {
-      if (this.#isLost || this.#isPutBack) this.#outcome = this.#stopped()
-      else if (response.kind === 'json') await this.#completed(reserved, response)
-      else if (response.kind === 'failed') await this.#failed(response.error)
-      else throw new TypeError('a deferred answer is never streamed')
+      if (this.#isLost) this.#tell(used)
+      else if (response.kind === 'json') await this.#completed(reserved, response, used)
+      else await this.#unanswered(response.error, used)
+      if (unbilledUsage !== undefined && candidate !== undefined && this.#stopReason !== 'charged')
+        emitUnbilledUsage(context, reserved, candidate, unbilledUsage, ending.isUnbilledEstimated)
+    } catch (error) {
+      this.#tell(used)
+      throw error
     } finally {
-      await release(context, reserved, (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0))
+      const counted = usage ?? unbilledUsage
+      await release(context, reserved, (counted?.inputTokens ?? 0) + (counted?.outputTokens ?? 0))
     }
   }
 
-  #stopped(): RunOutcome {
-    return this.#isLost ? ENDED : { kind: 'again', atMs: this.#context.clock.now() }
+  /** Has the task ended elsewhere? */
+  get #isLost(): boolean {
+    return this.#stopReason === 'ended' || this.#stopReason === 'charged'
   }
 
-  async #completed(reserved: Reserved, response: JsonResponse): Promise<void> {
+  /** What a vendor bills of a run that counts no more is the operator's loss, unless the end of the task has charged it. */
+  #tell(used: UsedCall | undefined): void {
+    if (used === undefined || this.#stopReason === 'charged') return
+    const { reserved, candidate, usage, isEstimated } = used
+    emitUnbilledUsage(this.#context, reserved, candidate, usage, isEstimated)
+  }
+
+  async #completed(reserved: Reserved, response: JsonResponse, used: UsedCall | undefined): Promise<void> {
     const context = this.#context
-    const { candidate, ending, body } = response
+    const { candidate, body } = response
     const { deferral } = this.#endpoint
     const answer = body.keptAnswer
-    if (answer === undefined || deferral === undefined)
-      return this.#failed(new GatewayError('upstream_invalid_response'))
+    if (answer === undefined || deferral === undefined) {
+      this.#tell(used)
+      return this.#unanswered(new GatewayError('upstream_invalid_response'), undefined)
+    }
     const made = deferral.made(answer, this.#task)
     context.stateMakers.note(reserved, candidate, made)
     const turn = keptTurn(context, reserved, candidate, made)
@@ -137,44 +180,71 @@ export class DeferredRun implements Completion {
       ...turn,
       upstreamId: turn.upstreamId === undefined || typeof upstreamId !== 'string' ? undefined : upstreamId,
     }
-    const used = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
-    const usage = used && withHookUnits(used, reserved.hookUnits)
-    const amount = usage && (chargeFor(reserved, candidate, usage) ?? reserved.hold?.amount)
     const facts = { ...this.#task.details.facts, status: String(made['status']) }
     const details = { ...this.#task.details, facts, model: candidate.model.id, vendor: candidate.vendor.id }
     const end = { state: 'completed', nowMs: context.clock.now(), details } as const
-    const charge = { usage: usage ?? {}, amount: reserved.hold === undefined ? undefined : (amount ?? 0n) }
-    const outcome = chargedEnd(this.#task, end, charge)
+    const outcome = chargedEnd(this.#task, end, this.#chargeOf(used))
     const { credentialId } = candidate
     const set = { ...outcome.change.set, credentialId }
     const task = { ...outcome.task, credentialId }
-    await this.#commit({ ...outcome, task, change: { ...outcome.change, set, keeps } }, charge.amount ?? 0n)
+    await this.#commit({ ...outcome, task, change: { ...outcome.change, set, keeps } }, used)
   }
 
-  #failed(error: GatewayError): Promise<void> {
-    const { details } = this.#task
-    const failure = { code: error.publicCode, message: error.message }
+  #chargeOf(used: UsedCall | undefined): DeferredCharge {
+    const isHeld = this.#task.holdId !== undefined
+    if (used === undefined) return { usage: {}, amount: isHeld ? 0n : undefined }
+    const { reserved, candidate } = used
+    const usage = withHookUnits(used.usage, reserved.hookUnits)
+    const amount = isHeld ? (chargeFor(reserved, candidate, usage) ?? reserved.hold?.amount) : undefined
+    return { usage, amount }
+  }
+
+  /** Ends the task without an answer, and charges what is charged all the same; or puts it back. */
+  async #unanswered(error: GatewayError, used: UsedCall | undefined): Promise<void> {
     const nowMs = this.#context.clock.now()
-    return this.#commit(endTask(this.#task, { ...details, error: failure }, { state: 'failed', nowMs }), 0n)
+    // An estimate is of a call that was cut off. A report is of an answer, which hooks have withheld.
+    if (this.#stopReason === 'put-back' && used?.isEstimated !== false) {
+      this.#tell(used)
+      this.#outcome = { kind: 'again', atMs: nowMs }
+      return
+    }
+    const isCancelled = this.#stopReason === 'cancelled'
+    const state = isCancelled ? 'cancelled' : 'failed'
+    const failure = { code: error.publicCode, message: error.message }
+    const ended = isCancelled ? this.#task.details : { ...this.#task.details, error: failure }
+    if (used === undefined) return await this.#commit(endTask(this.#task, ended, { state, nowMs }), undefined)
+    const { model, vendor } = used.candidate
+    const details = { ...ended, model: model.id, vendor: vendor.id }
+    await this.#commit(chargedEnd(this.#task, { state, nowMs, details }, this.#chargeOf(used)), used)
   }
 
   /** The run ended before a vendor was asked. What may pass later is tried again. */
   async #refused(error: GatewayError): Promise<void> {
-    if (this.#isLost || this.#isPutBack) this.#outcome = this.#stopped()
-    else if (error.code === 'rate_limited' || error.code === 'store_unavailable') {
-      const nowMs = this.#context.clock.now()
-      const waitedMs = Math.min((nowMs - this.#task.createdAtMs) / 2, LONGEST_RETRY_DELAY_MS)
-      const delayMs = Math.max(SHORTEST_RETRY_DELAY_MS, waitedMs, (error.retryAfterSeconds ?? 0) * 1_000)
-      this.#outcome = { kind: 'again', atMs: nowMs + delayMs }
-    } else await this.#failed(error)
+    if (this.#isLost) return
+    const mayPass = error.code === 'rate_limited' || error.code === 'store_unavailable'
+    if (this.#stopReason !== undefined || !mayPass) return await this.#unanswered(error, undefined)
+    const nowMs = this.#context.clock.now()
+    const waitedMs = Math.min((nowMs - this.#task.createdAtMs) / 2, LONGEST_RETRY_DELAY_MS)
+    const delayMs = Math.max(SHORTEST_RETRY_DELAY_MS, waitedMs, (error.retryAfterSeconds ?? 0) * 1_000)
+    this.#outcome = { kind: 'again', atMs: nowMs + delayMs }
   }
 
   /** An end that the store does not take is offered until it does. */
-  async #commit(outcome: ReportOutcome, amount: bigint): Promise<void> {
+  async #commit(outcome: ReportOutcome, used: UsedCall | undefined): Promise<void> {
     const context = this.#context
     const task = this.#task
     const { requestId } = task.details
-    const run = (): Promise<unknown> => commit(context, task, outcome, this.#wake)
+    const run = async (): Promise<void> => {
+      const now = await commit(context, task, outcome, this.#wake)
+      // Who cancelled it was charged.
+      if (now.state !== 'cancelled' && !isSameEnd(now, outcome.task)) this.#tell(used)
+    }
+    const amount = outcome.ended?.costNanoDollars ?? 0n
     await runOrRetry(context, unsettled(requestId, task, amount), run, task.deadlineAtMs)
   }
+}
+
+/** Was a task ended by this run? A store may have taken an end without saying so, and is then offered it again. */
+function isSameEnd(now: TaskRecord, end: TaskRecord): boolean {
+  return now.state === end.state && now.updatedAtMs === end.updatedAtMs && now.details.polls === end.details.polls
 }

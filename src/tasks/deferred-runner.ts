@@ -74,12 +74,16 @@ export class DeferredRunner {
     })
   }
 
-  /** Ends a run of this process whose task another caller or process has ended. */
-  abandon(taskId: string): void {
-    this.#running.get(taskId)?.run.abandon()
+  /** Cancels the run of a task, and waits for its end. False: this process does not run it. */
+  async cancel(taskId: string): Promise<boolean> {
+    const running = this.#running.get(taskId)
+    if (running === undefined) return false
+    running.run.cancel()
+    await running.ended
+    return true
   }
 
-  /** Takes no more work, and waits for what runs. What has not ended after `drainMs` is put back and run again later. */
+  /** Takes no more work, and waits for what runs. What has no answer after `drainMs` is put back and run again later. */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isStopped = true
     this.#timer?.cancel()
@@ -139,7 +143,7 @@ export class DeferredRunner {
     // The process that accepted the request may have died before its key was completed.
     const answered = claim && { claim, answer: queuedReceipt(this.#context, { ...task, state: 'queued' }) }
     if (!(await store.tasks.change({ id, from: [task.state], set, answered }, clock.now()))) return
-    const stopBeating = this.#beat(id, run)
+    const stopBeating = this.#beat(started, run)
     let outcome: RunOutcome
     try {
       outcome = await run.run()
@@ -159,14 +163,16 @@ export class DeferredRunner {
   }
 
   /** Keeps the task while it runs, and ends the run when another caller or process has ended the task. */
-  #beat(id: string, run: DeferredRun): () => void {
+  #beat({ id, accountId }: TaskRecord, run: DeferredRun): () => void {
     const { clock, store } = this.#context
     let timer: Timer
     const beat = async (): Promise<void> => {
       try {
         const nowMs = clock.now()
         const set = { nextPollAtMs: nowMs + LEASE_MS }
-        if (!(await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs))) run.abandon()
+        if (await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs)) return
+        const ended = await store.tasks.find(accountId, id)
+        run.abandon({ isCharged: ended?.state === 'cancelled' })
       } catch (error) {
         reportFault(this.#context, undefined, 'deferred answers', error)
       }

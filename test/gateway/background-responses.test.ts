@@ -86,7 +86,7 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect(await ask('POST', `/${id}/cancel`)).toEqual([200, cancelled])
     expect(await read(id)).toEqual(cancelled)
     const after = await started.account()
-    // The prompt was sent.
+    // A vendor was working on it.
     expect([after.held, before.balance > after.balance]).toEqual([0n, true])
     const chained = (await ask('POST', '', { model: MODEL, input: 'hi', previous_response_id: id }))[1]
     expect(chained['error']).toMatchObject({ code: 'previous_response_not_found' })

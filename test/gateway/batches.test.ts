@@ -1,6 +1,7 @@
 import OpenAI, { toFile } from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock, sandboxVendors } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
@@ -136,7 +137,11 @@ describe('a batch', () => {
 
   test('needs a price of its own, and the money for all of its requests', async () => {
     const { client, gateway, account } = await start({ prices: testPrices })
-    await expect(submit(client, [line(1)])).rejects.toMatchObject({ status: 503, code: 'model_not_priced' })
+    await expect(submit(client, [line(1)])).rejects.toMatchObject({
+      status: 503,
+      code: 'model_not_priced',
+      message: expect.stringContaining('no price for batches of the model'),
+    })
 
     const poor = await start()
     await poor.gateway.accounts.adjust('acct_test', { adjustmentId: 'less', amount: '-99.9999', reason: 'test' })
@@ -166,6 +171,43 @@ describe('a batch', () => {
     const [failed] = await contentOf(client, batch.error_file_id)
     expect(failed).toMatchObject({ custom_id: 'request-3', response: { status_code: 400 }, error: null })
     expect((await contentOf(client, batch.output_file_id)).length).toBe(1)
+  })
+
+  test('holds what a hook answers its requests with, and what hooks charge is charged once', async () => {
+    const unit = { model: MODEL, meter: 'hook_unit', amount: '0.01' } as const
+    const { client, taskEnded, gateway, account, sandbox } = await start({
+      prices: { ...prices, prices: [...prices.prices, unit, { ...unit, when: { batch: 'true' } }] },
+      hooks: [
+        {
+          name: 'canned',
+          request(call) {
+            const said = JSON.stringify(call.body)
+            if (said.includes('Say 1')) call.charge('hook_unit', 1)
+            if (said.includes('Say 1')) return { answer: { text: 'One.' } }
+            if (said.includes('Say 2')) return { answer: { body: 'two\nlines' } }
+            return said.includes('Say 3') ? { answer: { status: 451, body: { error: { message: 'no' } } } } : undefined
+          },
+        },
+      ],
+    })
+    const created = await submit(client, [line(1), line(2), line(3)])
+
+    const end = await taskEnded(created.id)
+    const batch = await client.batches.retrieve(created.id)
+
+    expect(batch).toMatchObject({ status: 'completed', request_counts: { total: 3, completed: 2, failed: 1 } })
+    const answers = await contentOf(client, batch.output_file_id)
+    expect(answers).toMatchObject([
+      { custom_id: 'request-1', response: { status_code: 200, body: { choices: [{ message: { content: 'One.' } }] } } },
+      { custom_id: 'request-2', response: { status_code: 200, body: 'two\nlines' } },
+    ])
+    const [refused] = await contentOf(client, batch.error_file_id)
+    expect(refused).toMatchObject({ custom_id: 'request-3', response: { status_code: 451 }, error: null })
+    expect([end.costNanoDollars, sandbox.requests.length]).toEqual([0n, 0])
+    const journal = await gateway.accounts.ledger('acct_test', { limit: 20 })
+    const charges = journal.filter(({ kind, amount }) => kind === 'charge' && amount !== 0n)
+    expect(charges.map(({ amount }) => amount)).toEqual([-10_000_000n])
+    expect(await account()).toEqual({ balance: 100_000_000_000n - 10_000_000n, held: 0n })
   })
 
   test('waits for the limits of its caller', async () => {
@@ -325,6 +367,38 @@ test('a batch that expires is charged for exactly the requests that were answere
   expect(events.filter(({ type }) => type === 'internal-error' || type === 'settlement-given-up')).toEqual([])
   await vendor.close()
 })
+
+test.each([{}, { chargeBrokenAnswers: true }])(
+  'a request that is stopped when its gateway closes is told and not charged, and sent again (%j)',
+  async (options) => {
+    const store = memoryStore()
+    let calls = 0
+    const vendor = await answeringVendor((response) => {
+      calls++
+      if (calls === 1) {
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': 4_200 })
+        return void response.write('{"id":"c",')
+      }
+      const message = { role: 'assistant', content: 'one' }
+      const usage = { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11 }
+      const choices = [{ index: 0, message, finish_reason: 'stop' }]
+      json(response, { id: 'c', object: 'chat.completion', model: 'm', choices, usage })
+    })
+    const vendors = [openai({ apiKey: 'k', baseURL: vendor.origin })]
+    const { client, gateway, events } = await start({ store, vendors, ...options })
+    const created = await submit(client, [line(1)])
+    await expect.poll(() => calls).toBe(1)
+    await gateway.close({ drainMs: 0 })
+    const told = events.filter(({ type }) => type === 'unbilled-usage')
+    const next = await start({ store, vendors, ...options })
+    const end = await next.taskEnded(created.id)
+
+    expect(told).toEqual([expect.objectContaining({ model: MODEL, isEstimated: true })])
+    expect([end.state, end.costNanoDollars, calls]).toEqual(['completed', 10n * 500n + 2_000n, 2])
+    expect(next.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([])
+    await vendor.close()
+  },
+)
 
 test('files and batches of another account read as unknown ones, byte for byte', async () => {
   const { client, url, gateway, taskEnded } = await start()

@@ -338,6 +338,37 @@ describe('an answer that is no longer fresh', () => {
     expect(started.gateway.cache.stats().stale).toBe(1)
   })
 
+  test.each([false, true])(
+    'leaves the call that broke off uncharged and told (chargeBrokenAnswers %s)',
+    async (chargeBrokenAnswers) => {
+      const message = { role: 'assistant', content: 'hi' }
+      const usage = { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 }
+      vendor = await answeringVendor((response) => {
+        if (vendor?.calls === 1)
+          return json(response, {
+            ...chunk([{ index: 0, message, finish_reason: 'stop' }], usage),
+            object: 'chat.completion',
+          })
+        response.writeHead(200, { 'content-type': 'application/json', 'content-length': 4_200 })
+        response.write('{"id":"c","choices":[', () => response.destroy())
+      })
+      const clock = fakeClock()
+      started = await start({ clock, models: [...TEST_MODELS.slice(1), PLAIN], chargeBrokenAnswers, ...options })
+      await ask(body)
+      clock.advance(120_000)
+      const before = await started.account()
+      const stale = await ask(body)
+      const ended = await started.ended(stale.response)
+      const told = started.events.filter(({ type }) => type === 'unbilled-usage')
+
+      expect([stale.cache, stale.response.headers.get('x-signalbox-cost')]).toEqual(['stale', '0'])
+      expect(ended).toMatchObject({ ending: 'failed', usage: undefined, costNanoDollars: 0n })
+      expect(await started.account()).toEqual(before)
+      expect(told).toHaveLength(vendor.calls - 1)
+      for (const event of told) expect(event).toMatchObject({ isEstimated: true, usage: { outputTokens: 1_000 } })
+    },
+  )
+
   test('is replaced by a new one when a vendor does', async () => {
     const clock = fakeClock()
     started = await start({ clock, ...options })

@@ -48,6 +48,16 @@ describe('a request without a bound of its output', () => {
     expect(sent().at(-1)?.['max_tokens']).toBe(bound)
   })
 
+  test('is named by its charge in the journal, though it was reserved twice', async () => {
+    const { post, gateway, ended } = await startWith('0.04')
+    const response = await post(chatBody('cl-sonnet-4-6', 'hi'))
+    await ended(response)
+    const { entries } = await gateway.accounts.journal('acct_small', { limit: 1 })
+
+    expect(response.headers.get('x-signalbox-max-output-tokens')).not.toBeNull()
+    expect(entries).toMatchObject([{ kind: 'charge', holdId: response.headers.get('x-request-id') }])
+  })
+
   test.each([{}, { max_tokens: null }, { stream: true, unknown_field: [1] }])(
     'has the bound put in beside its other members where the vendor speaks the dialect: %j',
     async (rest) => {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
-import { fakeClock } from '../../src/testing/index.ts'
+import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 const CHAT = '/v1/chat/completions'
@@ -173,6 +173,55 @@ test('an idempotency store that fails is 503, and no vendor is called', async ()
   expect(response.status).toBe(503)
   expect(await response.json()).toMatchObject({ error: { code: 'store_unavailable' } })
   expect(started.sandbox.requests).toHaveLength(0)
+})
+
+describe('a claim without a hold whose acknowledgement was lost', () => {
+  const request = chatBody('chat-relayed', 'hello')
+  let claims = 0
+
+  /** Loses the acknowledgement of the first claim, which is made before or not at all. */
+  async function startLosing(clock: FakeClock, isMade: boolean): Promise<void> {
+    const store = memoryStore()
+    const { idempotency } = store
+    claims = 0
+    const claim: typeof idempotency.claim = (...given) => {
+      claims += 1
+      if (claims > 1) return idempotency.claim(...given)
+      if (isMade) void idempotency.claim(...given)
+      throw new Error('the acknowledgement was lost')
+    }
+    started = await startGateway({ billing: 'off', clock, store: { ...store, idempotency: { ...idempotency, claim } } })
+  }
+
+  test('is undone, so that the request can be made again', async () => {
+    const clock = fakeClock()
+    await startLosing(clock, true)
+    const lost = await started.post(CHAT, request, KEY)
+    const early = await started.post(CHAT, request, KEY)
+    clock.advance(1_000)
+    await expect.poll(async () => (await started.post(CHAT, request, KEY)).status).toBe(200)
+
+    expect([lost.status, early.status]).toEqual([503, 409])
+    expect(started.sandbox.requests).toHaveLength(1)
+  })
+
+  test('leaves the key with another request that has claimed it since', async () => {
+    const clock = fakeClock()
+    await startLosing(clock, false)
+    const lost = await started.post(CHAT, request, KEY)
+    started.sandbox.fault({ kind: 'hang' })
+    const leaving = new AbortController()
+    const running = started.post(CHAT, request, KEY, leaving.signal).catch(() => undefined)
+    await started.sandbox.nextRequest()
+    clock.advance(1_000)
+    await expect.poll(() => claims).toBe(3)
+    const meanwhile = await started.post(CHAT, request, KEY)
+    leaving.abort()
+    await running
+
+    expect([lost.status, meanwhile.status]).toEqual([503, 409])
+    expect(started.sandbox.requests).toHaveLength(1)
+  })
 })
 
 test('a replay takes one of the requests per minute, but neither tokens nor a place', async () => {

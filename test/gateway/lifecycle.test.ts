@@ -49,6 +49,22 @@ describe('closing', () => {
     expect((await started.account()).held).toBe(0n)
   })
 
+  test('tells what the vendor may bill for a whole answer that is cut off', async () => {
+    started = await startGateway()
+    started.sandbox.fault({ kind: 'hang' })
+    const ending = started.nextEnded()
+    const asked = started.post(CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 500 }))
+    await started.sandbox.nextRequest()
+    await started.gateway.close({ drainMs: 50 })
+
+    expect((await asked).status).toBe(503)
+    expect(await ending).toMatchObject({ ending: 'failed', usage: undefined, costNanoDollars: 0n })
+    expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([
+      expect.objectContaining({ isEstimated: true, usage: expect.objectContaining({ outputTokens: 500 }) }),
+    ])
+    expect((await started.account()).held).toBe(0n)
+  })
+
   test('twice is closing once, and health says so', async () => {
     started = await startGateway()
     const closing = started.gateway.close()

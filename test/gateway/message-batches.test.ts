@@ -134,6 +134,18 @@ describe('a batch of messages', () => {
     })
   })
 
+  test('of which a hook answers a request ends, with its answer', async () => {
+    const { client, taskEnded, sandbox } = await start({
+      hooks: [{ name: 'canned', request: () => ({ answer: { text: 'Nine.' } }) }],
+    })
+    const created = await client.messages.batches.create({ requests: requests(1) })
+    await taskEnded(created.id)
+    const [result] = await resultsOf(client, created.id)
+
+    expect(result?.result).toMatchObject({ type: 'succeeded', message: { content: [{ type: 'text', text: 'Nine.' }] } })
+    expect(sandbox.requests).toEqual([])
+  })
+
   test('is cancelled before its requests are sent, and then they cost nothing', async () => {
     const { client, account, taskEnded } = await start({ limits: { requestsPerMinute: 1 } })
     const created = await client.messages.batches.create({ requests: requests(3) })

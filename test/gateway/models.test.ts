@@ -34,6 +34,8 @@ describe('GET /v1/models', () => {
       type: 'model',
       display_name: 'Claude Opus 4.7',
       created_at: '2026-04-16T00:00:00.000Z',
+      context_length: 1_000_000,
+      max_input_tokens: 1_000_000,
       max_tokens: 128_000,
       top_provider: { max_completion_tokens: 128_000 },
       architecture: { input_modalities: ['text', 'image', 'pdf'], output_modalities: ['text'] },

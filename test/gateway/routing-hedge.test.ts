@@ -1,4 +1,8 @@
 import { afterEach, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../src/core/events.ts'
+import { fakeClock } from '../../src/testing/index.ts'
+import type { Transport } from '../../src/transport/transport.ts'
+import { undiciTransport } from '../../src/transport/undici.ts'
 import { type Routed, startRouted } from '../routing/support/start-routed.ts'
 
 let started: Routed
@@ -6,6 +10,12 @@ let started: Routed
 afterEach(() => started.close())
 
 const HEDGED = { gateway: { routing: { hedge: { afterMs: 40 } } } }
+
+const BODY = { model: 'routed', messages: [{ role: 'user', content: 'hello' }] }
+
+function told(): Extract<GatewayEvent, { type: 'unbilled-usage' }>[] {
+  return started.events.filter((event) => event.type === 'unbilled-usage')
+}
 
 async function untilAbandoned(index: number): Promise<void> {
   await expect.poll(() => started.stands[index]!.abandoned).toBe(1)
@@ -87,20 +97,70 @@ test('a hedge counts as a retry, and there are none when the budget is used up',
   expect(calls).toBeLessThanOrEqual(16 + 11)
 })
 
-test('a caller who leaves ends both calls', async () => {
+test.each([
+  [false, 0n, ['one', 'two']],
+  [true, 122_000n, ['one']],
+] as const)(
+  'when the whole time is over both calls have failed, and each is told or charged (chargeBrokenAnswers %s)',
+  async (chargeBrokenAnswers, cost, vendors) => {
+    const clock = fakeClock()
+    started = await startRouted({ gateway: { ...HEDGED.gateway, clock, chargeBrokenAnswers } })
+    for (const stand of started.stands) stand.answer = () => ({ delayMs: 5_000 })
+    const before = await started.account()
+    const asked = started.ask(1)
+    await expect.poll(() => started.stands[0]!.calls.length).toBe(1)
+    clock.advance(40)
+    await expect.poll(() => started.stands[1]!.calls.length).toBe(1)
+    clock.advance(600_000)
+
+    expect(await asked).toEqual(['504'])
+    expect(told().map(({ vendor, usage }) => [vendor, usage.outputTokens])).toEqual(
+      vendors.map((vendor) => [vendor, 100]),
+    )
+    expect(started.events.filter(({ type }) => type === 'attempt-failed')).toHaveLength(2)
+    expect(await started.account()).toEqual({ balance: before.balance - cost, held: 0n })
+  },
+)
+
+test('a caller who leaves while the second call has no connection yet pays for the first', async () => {
+  const inner = undiciTransport()
+  let connecting = 0
+  const transport: Transport = {
+    send(request, handler) {
+      if (!started.stands[1]!.baseURL.startsWith(request.origin)) return inner.send(request, handler)
+      connecting += 1
+      const failure = { phase: 'connect', kind: 'aborted', error: new Error('aborted') } as const
+      return { abort: () => handler.onFailure(failure), pause: () => undefined, resume: () => undefined }
+    },
+    close: () => inner.close(),
+  }
+  started = await startRouted({ gateway: { ...HEDGED.gateway, drainMs: 100, transport } })
+  started.stands[0]!.answer = () => ({ delayMs: 5_000 })
+  const leaving = new AbortController()
+  const ended = started.nextEnded()
+  const response = started.post('/v1/chat/completions', BODY, {}, leaving.signal)
+  await expect.poll(() => [started.stands[0]!.calls.length, connecting]).toEqual([1, 1])
+  leaving.abort()
+
+  await expect(response).rejects.toThrow()
+  expect(await ended).toMatchObject({ ending: 'abandoned', usage: { outputTokens: 100 }, costNanoDollars: 122_000n })
+  expect(told()).toEqual([])
+})
+
+test('a caller who leaves ends both calls, pays for one of them, and the other is told', async () => {
   started = await startRouted({ gateway: { ...HEDGED.gateway, drainMs: 100 } })
   for (const stand of started.stands) stand.answer = () => ({ delayMs: 5_000 })
   const leaving = new AbortController()
-  const body = { model: 'routed', messages: [{ role: 'user', content: 'hello' }] }
   const ended = started.nextEnded()
-  const response = started.post('/v1/chat/completions', body, {}, leaving.signal)
+  const response = started.post('/v1/chat/completions', BODY, {}, leaving.signal)
   await expect.poll(() => started.stands.map(({ calls }) => calls.length)).toEqual([1, 1])
   leaving.abort()
 
   await expect(response).rejects.toThrow()
   await untilAbandoned(0)
   await untilAbandoned(1)
-  expect((await ended).ending).toBe('abandoned')
+  expect(await ended).toMatchObject({ ending: 'abandoned', usage: { outputTokens: 100 }, costNanoDollars: 122_000n })
+  expect(told()).toEqual([expect.objectContaining({ usage: expect.objectContaining({ outputTokens: 100 }) })])
 })
 
 test('streams are never doubled', async () => {

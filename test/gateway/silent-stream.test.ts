@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { MOUNTS, type Mounted } from '../adapters/support/mounts.ts'
@@ -46,11 +47,11 @@ interface Started {
   readonly mounted: Mounted
 }
 
-async function start(mount: (typeof MOUNTS)[string]): Promise<Started> {
+async function start(mount: (typeof MOUNTS)[string], options: Partial<GatewayOptions> = {}): Promise<Started> {
   const clock = fakeClock()
   const vendor = await silentVendor()
   const { baseURL } = vendor
-  const started = await startGateway({ clock, vendors: [openai({ apiKey: 'vendor-key', baseURL })] })
+  const started = await startGateway({ clock, vendors: [openai({ apiKey: 'vendor-key', baseURL })], ...options })
   const mounted = await mount(started.gateway)
   cleanups.push(
     () => started.close(),
@@ -129,4 +130,58 @@ test('a stream whose first content comes in time gets no comment', async () => {
 
   expect(await caller.received('[DONE]')).not.toContain('keep-alive')
   caller.leave()
+})
+
+describe('a stream that fails after its headers were sent and before any content', () => {
+  const failed = `data: ${JSON.stringify({ error: { message: 'no', type: 'server_error', code: null } })}\n\n`
+  const failures = {
+    error: (response: ServerResponse): void => void response.end(failed),
+    cut: (response: ServerResponse): void => void response.destroy(),
+  }
+  const fields = { stream: true, max_completion_tokens: 2_000, reasoning_effort: 'high' }
+
+  async function failLate(how: keyof typeof failures, options: Partial<GatewayOptions> = {}) {
+    const bench = await start(MOUNTS['node']!, options)
+    const { started, mounted, vendor, clock } = bench
+    const arrives = vendor.next()
+    const caller = rawPost(mounted.origin, `/ai${CHAT}`, chatBody('chat-relayed', 'hello', fields))
+    const response = await arrives
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+    await passed(bench)
+    clock.advance(15_000)
+    await caller.received(': keep-alive\n\n')
+    const before = await started.account()
+    const ending = started.nextEnded()
+    failures[how](response)
+    const ended = await ending
+    expect(await caller.received('"error"')).toContain('HTTP/1.1 200')
+    const told = started.events.filter(({ type }) => type === 'unbilled-usage')
+    return { ended, told, before, after: await started.account() }
+  }
+
+  test.each(['error', 'cut'] as const)(
+    'is free as before them, and what the vendor may bill is told (%s)',
+    async (how) => {
+      const { ended, told, before, after } = await failLate(how)
+
+      expect(ended).toMatchObject({ ending: 'failed', usage: undefined, costNanoDollars: 0n })
+      expect(told).toEqual([
+        expect.objectContaining({
+          isEstimated: true,
+          usage: expect.objectContaining({ inputTokens: expect.any(Number) }),
+        }),
+      ])
+      expect(after).toEqual({ balance: before.balance + before.held, held: 0n })
+    },
+  )
+
+  test.each([
+    ['error', 0],
+    ['cut', 1],
+  ] as const)('is charged with chargeBrokenAnswers where it was cut (%s)', async (how, charged) => {
+    const { ended, told } = await failLate(how, { chargeBrokenAnswers: true })
+
+    expect(ended.costNanoDollars > 0n).toBe(charged === 1)
+    expect(told).toHaveLength(1 - charged)
+  })
 })

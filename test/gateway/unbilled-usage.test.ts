@@ -1,6 +1,8 @@
+import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
@@ -156,6 +158,10 @@ describe('a batch of embeddings of which one part fails', () => {
       ...options,
     })
   const body = (bad: number): object => ({ model: 'text-embedding-v4', input: inputs(bad) })
+  const toldUsage = (): unknown[] => eventsOf('unbilled-usage').map(({ usage, isEstimated }) => [usage, isEstimated])
+  /** Of the estimated prompt: a token for every three bytes. */
+  const shareOf = (asked: object, share: number): number =>
+    Math.ceil(Math.ceil(Buffer.byteLength(JSON.stringify(asked)) / 3) * share)
 
   test('is charged nothing, and what the vendor billed is told (nothing before, now 99 calls of 20 tokens)', async () => {
     await startBefore(answer, optionsWith())
@@ -189,16 +195,70 @@ describe('a batch of embeddings of which one part fails', () => {
     expect(remaining).toBeLessThan(3_200)
   })
 
-  test('has no further part sent after the failure', async () => {
-    const failFirst: AnswerCall = (response, { input }) => {
-      if ((input as string[]).includes('bad')) json(response, { error: { message: 'bad input' } }, 400)
-    }
-    await startBefore(failFirst, optionsWith())
-    const response = await started.post('/v1/embeddings', body(0))
+  test('has no further part sent after the failure, and those that were stopped are told', async () => {
+    let fail = (): void => undefined
+    await startBefore((response, { input }) => {
+      if ((input as string[]).includes('bad')) fail = () => json(response, { error: { message: 'bad input' } }, 400)
+      if (vendor?.calls === 8) fail()
+    }, optionsWith())
+    const asked = body(0)
+    const response = await started.post('/v1/embeddings', asked)
 
     expect(response.status).toBe(400)
-    expect(vendor?.calls).toBeLessThanOrEqual(8)
-    expect(eventsOf('unbilled-usage')).toHaveLength(0)
+    expect(vendor?.calls).toBe(8)
+    expect(toldUsage()).toEqual([[{ inputTokens: shareOf(asked, 7 / 100), outputTokens: 0 }, true]])
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+  })
+
+  // The first part is answered, so that a ninth one is sent; the others are never answered.
+  const answerFirst =
+    (onNinth: (response: ServerResponse) => void): AnswerCall =>
+    (response, { input }) => {
+      const data = (input as string[]).map((_, index) => ({ object: 'embedding', index, embedding: [1] }))
+      const usage = { prompt_tokens: 20, total_tokens: 20 }
+      if (vendor?.calls === 1) json(response, { object: 'list', model: 'm', data, usage })
+      if (vendor?.calls === 9) onNinth(response)
+    }
+
+  test('has parts that were answered and parts that were stopped told, each by an event', async () => {
+    const onNinth = (response: ServerResponse): void => json(response, { error: { message: 'bad input' } }, 400)
+    await startBefore(answerFirst(onNinth), optionsWith())
+    const asked = body(999)
+    await started.post('/v1/embeddings', asked)
+
+    expect(toldUsage()).toEqual([
+      [{ inputTokens: shareOf(asked, 7 / 100), outputTokens: 0 }, true],
+      [{ inputTokens: 20 }, false],
+    ])
+  })
+
+  test('has the same told when the whole time is over', async () => {
+    const clock = fakeClock()
+    await startBefore(
+      answerFirst(() => clock.advance(600_000)),
+      optionsWith({ clock, chargePartialBatches: true }),
+    )
+    const asked = body(999)
+    const response = await started.post('/v1/embeddings', asked)
+
+    expect(response.status).toBe(504)
+    expect(toldUsage()).toEqual([[{ inputTokens: shareOf(asked, 8 / 100), outputTokens: 0 }, true]])
+    expect((await started.ended(response)).usage).toEqual({ inputTokens: 20 })
+  })
+
+  test('costs the estimate of its prompt when its caller leaves, whatever was answered (20 tokens before)', async () => {
+    let leave = (): void => undefined
+    await startBefore(
+      answerFirst(() => leave()),
+      optionsWith(),
+    )
+    const asked = body(999)
+    const ending = started.nextEnded()
+    const caller = rawPost(started.url, '/v1/embeddings', asked)
+    leave = () => void caller.leave()
+
+    expect(await ending).toMatchObject({ ending: 'abandoned', usage: { inputTokens: shareOf(asked, 1) } })
+    expect(eventsOf('unbilled-usage')).toEqual([])
   })
 
   test('is charged for the finished parts where the host has it so ($0 before, now $0.0000396)', async () => {

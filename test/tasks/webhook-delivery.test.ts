@@ -117,6 +117,23 @@ describe('secrets', () => {
 
     expect([before, await general.secret(ACCOUNT)]).toEqual([GATEWAY_SECRET, own])
   })
+
+  test('of the gateway sign beside the first one of an account for the overlap', async () => {
+    const store = { ...memoryStore(), webhooks: bench.webhooks }
+    const general = webhooksOf(store, bench.clock, ready, { webhookSecret: GATEWAY_SECRET })
+    const own = await general.rotateSecret(ACCOUNT, { overlapMs: 60_000 })
+    const atOnce = await general.rotateSecret('acct_leaked', { overlapMs: 0 })
+
+    await deliver()
+
+    const [message] = receiver.messages
+    for (const secret of [own, GATEWAY_SECRET]) expect(verify(secret, message!)).toBeDefined()
+    const secretsOf = async (accountId: string) =>
+      (await bench.webhooks.secrets(accountId, bench.clock.now())).map(({ secret }) => secret)
+    expect(await secretsOf('acct_leaked')).toEqual([atOnce])
+    bench.clock.advance(60_000)
+    expect(await secretsOf(ACCOUNT)).toEqual([own])
+  })
 })
 
 describe('a receiver that fails', () => {

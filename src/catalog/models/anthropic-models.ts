@@ -11,7 +11,7 @@ export const ANTHROPIC_CHAT_MODELS: readonly ModelDefinition[] = [
     vendor: 'anthropic',
     upstream: 'claude-opus-4-7',
     aliases: ['claude-opus-4-7'],
-    limits: { maxOutputTokens: 128_000 },
+    limits: { contextTokens: 1_000_000, maxOutputTokens: 128_000 },
     created: Date.UTC(2026, 3, 16) / 1000,
     displayName: 'Claude Opus 4.7',
   },
@@ -21,7 +21,7 @@ export const ANTHROPIC_CHAT_MODELS: readonly ModelDefinition[] = [
     vendor: 'anthropic',
     upstream: 'claude-sonnet-4-6',
     aliases: ['claude-sonnet-4-6'],
-    limits: { maxOutputTokens: 128_000 },
+    limits: { contextTokens: 1_000_000, maxOutputTokens: 128_000 },
     displayName: 'Claude Sonnet 4.6',
   },
 ]

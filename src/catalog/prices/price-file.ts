@@ -104,6 +104,10 @@ export const wholePriceFile = onDemand(() => z.strictObject({ ...priceFile().sha
  * @throws TypeError naming the first unknown member, else the index and field of every fault: `prices[3].amount: …`.
  */
 export function checkPriceFile(file: unknown): PriceFile {
+  if (typeof file !== 'object' || file === null || Array.isArray(file))
+    throw new TypeError(
+      `prices: expected { currency: 'USD', prices: [...] }, not ${Array.isArray(file) ? 'a list of rows' : String(file)}`,
+    )
   checkNames(file)
   const outer = priceFile().safeParse(file)
   if (!outer.success) throw configurationError('', outer.error.issues)
@@ -112,8 +116,7 @@ export function checkPriceFile(file: unknown): PriceFile {
   return { currency: outer.data.currency, prices: rows.data, comment: outer.data.comment }
 }
 
-function checkNames(file: unknown): void {
-  if (typeof file !== 'object' || file === null || Array.isArray(file)) return
+function checkNames(file: object): void {
   checkMembers(file, PRICE_FILE_MEMBERS, 'prices')
   const { prices } = file as Partial<PriceFile>
   if (!Array.isArray(prices)) return

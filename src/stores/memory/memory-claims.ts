@@ -12,6 +12,7 @@ export interface MemoryClaimsOptions {
 interface ClaimEntry {
   readonly fingerprint: string
   readonly expiresAtMs: number
+  readonly claimedBy: string | undefined
   answer: StoredAnswer | undefined
 }
 
@@ -49,10 +50,13 @@ export class MemoryClaims {
 
   claim(claim: IdempotencyClaim, nowMs: number): ClaimResult {
     const found = this.peek(claim, nowMs)
-    if (found !== CLAIMED) return found
     const name = accountKey(claim.accountId, claim.key)
+    const { fingerprint, expiresAtMs, claimedBy } = claim
+    if (found === IN_FLIGHT && claimedBy !== undefined && this.#entries.get(name)?.claimedBy === claimedBy)
+      return CLAIMED
+    if (found !== CLAIMED) return found
     this.#drop(name)
-    this.#entries.set(name, { fingerprint: claim.fingerprint, expiresAtMs: claim.expiresAtMs, answer: undefined })
+    this.#entries.set(name, { fingerprint, expiresAtMs, claimedBy, answer: undefined })
     this.#sweep(nowMs)
     return CLAIMED
   }

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { type ConversationStore, isBeyondConversation, type StoredConversation } from '../conversation-store.ts'
-import { outputOf, type StoredItem, type StoredResponse } from '../response-store.ts'
+import { namedItemsOf, type StoredItem, type StoredResponse } from '../response-store.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 
 /** Bounds of what is kept of conversations that turns are added to. */
@@ -137,7 +137,7 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
       const { accountId, conversation, createdAtMs, expiresAtMs } = turn
       const kept = conversation && live(accountId, conversation.id, createdAtMs)
       if (kept === undefined) return
-      append(kept, [...turn.input, ...outputOf(turn)].map(textOf))
+      append(kept, namedItemsOf(turn).map(textOf))
       kept.credentialId = turn.credentialId
       used(kept, { expiresAtMs })
       sweep(createdAtMs)

@@ -76,9 +76,10 @@ export function memoryResponses(
     save(turn) {
       const { accountId, expiresAtMs } = turn
       const name = accountKey(accountId, turn.id)
-      drop(name)
+      // What cannot be kept leaves the turn before it in its place.
       const text = JSON.stringify(turn)
       const itemIds = itemIdsOf(turn)
+      drop(name)
       const kept: KeptTurn = { text, byteLength: Buffer.byteLength(text), expiresAtMs, accountId, itemIds }
       turns.set(name, kept)
       byteLength += kept.byteLength

@@ -41,11 +41,12 @@ export function memoryTasks({ table, ledger, claims, webhooks, responses }: Memo
       if (resolve?.kind === 'settle') assertAmount(resolve.amount)
       const entry = table.get(id)
       if (entry === undefined || !from.includes(entry.record.state)) return undefined
+      // First of all: an answer that cannot be kept leaves everything as it was.
+      if (keeps !== undefined) responses.save(keeps)
       // Before the hold ends: a key that has its answer is not freed with the hold.
       if (answered !== undefined) claims.complete(answered.claim, answered.answer)
       const result = endHold(entry.record, resolve, nowMs)
       table.replace(entry, changed(entry.record, set))
-      if (keeps !== undefined) responses.save(keeps)
       if (delivery !== undefined) webhooks.add(delivery)
       return result
     },

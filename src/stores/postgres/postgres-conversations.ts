@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { type ConversationStore, isBeyondConversation } from '../conversation-store.ts'
 import { conversationItemOf, storedConversationOf } from '../response-rows.ts'
-import { outputOf, type StoredItem, type StoredResponse } from '../response-store.ts'
+import { namedItemsOf, type StoredItem, type StoredResponse } from '../response-store.ts'
 import { textParameter, timeParameter } from './column-values.ts'
 import type { PostgresConnection, PostgresRow, PostgresSession } from './postgres-connection.ts'
 
@@ -141,7 +141,7 @@ export async function addTurnToConversation(
 ): Promise<void> {
   const { accountId, conversation, credentialId, createdAtMs: nowMs, expiresAtMs } = turn
   if (conversation === undefined) return
-  const items = [...turn.input, ...outputOf(turn)]
+  const items = namedItemsOf(turn)
   await append(session, schema, {
     accountId,
     id: conversation.id,

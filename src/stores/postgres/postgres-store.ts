@@ -108,13 +108,14 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
 /** Idempotency keys in PostgreSQL, the same ones that the ledger claims. */
 function postgresIdempotency({ run }: PostgresConnection, schema: string): IdempotencyStore {
   return {
-    async claim({ accountId, key, fingerprint, expiresAtMs }, nowMs) {
-      const [row] = await run(`SELECT ${OUTCOME_COLUMNS} FROM ${schema}.take_claim($1, $2, $3, $4, $5) AS o`, [
+    async claim({ accountId, key, fingerprint, expiresAtMs, claimedBy }, nowMs) {
+      const [row] = await run(`SELECT ${OUTCOME_COLUMNS} FROM ${schema}.take_claim($1, $2, $3, $4, $5, $6) AS o`, [
         accountId,
         key,
         fingerprint,
         timeParameter(expiresAtMs),
         timeParameter(nowMs),
+        claimedBy ?? null,
       ])
       return claimResultOf(row!)
     },

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { type ConversationStore, isBeyondConversation } from '../conversation-store.ts'
 import { conversationItemOf, storedConversationOf } from '../response-rows.ts'
-import { outputOf, type StoredItem, type StoredResponse } from '../response-store.ts'
+import { namedItemsOf, type StoredItem, type StoredResponse } from '../response-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import { type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
@@ -158,7 +158,7 @@ export function sqliteConversations(database: SqliteDatabase): SqliteConversatio
       const { accountId, conversation, credentialId, createdAtMs, expiresAtMs } = turn
       const row = conversation && live(accountId, conversation.id, createdAtMs)
       if (row === undefined) return
-      change(row, { credentialId, expiresAtMs, added: newItems(row, [...turn.input, ...outputOf(turn)]) })
+      change(row, { credentialId, expiresAtMs, added: newItems(row, namedItemsOf(turn)) })
     },
 
     history(accountId, id, nowMs, untilPosition = Number.MAX_SAFE_INTEGER) {

@@ -14,18 +14,19 @@ import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilli
 /** Idempotency keys, inside the caller's transaction. */
 export type SqliteClaims = ReturnType<typeof sqliteClaims>
 
-type ClaimName = Omit<IdempotencyClaim, 'expiresAtMs'>
+type ClaimName = Omit<IdempotencyClaim, 'expiresAtMs' | 'claimedBy'>
 
 /** Prepares the statements of {@link SqliteClaims}. */
 export function sqliteClaims(database: SqliteDatabase) {
   const select = prepareExact(
     database,
-    `SELECT fingerprint, answer_status, answer_headers, answer_body FROM signalbox_idempotency
+    `SELECT fingerprint, claimed_by, answer_status, answer_headers, answer_body FROM signalbox_idempotency
      WHERE account_id = ? AND key = ? AND expires_at_ms > ?`,
   )
   // What is replaced has expired: the caller has looked before.
   const insert = database.prepare(
-    'INSERT OR REPLACE INTO signalbox_idempotency (account_id, key, fingerprint, expires_at_ms) VALUES (?, ?, ?, ?)',
+    `INSERT OR REPLACE INTO signalbox_idempotency (account_id, key, fingerprint, expires_at_ms, claimed_by)
+     VALUES (?, ?, ?, ?, ?)`,
   )
   const complete = database.prepare(
     `UPDATE signalbox_idempotency SET answer_status = ?, answer_headers = ?, answer_body = ?
@@ -47,10 +48,13 @@ export function sqliteClaims(database: SqliteDatabase) {
   return {
     peek,
     claim(claim: IdempotencyClaim, nowMs: number): ClaimResult {
+      const { accountId, key, fingerprint, expiresAtMs, claimedBy } = claim
       const found = peek(claim, nowMs)
       if (found.status === 'claimed')
-        insert.run(claim.accountId, claim.key, claim.fingerprint, wholeMilliseconds(claim.expiresAtMs))
-      return found
+        insert.run(accountId, key, fingerprint, wholeMilliseconds(expiresAtMs), claimedBy ?? null)
+      if (found.status !== 'in_flight' || claimedBy === undefined) return found
+      const row = select.get(accountId, key, nowMs) as SqlRow | undefined
+      return row?.['claimed_by'] === claimedBy ? { status: 'claimed' } : found
     },
     complete({ accountId, key, fingerprint }: ClaimName, answer: StoredAnswer): void {
       complete.run(...answerValues(answer), accountId, key, fingerprint)

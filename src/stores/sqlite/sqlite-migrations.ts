@@ -5,6 +5,9 @@ import { NEWEST_MIGRATION } from './sqlite-newest.ts'
 import { RESPONSE_MIGRATION } from './sqlite-responses.ts'
 import { LATER_METERS_MIGRATION, MODEL_DAYS_MIGRATION, USAGE_MIGRATION } from './usage-migration.ts'
 
+/** Which request has claimed an idempotency key. */
+const CLAIMANT_MIGRATION = 'ALTER TABLE signalbox_idempotency ADD COLUMN claimed_by TEXT;'
+
 /** Long jobs, the messages about them, and who owns which conversation. A lease of 0 is none. */
 const TASK_MIGRATION = `
 CREATE TABLE signalbox_tasks (
@@ -298,6 +301,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   MODEL_DAYS_MIGRATION,
   LATER_METERS_MIGRATION,
   FILE_MIGRATION,
+  CLAIMANT_MIGRATION,
 ]
 
 /**

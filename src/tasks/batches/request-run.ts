@@ -1,10 +1,11 @@
 import { Buffer } from 'node:buffer'
 import { createRate } from '../../catalog/prices/rate.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { parseVendorJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { release } from '../../pipeline/admit.ts'
 import { type Admitted, CallRecord, type Reserved } from '../../pipeline/call-record.ts'
-import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
+import { InnerCaller, innerRequest } from '../../pipeline/inner-request.ts'
 import { keepAnswer } from '../../pipeline/kept-answers.ts'
 import { type Ask, type Completion, pipeline } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
@@ -46,6 +47,8 @@ export class RequestRun implements Completion {
   readonly #run: BatchRequestRun
   readonly #requestId: string
   readonly #received: CallRecord
+  /** Takes what a hook answers the request with. */
+  readonly #caller = new InnerCaller()
   #isStopped = false
   #result: RequestResult | undefined
 
@@ -58,7 +61,7 @@ export class RequestRun implements Completion {
     this.#requestId = context.ids.next('req')
     this.#received = new CallRecord({
       request: innerRequest(run.endpoint.path, Buffer.from(JSON.stringify(run.planned.body))),
-      sink: NOWHERE,
+      sink: this.#caller,
       requestId: this.#requestId,
       startedAtMs: context.clock.now(),
       called: run.endpoint,
@@ -84,11 +87,16 @@ export class RequestRun implements Completion {
     } finally {
       this.#received.calls.end()
     }
-    return this.#isStopped && !this.#isCharged() ? { kind: 'stopped' } : this.#result!
+    // No vendor was asked, and what hooks charge has been charged: the request is not made again.
+    if (this.#result === undefined) return this.#answeredByHook()
+    return this.#isStopped && !isDone(this.#result) ? { kind: 'stopped' } : this.#result
   }
 
-  #isCharged(): boolean {
-    return this.#result?.kind === 'ended' && this.#result.outcome.usage !== undefined
+  #answeredByHook(): RequestResult {
+    const { status, text: body } = this.#caller
+    const text = this.#lineOf(status, parseVendorJson(body) === undefined ? JSON.stringify(body) : body)
+    const isAnswered = status >= 200 && status < 300
+    return { kind: 'ended', outcome: { line: this.#run.line, isAnswered, text, usage: undefined, amount: 0n } }
   }
 
   /** The money is held since the batch was accepted, and its prices are those of that time. */
@@ -105,14 +113,18 @@ export class RequestRun implements Completion {
   async end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void> {
     if (response.kind === 'stream') throw new TypeError('a request of a batch is never streamed')
     const { candidate, ending } = response
-    const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
-    const { unbilledUsage } = ending
+    const settled = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
+    // It was cut off from here and is sent again, so that its caller is not charged for it.
+    const isCutOff =
+      this.#isStopped && ending.kind !== 'completed' && ending.usage === undefined && settled !== undefined
+    const usage = isCutOff ? undefined : settled
+    const unbilledUsage = isCutOff ? settled : ending.unbilledUsage
     try {
       const amount = this.#amountOf(reserved, candidate, usage)
       if (response.kind === 'json') await this.#answered(reserved, response, { usage, amount })
       else this.#result = this.#failed(response.error, amount === undefined ? undefined : usage, amount ?? 0n)
       if (unbilledUsage !== undefined && candidate !== undefined)
-        emitUnbilledUsage(context, reserved, candidate, unbilledUsage)
+        emitUnbilledUsage(context, reserved, candidate, unbilledUsage, isCutOff || ending.isUnbilledEstimated)
     } finally {
       const used = usage ?? unbilledUsage
       await release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
@@ -167,6 +179,11 @@ export class RequestRun implements Completion {
     const response = `{"status_code":${status},"request_id":${JSON.stringify(this.#requestId)},"body":${oneLine}}`
     return `{"id":"${outcomeId(task.id, line)}","custom_id":${JSON.stringify(planned.id)},"response":${response},"error":null}`
   }
+}
+
+/** Has the request an answer or a charge, so that making it again would cost its caller or the operator twice? */
+function isDone(result: RequestResult): boolean {
+  return result.kind === 'ended' && (result.outcome.isAnswered || result.outcome.usage !== undefined)
 }
 
 /** Id of the outcome of a request. */

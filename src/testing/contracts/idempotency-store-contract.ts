@@ -50,6 +50,24 @@ export function describeIdempotencyStore(
       expect(found.filter((result) => result.status === 'in_flight').length).toEqual(49)
     })
 
+    check('gives a key in flight again to the request that claimed it, and to no other', async (store) => {
+      const own = exampleClaim({ claimedBy: 'req_1' })
+      await store.claim(own, EXAMPLE_NOW_MS)
+      expect(await store.claim(own, EXAMPLE_NOW_MS + 1)).toEqual({ status: 'claimed' })
+      for (const other of [exampleClaim({ claimedBy: 'req_2' }), exampleClaim()])
+        expect(await store.claim(other, EXAMPLE_NOW_MS + 1)).toEqual({ status: 'in_flight' })
+      await store.complete(own, exampleAnswer('first'))
+      expect((await store.claim(own, EXAMPLE_NOW_MS + 1)).status).toEqual('replay')
+    })
+
+    check('gives a key whose claimer is not known to nobody again', async (store) => {
+      await store.claim(exampleClaim(), EXAMPLE_NOW_MS)
+      const later = exampleClaim({ claimedBy: 'req_1' })
+      expect(await store.claim(later, EXAMPLE_NOW_MS)).toEqual({ status: 'in_flight' })
+      await store.release(exampleClaim())
+      expect(await store.claim(later, EXAMPLE_NOW_MS)).toEqual({ status: 'claimed' })
+    })
+
     check('forgets a key at its expiry, answered or not', async (store) => {
       const answered = exampleClaim({ key: 'answered' })
       const open = exampleClaim({ key: 'open' })

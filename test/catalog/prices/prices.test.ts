@@ -22,8 +22,15 @@ function defineUnchecked(file: unknown): unknown {
 }
 
 describe('definePrices', () => {
+  it('says what a list of rows goes into', () => {
+    expect(() => defineUnchecked([GOOD])).toThrow(
+      new TypeError("prices: expected { currency: 'USD', prices: [...] }, not a list of rows"),
+    )
+    expect(() => defineUnchecked('free')).toThrow("prices: expected { currency: 'USD', prices: [...] }, not free")
+  })
+
   it.each([
-    [null, 'expected object'],
+    [null, "expected { currency: 'USD', prices: [...] }"],
     [{ prices: [] }, 'currency: '],
     [{ currency: 'EUR', prices: [] }, 'currency: '],
     [{ currency: 'USD' }, 'prices: '],

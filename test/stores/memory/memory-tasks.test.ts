@@ -3,7 +3,15 @@ import { longestOverdue } from '../../../src/stores/memory/map-scans.ts'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
 import type { TaskPage, TaskState } from '../../../src/stores/task-store.ts'
 import type { WebhookDelivery } from '../../../src/stores/webhook-store.ts'
-import { exampleDelivery, exampleTask } from '../../../src/testing/contracts/store-example.ts'
+import { exampleResponse } from '../../../src/testing/contracts/response-store-contract.ts'
+import {
+  exampleAnswer,
+  exampleClaim,
+  exampleDelivery,
+  exampleReservation,
+  exampleTask,
+  fundedLedger,
+} from '../../../src/testing/contracts/store-example.ts'
 
 const NOW_MS = 1_750_000_000_000
 
@@ -33,6 +41,25 @@ describe('memory tasks', () => {
     expect(page.tasks.map(({ id }) => id)).toEqual(['task_5', 'task_3', 'task_2', 'task_1'])
     expect(store.tasks.find('account_1', 'task_4')).toBeUndefined()
     expect(store.tasks.find('account_1', 'upstream_task_4')).toBeUndefined()
+  })
+
+  it('leaves task, hold and key as they were where the answer of a task cannot be kept', async () => {
+    const store = memoryStore()
+    const claim = exampleClaim()
+    const task = exampleTask({ holdId: 'hold_1' })
+    await fundedLedger(store, 1_000n)
+    store.ledger.reserve(exampleReservation({ amount: 400n, claim, task }), NOW_MS)
+    const keeps = exampleResponse({ response: { output: [], odd: 1n } })
+    const resolve = { kind: 'settle', amount: 300n, description: 'x', details: undefined } as const
+    const set = { state: 'completed' } as const
+    const answered = { claim, answer: exampleAnswer('{}') }
+
+    expect(() => store.tasks.change({ id: task.id, from: ['queued'], set, resolve, keeps, answered }, NOW_MS)).toThrow(
+      TypeError,
+    )
+    expect(store.tasks.find('account_1', task.id)).toEqual(task)
+    expect(store.ledger.account('account_1')).toMatchObject({ balance: 600n, held: 400n })
+    expect(store.idempotency.claim(claim, NOW_MS)).toEqual({ status: 'in_flight' })
   })
 
   it('drops the oldest messages that wait no more beyond the number allowed, and never a pending one', () => {

@@ -24,16 +24,17 @@ export const CLAIM_FUNCTIONS: readonly string[] = [
   END $$`,
 
   // The insert decides between many equal claims at once; a loser looks what it lost to, which may be gone by then.
-  `CREATE FUNCTION take_claim(p_account_id text, p_key text, p_fingerprint text, p_expires bigint, p_now bigint)
+  `CREATE FUNCTION take_claim(p_account_id text, p_key text, p_fingerprint text, p_expires bigint, p_now bigint,
+    p_claimed_by text DEFAULT NULL)
   RETURNS outcome LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_outcome outcome;
   BEGIN
     LOOP
-      INSERT INTO claims AS c (account_id, key, fingerprint, expires_at_ms)
-      VALUES (p_account_id, p_key, p_fingerprint, p_expires)
+      INSERT INTO claims AS c (account_id, key, fingerprint, expires_at_ms, claimed_by)
+      VALUES (p_account_id, p_key, p_fingerprint, p_expires, p_claimed_by)
       ON CONFLICT (account_id, key) DO UPDATE SET
-        fingerprint = excluded.fingerprint, expires_at_ms = excluded.expires_at_ms,
+        fingerprint = excluded.fingerprint, expires_at_ms = excluded.expires_at_ms, claimed_by = excluded.claimed_by,
         answer_status = NULL, answer_headers = NULL, answer_body = NULL
       WHERE c.expires_at_ms <= p_now;
       IF FOUND THEN
@@ -41,6 +42,10 @@ export const CLAIM_FUNCTIONS: readonly string[] = [
         RETURN v_outcome;
       END IF;
       v_outcome := find_claim(p_account_id, p_key, p_fingerprint, p_now);
+      IF v_outcome.status = 'in_flight' AND EXISTS (SELECT FROM claims c
+          WHERE c.account_id = p_account_id AND c.key = p_key AND c.claimed_by = p_claimed_by) THEN
+        v_outcome.status := 'claimed';
+      END IF;
       IF v_outcome.status IS NOT NULL THEN
         RETURN v_outcome;
       END IF;

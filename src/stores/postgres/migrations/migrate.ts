@@ -4,7 +4,16 @@ import { FILE_TABLES } from './file-tables.ts'
 import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
 import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { RESPONSE_TABLES } from './response-tables.ts'
-import { ARREARS, JOURNAL_TABLES, NEWEST_INDEXES, RETENTION, SPENDING, TABLES, TASK_TABLES } from './tables.ts'
+import {
+  ARREARS,
+  CLAIMANTS,
+  JOURNAL_TABLES,
+  NEWEST_INDEXES,
+  RETENTION,
+  SPENDING,
+  TABLES,
+  TASK_TABLES,
+} from './tables.ts'
 import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
 import { LATER_METERS, MODEL_DAYS_TABLE, USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
 
@@ -24,6 +33,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   MODEL_DAYS_TABLE,
   LATER_METERS,
   FILE_TABLES,
+  CLAIMANTS,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */

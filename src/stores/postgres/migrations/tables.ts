@@ -283,3 +283,6 @@ export const JOURNAL_TABLES: readonly string[] = [
   ) WITH (fillfactor = 50)`,
   `CREATE INDEX expiring_credits_by_account ON expiring_credits (account_id, expires_at_ms, number)`,
 ]
+
+/** Which request has claimed an idempotency key. */
+export const CLAIMANTS: readonly string[] = [`ALTER TABLE claims ADD COLUMN claimed_by text`]

@@ -1,0 +1,87 @@
+import type { Usage } from '../core/usage.ts'
+import type { Candidate, Reserved } from './call-record.ts'
+import { type AttemptFailure, mayStillRun } from './error-classification.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { emitUnbilledUsage, type FailedOperation, unreportedUsage } from './unbilled-usage.ts'
+import { cutUsage, estimatedUsage, mostUsage } from './usage-estimate.ts'
+import type { CallEnding } from './vendor-response.ts'
+
+/** An attempt that failed, and what its vendor may bill. */
+export interface FailedAttempt<Asked extends Candidate = Candidate> {
+  readonly failure: AttemptFailure
+  readonly candidate: Asked
+  /** What the vendor may bill for it, though it reported nothing; undefined: nothing. */
+  readonly unreported: Usage | undefined
+  /** Has an event told what the vendor may bill? Then it is not charged. */
+  readonly isTold?: boolean
+}
+
+/** An attempt that has failed just now. */
+export function failedAttempt<Asked extends Candidate>(
+  call: Reserved,
+  candidate: Asked,
+  failure: AttemptFailure,
+  operation: FailedOperation,
+): FailedAttempt<Asked> {
+  return { failure, candidate, unreported: unreportedUsage(call, failure, operation) }
+}
+
+/** Emits what the vendor may bill for an attempt that no account is charged for. */
+export function told<Asked extends Candidate>(
+  context: PipelineContext,
+  call: Reserved,
+  attempt: FailedAttempt<Asked>,
+): FailedAttempt<Asked> {
+  const { failure, candidate, unreported } = attempt
+  const { billedUsage } = failure
+  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, billedUsage)
+  if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
+  return { ...attempt, isTold: true }
+}
+
+/** Is a caller charged for what a vendor broke off? */
+export function chargesBroken({ chargeBrokenAnswers }: PipelineContext, { hold }: Reserved): boolean {
+  return chargeBrokenAnswers && hold !== undefined
+}
+
+/** What a caller pays whom no vendor answered: nothing, unless the host charges for what the last vendor may bill. */
+export function failedUsage(
+  context: PipelineContext,
+  call: Reserved,
+  last: FailedAttempt | undefined,
+): Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilledUsage'> {
+  if (last === undefined || last.isTold === true) return NOTHING_CHARGED
+  const { failure, unreported, candidate } = last
+  const { billedUsage, isPartDone, answerBytes } = failure
+  const isCharged = chargesBroken(context, call)
+  if (billedUsage === undefined && isCharged && (answerBytes !== undefined || mayStillRun(failure)))
+    return { usage: undefined, estimatedUsage: unreported }
+  // Of a split call: what was sent and not answered is never charged.
+  if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
+  if (billedUsage === undefined) return NOTHING_CHARGED
+  return (isPartDone === true ? context.chargePartialBatches : isCharged)
+    ? { usage: billedUsage, estimatedUsage: undefined }
+    : { ...NOTHING_CHARGED, unbilledUsage: billedUsage }
+}
+
+const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
+
+/**
+ * What a caller pays who has left: the same as any other where the vendor had refused the call, the prompt where it failed, and what it
+ * was making where it was stopped.
+ */
+export function abandonedUsage(
+  context: PipelineContext,
+  call: Reserved,
+  last: FailedAttempt | undefined,
+  isUnseen: boolean,
+): Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilledUsage'> {
+  if (last?.failure.mayHaveBegun !== true || last.isTold === true) return failedUsage(context, call, last)
+  const { billedUsage, outcome, error, isPartDone } = last.failure
+  const isStopped = outcome === 'ignored' || error.code === 'upstream_timeout'
+  const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen: isUnseen && isStopped, isStopped: true })
+  if (billedUsage === undefined) return { usage: undefined, estimatedUsage: estimated }
+  // The report is of the parts that were answered, and the others were sent too.
+  const usage = isPartDone === true ? mostUsage(billedUsage, estimated) : cutUsage(billedUsage, estimated)
+  return { usage, estimatedUsage: estimated }
+}
