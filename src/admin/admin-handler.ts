@@ -122,7 +122,8 @@ class AdminEndpoint implements ExchangeHandler {
     const change = { route, call: this.#call(request, matched, { operator, requestId, body }) }
     try {
       const answer = await this.#made(change, request)
-      this.#report(change, undefined)
+      // What is only sent again changes nothing; it was told before.
+      if (!('headers' in answer)) this.#report(change, undefined)
       await this.#send(sink, requestId, answer)
     } catch (cause) {
       const error = GatewayError.from(cause)

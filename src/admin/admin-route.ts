@@ -3,6 +3,7 @@ import * as z from 'zod'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
+import { nearestName } from '../core/known-members.ts'
 import { type JsonSchema, jsonSchemaOf } from '../endpoints/json-schema.ts'
 import { checkRequest } from '../endpoints/request-field.ts'
 import type { Gateway } from '../gateway/gateway.ts'
@@ -126,20 +127,30 @@ function checked<Query, Body>(
 ): CheckedCall<Query, Body> {
   return {
     ...call,
-    query: checkRequest<Query>(querySchema, parametersOf(query)),
+    query: checkRequest<Query>(querySchema, parametersOf(query, querySchema)),
     body: checkRequest<Body>(bodySchema, body ?? {}),
   }
 }
 
-/** @throws GatewayError `invalid_request` for a parameter that is given twice: it is not clear which one is meant. */
-function parametersOf(query: URLSearchParams): Record<string, string> {
+/** @throws GatewayError `invalid_request` for a parameter that is unknown, or given twice: it is not clear which one is meant. */
+function parametersOf(query: URLSearchParams, schema: z.ZodType): Record<string, string> {
   const parameters = new Map<string, string>()
   for (const [name, value] of query) {
+    if (schema instanceof z.ZodObject && !Object.hasOwn(schema.shape, name))
+      throw unknownParameter(name, Object.keys(schema.shape))
     if (parameters.has(name))
       throw new GatewayError('invalid_request', { message: `${name}: is given twice`, param: name })
     parameters.set(name, value)
   }
   return Object.fromEntries(parameters)
+}
+
+function unknownParameter(name: string, known: readonly string[]): GatewayError {
+  const nearest = nearestName(name, known)
+  const names = known.length === 0 ? 'it takes none' : `there are ${known.join(', ')}`
+  const hint = nearest === undefined ? names : `did you mean ${nearest}?`
+  const message = `The query: there is no parameter ${JSON.stringify(name)} here; ${hint}`
+  return new GatewayError('invalid_request', { message, param: name })
 }
 
 /** The one parameter of a path. */

@@ -1,9 +1,20 @@
+import { nearestName } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import type { AccountUpdate } from '../gateway/accounts.ts'
 import type { NewAccount } from '../stores/ledger.ts'
 import type { BillingMode } from '../stores/principal.ts'
 import type { CommandArguments, OptionDefinition } from './command.ts'
-import { checkDollars, parseBillingMode, parseCap, parseGiven, parseLabel, parseTier } from './setting-values.ts'
+import { configuredPlans } from './serve-settings.ts'
+import {
+  checkDollars,
+  parseBillingMode,
+  parseCap,
+  parseGiven,
+  parseLabel,
+  parseTier,
+  SettingError,
+} from './setting-values.ts'
+import type { Terminal } from './terminal.ts'
 
 /** Options that say what an account has, of `accounts create` and `accounts update`. */
 export const ACCOUNT_OPTIONS = {
@@ -24,11 +35,11 @@ export type NewAccountSettings = Pick<NewAccount, 'name' | 'tier' | 'plan' | 'bi
  * Reads the settings of a new account; what was not given is absent.
  * @throws SettingError naming the option.
  */
-export function newAccountSettings(given: Given): NewAccountSettings {
+export function newAccountSettings(given: Given, terminal: Terminal): NewAccountSettings {
   return {
     name: parseGiven(given.option('name'), (text) => parseLabel('--name', text)),
     tier: parseGiven(given.option('tier'), (text) => parseTier('--tier', text)),
-    plan: parseGiven(given.option('plan'), (text) => parseLabel('--plan', text)),
+    plan: parseGiven(given.option('plan'), (text) => readPlan(text, terminal)),
     billing: parseGiven(given.option('billing'), readBilling),
     creditLimit: parseGiven(given.option('credit-limit'), readCreditLimit),
     spendingCap: parseGiven(given.option('cap'), (text) => parseCap('--cap', text)),
@@ -42,7 +53,7 @@ const NONE = 'none'
  * Reads what is to be changed about an account; `none` takes a value away, and what was not given stays.
  * @throws SettingError naming the option.
  */
-export function changedAccountSettings(given: Given): AccountUpdate {
+export function changedAccountSettings(given: Given, terminal: Terminal): AccountUpdate {
   const orNone = <Value>(
     option: keyof typeof ACCOUNT_OPTIONS,
     read: (text: string) => Value,
@@ -50,11 +61,30 @@ export function changedAccountSettings(given: Given): AccountUpdate {
   return {
     name: orNone('name', (text) => parseLabel('--name', text)),
     tier: parseGiven(given.option('tier'), (text) => parseTier('--tier', text)),
-    plan: orNone('plan', (text) => parseLabel('--plan', text)),
+    plan: orNone('plan', (text) => readPlan(text, terminal)),
     billing: orNone('billing', readBilling),
     creditLimit: orNone('credit-limit', readCreditLimit),
     spendingCap: orNone('cap', (text) => parseCap('--cap', text)),
   }
+}
+
+/** Without plans in the configuration every name is taken: a gateway in code has plans that the command cannot know. */
+function readPlan(text: string, { environment, documents }: Terminal): string {
+  const known = Object.keys(configuredPlans(environment, documents))
+  if (known.length === 0 || known.includes(text)) return parseLabel('--plan', text)
+  const nearest = nearestName(text, known)
+  const hint = nearest === undefined ? `there are ${known.join(', ')}` : `did you mean ${nearest}?`
+  throw new SettingError(`--plan: there is no plan ${JSON.stringify(text)} in the configuration; ${hint}`)
+}
+
+/** Says that the name of a plan could not be checked. */
+export function printUncheckedPlan(
+  plan: string | null | undefined,
+  { environment, documents, print }: Terminal,
+  asJson: boolean,
+): void {
+  if (plan == null || asJson || Object.keys(configuredPlans(environment, documents)).length > 0) return
+  print(`The name of the plan was not checked: no plans are configured here. Calls are 503 where the gateway lacks it.`)
 }
 
 function readBilling(text: string): BillingMode {

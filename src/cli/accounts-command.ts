@@ -3,7 +3,7 @@ import type { AccountSpending, Spent } from '../gateway/account-spending.ts'
 import type { Accounts } from '../gateway/accounts.ts'
 import type { Account, AccountFreeze } from '../stores/ledger.ts'
 import { bookActions, entryJson, entryRow, requiredReason } from './account-books-command.ts'
-import { ACCOUNT_OPTIONS, changedAccountSettings, newAccountSettings } from './account-settings.ts'
+import { ACCOUNT_OPTIONS, changedAccountSettings, newAccountSettings, printUncheckedPlan } from './account-settings.ts'
 import type { CommandArguments, GroupDefinition } from './command.ts'
 import { existingAccount, STORE_OPTIONS, withStore } from './open-store.ts'
 import {
@@ -99,23 +99,25 @@ async function listAccounts(given: CommandArguments, terminal: Terminal): Promis
 
 async function createAccount(given: CommandArguments, terminal: Terminal): Promise<void> {
   const id = parseGiven(given.option('id'), (text) => parseId('--id', text))
-  const settings = newAccountSettings(given)
+  const settings = newAccountSettings(given, terminal)
   const account = await withStore(terminal, { store: given.option('store'), mayCreate: true }, async ({ accounts }) => {
     if (id !== undefined && (await accounts.get(id)) !== undefined)
       throw new SettingError(`--id: the account ${JSON.stringify(id)} exists already; nothing was changed`)
     return accounts.create({ ...(id === undefined ? {} : { id }), ...settings })
   })
   printAccount(account, terminal, given.flag('json'))
+  printUncheckedPlan(settings.plan, terminal, given.flag('json'))
 }
 
 async function updateAccount(given: CommandArguments, terminal: Terminal): Promise<void> {
-  const change = changedAccountSettings(given)
+  const change = changedAccountSettings(given, terminal)
   if (Object.values(change).every((value) => value === undefined))
     throw new SettingError(`accounts update: say what to change: --${Object.keys(ACCOUNT_OPTIONS).join(', --')}`)
   const store = given.option('store')
   await printChanged(given.positionals, { store, asJson: given.flag('json') }, terminal, (accounts, id) =>
     accounts.update(id, change),
   )
+  printUncheckedPlan(change.plan, terminal, given.flag('json'))
 }
 
 async function freezeAccount(given: CommandArguments, terminal: Terminal): Promise<void> {

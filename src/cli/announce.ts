@@ -1,3 +1,4 @@
+import { GatewayError } from '../core/errors.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ConfiguredVendor } from './configured-clouds.ts'
 import { EXAMPLE_CALLS } from './example-run.ts'
@@ -43,7 +44,7 @@ export async function announce(announcement: Announcement): Promise<void> {
   await announceKeys(announcement)
   if (settings.corsOrigins !== undefined) print(`cors      ${corsText(settings.corsOrigins)}`)
   announceConsole(announcement)
-  announceCall(announcement)
+  await announceCall(announcement)
 }
 
 function corsText(origins: NonNullable<ServeSettings['corsOrigins']>): string {
@@ -88,15 +89,46 @@ async function announceKeys({ print, gateway, store, keys }: Announcement): Prom
   print(`balance   ${dollarsText(account?.balance ?? 0n)}`)
 }
 
-function announceCall({ print, url, gateway, keys }: Announcement): void {
-  const model = gateway.models().find((row) => row.available && row.kinds.includes('chat'))?.id
-  if (model === undefined) {
+async function announceCall({ print, url, gateway, settings, keys }: Announcement): Promise<void> {
+  const models = gateway.models().filter((row) => row.available && row.kinds.includes('chat'))
+  if (models.length === 0) {
     print('models    no chat model is available: configure a vendor, or start with --sandbox')
+    return
+  }
+  const body = await exampleChat(
+    gateway,
+    models.map(({ id }) => id),
+    settings,
+  )
+  if (body === undefined) {
+    print('models    no chat model that is available has a price: name one in SIGNALBOX_PRICES')
     return
   }
   const key = keys.source === 'made' ? keys.key : '<your key>'
   print('')
   print(
-    `curl ${url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '{"model":"${model}","max_tokens":100,"messages":[{"role":"user","content":"Say hello"}]}'`,
+    `curl ${url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`,
   )
+}
+
+/** A chat with the first of the models that is priced; undefined: the gateway would refuse each. */
+async function exampleChat(
+  gateway: Gateway,
+  models: readonly string[],
+  { tier = 'paid' }: ServeSettings,
+): Promise<object | undefined> {
+  const rows = gateway.prices()
+  // Thousands of models may have no price.
+  const priced = rows === undefined ? undefined : new Set(rows.map(({ model }) => model))
+  for (const model of models) {
+    if (priced?.has(model) === false) continue
+    const body = { model, max_tokens: 100, messages: [{ role: 'user', content: 'Say hello' }] }
+    try {
+      await gateway.estimate({ accountId: 'example', keyId: 'example', tier }, { endpoint: 'chat', body })
+      return body
+    } catch (error) {
+      if (!GatewayError.isInstance(error)) throw error
+    }
+  }
+  return undefined
 }

@@ -10,19 +10,31 @@ import { undiciTransport } from '../transport/undici.ts'
 import { type Check, printChecks, variablesOf } from './check-report.ts'
 import { checkRedis, checkStore } from './check-stores.ts'
 import { checkVendor } from './check-vendor.ts'
-import type { ActionDefinition, CommandArguments } from './command.ts'
+import type { ActionDefinition, CommandArguments, OptionDefinition } from './command.ts'
 import { CONFIG_OPTION, type Configuration, readConfiguration } from './configuration.ts'
 import type { ConfiguredVendor } from './configured-clouds.ts'
 import { configuredVendors } from './configured-vendors.ts'
+import { optionsWithExamples, withExamples } from './example-run.ts'
+import type { FurtherOptions } from './further-options.ts'
 import { memoryInstead } from './memory-instead.ts'
 import { DEFAULT_STORE, ENGINE_COMMAND, loadOptionalPackage } from './open-store.ts'
+import { consoleKey } from './serve-console.ts'
+import { readServeFlags, SERVE_FLAGS } from './serve-flags.ts'
 import { readServeSettings, type ServeSettings } from './serve-settings.ts'
 import { namedVendors, servedGateway } from './served-gateway.ts'
 import { SettingError } from './setting-values.ts'
 import { SETTING_OPTIONS, secretLines } from './settings.ts'
 import type { Terminal } from './terminal.ts'
 
-const OPTIONS = { json: { text: 'one line of JSON instead of text' }, ...CONFIG_OPTION, ...SETTING_OPTIONS } as const
+const OPTIONS: Readonly<Record<string, OptionDefinition>> = {
+  json: { text: 'one line of JSON instead of text' },
+  ...SERVE_FLAGS,
+  ...CONFIG_OPTION,
+  ...SETTING_OPTIONS,
+}
+
+/** Stand-ins are not started, and none is called. */
+const STAND_IN_ORIGIN = 'http://127.0.0.1'
 
 /** Names that are printed of models without a price; JSON has all. */
 const SHOWN_MODELS = 8
@@ -49,13 +61,21 @@ async function allChecks(given: CommandArguments, terminal: Terminal, checks: Ch
   )
   if (configuration === undefined) return
   const { environment, documents, file } = configuration
-  const settings = await settle(checks, configuration, () => readServeSettings(environment, documents))
+  const flags = readServeFlags(given, configuration)
+  const { useStandIns } = flags
+  const settings = await settle(checks, configuration, () =>
+    withExamples(readServeSettings(environment, documents), flags),
+  )
   if (settings === undefined) return
   const vendors = await settle(checks, configuration, () =>
-    configuredVendors(environment, undefined, namedVendors(settings), documents),
+    configuredVendors(environment, useStandIns ? STAND_IN_ORIGIN : undefined, namedVendors(settings), documents),
   )
+  const store = settings.store ?? (useStandIns ? ({ kind: 'memory' } as const) : undefined)
   if (vendors !== undefined) {
-    const isGood = await settle(checks, configuration, () => checkGateway(settings, vendors, configuration))
+    const isGood = await settle(checks, configuration, async () => {
+      if (flags.serveConsole) consoleKey(settings.operatorKey, useStandIns && store?.kind === 'memory')
+      return await checkGateway(settings, vendors, optionsWithExamples(configuration.gateway, flags))
+    })
     if (isGood === true)
       checks.push({
         name: 'configuration',
@@ -63,13 +83,11 @@ async function allChecks(given: CommandArguments, terminal: Terminal, checks: Ch
         message: file === undefined ? 'from variables and flags' : `${file}, variables and flags`,
       })
   }
-  const fallback = settings.store === undefined ? await memoryInstead(settings) : undefined
-  checks.push(
-    fallback === undefined ? await checkStore(settings.store ?? DEFAULT_STORE) : withoutEngine(fallback.reason),
-  )
+  const fallback = store === undefined ? await memoryInstead(settings) : undefined
+  checks.push(fallback === undefined ? await checkStore(store ?? DEFAULT_STORE) : withoutEngine(fallback.reason))
   if (settings.redisUrl !== undefined) checks.push(await checkRedis(settings.redisUrl))
   if (vendors === undefined) return
-  checks.push(...(await checkVendors(vendors, namedVendors(settings))))
+  checks.push(...(useStandIns ? vendors.flatMap(notAsked) : await checkVendors(vendors, namedVendors(settings))))
   const prices = checkPrices(settings, vendors)
   if (prices !== undefined) checks.push(prices)
   checks.push(await checkMcp())
@@ -100,11 +118,21 @@ async function settle<Value>(
 async function checkGateway(
   settings: ServeSettings,
   vendors: readonly ConfiguredVendor[],
-  { gateway: further }: Configuration,
+  further: FurtherOptions | undefined,
 ): Promise<true> {
   const gateway = servedGateway(settings, vendors, further, { store: memoryStore(), logger: silentLogger })
   await gateway.close({ drainMs: 0 })
   return true
+}
+
+/** What is said of a vendor with --sandbox, which keeps everything offline. */
+function notAsked({ vendor, state }: ConfiguredVendor): readonly Check[] {
+  const name = `vendor ${vendor.id}`
+  if (state === 'stand-in') return [{ name, status: 'ok', message: 'a stand-in answers for it' }]
+  if (state === 'not configured') return []
+  return [
+    { name, status: 'unchecked', message: 'serve would call it with its key; --sandbox asks no vendor for a check' },
+  ]
 }
 
 async function checkVendors(

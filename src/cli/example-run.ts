@@ -3,7 +3,10 @@ import type { PriceFile } from '../catalog/prices/prices.ts'
 import type { GatewayClient } from '../client/gateway-client.ts'
 import { parseDollars } from '../core/money.ts'
 import type { Gateway } from '../gateway/gateway.ts'
-import type { ServePrices } from './serve-settings.ts'
+import type { FurtherOptions } from './further-options.ts'
+import type { ServeFlags } from './serve-flags.ts'
+import type { ServePrices, ServeSettings } from './serve-settings.ts'
+import { SettingError } from './setting-values.ts'
 
 /** Made-up prices of models for which vendors publish no price of a token. */
 const EXAMPLE_PRICES: PriceFile = {
@@ -43,7 +46,7 @@ const EXAMPLE_PRICES: PriceFile = {
 }
 
 /** Prices to try things out with: list prices, and made-up ones where there are none. */
-export function examplePrices(): ServePrices {
+function examplePrices(): ServePrices {
   return {
     source: 'example prices',
     prices: listPrices({ prices: EXAMPLE_PRICES }),
@@ -51,6 +54,28 @@ export function examplePrices(): ServePrices {
     isReloadable: false,
     reload: () => undefined,
   }
+}
+
+type ExampleFlags = Partial<Pick<ServeFlags, 'useStandIns' | 'showExamples'>>
+
+/**
+ * The settings with example prices where they are asked for and no prices are set.
+ * @throws SettingError for examples without stand-ins: real vendors would charge for them.
+ */
+export function withExamples(settings: ServeSettings, { useStandIns, showExamples }: ExampleFlags): ServeSettings {
+  if (showExamples !== true) return settings
+  if (useStandIns !== true) throw new SettingError('--examples: has no effect without --sandbox')
+  return settings.prices === undefined && settings.billing !== 'off'
+    ? { ...settings, prices: examplePrices() }
+    : settings
+}
+
+/** Examples show batches, too, which are off by default because they keep callers' files. */
+export function optionsWithExamples(
+  options: FurtherOptions | undefined,
+  { showExamples }: ExampleFlags,
+): FurtherOptions | undefined {
+  return showExamples === true ? { batches: {}, ...options } : options
 }
 
 const ACCOUNTS = [

@@ -1,6 +1,10 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import type { CatalogModel } from '../catalog/model.ts'
 import { isScopeRule } from '../catalog/model-scope.ts'
 import { systemClock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
+import { storedScopes } from '../gateway/key-scopes.ts'
 import type { NewKey } from '../gateway/keys.ts'
 import type { KeyRecord } from '../stores/key-store.ts'
 import type { KeyScopes } from '../stores/principal.ts'
@@ -8,7 +12,15 @@ import type { RateLimits } from '../stores/rate-limiter.ts'
 import type { CommandArguments, GroupDefinition } from './command.ts'
 import { STORE_OPTIONS, withStore } from './open-store.ts'
 import { configuredCatalog } from './serve-settings.ts'
-import { parseCap, parseCount, parseDuration, parseLabel, parseNames, SettingError } from './setting-values.ts'
+import {
+  parseCap,
+  parseCount,
+  parseDelay,
+  parseDuration,
+  parseLabel,
+  parseNames,
+  SettingError,
+} from './setting-values.ts'
 import { capJson, capText, printRows, type Terminal } from './terminal.ts'
 
 const CREATE_OPTIONS = {
@@ -85,7 +97,7 @@ async function revokeKey(given: CommandArguments, terminal: Terminal): Promise<v
 async function rotateKey(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [keyId = ''] = given.positionals
   const overlap = given.option('overlap')
-  const options = overlap === undefined ? {} : { overlapMs: parseDuration('--overlap', overlap) }
+  const options = overlap === undefined ? {} : { overlapMs: parseDelay('--overlap', overlap) }
   const made = await withStore(terminal, { store: given.option('store') }, ({ keys }) => keys.rotate(keyId, options))
   printNewKey(made, terminal, given.flag('json'))
   if (!given.flag('json')) terminal.print(`${keyId} ends in ${overlap ?? '1d'} at the latest`)
@@ -102,12 +114,7 @@ function newKey(given: CommandArguments, terminal: Terminal): NewKey {
   const accountId = given.option('account')
   if (accountId === undefined || accountId === '') throw new SettingError('--account: say which account pays')
   const label = read('label', parseLabel)
-  const endpoints = read('endpoints', parseEndpoints)
-  const models = read('models', (option, text) => parseModels(option, text, terminal))
-  const scopes: KeyScopes = {
-    ...(endpoints === undefined ? {} : { endpoints }),
-    ...(models === undefined ? {} : { models }),
-  }
+  const scopes = checkedScopes(read('endpoints', parseNames), read('models', parseNames), terminal)
   const limits: RateLimits = {
     requestsPerMinute: read('rpm', parseCount),
     tokensPerMinute: read('tpm', parseCount),
@@ -129,26 +136,32 @@ function newKey(given: CommandArguments, terminal: Terminal): NewKey {
   }
 }
 
-function parseEndpoints(option: string, text: string): string[] {
-  const known = [...new Set(ENDPOINTS.map(({ id }) => id))]
-  return parseNames(option, text).map((name) => {
-    if (known.includes(name)) return name
-    throw new SettingError(`${option}: there is no endpoint ${JSON.stringify(name)}; there are ${known.join(', ')}`)
-  })
-}
-
-/** Scopes hold public ids, so aliases are replaced by them. Patterns and groups hold for models to come too. */
-function parseModels(option: string, text: string, terminal: Terminal): string[] {
-  const catalog = configuredCatalog(terminal.environment, terminal.documents)
-  const ids = parseNames(option, text).map((name) => {
-    if (isScopeRule(name)) return name
-    const model = catalog.find(name)
-    if (model !== undefined) return model.id
-    throw new SettingError(
-      `${option}: there is no model ${JSON.stringify(name)}; see signalbox models, or set SIGNALBOX_MODELS as for serve`,
-    )
-  })
-  return [...new Set(ids)]
+/** @throws SettingError naming the option. */
+function checkedScopes(
+  endpoints: readonly string[] | undefined,
+  models: readonly string[] | undefined,
+  { environment, documents }: Terminal,
+): KeyScopes {
+  const given = {
+    ...(endpoints === undefined ? {} : { endpoints }),
+    ...(models === undefined ? {} : { models }),
+  }
+  let catalog: Catalog | undefined
+  const find = (name: string): CatalogModel | undefined => {
+    catalog ??= configuredCatalog(environment, documents)
+    return catalog.find(name)
+  }
+  const unknown = models?.find((name) => !isScopeRule(name) && find(name) === undefined)
+  if (unknown !== undefined) {
+    const message = `--models: there is no model ${JSON.stringify(unknown)}`
+    throw new SettingError(`${message}; see signalbox models, or set SIGNALBOX_MODELS as for serve`)
+  }
+  try {
+    return storedScopes(given, { endpoints: { all: ENDPOINTS }, catalog: { find } })
+  } catch (error) {
+    if (!GatewayError.isInstance(error)) throw error
+    throw new SettingError(`--${error.param}: ${error.message}`)
+  }
 }
 
 function printNewKey(

@@ -1,6 +1,7 @@
 import type { ActionDefinition, CommandArguments } from './command.ts'
 import { CONFIG_OPTION, readConfiguration } from './configuration.ts'
 import { type RunningServer, serve } from './serve.ts'
+import { readServeFlags, SERVE_FLAGS } from './serve-flags.ts'
 import { SETTING_OPTIONS, secretLines } from './settings.ts'
 import type { Environment, Terminal } from './terminal.ts'
 
@@ -11,11 +12,7 @@ const PACKAGES = `Packages to install when a store asks for them: pg (postgres:/
 /** `signalbox serve`. */
 export function serveCommand(version: string): ActionDefinition {
   const options = {
-    sandbox: {
-      text: 'offline stand-ins answer for every vendor that has no key; the store is memory: unless one is set',
-    },
-    console: { text: 'also serve the page for operators at /console/ and the admin API at /admin/v1' },
-    examples: { text: 'with --sandbox: example prices where none are set, and some calls to look at' },
+    ...SERVE_FLAGS,
     ...CONFIG_OPTION,
     ...SETTING_OPTIONS,
   }
@@ -38,19 +35,14 @@ async function startServer(
   version: string,
   options: object,
 ): Promise<void> {
-  const { environment, documents, serveConsole, gateway, named } = await readConfiguration(
-    given,
-    terminal.environment,
-    (name) => Object.hasOwn(options, name),
-  )
+  const configuration = await readConfiguration(given, terminal.environment, (name) => Object.hasOwn(options, name))
+  const { environment, documents, gateway, named } = configuration
   const starting = serve({
     ...terminal,
     environment,
     documents,
     gateway,
-    useStandIns: given.flag('sandbox'),
-    serveConsole: given.flag('console') || serveConsole,
-    showExamples: given.flag('examples'),
+    ...readServeFlags(given, configuration),
     version,
   }).catch((error: unknown) => {
     throw named(error)

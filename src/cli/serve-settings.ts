@@ -22,6 +22,7 @@ import { parseStoreSetting, type StoreSetting } from './open-store.ts'
 import {
   checkDollars,
   parseCount,
+  parseDelay,
   parseDuration,
   parsePairs,
   parsePort,
@@ -133,7 +134,7 @@ export function readServeSettings(environment: Environment, documents?: Document
       perAccount: given('SIGNALBOX_ACCOUNT_LIMITS', parseLimits) ?? {},
       perEndUser: given('SIGNALBOX_END_USER_LIMITS', parseLimits) ?? {},
     },
-    plans: given('SIGNALBOX_PLANS', (name, path) => checkPlans(readJson(name, path))) ?? ownPlans(documents),
+    plans: configuredPlans(environment, documents),
     billing,
     spendingThresholds: given('SIGNALBOX_THRESHOLDS', parseThresholds),
     tier: given('SIGNALBOX_TIER', parseTier),
@@ -149,7 +150,7 @@ export function readServeSettings(environment: Environment, documents?: Document
     log: given('SIGNALBOX_LOG', parseLogFormat),
     accessLogShare: given('SIGNALBOX_ACCESS_LOG', parseShare),
     corsOrigins: given('SIGNALBOX_CORS_ORIGINS', parseCorsOrigins),
-    shutdownDelayMs: given('SIGNALBOX_SHUTDOWN_DELAY', parseDuration) ?? 0,
+    shutdownDelayMs: given('SIGNALBOX_SHUTDOWN_DELAY', parseDelay) ?? 0,
   }
 }
 
@@ -291,10 +292,15 @@ function ownModels(documents: Documents | undefined): readonly ModelDefinition[]
   return namingSetting('SIGNALBOX_MODELS', () => parseModelDefinitions(documents.models))
 }
 
-/** Plans of the configuration file itself. */
-function ownPlans(documents: Documents | undefined): Readonly<Record<string, Plan>> {
-  if (documents?.plans === undefined) return {}
-  return namingSetting('SIGNALBOX_PLANS', () => checkPlans(documents.plans))
+/**
+ * The plans of `SIGNALBOX_PLANS`, or of the configuration file itself. Empty: none.
+ * @throws SettingError naming the variable.
+ */
+export function configuredPlans(environment: Environment, documents?: Documents): Readonly<Record<string, Plan>> {
+  const name = 'SIGNALBOX_PLANS'
+  const path = environment[name]?.trim() ?? ''
+  if (path === '' && documents?.plans === undefined) return {}
+  return namingSetting(name, () => checkPlans(path === '' ? documents?.plans : readJson(name, path)))
 }
 
 /** The content is checked where it is used. */

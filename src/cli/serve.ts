@@ -13,7 +13,7 @@ import type { UnpricedModels } from '../gateway/unpriced-models.ts'
 import { sandboxVendors } from '../testing/index.ts'
 import { announce } from './announce.ts'
 import { configuredVendors } from './configured-vendors.ts'
-import { examplePrices, makeExampleCalls } from './example-run.ts'
+import { makeExampleCalls, optionsWithExamples, withExamples } from './example-run.ts'
 import type { FurtherOptions } from './further-options.ts'
 import { logMoneyEvents } from './log-money-events.ts'
 import { memoryInstead } from './memory-instead.ts'
@@ -27,6 +27,7 @@ import {
   storeError,
 } from './open-store.ts'
 import { consoleKey, withConsole } from './serve-console.ts'
+import type { ServeFlags } from './serve-flags.ts'
 import { startKeys } from './serve-keys.ts'
 import { readServeSettings, type ServeSettings } from './serve-settings.ts'
 import { namedVendors, servedGateway } from './served-gateway.ts'
@@ -55,13 +56,10 @@ export interface RunningServer {
 }
 
 /** How to serve. */
-export interface ServeOptions extends Terminal {
-  /** Offline stand-ins take the place of vendors without a key. */
-  readonly useStandIns: boolean
-  /** Also serve the console and the admin API? Default false. */
-  readonly serveConsole?: boolean
-  /** Example prices where none are set, and some calls to look at? Needs stand-ins. Default false. */
-  readonly showExamples?: boolean
+export interface ServeOptions
+  extends Terminal,
+    Partial<Omit<ServeFlags, 'useStandIns'>>,
+    Pick<ServeFlags, 'useStandIns'> {
   readonly version: string
   /** Options of the gateway that have no variable. */
   readonly gateway?: FurtherOptions
@@ -87,20 +85,6 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     await close()
     throw error
   }
-}
-
-/** @throws SettingError for examples without stand-ins: real vendors would charge for them. */
-function withExamples(settings: ServeSettings, { useStandIns, showExamples = false }: ServeOptions): ServeSettings {
-  if (!showExamples) return settings
-  if (!useStandIns) throw new SettingError('--examples: has no effect without --sandbox')
-  return settings.prices === undefined && settings.billing !== 'off'
-    ? { ...settings, prices: examplePrices() }
-    : settings
-}
-
-/** Examples show batches, too, which are off by default because they keep callers' files. */
-function furtherOptions({ gateway, showExamples = false }: ServeOptions): FurtherOptions | undefined {
-  return showExamples ? { batches: {}, ...gateway } : gateway
 }
 
 /** Closes everything in reverse order, even when something fails. */
@@ -138,7 +122,7 @@ async function started(
     options.documents,
   )
 
-  const gateway = servedGateway(settings, vendors, furtherOptions(options), {
+  const gateway = servedGateway(settings, vendors, optionsWithExamples(options.gateway, options), {
     store: opened.store,
     ...(limits === undefined ? {} : { rateLimiter: limits.rateLimiter, concurrencyLimiter: limits.concurrencyLimiter }),
     logger,

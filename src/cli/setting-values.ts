@@ -1,6 +1,7 @@
 import { parseDollars } from '../core/money.ts'
 import type { BillingMode, SpendingCap, Tier } from '../stores/principal.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
+import { millisecondsOf } from '../usage/usage-query.ts'
 
 /** A setting that cannot be used; the text names it and says what it takes. Printed without a stack. */
 export class SettingError extends Error {
@@ -9,12 +10,19 @@ export class SettingError extends Error {
 
 const MILLISECONDS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** Reads a duration such as `250ms`, `5s`, `15m`, `1h`, `30d` as milliseconds. */
+/** Reads a duration above 0 such as `250ms`, `5s`, `15m`, `1h`, `30d` as milliseconds. */
 export function parseDuration(name: string, text: string): number {
+  const value = parseDelay(name, text)
+  if (value === 0) throw new SettingError(`${name}: ${JSON.stringify(text)} must be longer than 0`)
+  return value
+}
+
+/** Reads the same, or 0 with a unit: `0s`. */
+export function parseDelay(name: string, text: string): number {
   const match = /^(\d+)(ms|s|m|h|d)$/.exec(text.trim())
   const unit = MILLISECONDS[match?.[2] ?? '']
   const value = Number(match?.[1]) * (unit ?? Number.NaN)
-  if (!(value > 0))
+  if (Number.isNaN(value))
     throw new SettingError(`${name}: ${JSON.stringify(text)} is not a duration such as 250ms, 5s, 15m, 1h or 30d`)
   return value
 }
@@ -22,7 +30,7 @@ export function parseDuration(name: string, text: string): number {
 /** Reads a duration of whole or broken days, at least one, or `forever` as `Infinity`. */
 export function parseRetentionDays(name: string, text: string): number {
   if (text === 'forever') return Number.POSITIVE_INFINITY
-  const days = parseDuration(name, text) / MILLISECONDS['d']!
+  const days = parseDelay(name, text) / MILLISECONDS['d']!
   if (days < SHORTEST_TASK_RETENTION_DAYS)
     throw new SettingError(
       `${name}: ${JSON.stringify(text)} is less than ${SHORTEST_TASK_RETENTION_DAYS}d, the time for which an Idempotency-Key returns its task`,
@@ -75,7 +83,7 @@ export function checkSignedDollars(name: string, text: string): string {
 
 /** Reads a moment: a UTC day such as `2026-12-31`, or a time such as `2026-12-31T12:00:00Z`; gives Unix milliseconds. */
 export function parseMoment(name: string, text: string): number {
-  const timeMs = /^\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?$/.test(text) ? Date.parse(text) : Number.NaN
+  const timeMs = /^[^T]+(?:T.+Z)?$/.test(text) ? millisecondsOf(text) : Number.NaN
   if (Number.isNaN(timeMs))
     throw new SettingError(
       `${name}: ${JSON.stringify(text)} is not a UTC time such as 2026-12-31 or 2026-12-31T12:00:00Z`,

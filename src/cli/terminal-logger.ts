@@ -1,6 +1,7 @@
 import { styleText } from 'node:util'
 import type { Logger } from '../core/logger.ts'
 import { SettingError } from './setting-values.ts'
+import { oneLine } from './terminal.ts'
 
 /** How lines are written: one JSON object each, or text for people. */
 export type LogFormat = 'json' | 'text'
@@ -78,11 +79,4 @@ function textValue(value: unknown): string {
   if (value instanceof Error) return textValue(value.message)
   if (typeof value === 'string') return /^[\w./:@+-]+$/.test(value) ? value : oneLine(JSON.stringify(value))
   return oneLine(JSON.stringify(value, jsonValue) ?? String(value))
-}
-
-function oneLine(text: string): string {
-  return text.replace(
-    /[\p{Cc}\u2028\u2029]/gu,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
 }

@@ -27,8 +27,17 @@ export interface Terminal {
   fail?(): void
 }
 
+/** A text of others as one line, in which nothing is an order to the terminal. */
+export function oneLine(text: string): string {
+  return text.replace(
+    /[\p{Cc}\u2028\u2029]/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+}
+
 /** Prints rows with their cells in columns, two spaces apart. */
-export function printRows({ print }: Terminal, rows: readonly (readonly string[])[]): void {
+export function printRows({ print }: Terminal, given: readonly (readonly string[])[]): void {
+  const rows = given.map((row) => row.map(oneLine))
   const widths: number[] = []
   for (const row of rows) {
     for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length)

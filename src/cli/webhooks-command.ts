@@ -5,7 +5,7 @@ import type { DeliveryAttempt, WebhookDelivery } from '../stores/webhook-store.t
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import type { CommandArguments, GroupDefinition } from './command.ts'
 import { existingAccount, STORE_OPTIONS, withStore } from './open-store.ts'
-import { parseDuration, SettingError } from './setting-values.ts'
+import { parseDelay, SettingError } from './setting-values.ts'
 import { type Environment, printRows, type Terminal } from './terminal.ts'
 
 const ACCOUNT = { name: 'ACCOUNT', text: 'the account’s id' }
@@ -90,8 +90,9 @@ function generalSecret(environment: Environment): string | undefined {
 async function rotateSecret(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = ''] = given.positionals
   const overlap = given.option('overlap')
-  const overlapMs = overlap === undefined ? DEFAULT_SECRET_OVERLAP_MS : parseDuration('--overlap', overlap)
-  const secret = await withStore(terminal, { store: given.option('store') }, async (administration) => {
+  const overlapMs = overlap === undefined ? DEFAULT_SECRET_OVERLAP_MS : parseDelay('--overlap', overlap)
+  const wanted = { store: given.option('store'), webhookSecret: generalSecret(terminal.environment) }
+  const secret = await withStore(terminal, wanted, async (administration) => {
     // A secret for a misspelt account would go unnoticed until a receiver rejects the first message.
     await existingAccount(administration, accountId)
     return administration.webhooks.rotateSecret(accountId, { overlapMs })

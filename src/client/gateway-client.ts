@@ -30,8 +30,13 @@ import type {
   OtherImageEvent,
   OtherImageRequest,
 } from './models/image-models.ts'
-import type { AnswerOf, EventOf, ModelId, ModelRequest, StreamOf } from './models/model-request.ts'
-import type { ModerationAnswer, ModerationModels, OtherModerationRequest } from './models/moderation-models.ts'
+import type { AnswerOf, EventOf, ModelId, ModelRequest, RequestOf, StreamOf } from './models/model-request.ts'
+import type {
+  DefaultModerationModel,
+  ModerationAnswer,
+  ModerationModels,
+  OtherModerationRequest,
+} from './models/moderation-models.ts'
 import type { OpenAIImageAnswer } from './models/openai-images.ts'
 import type { OtherRerankRequest, RerankAnswer, RerankModels } from './models/rerank-models.ts'
 import type { OtherSpeechRequest, SpeechModels } from './models/speech-models.ts'
@@ -148,8 +153,8 @@ export interface GatewayClient {
   }
   readonly moderations: {
     /** Judges texts and pictures. The categories are those of the model's vendor. */
-    create<const Model extends ModelId<ModerationModels>>(
-      request: ModelRequest<ModerationModels, Model, OtherModerationRequest>,
+    create<const Model extends ModelId<ModerationModels> = DefaultModerationModel>(
+      request: { readonly model?: Model } & RequestOf<ModerationModels, Model, OtherModerationRequest>,
       options?: CallOptions,
     ): Promise<AnswerOf<ModerationModels, Model, ModerationAnswer>>
   }

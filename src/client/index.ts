@@ -11,10 +11,7 @@
 export { ERROR_TABLE, type ErrorCode, GatewayError } from '../core/errors.ts'
 export type { ChatAnnotation, ChatCompletion, ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.ts'
 export type {
-  ChatContentPart,
-  ChatMessage,
   ChatResponseFormat,
-  ChatTool,
   ChatToolCall,
   ChatToolChoice,
   ReasoningEffort,
@@ -30,6 +27,8 @@ export type {
   ObjectReference,
 } from './batch-types.ts'
 export type { BinaryAnswer } from './binary-answer.ts'
+export type { CacheBreakpoint, CacheControl, CacheMarks } from './cache-marks.ts'
+export type { ChatContentPart, ChatMessage, ChatTool } from './chat-types.ts'
 export { ClientError } from './client-error.ts'
 export type { CallOptions, ClientOptions, ResponseFacts } from './client-options.ts'
 export { createClient } from './create-client.ts'
@@ -58,7 +57,6 @@ export type {
   MessageBatchResult,
 } from './message-batch-types.ts'
 export type {
-  CacheControl,
   Message,
   MessageBlock,
   MessageDelta,
@@ -70,6 +68,7 @@ export type {
   MessageRequest,
   MessageTool,
   MessageUsage,
+  ServerToolType,
   StopReason,
 } from './message-types.ts'
 export type { ChatFields, ChatModel, ChatModels, OneAnswerChatFields, OtherChatRequest } from './models/chat-models.ts'
@@ -104,6 +103,7 @@ export type {
 } from './models/interaction-images.ts'
 export type { AnswerOf, EventOf, ModelId, RequestOf } from './models/model-request.ts'
 export type {
+  DefaultModerationModel,
   ModerationAnswer,
   ModerationFields,
   ModerationInputPart,

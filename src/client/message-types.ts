@@ -1,3 +1,5 @@
+import type { CacheControl } from './cache-marks.ts'
+
 /** A picture's bytes, its address, or a file at the vendor (Anthropic API, "Vision"). */
 export type MessageImageSource =
   | {
@@ -8,23 +10,29 @@ export type MessageImageSource =
   | { readonly type: 'url'; readonly url: string }
   | { readonly type: 'file'; readonly file_id: string }
 
-/** Marks the end of a prefix that the vendor caches. */
-export interface CacheControl {
-  readonly type: 'ephemeral'
-  readonly ttl?: '5m' | '1h'
-}
-
 /** A block of a message that is sent (Anthropic API, "Messages"). */
 export type MessageParamBlock =
   | { readonly type: 'text'; readonly text: string; readonly cache_control?: CacheControl }
   | { readonly type: 'image'; readonly source: MessageImageSource; readonly cache_control?: CacheControl }
-  | { readonly type: 'document'; readonly source: Readonly<Record<string, unknown>>; readonly title?: string | null }
-  | { readonly type: 'tool_use'; readonly id: string; readonly name: string; readonly input: unknown }
+  | {
+      readonly type: 'document'
+      readonly source: Readonly<Record<string, unknown>>
+      readonly title?: string | null
+      readonly cache_control?: CacheControl
+    }
+  | {
+      readonly type: 'tool_use'
+      readonly id: string
+      readonly name: string
+      readonly input: unknown
+      readonly cache_control?: CacheControl
+    }
   | {
       readonly type: 'tool_result'
       readonly tool_use_id: string
       readonly content?: string | readonly MessageParamBlock[]
       readonly is_error?: boolean
+      readonly cache_control?: CacheControl
     }
   | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
   | { readonly type: 'redacted_thinking'; readonly data: string }
@@ -35,18 +43,26 @@ export interface MessageParam {
   readonly content: string | readonly MessageParamBlock[]
 }
 
-/** A tool that the model may use; `input_schema` is a JSON Schema. */
-export interface MessageTool {
-  readonly name: string
-  readonly description?: string
-  readonly input_schema: { readonly type: 'object'; readonly [keyword: string]: unknown }
-  readonly cache_control?: CacheControl
-}
+/** A tool that the model may use: one of the caller's, whose `input_schema` is a JSON Schema, or one that the vendor knows. */
+export type MessageTool =
+  | {
+      readonly type?: 'custom'
+      readonly name: string
+      readonly description?: string
+      readonly input_schema: { readonly type: 'object'; readonly [keyword: string]: unknown }
+      readonly cache_control?: CacheControl
+    }
+  | { readonly type: ServerToolType; readonly [field: string]: unknown }
+
+/** Tools that the vendor runs or has defined: a name with a date, such as `web_search_20250305`. */
+export type ServerToolType = `${string}_20${number}` | 'mcp_toolset'
 
 /** What is counted: everything that the model reads (Anthropic API, "Count tokens"). */
 export interface MessagePrompt {
   readonly messages: readonly MessageParam[]
-  readonly system?: string | readonly { readonly type: 'text'; readonly text: string }[]
+  readonly system?:
+    | string
+    | readonly { readonly type: 'text'; readonly text: string; readonly cache_control?: CacheControl }[]
   readonly tools?: readonly MessageTool[]
   readonly tool_choice?:
     | { readonly type: 'auto' | 'any'; readonly disable_parallel_tool_use?: boolean }

@@ -1,7 +1,8 @@
 import type { ResponsesEffort } from '../endpoints/responses/responses-request.ts'
+import type { CacheBreakpoint } from './cache-marks.ts'
 
 /** A part of a message that is sent (OpenAI API reference, "Responses"). */
-export type ResponseInputPart =
+export type ResponseInputPart = { readonly prompt_cache_breakpoint?: CacheBreakpoint } & (
   | { readonly type: 'input_text'; readonly text: string }
   | {
       readonly type: 'input_image'
@@ -17,6 +18,7 @@ export type ResponseInputPart =
       readonly file_url?: string
       readonly file_id?: string
     }
+)
 
 /** A part of a message of the model. */
 export type ResponseOutputPart =
@@ -123,6 +125,8 @@ export interface ResponsePrompt {
     /** With it, reasoning is shown. */
     readonly summary?: 'auto' | 'concise' | 'detailed' | null
   }
+  /** `auto`: the vendor leaves out what the model cannot read. Default `disabled`: that is an error. */
+  readonly truncation?: 'auto' | 'disabled' | null
 }
 
 /** A request for a response (OpenAI API reference, "Create a model response"). */

@@ -10,6 +10,7 @@ import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
 import { tagsOf } from '../usage/usage-record.ts'
 import { administer, checkOverlap, checkSpendingCap, noSuchAccount } from './administer.ts'
 import type { FixedKey } from './gateway-options.ts'
+import { type ScopeNames, storedScopes } from './key-scopes.ts'
 
 /** What a new key is for. */
 export interface NewKey {
@@ -45,7 +46,8 @@ type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
 export interface Keys {
   /**
    * Makes a key. `key` is shown this once; the store keeps its SHA-256 only.
-   * @throws GatewayError `invalid_request` when the account does not exist, or no store can keep the amount of the cap.
+   * @throws GatewayError `invalid_request` when the account does not exist, the scopes name an endpoint or a model that there is
+   *   not, or no store can keep the amount of the cap.
    */
   create(key: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }>
   /**
@@ -72,18 +74,30 @@ export interface Keys {
 /** How long an old key stays valid beside the one that replaces it. */
 const DEFAULT_OVERLAP_MS = 24 * 60 * 60 * 1000
 
-/** Makes the administration of a store's keys. `ready` resolves once the store can be used. */
-export function keysOf(store: GatewayStore, clock: Clock, ids: Ids, ready: () => Promise<void>): Keys {
+/**
+ * Makes the administration of a store's keys.
+ * @param ready resolves once the store can be used.
+ * @param names what scopes may name; undefined: unknown here, so that all are accepted.
+ */
+export function keysOf(
+  store: GatewayStore,
+  clock: Clock,
+  ids: Ids,
+  ready: () => Promise<void>,
+  names?: ScopeNames,
+): Keys {
   return {
     async create(wanted) {
       checkNewKey(wanted, 'keys.create')
       return administer(ready, async () => {
         checkSpendingCap(wanted.spendingCap)
         checkTags(wanted.tags)
+        const given = wanted.scopes ?? {}
+        const scopes = names === undefined ? given : storedScopes(given, names)
         const account = await store.ledger.account(wanted.accountId)
         if (account === undefined) throw noSuchAccount(wanted.accountId)
         const key = createApiKey()
-        const record = newKeyRecord(key, { ...wanted, id: ids.next('key'), createdAtMs: clock.now() })
+        const record = newKeyRecord(key, { ...wanted, scopes, id: ids.next('key'), createdAtMs: clock.now() })
         await store.keys.insert(record)
         return { key, record }
       })

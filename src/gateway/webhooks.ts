@@ -41,7 +41,8 @@ export interface Webhooks {
   secret(accountId: string): Promise<string>
   /**
    * Gives an account a secret of its own, in place of the gateway's `webhookSecret`.
-   * @param options `overlapMs`: how long the account's older secrets sign beside it; default one day, 0 ends them at once.
+   * @param options `overlapMs`: how long what signed before, the gateway's secret included, signs beside it; default one day, 0
+   *   ends it at once.
    * @returns the new secret, `whsec_…`, for the receiver.
    * @throws GatewayError `invalid_request` for a negative `overlapMs`.
    */
@@ -84,6 +85,8 @@ export function webhooksOf(
       return administer(ready, async () => {
         checkOverlap(overlapMs)
         const secret = newWebhookSecret()
+        // What signed until now becomes an older secret of the account: its receiver has no other yet.
+        if (webhookSecret !== undefined && overlapMs > 0) await store.webhooks.ensureSecret(accountId, webhookSecret)
         await store.webhooks.replaceSecret(accountId, secret, clock.now() + overlapMs)
         return secret
       })

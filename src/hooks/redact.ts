@@ -1,5 +1,7 @@
+import { Buffer } from 'node:buffer'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { TextKind, TextPart } from '../endpoints/texts.ts'
+import { closingQuote } from '../wire/json-cursor.ts'
 import type { EndpointId, Hook, TextVerdict, TextWindow } from './hook.ts'
 import { QUIET_TEXTS, type QuietTextHook, quietTexts } from './quiet-texts.ts'
 import type { RedactionRule } from './redaction-rules.ts'
@@ -160,37 +162,50 @@ export class Redactor {
     return replaced + text.slice(read, to)
   }
 
-  /** JSON stays JSON: its texts are redacted one by one, and a number that is one of a kind becomes a text. */
+  /** JSON stays JSON: its texts are redacted one by one, and a number that is one of a kind becomes a text. The rest is not touched. */
   #json(text: string): string {
-    let value: unknown
     try {
-      value = JSON.parse(text)
+      JSON.parse(text)
     } catch {
       return this.#replaced(text, this.#find(text, 0), 0, text.length)
     }
-    const redacted = this.#value(value)
-    return redacted === value ? text : JSON.stringify(redacted)
+    const bytes = Buffer.from(text)
+    let redacted = ''
+    let copied = 0
+    for (const { start, end } of valuesOf(bytes)) {
+      const value = bytes.toString('utf8', start, end)
+      const read = bytes[start] === QUOTE ? (JSON.parse(value) as string) : value
+      const other = this.whole(read, 'text')
+      if (other === read) continue
+      redacted += bytes.toString('utf8', copied, start) + JSON.stringify(other)
+      copied = end
+    }
+    return copied === 0 ? text : redacted + bytes.toString('utf8', copied)
   }
+}
 
-  #value(value: unknown): unknown {
-    if (typeof value === 'string') return this.whole(value, 'text')
-    if (typeof value === 'number') {
-      const text = String(value)
-      const other = this.whole(text, 'text')
-      return other === text ? value : other
-    }
-    if (typeof value !== 'object' || value === null) return value
-    if (Array.isArray(value)) {
-      const list = value.map((entry) => this.#value(entry))
-      return list.every((entry, index) => entry === value[index]) ? value : list
-    }
-    const entries = Object.entries(value)
-    const changed = entries.map(([name, member]) => [this.whole(name, 'text'), this.#value(member)] as const)
-    const isSame = changed.every(
-      ([name, member], index) => name === entries[index]![0] && member === entries[index]![1],
-    )
-    return isSame ? value : Object.fromEntries(changed)
+const QUOTE = 0x22
+const MINUS = 0x2d
+
+/** Where texts, names and numbers stand in JSON. A number is read as it stands: it may have more digits than JavaScript keeps. */
+function* valuesOf(json: Buffer): Iterable<{ readonly start: number; readonly end: number }> {
+  for (let start = 0; start < json.length; start++) {
+    const isText = json[start] === QUOTE
+    if (!isText && json[start] !== MINUS && !isDigit(json[start])) continue
+    let end = isText ? closingQuote(json, start, json.length) + 1 : start + 1
+    if (!isText) while (isOfNumber(json[end])) end += 1
+    yield { start, end }
+    start = end - 1
   }
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39
+}
+
+/** Digits, and `.`, `e`, `E`, `+` and `-`. */
+function isOfNumber(byte: number | undefined): boolean {
+  return isDigit(byte) || byte === 0x2e || byte === 0x65 || byte === 0x45 || byte === 0x2b || byte === MINUS
 }
 
 const NOTHING: readonly Found[] = []

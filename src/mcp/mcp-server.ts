@@ -45,8 +45,8 @@ export function mcpServer(caller: Caller, logger: Logger): Server {
   })
   server.setRequestHandler('resources/list', () => ({ resources: listResources() }))
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: resourceTemplates() }))
-  server.setRequestHandler('resources/read', ({ params }) => readResource(caller.gateway, params.uri))
-  server.setRequestHandler('completion/complete', ({ params }) => complete(caller.gateway, params))
+  server.setRequestHandler('resources/read', ({ params }) => readResource(caller, params.uri))
+  server.setRequestHandler('completion/complete', ({ params }) => complete(caller, params))
   return server
 }
 

@@ -96,6 +96,9 @@ export function checkQuery(
   checkCount('limit', limit, MAX_ROWS)
   if (isByRecord && fromMs < kept.recordsFromMs)
     throw new UsageQueryError('from', 'sums by end user and by tag are made of records, which are not kept for so long')
+  // Of the day that is being deleted, what is left is given.
+  if (step === 'hour' && !isByRecord && fromMs + HOUR_MS <= kept.hoursFromMs - DAY_MS)
+    throw new UsageQueryError('from', 'sums by hour are not kept for so long; take "day"')
   const isOfHours = !isByRecord && (step === 'hour' || (!isByAccount && fromMs >= kept.hoursFromMs))
   const withLatency = query.percentiles ?? false
   if (typeof withLatency !== 'boolean') throw new UsageQueryError('percentiles', 'must be true or false')
@@ -248,14 +251,21 @@ export function momentOf(param: string, moment: unknown): number {
   )
 }
 
-function millisecondsOf(moment: unknown): number {
+/** Unix milliseconds of a moment; NaN for what is none. */
+export function millisecondsOf(moment: unknown): number {
   if (typeof moment === 'number') return moment
   if (moment instanceof Date) return moment.getTime()
   if (typeof moment !== 'string') return Number.NaN
   const match = ISO.exec(moment)
-  if (match === null) return Number.NaN
+  if (match === null || !isDay(moment.slice(0, 10))) return Number.NaN
   // Without a zone JavaScript reads a time of day as local.
   return Date.parse(match[1] !== undefined && match[4] === undefined ? `${moment}Z` : moment)
+}
+
+/** JavaScript reads the 30th of February as a day in March. */
+function isDay(text: string): boolean {
+  const atMs = Date.parse(text)
+  return !Number.isNaN(atMs) && new Date(atMs).toISOString().startsWith(text)
 }
 
 function checkCount(param: string, count: unknown, most: number): void {

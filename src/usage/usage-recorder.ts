@@ -86,7 +86,9 @@ export class UsageRecorder {
     this.#notedAtMs ??= this.#parts.clock.now()
     this.#rollUpTimer ??= this.#parts.clock.schedule(ROLL_UP_DELAY_MS, () => {
       this.#rollUpTimer = undefined
-      this.#rollingUp ??= this.#rollUp().finally(() => {
+      // Old rows may be being deleted still, after which nothing is added up.
+      if (this.#rollingUp !== undefined) return this.noted()
+      this.#rollingUp = this.#rollUp().finally(() => {
         this.#rollingUp = undefined
       })
     })

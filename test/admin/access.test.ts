@@ -223,7 +223,7 @@ describe.each([
   ['SQLite', () => sqliteStore({ path: ':memory:', clock: 'caller' })],
 ] as const)('an Idempotency-Key on %s', (_name, store) => {
   test('makes a change once, and the answer that is sent again has nothing secret', async () => {
-    const { ask, gateway } = await admin({ store: store() })
+    const { ask, gateway, actions } = await admin({ store: store() })
     await gateway.accounts.create({ id: 'acct_i' })
     const headers = { 'idempotency-key': 'k-1' }
     const first = await ask('POST', '/keys', { account: 'acct_i' }, headers)
@@ -239,6 +239,12 @@ describe.each([
     expect(await gateway.keys.list('acct_i')).toHaveLength(1)
     expect(credited.body).toMatchObject({ balance: '2' })
     expect((await gateway.accounts.get('acct_i'))?.balance).toBe(2_000_000_000n)
+    // What is only sent again has changed nothing.
+    expect(actions.map(({ action, status }) => [action, status])).toEqual([
+      ['create_key', 200],
+      ['create_key', 422],
+      ['credit_account', 200],
+    ])
   })
 
   test('of many at once lets one through', async () => {
@@ -280,6 +286,8 @@ describe('bad input', () => {
     ['GET', '/accounts/acct_test/statements/2026-13', undefined, 400],
     ['GET', '/accounts/acct_test/journal?after=eyJhIjoxfQ', undefined, 400],
     ['GET', '/accounts/acct_test/journal.csv?month=never', undefined, 400],
+    ['GET', '/accounts/acct_test/journal?month=never', undefined, 400],
+    ['GET', '/accounts/acct_test/journal?month=2026-11&from=2026-11-02', undefined, 400],
     ['GET', '/accounts/nobody/journal.csv', undefined, 400],
     ['GET', '/holds?after=%00', undefined, 400],
     ['GET', '/accounts/%E0%A4%A', undefined, 404],
@@ -308,6 +316,17 @@ describe('bad input', () => {
     expect(answer.body['error']).toMatchObject({ message: expect.stringMatching(/\S/) })
     expect(JSON.stringify(answer.body)).not.toMatch(/\bat .*\.ts:|SQLITE/)
     expect(await started.account()).toEqual(before)
+  })
+
+  test.each([
+    ['/accounts?serach=a', 'serach', 'The query: there is no parameter "serach" here; did you mean search?'],
+    ['/keys?colour=red', 'colour', 'The query: there is no parameter "colour" here; there are account'],
+    ['/vendors?colour=red', 'colour', 'The query: there is no parameter "colour" here; it takes none'],
+    ['/accounts?limit=1&limit=2', 'limit', 'limit: is given twice'],
+  ])('GET %s names the parameter', async (path, param, message) => {
+    const { ask } = await admin()
+
+    expect((await ask('GET', path)).body['error']).toMatchObject({ code: 'invalid_request', param, message })
   })
 
   test('a body that is no JSON, too large, or nested too deep', async () => {

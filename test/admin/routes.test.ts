@@ -115,6 +115,24 @@ describe.each(STORES)('the admin API on %s', (_name, store) => {
     expect(missing.status).toBe(404)
   })
 
+  test('lists and writes the journal of one month', async () => {
+    await started.ask('POST', '/accounts', { id: 'acct_month' })
+    await started.ask('POST', '/accounts/acct_month/credits', { amount: '3', description: 'payment' })
+    const month = new Date().toISOString().slice(0, 7)
+    const kinds = async (asked: string) => {
+      const { body } = await started.ask('GET', `/accounts/acct_month/journal?order=oldest&month=${asked}`)
+      return (body['data'] as { kind: string }[]).map(({ kind }) => kind)
+    }
+    const lines = async (asked: string) => {
+      const url = `${started.admin}/accounts/acct_month/journal.csv?month=${asked}`
+      const response = await fetch(url, { headers: { authorization: `Bearer ${OPERATOR_KEY}` } })
+      return (await response.text()).trim().split('\r\n').length
+    }
+
+    expect([await kinds(month), await kinds('2020-01')]).toEqual([['credit'], []])
+    expect([await lines(month), await lines('2020-01')]).toEqual([2, 1])
+  })
+
   test('writes a journal as CSV', async () => {
     await started.ask('POST', '/accounts', { id: 'acct_csv' })
     await started.ask('POST', '/accounts/acct_csv/credits', { amount: '3', description: '=1+1' })
@@ -127,6 +145,16 @@ describe.each(STORES)('the admin API on %s', (_name, store) => {
     expect(response.headers.get('content-disposition')).toBe('attachment; filename="journal-acct_csv.csv"')
     expect(text.split('\r\n')).toHaveLength(3)
     expect(text).toContain(`'=1+1`)
+  })
+
+  test('refuses a key for an endpoint that there is not', async () => {
+    const refused = await started.ask('POST', '/keys', { account: 'acct_test', endpoints: ['chatt'] })
+
+    expect(refused.status).toBe(400)
+    expect(refused.body['error']).toMatchObject({
+      message: 'there is no endpoint "chatt"; did you mean chat?',
+      param: 'endpoints',
+    })
   })
 
   test('makes, limits, rotates and revokes keys, and shows each key once', async () => {
@@ -369,6 +397,41 @@ describe.each(STORES)('the admin API on %s', (_name, store) => {
     expect(stream.headers.get('content-type')).toContain('text/event-stream')
     expect(text).toContain('[DONE]')
     expect(listed.body['data']).toHaveLength(2)
+  })
+
+  test('makes a call in the name of an account once for each Idempotency-Key', async () => {
+    const play = (text: string, key: string) =>
+      fetch(`${started.admin}/playground`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${OPERATOR_KEY}`,
+          'content-type': 'application/json',
+          'idempotency-key': key,
+        },
+        body: JSON.stringify({
+          account: TEST_ACCOUNT,
+          path: '/v1/chat/completions',
+          request: chatBody('cl-sonnet-4-6', text),
+        }),
+      })
+    const charges = async () => {
+      const { body } = await started.ask('GET', `/accounts/${TEST_ACCOUNT}/journal?limit=1000`)
+      return (body['data'] as { kind: string }[]).filter(({ kind }) => kind === 'charge').length
+    }
+    const before = await charges()
+    const first = await play('hello', 'play-1')
+    const again = await play('hello', 'play-1')
+    const other = await play('bye', 'play-1')
+    // The account's own callers may use the same key.
+    const own = await started.post('/v1/chat/completions', chatBody('cl-sonnet-4-6', 'mine'), {
+      'idempotency-key': 'play-1',
+    })
+
+    expect(first.headers.get('idempotent-replayed')).toBeNull()
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    expect(await again.text()).toBe(await first.text())
+    expect([other.status, own.status]).toEqual([422, 200])
+    expect(await charges()).toBe(before + 2)
   })
 
   test('tells the host of every change, and of none of the secrets', () => {

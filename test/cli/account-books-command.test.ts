@@ -126,6 +126,9 @@ describe('signalbox accounts', () => {
     await expect(run('accounts', 'credit', 'acct_one', '3', '--expires', '30d')).rejects.toThrow(
       '--expires: "30d" is not a UTC time such as 2026-12-31',
     )
+    await expect(run('accounts', 'credit', 'acct_one', '3', '--expires', '2999-02-30')).rejects.toThrow(
+      '--expires: "2999-02-30" is not a UTC time such as 2026-12-31',
+    )
     expect((await run('accounts', 'show', 'acct_one'))[1]).toBe('balance  $8')
   })
 })

@@ -127,6 +127,58 @@ describe('signalbox accounts update', () => {
   })
 })
 
+describe('the plan of an account', () => {
+  beforeEach(() => {
+    const path = join(folder, 'plans.json')
+    writeFileSync(path, JSON.stringify({ free: { limits: { perAccount: { requestsPerMinute: 10 } } }, pro: {} }))
+    environment = { ...environment, SIGNALBOX_PLANS: path }
+  })
+
+  test('is one of those that are configured', async () => {
+    const created = await run('create', '--id', 'acct_one', '--plan', 'free')
+    const updated = await json('update', 'acct_one', '--plan', 'pro')
+
+    expect(created.at(-1)).toBe('plan     free')
+    expect(updated['plan']).toBe('pro')
+    expect((await json('update', 'acct_one', '--plan', 'none'))['plan']).toBeNull()
+  })
+
+  test('is one of the configuration file where that has plans', async () => {
+    const config = join(folder, 'signalbox.config.json')
+    writeFileSync(config, JSON.stringify({ plans: { team: {} } }))
+    environment = { ...environment, SIGNALBOX_PLANS: '', SIGNALBOX_CONFIG: config }
+
+    expect((await json('create', '--id', 'acct_one', '--plan', 'team'))['plan']).toBe('team')
+    await expect(run('update', 'acct_one', '--plan', 'pro')).rejects.toThrow('--plan: there is no plan "pro"')
+  })
+
+  test.each([
+    ['fre', 'did you mean free?'],
+    ['enterprise', 'there are free, pro'],
+  ])('is not %s, which is not configured', async (plan, hint) => {
+    await run('create', '--id', 'acct_one', '--plan', 'pro')
+    const message = `--plan: there is no plan "${plan}" in the configuration; ${hint}`
+
+    await expect(run('create', '--id', 'acct_two', '--plan', plan)).rejects.toThrow(new SettingError(message))
+    await expect(run('update', 'acct_one', '--plan', plan)).rejects.toThrow(new SettingError(message))
+    await expect(run('show', 'acct_two')).rejects.toThrow('there is no account "acct_two"')
+    expect((await json('show', 'acct_one'))['plan']).toBe('pro')
+  })
+
+  test('may have any name where no plans are configured, and the command says that it was not checked', async () => {
+    environment = { ...environment, SIGNALBOX_PLANS: '' }
+    const unchecked = expect.stringMatching(/^The name of the plan was not checked: no plans are configured here/)
+
+    const created = await run('create', '--id', 'acct_one', '--plan', 'of-code')
+    const updated = await run('update', 'acct_one', '--plan', 'other')
+    const unnamed = await run('update', 'acct_one', '--plan', 'none')
+
+    expect(created.at(-1)).toEqual(unchecked)
+    expect(updated.at(-1)).toEqual(unchecked)
+    expect(unnamed).not.toContainEqual(unchecked)
+  })
+})
+
 describe('signalbox accounts freeze and unfreeze', () => {
   test('keep the reason and the time until it is taken away', async () => {
     await run('create', '--id', 'acct_one')

@@ -146,6 +146,37 @@ describe('check, with every vendor', () => {
   })
 })
 
+describe('check, with the flags of serve', () => {
+  const OPERATOR_KEY = 'operator-key-0123456789abcdef'
+
+  test('counts stand-ins as vendors that are configured, and asks no vendor', async () => {
+    const { isGood, of, checks } = await check(openai(), '--sandbox', '--examples')
+
+    expect(isGood).toBe(true)
+    expect(of('vendor anthropic')).toMatchObject({ status: 'ok', message: 'a stand-in answers for it' })
+    expect(of('vendor openai')).toMatchObject({ status: 'unchecked' })
+    expect(of('prices')).toMatchObject({ status: expect.stringMatching(/ok|warning/) })
+    expect(of('prices')?.message).not.toContain('billing is off')
+    expect(checks.filter(({ status }) => status === 'failed')).toEqual([])
+    expect(sandbox.requests).toEqual([])
+  })
+
+  test('takes the store memory: for a sandbox that names none', async () => {
+    expect((await check({ SIGNALBOX_STORE: '' }, '--sandbox')).of('store')?.message).toMatch(/^memory: /)
+  })
+
+  test('says what serve would refuse', async () => {
+    const examples = await check(openai(), '--examples')
+    const closed = await check(openai(), '--console')
+    const open = await check({ ...openai(), SIGNALBOX_OPERATOR_KEY: OPERATOR_KEY }, '--console')
+    const trial = await check({ SIGNALBOX_STORE: '' }, '--console', '--sandbox')
+
+    expect(examples.of('configuration')?.message).toBe('--examples: has no effect without --sandbox')
+    expect(closed.of('configuration')?.message).toMatch(/^--console: set SIGNALBOX_OPERATOR_KEY/)
+    expect([open.of('configuration')?.status, trial.of('configuration')?.status]).toEqual(['ok', 'ok'])
+  })
+})
+
 describe('check, of the store', () => {
   const storeOf = async (store: string): Promise<Check | undefined> =>
     (await check({ ...openai(), SIGNALBOX_STORE: store })).of('store')

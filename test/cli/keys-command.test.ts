@@ -68,6 +68,14 @@ describe('signalbox keys create', () => {
     expect((await json('list')).data).toEqual([stored])
   })
 
+  test('takes the scope of batches beside those of endpoints', async () => {
+    expect((await create('--endpoints', 'batches,chat'))['endpoints']).toEqual(['batches', 'chat'])
+  })
+
+  test('takes patterns and groups for models to come', async () => {
+    expect((await create('--models', 'our-*,group:cheap'))['models']).toEqual(['our-*', 'group:cheap'])
+  })
+
   test('takes tags of every call, and trust in the end users that it names', async () => {
     const made = await create('--tags', 'team:a,beta', '--names-end-users')
 
@@ -90,8 +98,13 @@ describe('signalbox keys create', () => {
       ['--account', 'acct_one', '--endpoints', 'chat,speak'],
       '--endpoints: there is no endpoint "speak"; there are chat,',
     ],
+    [
+      ['--account', 'acct_one', '--endpoints', 'chatt'],
+      '--endpoints: there is no endpoint "chatt"; did you mean chat?',
+    ],
     [['--account', 'acct_one', '--endpoints', ''], '--endpoints: "" is not a list such as one,two'],
-    [['--account', 'acct_one', '--models', 'our-chat'], '--models: there is no model "our-chat"; see signalbox models'],
+    [['--account', 'acct_one', '--models', 'our-chat'], '--models: there is no model "our-chat"; a pattern with one *'],
+    [['--account', 'acct_one', '--models', 'our-chat'], '; see signalbox models, or set SIGNALBOX_MODELS as for serve'],
     [['--account', 'acct_one', '--expires', '30'], '--expires: "30" is not a duration such as 250ms'],
     [['--account', 'acct_one', '--rpm', '0'], '--rpm: "0" is not a whole number above 0'],
     [['--account', 'acct_one', '--tpm', 'many'], '--tpm: "many" is not a whole number above 0'],
@@ -151,6 +164,15 @@ describe('signalbox keys rotate', () => {
     expect(made).toMatchObject({ label: 'laptop', limits: { rpm: 60 }, expires_at: null })
     expect(made['key']).not.toBe(old['key'])
     expect(Number(oldRow?.['expires_at']) - Number(made['created_at'])).toBe(2 * 60 * 60)
+  })
+
+  test('ends the old key at once without an overlap', async () => {
+    const old = await create()
+
+    const made = await json('rotate', String(old['id']), '--overlap', '0s')
+
+    const [oldRow] = (await json('list')).data
+    expect(Number(oldRow?.['expires_at']) - Number(made['created_at'])).toBe(0)
   })
 
   test('refuses a key that was revoked', async () => {

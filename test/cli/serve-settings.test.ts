@@ -183,8 +183,10 @@ describe('the environment of serve', () => {
     [{ SIGNALBOX_TIER: 'gold' }, 'SIGNALBOX_TIER: must be paid or free'],
     [{ SIGNALBOX_TIMEOUTS: 'idle=60' }, 'SIGNALBOX_TIMEOUTS: idle: "60" is not a duration such as 250ms'],
     [{ SIGNALBOX_TIMEOUTS: 'read=60s' }, 'SIGNALBOX_TIMEOUTS: "read=60s" is not one of connect=…'],
-    [{ SIGNALBOX_HOLD_TTL: '0m' }, 'SIGNALBOX_HOLD_TTL: "0m" is not a duration'],
-    [{ SIGNALBOX_TASK_RETENTION: '0d' }, 'SIGNALBOX_TASK_RETENTION: "0d" is not a duration'],
+    [{ SIGNALBOX_TIMEOUTS: 'idle=0s' }, 'SIGNALBOX_TIMEOUTS: idle: "0s" must be longer than 0'],
+    [{ SIGNALBOX_HOLD_TTL: '0m' }, 'SIGNALBOX_HOLD_TTL: "0m" must be longer than 0'],
+    [{ SIGNALBOX_SHUTDOWN_DELAY: '0' }, 'SIGNALBOX_SHUTDOWN_DELAY: "0" is not a duration such as 250ms'],
+    [{ SIGNALBOX_TASK_RETENTION: '0d' }, 'SIGNALBOX_TASK_RETENTION: "0d" is less than 1d, the time'],
     [
       { SIGNALBOX_TASK_RETENTION: '23h' },
       'SIGNALBOX_TASK_RETENTION: "23h" is less than 1d, the time for which an Idempotency-Key returns its task',
@@ -200,6 +202,10 @@ describe('the environment of serve', () => {
 
   test('a Redis URL with a slip in it is refused without its password', () => {
     expect(() => readServeSettings({ REDIS_URL: 'http://:canary-7f3a@cache.example' })).not.toThrow('canary-7f3a')
+  })
+
+  test('may have no shutdown delay', () => {
+    expect(readServeSettings({ SIGNALBOX_SHUTDOWN_DELAY: '0s' }).shutdownDelayMs).toBe(0)
   })
 
   test('may keep tasks for ever', () => {

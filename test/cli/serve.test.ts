@@ -117,6 +117,24 @@ describe('serve with SIGNALBOX_API_KEYS', () => {
     expect(lines.join('\n')).not.toContain(KEY)
   })
 
+  test('prints an example call of a model that has a price', async () => {
+    const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_CREDIT: '5', SIGNALBOX_PRICES: pricesOf('0.5') })
+    const body = /-d '(.+)'$/.exec(lines.at(-1) ?? '')?.[1] ?? ''
+
+    expect(JSON.parse(body)).toMatchObject({ model: 'cl-sonnet-4-6' })
+    expect((await post(JSON.parse(body))).status).toBe(200)
+  })
+
+  test('says that no chat model can be called where none has a price of an answer', async () => {
+    const path = join(folder, 'prices.json')
+    const row = { model: 'cl-sonnet-4-6', meter: 'request', amount: '1', when: { batch: 'true' } }
+    writeFileSync(path, JSON.stringify({ currency: 'USD', prices: [row] }))
+
+    const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_PRICES: path })
+
+    expect(lines.at(-1)).toBe('models    no chat model that is available has a price: name one in SIGNALBOX_PRICES')
+  })
+
   test('says how many models have no price, in one line, and only while billing is on', async () => {
     const priced = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_PRICES: pricesOf('0.5') })
     await stop()

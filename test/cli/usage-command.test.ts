@@ -68,6 +68,18 @@ test('usage --by end-user,tag adds up the records that are kept', async () => {
   ])
 })
 
+test('a text of a caller cannot give orders to the terminal', async () => {
+  const store = sqliteStore({ path: join(folder, 'money.db'), clock: 'caller' })
+  await store.start()
+  const draft = exampleDraft({ id: 'request_now', endUser: 'a\u001b]0;owned\u0007\u009b2J\r\nb\u2028c' })
+  await store.usage?.write([usageRecord(draft, { endedAtMs: Date.now(), dueNanoDollars: 0n, chargedNanoDollars: 0n })])
+  await store.close()
+  const from = ['--from', new Date(Date.now() - 3_600_000).toISOString()]
+  const lines = await runCommand(['usage', ...from, '--by', 'end-user'], environment)
+
+  expect(lines[1]?.split(/ {2,}/)[0]).toBe('a\\u001b]0;owned\\u0007\\u009b2J\\u000d\\u000ab\\u2028c')
+})
+
 test('usage --json gives sums with amounts as decimal dollars', async () => {
   const words = ['usage', 'show', ...RANGE, '--by', 'account,vendor', '--account', ACCOUNT_ID]
   const { data, ...range } = await runForJson(words, environment)

@@ -210,6 +210,16 @@ describe('signalbox webhooks rotate-secret', () => {
     expect(await secretsAt(Date.now() + 3_600_000)).toEqual([secret])
   })
 
+  test('lets the secret of the gateway sign beside the first one of an account', async () => {
+    const general = `whsec_${Buffer.alloc(24, 9).toString('base64')}`
+    environment['SIGNALBOX_WEBHOOK_SECRET'] = general
+
+    const own = String((await json('rotate-secret', 'acct_one'))['secret'])
+
+    expect(await secretsAt(Date.now())).toEqual([own, general])
+    expect(await secretsAt(Date.now() + 86_400_000)).toEqual([own])
+  })
+
   test('makes none for an account that does not exist', async () => {
     await expect(run('rotate-secret', 'acct_two')).rejects.toThrow(new SettingError('there is no account "acct_two"'))
   })

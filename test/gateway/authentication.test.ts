@@ -206,6 +206,18 @@ describe('a key', () => {
     expect(started.sandbox.requests).toHaveLength(1)
   })
 
+  test('has scopes of known endpoints, of batches, and of the models behind aliases', async () => {
+    started = await startGateway()
+    const scopes = {
+      endpoints: ['batches', 'chat', 'chat'],
+      models: ['claude-sonnet-4-6', 'cl-sonnet-4-6', 'our-*', 'to-come'],
+    }
+
+    const { record } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT, scopes })
+
+    expect(record.scopes).toEqual({ endpoints: ['batches', 'chat'], models: ['cl-sonnet-4-6', 'our-*', 'to-come'] })
+  })
+
   test('is no matter of the gateway when the host authenticates itself', async () => {
     const seen: (string | undefined)[] = []
     started = await startGateway({

@@ -1,12 +1,15 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { UsageQuery } from '../../src/usage/usage-query.ts'
 import type { UsageRecord } from '../../src/usage/usage-record.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
 import { videoBody } from '../drills/support/video-bodies.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
+import { answeringVendor } from './answering-vendor.ts'
+import { completion, spoken } from './hooked-gateway.ts'
 
 const CHAT = '/v1/chat/completions'
 const NOON_MS = Date.UTC(2026, 10, 20, 12)
@@ -109,6 +112,22 @@ describe('the record of a call', () => {
     expect(record?.credentialId).toMatch(/^openai:/)
     expect(record?.credentialId).not.toContain('vendor-key-canary')
     expect(record?.chargedNanoDollars).toBeGreaterThan(0n)
+  })
+
+  test("has the vendor's id of the answer, of a whole answer as of a stream", async () => {
+    const vendor = await answeringVendor((response, { stream }) => {
+      response.setHeader('x-request-id', stream === true ? 'req_stream' : 'req_whole')
+      const answer = stream === true ? spoken(['Hello.']) : completion('Hello.')
+      answer(response, {})
+    })
+    onTestFinished(() => vendor.close())
+    const clock = await begin({ vendors: [openai({ apiKey: 'vendor-key', baseURL: vendor.origin })] })
+    for (const stream of [false, true]) await started.ended(await chat('hello', { stream }))
+
+    expect((await records(clock)).map(({ isStream, vendorRequestId }) => [isStream, vendorRequestId])).toEqual([
+      [true, 'req_stream'],
+      [false, 'req_whole'],
+    ])
   })
 
   test('is one for each of a stream, a cut stream, a refusal of the vendor, and a caller who was refused before has none', async () => {
@@ -272,9 +291,19 @@ describe('gateway.usage.query', () => {
     expect((await started.gateway.usage.query({ from: '2026-11-18', endUser: 'user_7' })).rows).toEqual([])
   })
 
+  test('asks for no hours whose sums are not kept', async () => {
+    await begin({ usage: { retention: { hourDays: 3 } } })
+    const ask = (from: string) => started.gateway.usage.query({ from, groupBy: ['hour'] })
+
+    await expect(ask('2026-11-16')).rejects.toMatchObject({ code: 'invalid_request', param: 'from' })
+    expect((await ask('2026-11-17T12:30')).rows).toEqual([])
+  })
+
   const refused: readonly (readonly [name: string, query: unknown, param: string])[] = [
     ['a range of ten years', { from: '2016-11-20' }, 'from'],
     ['a moment that is none', { from: 'yesterday' }, 'from'],
+    ['a day that its month does not have', { from: '2026-02-30' }, 'from'],
+    ['a time of a day that there is not', { from: '2026-06-31T08:00+02:00' }, 'from'],
     ['not a number', { from: Number.NaN }, 'from'],
     ['no moment', {}, 'from'],
     ['an invalid date', { from: new Date('garbage') }, 'from'],

@@ -94,6 +94,15 @@ test('a rule without `within` holds back what it may need', () => {
   expect(streamed([...'a Blue Moon and a blue sky'], [rule])).toBe('a [WORD] and a blue sky')
 })
 
+test('what else is in the arguments of a tool stays as it was written', () => {
+  const args =
+    '{ "order": 9007199254740993, "to": "a@b.example", "price": 1.50, "note": "\\u00e9\\/", "same": 1, "same": 2 }'
+
+  expect(streamed([args], ALL, 'tool_arguments')).toBe(args.replace('a@b.example', '[EMAIL]'))
+  // More digits than a number of JavaScript has.
+  expect(streamed(['{"card":6212345678901234577}'], ALL, 'tool_arguments')).toBe('{"card":"[CARD]"}')
+})
+
 test('arguments of tools stay JSON, with escapes and numbers read', () => {
   const json = JSON.stringify({ to: ['a@b.example'], card: 4111111111111111, n: 5, 'c@d.example': true })
   const escaped = json.replace('a@b', 'a\\u0040b')

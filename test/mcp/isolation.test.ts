@@ -132,3 +132,34 @@ test('the scopes of a key hold for its tools', async () => {
   const allowed = await client.callTool({ name: 'create_embeddings', arguments: { model: 'vy-4', input: 'one' } })
   expect(allowed.isError ?? false).toBe(false)
 })
+
+test('a key whose scope names models sees those only', async () => {
+  const scopes = { models: ['vy-*', 'group:none'] }
+  const { key } = await started.gateway.keys.create({ accountId: 'acct_other', scopes })
+  const client = await started.connect({ apiKey: key })
+  const read = async (uri: string): Promise<Record<string, readonly Record<string, unknown>[]>> => {
+    const { contents } = await client.readResource({ uri })
+    return JSON.parse((contents[0] as { text: string }).text)
+  }
+  const byHttp = await fetch(`${started.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+  const { data } = (await byHttp.json()) as { data: readonly { id: string }[] }
+  const seen = data.map(({ id }) => id)
+  const idsOf = (rows: unknown): unknown[] => (rows as { id: string }[]).map(({ id }) => id)
+
+  const listed = await client.callTool({ name: 'list_models', arguments: { available_only: false } })
+  const suggested = await client.complete({
+    ref: { type: 'ref/resource', uri: 'gateway://catalog/{model}' },
+    argument: { name: 'model', value: '' },
+  })
+  const pricing = await read('gateway://pricing')
+
+  expect(seen).toContain('vy-4')
+  expect(idsOf((listed.structuredContent as { models: unknown }).models)).toEqual(seen)
+  expect(idsOf((await read('gateway://catalog'))['models'])).toEqual(seen)
+  expect(suggested.completion.values.toSorted()).toEqual(seen.toSorted())
+  expect(pricing['prices']).not.toEqual([])
+  expect(pricing['prices']!.filter(({ model }) => !seen.includes(model as string))).toEqual([])
+  expect(await read('gateway://catalog/vy-4')).toMatchObject({ id: 'vy-4' })
+  for (const uri of ['gateway://catalog/cl-sonnet-4-6', 'gateway://pricing/cl-sonnet-4-6'])
+    await expect(client.readResource({ uri }), uri).rejects.toThrow()
+})

@@ -10,6 +10,7 @@ import {
 
 const client = createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey: 'sk-…', timeoutMs: 1_000, maxRetries: 0 })
 const messages = [{ role: 'user' as const, content: 'hello' }]
+const url = 'https://example.com/a.png'
 
 // Chats: the answer follows `stream`.
 const whole: ChatCompletion = await client.chat.completions.create({ model: 'cl-sonnet-4-6', messages })
@@ -170,3 +171,81 @@ await client.audio.speech.create({
   // @ts-expect-error it speaks WAV only
   response_format: 'mp3',
 })
+
+// Marks for the prompt caches of vendors, wherever a dialect has them.
+const mark = { type: 'ephemeral', ttl: '1h' } as const
+const breakpoint = { mode: 'explicit' } as const
+await client.messages.create({
+  model: 'cl-opus-4-7',
+  max_tokens: 10,
+  system: [{ type: 'text', text: 'A long text.', cache_control: mark }],
+  messages: [
+    { role: 'user', content: [{ type: 'document', source: { type: 'text', data: 'A page.' }, cache_control: mark }] },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 't_1', name: 'time', input: {}, cache_control: mark }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't_1', content: 'noon', cache_control: mark }] },
+  ],
+})
+await client.messages.create({
+  model: 'cl-opus-4-7',
+  max_tokens: 10,
+  messages,
+  // @ts-expect-error a slip of the pen
+  system: [{ type: 'text', text: 'A long text.', cache_controll: mark }],
+})
+await client.chat.completions.create({
+  model: 'cl-opus-4-7',
+  messages: [
+    { role: 'system', content: [{ type: 'text', text: 'A long text.', cache_control: mark }] },
+    { role: 'user', content: [{ type: 'image_url', image_url: { url }, prompt_cache_breakpoint: breakpoint }] },
+  ],
+  tools: [{ type: 'function', function: { name: 'time' }, cache_control: mark }],
+})
+await client.chat.completions.create({
+  model: 'cl-opus-4-7',
+  // @ts-expect-error 5m or 1h
+  messages: [{ role: 'user', content: [{ type: 'text', text: 'a', cache_control: { type: 'ephemeral', ttl: '2h' } }] }],
+})
+await client.responses.create({
+  model: 'a-model-of-mine',
+  input: [
+    { role: 'user', content: [{ type: 'input_text', text: 'A long text.', prompt_cache_breakpoint: breakpoint }] },
+  ],
+  truncation: 'auto',
+})
+await client.responses.create({
+  model: 'a-model-of-mine',
+  input: 'hello',
+  // @ts-expect-error auto or disabled
+  truncation: 'always',
+})
+
+// Tools that Anthropic runs beside those of the caller.
+await client.messages.create({
+  model: 'cl-opus-4-7',
+  max_tokens: 10,
+  messages,
+  tools: [
+    { type: 'web_search_20250305', name: 'web_search', max_uses: 3 },
+    { type: 'mcp_toolset', mcp_server_name: 'files' },
+    { type: 'custom', name: 'time', input_schema: { type: 'object' }, cache_control: mark },
+    { name: 'date', input_schema: { type: 'object' } },
+  ],
+})
+await client.messages.create({
+  model: 'cl-opus-4-7',
+  max_tokens: 10,
+  messages,
+  // @ts-expect-error a tool of the caller's has a schema
+  tools: [{ name: 'time' }],
+})
+
+// A moderation without a model is made by the default one, whose categories are known.
+const judged = await client.moderations.create({ input: 'hello' })
+const isHateful: boolean | null | undefined = judged.results[0]?.categories.hate
+const judgedByMine = await client.moderations.create({ model: 'a-model-of-mine', input: 'hello' })
+const isFlagged: boolean | undefined = judgedByMine.results[0]?.flagged
+await client.moderations.create({
+  // @ts-expect-error texts or parts
+  input: 5,
+})
+export const judgements = [isHateful, isFlagged]

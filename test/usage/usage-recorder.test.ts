@@ -15,7 +15,10 @@ const RECORD: UsageRecord = usageRecord(
 )
 
 /** A recorder on a store that notes what it is asked for, and fails or waits where it should. */
-function begin(answer: () => Promise<void> = async () => undefined) {
+function begin(
+  answer: () => Promise<void> = async () => undefined,
+  deleted: () => Promise<void> = async () => undefined,
+) {
   const clock = fakeClock()
   const writes: number[] = []
   const drops: [number, unknown][] = []
@@ -35,8 +38,9 @@ function begin(answer: () => Promise<void> = async () => undefined) {
       left.unadded -= added
       return { added, asOfMs: clock.now() }
     },
-    forget(retention) {
+    async forget(retention) {
       forgotten.push(retention)
+      await deleted()
       return 0
     },
   }
@@ -47,7 +51,7 @@ function begin(answer: () => Promise<void> = async () => undefined) {
     dropped: (count, error) => drops.push([count, error]),
     failed: (error) => faults.push(error),
   })
-  return { recorder, clock, writes, drops, faults, forgotten, calls }
+  return { recorder, clock, writes, drops, faults, forgotten, left, calls }
 }
 
 async function turns(): Promise<void> {
@@ -92,6 +96,28 @@ test('adds up what was recorded ten seconds later, until nothing is left, and de
       limit: 500,
     },
   ])
+})
+
+test('adds up what was recorded while old rows were being deleted, however long that takes', async () => {
+  let end: () => void = () => undefined
+  const deleting = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const { recorder, clock, left } = begin(undefined, () => deleting)
+  recorder.noted()
+  clock.advance(10_000)
+  await turns()
+  left.unadded = 1
+  recorder.noted()
+  clock.advance(10_000)
+  await turns()
+  end()
+  await turns()
+  clock.advance(10_000)
+  await turns()
+
+  expect(left.unadded).toBe(0)
+  expect(recorder.rollUpAgeMs).toBe(0)
 })
 
 test('holds 10,000 records while the store stalls, drops the others and tells how many', async () => {

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { GatewayError } from '../../core/errors.ts'
 import { formatDollars } from '../../core/money.ts'
 import { monthOf } from '../../gateway/account-books.ts'
 import { type AdminCall, type AdminRoute, changeId, defineRawRoute, defineRoute, paramOf } from '../admin-route.ts'
@@ -35,7 +36,7 @@ interface Change {
   readonly amount: string | null
 }
 
-const range = { from: moment.optional(), until: moment.optional() }
+const range = { from: moment.optional(), until: moment.optional(), month: z.string().max(20).optional() }
 
 /** Money of accounts. Amounts are decimal dollars. */
 export const BOOK_ROUTES: readonly AdminRoute[] = [
@@ -130,13 +131,12 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     tag: 'money',
     summary: 'An account’s journal as CSV, oldest line first',
     scope: 'read',
-    query: z.strictObject({ ...range, month: z.string().optional() }),
+    query: z.strictObject(range),
     answers: ['text/csv'],
     async run(call) {
       const account = paramOf(call, 'account')
-      const { month } = call.query
-      const journal = month === undefined ? rangeOf(call.query) : monthOf(month)
-      return { csv: { fileName: `journal-${account}.csv`, lines: call.gateway.accounts.journalCsv(account, journal) } }
+      const lines = call.gateway.accounts.journalCsv(account, rangeOf(call.query))
+      return { csv: { fileName: `journal-${account}.csv`, lines } }
     },
   }),
   defineRoute({
@@ -154,7 +154,14 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
   }),
 ]
 
-function rangeOf({ from, until }: { readonly from?: string | undefined; readonly until?: string | undefined }) {
+type AskedRange = Readonly<Partial<Record<keyof typeof range, string | undefined>>>
+
+/** @throws GatewayError `invalid_request` naming the parameter. */
+function rangeOf({ from, until, month }: AskedRange) {
+  if (month !== undefined) {
+    if (from === undefined && until === undefined) return monthOf(month)
+    throw new GatewayError('invalid_request', { message: 'month: give it without from and until', param: 'month' })
+  }
   return {
     ...(from === undefined ? {} : { fromMs: momentMs('from', from) }),
     ...(until === undefined ? {} : { untilMs: momentMs('until', until) }),

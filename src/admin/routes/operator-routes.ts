@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import * as z from 'zod'
 import type { GatewayRequest } from '../../core/exchange.ts'
-import { type AdminRoute, defineRawRoute, defineRoute, existing } from '../admin-route.ts'
+import { type AdminRoute, changeId, defineRawRoute, defineRoute, existing } from '../admin-route.ts'
 import { id } from '../objects/fields.ts'
 import { OPERATOR_SCOPES } from '../operators.ts'
 
@@ -47,7 +47,9 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
       request: z.record(z.string(), z.unknown()),
     }),
     answers: ['application/json', 'text/event-stream'],
-    async run({ gateway, operator, body: { account: accountId, path, request } }) {
+    async run(call) {
+      const { gateway, operator } = call
+      const { account: accountId, path, request } = call.body
       const account = existing('account', accountId, await gateway.accounts.get(accountId))
       const caller = gateway.exchangeAs({
         accountId,
@@ -55,18 +57,22 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
         tier: account.tier,
         isFrozen: account.frozen !== undefined,
       })
-      return { forward: (sink) => caller.handle(jsonRequest(path, request), sink) }
+      // Of the operator alone: the account's callers have keys of their own.
+      const idempotencyKey = changeId(undefined, call)
+      return { forward: (sink) => caller.handle(jsonRequest(path, request, idempotencyKey), sink) }
     },
   }),
 ]
 
-function jsonRequest(path: string, body: object): GatewayRequest {
+function jsonRequest(path: string, body: object, idempotencyKey: string | undefined): GatewayRequest {
   const bytes = Buffer.from(JSON.stringify(body))
+  const headers = new Map([['content-type', 'application/json']])
+  if (idempotencyKey !== undefined) headers.set('idempotency-key', idempotencyKey)
   return {
     method: 'POST',
     path,
     query: '',
-    header: (name) => (name === 'content-type' ? 'application/json' : undefined),
+    header: (name) => headers.get(name),
     readBody: (limitBytes, listener) => {
       if (bytes.byteLength > limitBytes) listener('too_large', [])
       else listener(undefined, [bytes])

@@ -1,5 +1,5 @@
-import type { ChatContentPart, ChatMessage, ChatTool } from '../../endpoints/chat/chat-request.ts'
 import { invalidField } from '../../endpoints/field-errors.ts'
+import type { ChatContentPart, ChatMessage, ChatTool } from '../chat-types.ts'
 import type { ChatFields, ChatModels, OneAnswerChatFields } from '../models/chat-models.ts'
 import type { ModelId } from '../models/model-request.ts'
 import { Draft, within } from './draft.ts'

@@ -1,11 +1,16 @@
 import type { GeminiChatAliases } from '../../catalog/models/model-aliases.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { ChatMessage, ChatTool } from '../chat-types.ts'
 
 /** The fields that are known by name, without the index signature that lets others pass. */
 type Named<Fields> = { [Name in keyof Fields as string extends Name ? never : Name]: Fields[Name] }
 
 /** A chat request but for the model and whether it streams (API specification, "Chat completion request"). */
-export type ChatFields = Omit<Named<ChatRequest>, 'model' | 'stream'>
+export type ChatFields = Omit<Named<ChatRequest>, 'model' | 'stream' | 'messages' | 'tools'> & {
+  /** At least one. */
+  messages: ChatMessage[]
+  tools?: ChatTool[] | null
+}
 
 /** A row of {@link ChatModels}. */
 export interface ChatModel<Request = ChatFields> {

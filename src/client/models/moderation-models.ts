@@ -64,5 +64,8 @@ export interface ModerationModels {
   'omni-moderation-2024-09-26': ModerationModel<ModerationFields, OmniModerationAnswer>
 }
 
+/** The model of a request that names none. */
+export type DefaultModerationModel = 'omni-moderation-latest'
+
 /** A request to a moderation model outside {@link ModerationModels}. */
 export type OtherModerationRequest = ModerationFields & { readonly [field: string]: unknown }

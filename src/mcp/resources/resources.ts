@@ -9,7 +9,8 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
-import type { Gateway } from '../../gateway/gateway.ts'
+import type { Caller } from '../tool-context.ts'
+import { isVisible, visibleModels } from '../visible-models.ts'
 
 const MIME_TYPE = 'application/json'
 
@@ -90,19 +91,22 @@ export function resourceTemplates() {
   }))
 }
 
+/** Whose key asks: it sees the models of its scope only. */
+type KeyOfCaller = Pick<Caller, 'gateway' | 'principal'>
+
 /** Values of a template's variable; undefined when there is no such template or variable. */
-function namesFor(gateway: Gateway, uriTemplate: string, variable: string): readonly string[] | undefined {
+function namesFor(caller: KeyOfCaller, uriTemplate: string, variable: string): readonly string[] | undefined {
   const folder = FOLDERS.find((candidate) => `${candidate.uri}/{${candidate.variable}}` === uriTemplate)
   if (folder === undefined || folder.variable !== variable) return undefined
-  return folder === REFERENCE ? [...REFERENCES.keys()] : gateway.catalog.list().map((model) => model.id)
+  return folder === REFERENCE ? [...REFERENCES.keys()] : visibleModels(caller).map(({ id }) => id)
 }
 
 /**
  * Reads one resource.
  * @throws ResourceNotFoundError for a URI that names none.
  */
-export function readResource(gateway: Gateway, uri: string): ReadResourceResult {
-  const value = valueAt(gateway, uri)
+export function readResource(caller: KeyOfCaller, uri: string): ReadResourceResult {
+  const value = valueAt(caller, uri)
   if (value === undefined) throw new ResourceNotFoundError(uri)
   return { contents: [{ uri, mimeType: MIME_TYPE, text: JSON.stringify(value) }] }
 }
@@ -111,8 +115,8 @@ export function readResource(gateway: Gateway, uri: string): ReadResourceResult 
  * Suggests names for the variable of a resource template.
  * @throws ProtocolError for a template that does not exist.
  */
-export function complete(gateway: Gateway, { ref, argument }: CompleteRequestParams): CompleteResult {
-  const names = ref.type === 'ref/resource' ? namesFor(gateway, ref.uri, argument.name) : undefined
+export function complete(caller: KeyOfCaller, { ref, argument }: CompleteRequestParams): CompleteResult {
+  const names = ref.type === 'ref/resource' ? namesFor(caller, ref.uri, argument.name) : undefined
   if (names === undefined) {
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, 'There is nothing to complete by that reference.')
   }
@@ -122,17 +126,17 @@ export function complete(gateway: Gateway, { ref, argument }: CompleteRequestPar
   }
 }
 
-function valueAt(gateway: Gateway, uri: string): unknown {
-  if (uri === CATALOG.uri) return { models: gateway.models() }
-  if (uri === PRICING.uri) return pricingOf(gateway)
+function valueAt(caller: KeyOfCaller, uri: string): unknown {
+  if (uri === CATALOG.uri) return { models: visibleModels(caller) }
+  if (uri === PRICING.uri) return pricingOf(caller)
   const slash = uri.lastIndexOf('/')
   const name = decoded(uri.slice(slash + 1))
   if (name === undefined) return undefined
   switch (uri.slice(0, slash)) {
     case CATALOG.uri:
-      return modelEntry(gateway, name)
+      return modelEntry(caller, name)
     case PRICING.uri:
-      return modelPrices(gateway, name)
+      return modelPrices(caller, name)
     case REFERENCE.uri:
       return REFERENCES.get(name)?.()
     default:
@@ -149,9 +153,10 @@ function decoded(segment: string): string | undefined {
 }
 
 /** The catalog entry of a model, by id or alias, without its routes to vendors; undefined when there is no such model. */
-function modelEntry(gateway: Gateway, idOrAlias: string) {
+function modelEntry(caller: KeyOfCaller, idOrAlias: string) {
+  const { gateway } = caller
   const model = gateway.catalog.find(idOrAlias)
-  if (model === undefined) return undefined
+  if (model === undefined || !isVisible(caller, model)) return undefined
   const { id, displayName, kinds, aliases, limits, image, video, protocol } = model
   return {
     id,
@@ -166,16 +171,18 @@ function modelEntry(gateway: Gateway, idOrAlias: string) {
   }
 }
 
-/** All prices in force. */
-function pricingOf(gateway: Gateway) {
-  const prices = gateway.prices()
-  return { billing: prices === undefined ? 'off' : 'on', currency: 'USD', prices: prices ?? [] }
+/** All prices in force of what the key sees. */
+function pricingOf(caller: KeyOfCaller) {
+  const prices = caller.gateway.prices()
+  const seen = new Set(visibleModels(caller).map(({ id }) => id))
+  const rows = (prices ?? []).filter(({ model }) => seen.has(model))
+  return { billing: prices === undefined ? 'off' : 'on', currency: 'USD', prices: rows }
 }
 
 /** The prices of one model, by id or alias; undefined when there is no such model. */
-function modelPrices(gateway: Gateway, idOrAlias: string) {
-  const model = gateway.catalog.find(idOrAlias)
-  if (model === undefined) return undefined
-  const pricing = pricingOf(gateway)
+function modelPrices(caller: KeyOfCaller, idOrAlias: string) {
+  const model = caller.gateway.catalog.find(idOrAlias)
+  if (model === undefined || !isVisible(caller, model)) return undefined
+  const pricing = pricingOf(caller)
   return { ...pricing, model: model.id, prices: pricing.prices.filter((price) => price.model === model.id) }
 }

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { MODEL_KINDS } from '../../core/model-kind.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
 import { defineTool, LOOKS_UP } from '../tool.ts'
+import { visibleModels } from '../visible-models.ts'
 
 /** The models of `GET /v1/models`, narrowed down. */
 export const listModels = defineTool({
@@ -18,9 +19,8 @@ export const listModels = defineTool({
   output: z.object({
     models: z.array(z.looseObject({ id: z.string(), kinds: z.array(z.string()), available: z.boolean() })),
   }),
-  async answer({ kind, available_only: availableOnly = true }, { gateway }) {
-    const models = gateway
-      .models()
+  async answer({ kind, available_only: availableOnly = true }, context) {
+    const models = visibleModels(context)
       .filter((row) => (kind === undefined || row.kinds.includes(kind)) && (row.available || !availableOnly))
       .map(({ id, display_name, owned_by, kinds, available, max_input_tokens, max_tokens }) => ({
         id,

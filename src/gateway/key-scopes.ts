@@ -1,0 +1,48 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import { isScopeRule } from '../catalog/model-scope.ts'
+import { GatewayError } from '../core/errors.ts'
+import { nearestName } from '../core/known-members.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { KeyScopes } from '../stores/principal.ts'
+import { BATCHES_ID } from '../tasks/batches/file-requests.ts'
+
+/** What the scopes of a key may name. */
+export interface ScopeNames {
+  readonly endpoints: { readonly all: readonly Pick<Endpoint, 'id'>[] }
+  readonly catalog: Pick<Catalog, 'find'>
+}
+
+/**
+ * The scopes of a new key as they are stored: with public ids in place of aliases. Patterns and groups hold for models to come too.
+ * @throws GatewayError `invalid_request` for an unknown endpoint, and for what is no list of texts; `param` is `endpoints` or `models`.
+ */
+export function storedScopes({ endpoints, models }: KeyScopes, names: ScopeNames): KeyScopes {
+  return {
+    ...(endpoints === undefined ? {} : { endpoints: knownEndpoints(endpoints, names.endpoints) }),
+    ...(models === undefined ? {} : { models: idsOfModels(models, names.catalog) }),
+  }
+}
+
+function knownEndpoints(ids: readonly string[], { all }: ScopeNames['endpoints']): string[] {
+  // Files and batches are served beside the endpoints, under an id of their own.
+  const known = [...new Set([...all.map(({ id }) => id), BATCHES_ID])]
+  checkTexts(ids, 'endpoints')
+  const unknown = ids.find((id) => !known.includes(id))
+  if (unknown === undefined) return [...new Set(ids)]
+  const nearest = nearestName(unknown, known)
+  const hint = nearest === undefined ? `there are ${known.join(', ')}` : `did you mean ${nearest}?`
+  const message = `there is no endpoint ${JSON.stringify(unknown)}; ${hint}`
+  throw new GatewayError('invalid_request', { message, param: 'endpoints' })
+}
+
+/** A key outlives a catalog, and other gateways of the same store may have other models, so that unknown ids stay. */
+function idsOfModels(entries: readonly string[], catalog: ScopeNames['catalog']): string[] {
+  checkTexts(entries, 'models')
+  return [...new Set(entries.map((entry) => (isScopeRule(entry) ? entry : (catalog.find(entry)?.id ?? entry))))]
+}
+
+/** One text in place of a list would be searched for parts of it. */
+function checkTexts(value: unknown, param: string): void {
+  if (Array.isArray(value) && value.every((entry) => typeof entry === 'string')) return
+  throw new GatewayError('invalid_request', { message: `scopes.${param} must be a list of texts`, param })
+}
