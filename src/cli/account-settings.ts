@@ -69,8 +69,8 @@ export function changedAccountSettings(given: Given, terminal: Terminal): Accoun
 }
 
 /** Without plans in the configuration every name is taken: a gateway in code has plans that the command cannot know. */
-function readPlan(text: string, { environment, documents }: Terminal): string {
-  const known = Object.keys(configuredPlans(environment, documents))
+function readPlan(text: string, terminal: Terminal): string {
+  const known = plansOf(terminal)
   if (known.length === 0 || known.includes(text)) return parseLabel('--plan', text)
   const nearest = nearestName(text, known)
   const hint = nearest === undefined ? `there are ${known.join(', ')}` : `did you mean ${nearest}?`
@@ -78,13 +78,15 @@ function readPlan(text: string, { environment, documents }: Terminal): string {
 }
 
 /** Says that the name of a plan could not be checked. */
-export function printUncheckedPlan(
-  plan: string | null | undefined,
-  { environment, documents, print }: Terminal,
-  asJson: boolean,
-): void {
-  if (plan == null || asJson || Object.keys(configuredPlans(environment, documents)).length > 0) return
-  print(`The name of the plan was not checked: no plans are configured here. Calls are 503 where the gateway lacks it.`)
+export function printUncheckedPlan(plan: string | null | undefined, terminal: Terminal, asJson: boolean): void {
+  if (plan == null || asJson || plansOf(terminal).length > 0) return
+  terminal.print(
+    `The name of the plan was not checked: no plans are configured here. Calls are 503 where the gateway lacks it.`,
+  )
+}
+
+function plansOf({ environment, documents }: Terminal): string[] {
+  return Object.keys(configuredPlans(environment['SIGNALBOX_PLANS'], documents))
 }
 
 function readBilling(text: string): BillingMode {

@@ -134,7 +134,7 @@ export function readServeSettings(environment: Environment, documents?: Document
       perAccount: given('SIGNALBOX_ACCOUNT_LIMITS', parseLimits) ?? {},
       perEndUser: given('SIGNALBOX_END_USER_LIMITS', parseLimits) ?? {},
     },
-    plans: configuredPlans(environment, documents),
+    plans: configuredPlans(read('SIGNALBOX_PLANS'), documents),
     billing,
     spendingThresholds: given('SIGNALBOX_THRESHOLDS', parseThresholds),
     tier: given('SIGNALBOX_TIER', parseTier),
@@ -293,14 +293,15 @@ function ownModels(documents: Documents | undefined): readonly ModelDefinition[]
 }
 
 /**
- * The plans of `SIGNALBOX_PLANS`, or of the configuration file itself. Empty: none.
+ * The plans of a file, or of the configuration file itself. Empty: none.
+ * @param path what `SIGNALBOX_PLANS` says.
  * @throws SettingError naming the variable.
  */
-export function configuredPlans(environment: Environment, documents?: Documents): Readonly<Record<string, Plan>> {
+export function configuredPlans(path: string | undefined, documents?: Documents): Readonly<Record<string, Plan>> {
   const name = 'SIGNALBOX_PLANS'
-  const path = environment[name]?.trim() ?? ''
-  if (path === '' && documents?.plans === undefined) return {}
-  return namingSetting(name, () => checkPlans(path === '' ? documents?.plans : readJson(name, path)))
+  const file = path?.trim() ?? ''
+  if (file === '' && documents?.plans === undefined) return {}
+  return namingSetting(name, () => checkPlans(file === '' ? documents?.plans : readJson(name, file)))
 }
 
 /** The content is checked where it is used. */

@@ -68,6 +68,7 @@ export type {
   MessageRequest,
   MessageTool,
   MessageUsage,
+  ServerTool,
   ServerToolType,
   StopReason,
 } from './message-types.ts'

@@ -43,19 +43,23 @@ export interface MessageParam {
   readonly content: string | readonly MessageParamBlock[]
 }
 
-/** A tool that the model may use: one of the caller's, whose `input_schema` is a JSON Schema, or one that the vendor knows. */
-export type MessageTool =
-  | {
-      readonly type?: 'custom'
-      readonly name: string
-      readonly description?: string
-      readonly input_schema: { readonly type: 'object'; readonly [keyword: string]: unknown }
-      readonly cache_control?: CacheControl
-    }
-  | { readonly type: ServerToolType; readonly [field: string]: unknown }
+/** A tool of the caller that the model may use; `input_schema` is a JSON Schema. */
+export interface MessageTool {
+  readonly type?: 'custom'
+  readonly name: string
+  readonly description?: string
+  readonly input_schema: { readonly type: 'object'; readonly [keyword: string]: unknown }
+  readonly cache_control?: CacheControl
+}
 
-/** Tools that the vendor runs or has defined: a name with a date, such as `web_search_20250305`. */
+/** Types of tools that the vendor runs or has defined: a name with a date, such as `web_search_20250305`. */
 export type ServerToolType = `${string}_20${number}` | 'mcp_toolset'
+
+/** A tool that the vendor runs or has defined. */
+export interface ServerTool {
+  readonly type: ServerToolType
+  readonly [field: string]: unknown
+}
 
 /** What is counted: everything that the model reads (Anthropic API, "Count tokens"). */
 export interface MessagePrompt {
@@ -63,7 +67,7 @@ export interface MessagePrompt {
   readonly system?:
     | string
     | readonly { readonly type: 'text'; readonly text: string; readonly cache_control?: CacheControl }[]
-  readonly tools?: readonly MessageTool[]
+  readonly tools?: readonly (MessageTool | ServerTool)[]
   readonly tool_choice?:
     | { readonly type: 'auto' | 'any'; readonly disable_parallel_tool_use?: boolean }
     | { readonly type: 'tool'; readonly name: string; readonly disable_parallel_tool_use?: boolean }

@@ -46,8 +46,8 @@ type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
 export interface Keys {
   /**
    * Makes a key. `key` is shown this once; the store keeps its SHA-256 only.
-   * @throws GatewayError `invalid_request` when the account does not exist, the scopes name an endpoint or a model that there is
-   *   not, or no store can keep the amount of the cap.
+   * @throws GatewayError `invalid_request` when the account does not exist, the scopes name an endpoint that there is not, or no
+   *   store can keep the amount of the cap.
    */
   create(key: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }>
   /**

@@ -71,7 +71,7 @@ export class OverloadGuard {
   }
 }
 
-/** Every member of a request must be handed on, but that of bodies which are never whole: they cannot be counted. */
+/** Every member of a request is handed on but `streamBody`: a body that is streamed is not held, so nothing of it is counted. */
 type WholeRequest = Required<Omit<GatewayRequest, 'streamBody'>>
 
 /** A request whose body is counted while it is held. */

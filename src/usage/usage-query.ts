@@ -236,7 +236,7 @@ function checkRange({ from, to }: UsageQuery, nowMs: number, unitMs: number) {
 
 /** Latest moment that is taken: the end of the year 9999. */
 const MAX_MOMENT_MS = 253_402_300_799_999
-const ISO = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?)?$/
+const ISO = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})?)?$/
 
 /**
  * Unix milliseconds of a moment.

@@ -103,8 +103,10 @@ describe('signalbox keys create', () => {
       '--endpoints: there is no endpoint "chatt"; did you mean chat?',
     ],
     [['--account', 'acct_one', '--endpoints', ''], '--endpoints: "" is not a list such as one,two'],
-    [['--account', 'acct_one', '--models', 'our-chat'], '--models: there is no model "our-chat"; a pattern with one *'],
-    [['--account', 'acct_one', '--models', 'our-chat'], '; see signalbox models, or set SIGNALBOX_MODELS as for serve'],
+    [
+      ['--account', 'acct_one', '--models', 'our-chat'],
+      '--models: there is no model "our-chat"; see signalbox models, or set SIGNALBOX_MODELS as for serve',
+    ],
     [['--account', 'acct_one', '--expires', '30'], '--expires: "30" is not a duration such as 250ms'],
     [['--account', 'acct_one', '--rpm', '0'], '--rpm: "0" is not a whole number above 0'],
     [['--account', 'acct_one', '--tpm', 'many'], '--tpm: "many" is not a whole number above 0'],

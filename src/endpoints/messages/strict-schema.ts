@@ -6,6 +6,16 @@ const BY_NAME: ReadonlySet<string> = new Set(['properties', '$defs', 'definition
 /** Members that hold values, in which nothing is a schema. */
 const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples', 'required'])
 
+/** Members that no strict schema has. */
+const REFUSED: ReadonlySet<string> = new Set([
+  'allOf',
+  'not',
+  'if',
+  'dependentRequired',
+  'dependentSchemas',
+  'patternProperties',
+])
+
 /**
  * May a schema be called strict in a chat? There every object must name its members, require all of them and allow no others
  * (OpenAI, "Structured outputs"); in Messages members may be left out.
@@ -15,6 +25,7 @@ export function isStrictSchema(schema: unknown): boolean {
   if (!isJsonObject(schema)) return true
   if (isObject(schema) && !requiresAll(schema)) return false
   return Object.entries(schema).every(([member, value]) => {
+    if (REFUSED.has(member)) return false
     if (VALUES.has(member)) return true
     return isStrictSchema(BY_NAME.has(member) && isJsonObject(value) ? Object.values(value) : value)
   })

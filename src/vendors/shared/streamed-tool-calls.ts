@@ -22,9 +22,12 @@ export function answerMark(id: unknown, nowMs: number): string {
   return typeof id === 'string' && id !== '' ? id : nowMs.toString(36)
 }
 
+/** Of ids the end is random. Some vendors take ids of calls up to 40 characters. */
+const MARK_LENGTH = 24
+
 /** The id of a call that has none. */
 export function inventedCallId(answerId: string, index: number): string {
-  return `call_${answerId}_${index}`
+  return `call_${answerId.slice(-MARK_LENGTH)}_${index}`
 }
 
 /**

@@ -343,6 +343,16 @@ test.each([
       $defs: { entry: { type: 'object', properties: { a: {}, b: {} }, required: ['a'], additionalProperties: false } },
     },
   ],
+  [
+    'joins others',
+    {
+      type: 'object',
+      properties: {},
+      additionalProperties: false,
+      allOf: [{ $ref: '#/$defs/entry' }],
+      $defs: { entry: {} },
+    },
+  ],
 ])('a JSON format whose object %s is not called strict, because vendors of chat refuse that', (_what, schema) => {
   expect(translate({ output_config: { format: { type: 'json_schema', schema } } }).request.response_format).toEqual({
     type: 'json_schema',

@@ -163,6 +163,13 @@ describe('tool calls without an id', () => {
     })
   }
 
+  it('get one that every vendor takes, of 40 characters at most, however long the id of the answer is', () => {
+    const ids = idsOf(body(`chatcmpl-${'7'.repeat(12)}${'c'.repeat(20)}`)).flat()
+
+    expect(ids).toContain(`call_7777${'c'.repeat(20)}_1`)
+    expect(ids.every((id) => String(id).length <= 40)).toBe(true)
+  })
+
   it('get another one in every turn, also where answers have no id', () => {
     const [first, second] = [NOW_MS, NOW_MS + 1000].map((nowMs) => idsOf(body(undefined), nowMs).flat())
 
