@@ -56,7 +56,7 @@ export function failedUsage(
   const isCharged = chargesBroken(context, call)
   if (billedUsage === undefined && isCharged && (answerBytes !== undefined || mayStillRun(failure)))
     return { usage: undefined, estimatedUsage: unreported }
-  // Of a split call: what was sent and not answered is never charged.
+  // Beside parts that were answered, what was sent and not answered is not charged.
   if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
   if (billedUsage === undefined) return NOTHING_CHARGED
   return (isPartDone === true ? context.chargePartialBatches : isCharged)

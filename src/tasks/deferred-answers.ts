@@ -98,6 +98,9 @@ export class DeferredAnswers {
 
   /** Ends a task; nothing happens if it has ended meanwhile. */
   async #cancel(context: PipelineContext, task: TaskRecord): Promise<void> {
+    const { settlementRetries } = context
+    // The end of its run may be waiting for the store, with an answer.
+    if (task.state === 'in_progress' && settlementRetries.size > 0) await settlementRetries.flush()
     const now =
       task.state === 'in_progress' && (await this.#runner.cancel(task.id))
         ? await context.store.tasks.find(task.accountId, task.id)

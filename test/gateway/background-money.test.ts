@@ -426,6 +426,25 @@ describe('an answer in the background that its owner cancels', () => {
     expect(unbilled(started)).toEqual([])
   })
 
+  test('is completed where its answer has come and waits for the store', async () => {
+    const store = memoryStore()
+    let failed = 0
+    const change: typeof store.tasks.change = (wanted, nowMs) => {
+      if (wanted.set.state === 'completed' && failed++ === 0) throw new Error('the store is away')
+      return store.tasks.change(wanted, nowMs)
+    }
+    const options = { store: { ...store, tasks: { ...store.tasks, change } }, clock: fakeClock() }
+    const started = await start((response) => whole(response), options)
+    const id = await accepted(started)
+    await expect.poll(() => failed).toBe(1)
+    await settledTurns()
+    const [status, answer] = await cancel(started, id)
+    const end = await started.taskEnded(id)
+
+    expect([status, answer['status'], end.state, end.usage?.outputTokens]).toEqual([200, 'completed', 'completed', 9])
+    expect(unbilled(started)).toEqual([])
+  })
+
   test('is given as it ended where the vendor refused it before', async () => {
     const refuse: AnswerCall = (response) =>
       json(response, { error: { message: 'no', type: 'invalid_request_error' } }, 400)
