@@ -28,6 +28,7 @@ const DEFAULT_DRAIN_MS = 5_000
 
 /** A run, and what keeps its task from other processes. */
 interface Running {
+  readonly task: TaskRecord
   readonly run: DeferredRun
   readonly ended: Promise<void>
 }
@@ -89,7 +90,8 @@ export class DeferredRunner {
     this.#timer?.cancel()
     await this.#looking
     const cutOff = this.#context.clock.schedule(drainMs, () => {
-      for (const { run } of this.#running.values()) run.putBack()
+      // Its owner may have cancelled it through another process, which has charged it.
+      for (const { task, run } of this.#running.values()) void this.#signOfLife(task, run).then(() => run.putBack())
     })
     await Promise.all([...this.#running.values()].map(({ ended }) => ended))
     cutOff.cancel()
@@ -124,7 +126,7 @@ export class DeferredRunner {
         this.#running.delete(id)
         this.wake()
       })
-    this.#running.set(id, { run, ended })
+    this.#running.set(id, { task, run, ended })
   }
 
   #startedTask(task: TaskRecord): TaskRecord {
@@ -162,28 +164,30 @@ export class DeferredRunner {
     await commit(this.#context, task, endTask(task, { ...task.details, error }, end), this.#wakeWebhooks)
   }
 
-  /** Keeps the task while it runs, and ends the run when another caller or process has ended the task. */
-  #beat({ id, accountId }: TaskRecord, run: DeferredRun): () => void {
-    const { clock, store } = this.#context
+  /** Gives a sign of life again and again; the result ends that. */
+  #beat(task: TaskRecord, run: DeferredRun): () => void {
     let timer: Timer
-    const beat = async (): Promise<void> => {
-      try {
-        const nowMs = clock.now()
-        const set = { nextPollAtMs: nowMs + LEASE_MS }
-        if (await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs)) return
-        const ended = await store.tasks.find(accountId, id)
-        run.abandon({ isCharged: ended?.state === 'cancelled' })
-      } catch (error) {
-        reportFault(this.#context, undefined, 'deferred answers', error)
-      }
-    }
     const schedule = (): void => {
-      timer = clock.schedule(HEARTBEAT_MS, () => {
+      timer = this.#context.clock.schedule(HEARTBEAT_MS, () => {
         schedule()
-        void beat()
+        void this.#signOfLife(task, run)
       })
     }
     schedule()
     return () => timer.cancel()
+  }
+
+  /** Keeps the task while it runs, and ends the run when another caller or process has ended the task. Never rejects. */
+  async #signOfLife({ id, accountId }: TaskRecord, run: DeferredRun): Promise<void> {
+    const { clock, store } = this.#context
+    try {
+      const nowMs = clock.now()
+      const set = { nextPollAtMs: nowMs + LEASE_MS }
+      if (await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs)) return
+      const ended = await store.tasks.find(accountId, id)
+      run.abandon({ isCharged: ended?.state === 'cancelled' })
+    } catch (error) {
+      reportFault(this.#context, undefined, 'deferred answers', error)
+    }
   }
 }

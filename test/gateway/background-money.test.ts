@@ -393,6 +393,21 @@ describe('an answer in the background that its owner cancels', () => {
     expect([...unbilled(started), ...unbilled(other)]).toEqual([])
   })
 
+  test('is charged and not told where the process that runs it closes before it finds out', async () => {
+    const store = memoryStore()
+    const started = await start(() => undefined, { store })
+    const other = await startBefore(started.vendor, { store })
+    const id = await accepted(started)
+    await expect.poll(() => started.vendor.calls).toBe(1)
+    await cancel(other, id)
+    const end = await other.taskEnded(id)
+    await started.gateway.close({ drainMs: 1 })
+
+    expect([end.state, end.usage?.outputTokens]).toEqual(['cancelled', 500])
+    expect([await stateIn(store, id), started.vendor.calls]).toEqual(['cancelled', 1])
+    expect([...unbilled(started), ...unbilled(other)]).toEqual([])
+  })
+
   test('costs nothing while it waits for its turn', async () => {
     const started = await start(() => undefined, { limits: { concurrency: 1 } })
     const before = await started.account()
