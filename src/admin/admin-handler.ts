@@ -121,9 +121,9 @@ class AdminEndpoint implements ExchangeHandler {
     const body = await readJson(request)
     const change = { route, call: this.#call(request, matched, { operator, requestId, body }) }
     try {
-      const answer = await this.#made(change, request)
+      const { answer, isReplayed } = await this.#made(change, request)
       // What is only sent again changes nothing; it was told before.
-      if (!('headers' in answer)) this.#report(change, undefined)
+      if (!isReplayed) this.#report(change, undefined)
       await this.#send(sink, requestId, answer)
     } catch (cause) {
       const error = GatewayError.from(cause)
@@ -133,17 +133,17 @@ class AdminEndpoint implements ExchangeHandler {
   }
 
   /** Makes a change, or gives the answer of the same change before. */
-  async #made({ route, call }: Change, { path }: GatewayRequest): Promise<AdminAnswer | StoredAnswer> {
+  async #made({ route, call }: Change, { path }: GatewayRequest): Promise<MadeChange> {
     const { idempotencyKey: key, operator, gateway, body } = call
     if (key === undefined || !route.answers.includes('application/json') || route.answers.length > 1)
-      return await route.run(call)
+      return { answer: await route.run(call), isReplayed: false }
     let answer: AdminAnswer | undefined
     const request = JSON.stringify([route.method, pathBelowMount(path), body ?? null])
     const made = await gateway.operatorActions.once({ operator: operator.name, key, request }, async () => {
       answer = await route.run(call)
       return storedAnswer(answer, route.secret)
     })
-    return answer ?? made.answer
+    return { answer: answer ?? made.answer, isReplayed: answer === undefined }
   }
 
   #call(
@@ -189,6 +189,12 @@ class AdminEndpoint implements ExchangeHandler {
     const headers = [...answer.headers, 'x-request-id', requestId, 'idempotent-replayed', 'true']
     respondWhole(sink, { status: answer.status, headers }, [answer.body])
   }
+}
+
+interface MadeChange {
+  readonly answer: AdminAnswer | StoredAnswer
+  /** Was the same change made before, so that only its answer is given again? */
+  readonly isReplayed: boolean
 }
 
 interface AskedChange {

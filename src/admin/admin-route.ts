@@ -3,7 +3,7 @@ import * as z from 'zod'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
-import { nearestName } from '../core/known-members.ts'
+import { hintAt } from '../core/known-members.ts'
 import { type JsonSchema, jsonSchemaOf } from '../endpoints/json-schema.ts'
 import { checkRequest } from '../endpoints/request-field.ts'
 import type { Gateway } from '../gateway/gateway.ts'
@@ -146,9 +146,7 @@ function parametersOf(query: URLSearchParams, schema: z.ZodType): Record<string,
 }
 
 function unknownParameter(name: string, known: readonly string[]): GatewayError {
-  const nearest = nearestName(name, known)
-  const names = known.length === 0 ? 'it takes none' : `there are ${known.join(', ')}`
-  const hint = nearest === undefined ? names : `did you mean ${nearest}?`
+  const hint = known.length === 0 ? 'it takes none' : hintAt(name, known)
   const message = `The query: there is no parameter ${JSON.stringify(name)} here; ${hint}`
   return new GatewayError('invalid_request', { message, param: name })
 }

@@ -1,4 +1,4 @@
-import { nearestName } from '../core/known-members.ts'
+import { hintAt } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import type { AccountUpdate } from '../gateway/accounts.ts'
 import type { NewAccount } from '../stores/ledger.ts'
@@ -72,9 +72,8 @@ export function changedAccountSettings(given: Given, terminal: Terminal): Accoun
 function readPlan(text: string, terminal: Terminal): string {
   const known = plansOf(terminal)
   if (known.length === 0 || known.includes(text)) return parseLabel('--plan', text)
-  const nearest = nearestName(text, known)
-  const hint = nearest === undefined ? `there are ${known.join(', ')}` : `did you mean ${nearest}?`
-  throw new SettingError(`--plan: there is no plan ${JSON.stringify(text)} in the configuration; ${hint}`)
+  const fault = `there is no plan ${JSON.stringify(text)} in the configuration`
+  throw new SettingError(`--plan: ${fault}; ${hintAt(text, known)}`)
 }
 
 /** Says that the name of a plan could not be checked. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { nearestName } from '../core/known-members.ts'
+import { hintAt } from '../core/known-members.ts'
 
 /** One fault of a value, as zod reports it. */
 type Issue = z.core.$ZodIssue
@@ -16,9 +16,7 @@ export function faultsOf(root: string, schema: z.ZodType, issues: readonly Issue
       if (issue.code !== 'unrecognized_keys') return [`${at}${issue.message}`]
       const known = knownAt(schema, issue.path)
       return issue.keys.map((key) => {
-        const hint = nearestName(key, known)
-        const names = hint === undefined ? `there are ${known.join(', ')}` : `did you mean ${hint}?`
-        return `${at}there is no member ${JSON.stringify(key)}; ${names}`
+        return `${at}there is no member ${JSON.stringify(key)}; ${hintAt(key, known)}`
       })
     })
     .join('\n')

@@ -28,6 +28,12 @@ export function unknownMember(name: string, known: readonly string[], owner: str
   return new TypeError(`${prefixOf(owner)}${place} is unknown${hint}`)
 }
 
+/** What an error says behind an unknown name: `did you mean chat?`, or which names there are. */
+export function hintAt(name: string, known: readonly string[]): string {
+  const nearest = nearestName(name, known)
+  return nearest === undefined ? `there are ${known.join(', ')}` : `did you mean ${nearest}?`
+}
+
 const IDENTIFIER = /^[\w$]+$/
 
 function prefixOf(owner: string): string {

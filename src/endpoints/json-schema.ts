@@ -11,3 +11,12 @@ export function jsonSchemaOf(schema: z.ZodType, side: 'input' | 'output'): Recor
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: side, unrepresentable: 'any' })
   return rest
 }
+
+/** Members of a schema that map names to schemas. */
+export const SCHEMA_MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
+
+/** Does a schema describe an object? */
+export function isObjectSchema(schema: JsonSchema): boolean {
+  const type = schema['type']
+  return type === 'object' || (Array.isArray(type) && type.includes('object')) || 'properties' in schema
+}

@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { isScopeRule } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
-import { nearestName } from '../core/known-members.ts'
+import { hintAt } from '../core/known-members.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { KeyScopes } from '../stores/principal.ts'
 import { BATCHES_ID } from '../tasks/batches/file-requests.ts'
@@ -29,9 +29,7 @@ function knownEndpoints(ids: readonly string[], { all }: ScopeNames['endpoints']
   checkTexts(ids, 'endpoints')
   const unknown = ids.find((id) => !known.includes(id))
   if (unknown === undefined) return [...new Set(ids)]
-  const nearest = nearestName(unknown, known)
-  const hint = nearest === undefined ? `there are ${known.join(', ')}` : `did you mean ${nearest}?`
-  const message = `there is no endpoint ${JSON.stringify(unknown)}; ${hint}`
+  const message = `there is no endpoint ${JSON.stringify(unknown)}; ${hintAt(unknown, known)}`
   throw new GatewayError('invalid_request', { message, param: 'endpoints' })
 }
 

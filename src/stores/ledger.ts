@@ -233,3 +233,19 @@ export function assertAmount(amount: bigint): void {
   if (amount < 0n) throw new RangeError('an amount must not be below zero')
   if (amount > MAX_AMOUNT) throw new RangeError('an amount must not be above 2^63 - 1 nano-dollars')
 }
+
+/**
+ * A store gives the same outcome to the same id of a hold, so a request that reserves again does it by another id: `fitted` to what the
+ * balance pays, or for `both` answers where a second one may be asked for.
+ */
+const FURTHER_HOLD = /_(?:fitted|both)$/
+
+/** The id of a further hold of a request. */
+export function furtherHoldId(requestId: string, purpose: 'fitted' | 'both'): string {
+  return `${requestId}_${purpose}`
+}
+
+/** The request that a hold was made for. */
+export function requestOfHold(holdId: string): string {
+  return holdId.replace(FURTHER_HOLD, '')
+}

@@ -1,7 +1,5 @@
 import { isJsonObject } from '../../core/json.ts'
-
-/** Members of a schema that hold schemas by name. */
-const BY_NAME: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
+import { isObjectSchema, SCHEMA_MAPS } from '../json-schema.ts'
 
 /** Members that hold values, in which nothing is a schema. */
 const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples', 'required'])
@@ -23,16 +21,12 @@ const REFUSED: ReadonlySet<string> = new Set([
 export function isStrictSchema(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.every(isStrictSchema)
   if (!isJsonObject(schema)) return true
-  if (isObject(schema) && !requiresAll(schema)) return false
+  if (isObjectSchema(schema) && !requiresAll(schema)) return false
   return Object.entries(schema).every(([member, value]) => {
     if (REFUSED.has(member)) return false
     if (VALUES.has(member)) return true
-    return isStrictSchema(BY_NAME.has(member) && isJsonObject(value) ? Object.values(value) : value)
+    return isStrictSchema(SCHEMA_MAPS.has(member) && isJsonObject(value) ? Object.values(value) : value)
   })
-}
-
-function isObject({ type, properties }: Record<string, unknown>): boolean {
-  return properties !== undefined || type === 'object' || (Array.isArray(type) && type.includes('object'))
 }
 
 function requiresAll({ properties, required, additionalProperties }: Record<string, unknown>): boolean {

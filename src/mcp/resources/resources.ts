@@ -9,8 +9,7 @@ import {
 } from '@modelcontextprotocol/server'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { ENDPOINTS } from '../../endpoints/registry.ts'
-import type { Caller } from '../tool-context.ts'
-import { isVisible, visibleModels } from '../visible-models.ts'
+import { isVisible, type KeyOfCaller, visibleIds, visibleModels } from '../visible-models.ts'
 
 const MIME_TYPE = 'application/json'
 
@@ -91,14 +90,11 @@ export function resourceTemplates() {
   }))
 }
 
-/** Whose key asks: it sees the models of its scope only. */
-type KeyOfCaller = Pick<Caller, 'gateway' | 'principal'>
-
 /** Values of a template's variable; undefined when there is no such template or variable. */
 function namesFor(caller: KeyOfCaller, uriTemplate: string, variable: string): readonly string[] | undefined {
   const folder = FOLDERS.find((candidate) => `${candidate.uri}/{${candidate.variable}}` === uriTemplate)
   if (folder === undefined || folder.variable !== variable) return undefined
-  return folder === REFERENCE ? [...REFERENCES.keys()] : visibleModels(caller).map(({ id }) => id)
+  return folder === REFERENCE ? [...REFERENCES.keys()] : [...visibleIds(caller)]
 }
 
 /**
@@ -174,7 +170,7 @@ function modelEntry(caller: KeyOfCaller, idOrAlias: string) {
 /** All prices in force of what the key sees. */
 function pricingOf(caller: KeyOfCaller) {
   const prices = caller.gateway.prices()
-  const seen = new Set(visibleModels(caller).map(({ id }) => id))
+  const seen = visibleIds(caller)
   const rows = (prices ?? []).filter(({ model }) => seen.has(model))
   return { billing: prices === undefined ? 'off' : 'on', currency: 'USD', prices: rows }
 }

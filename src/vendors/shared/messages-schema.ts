@@ -1,4 +1,5 @@
 import { isJsonObject } from '../../core/json.ts'
+import { isObjectSchema, SCHEMA_MAPS } from '../../endpoints/json-schema.ts'
 
 /** A JSON Schema as callers write it. */
 export type JsonSchema = Record<string, unknown>
@@ -12,9 +13,6 @@ const SCHEMA_LISTS: ReadonlyMap<string, string> = new Map([
   ['oneOf', 'anyOf'],
   ['allOf', 'allOf'],
 ])
-
-/** Members that map names to schemas. */
-const SCHEMA_MAPS: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions'])
 
 /** Members that are copied unchanged. */
 const PLAIN_MEMBERS: ReadonlySet<string> = new Set([
@@ -86,11 +84,6 @@ function isTaken(member: string, value: unknown): boolean {
   if (member === 'format') return FORMATS.has(value)
   if (member === 'minItems') return value === 0 || value === 1
   return PLAIN_MEMBERS.has(member)
-}
-
-function isObjectSchema(schema: JsonSchema): boolean {
-  const type = schema['type']
-  return type === 'object' || (Array.isArray(type) && type.includes('object')) || 'properties' in schema
 }
 
 function cleanedValue(value: unknown): unknown {
