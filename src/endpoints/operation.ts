@@ -3,7 +3,7 @@ import type { CatalogModel } from '../catalog/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { HeaderMap } from '../wire/headers.ts'
-import type { AnswerIds, StreamTransform } from './stream-transform.ts'
+import type { AnswerIds, StreamTransform, VendorFailure } from './stream-transform.ts'
 
 /** One call as a vendor's translator sees it. */
 export interface VendorCall<Request> {
@@ -104,6 +104,8 @@ export interface AnswerBody {
   readonly outputBytes?: number
   /** True when the vendor answered that it made nothing; such an answer is not charged for. */
   readonly isRefusal?: boolean
+  /** Why the answer is none for its caller, though the vendor made it and bills `usage`. Absent: it is one. */
+  readonly failure?: VendorFailure | undefined
   /** Set where the answer can be continued. */
   readonly answerIds?: AnswerIds | undefined
   /** Set if the answer is a task and not the result. */

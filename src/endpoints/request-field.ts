@@ -20,8 +20,9 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
   if (result === undefined || result.success) return body as Request
   const issue = mostSpecificIssue(result.error.issues)
   const param = fieldPath(issue.path)
+  const problem = issue.isOfUnion && valueAt(body, issue.path) === undefined ? 'is required' : issue.message
   throw new GatewayError('invalid_request', {
-    message: param === '' ? `The request body: ${issue.message}` : `${param}: ${issue.message}`,
+    message: param === '' ? `The request body: ${problem}` : `${param}: ${problem}`,
     param: param === '' ? undefined : param,
   })
 }
@@ -46,6 +47,14 @@ interface Fault {
   readonly message: string
   /** True if a value of the right type exceeds a bound, which is more specific than "expected another type". */
   readonly isBound: boolean
+  /** Is it all that a union says: that no branch fits? */
+  readonly isOfUnion?: boolean
+}
+
+function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
+  let value = body
+  for (const step of path) value = (value as Readonly<Record<PropertyKey, unknown>> | null | undefined)?.[step]
+  return value
 }
 
 /**
@@ -57,14 +66,20 @@ function mostSpecificIssue(issues: readonly Issue[]): Fault {
   if (first === undefined) return { path: [], message: 'is invalid', isBound: false }
   if (first.code !== 'invalid_union')
     return { path: first.path, message: first.message, isBound: first.code !== 'invalid_type' }
-  let furthest: Fault = { path: first.path, message: first.message, isBound: false }
-  for (const branch of first.errors) {
+  let furthest: Fault = { path: first.path, message: first.message, isBound: false, isOfUnion: true }
+  const meant = first.errors.filter((branch) => !branch.some(isOfAnotherKind))
+  for (const branch of meant.length === 0 ? first.errors : meant) {
     if (branch.length === 0) continue
     const fault = mostSpecificIssue(branch)
     const candidate = { ...fault, path: [...first.path, ...fault.path] }
     if (cameFurther(candidate, furthest)) furthest = candidate
   }
   return furthest
+}
+
+/** Does a branch describe objects of another `type` than the one that was sent? */
+function isOfAnotherKind({ code, path }: Issue): boolean {
+  return code === 'invalid_value' && path.length === 1 && path[0] === 'type'
 }
 
 function cameFurther(one: Fault, other: Fault): boolean {

@@ -7,7 +7,13 @@ import { requestIdOf } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { AbortScope } from './abort-scope.ts'
 import { BufferedCall, type BufferedOutcome } from './buffered-call.ts'
-import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableResponse } from './error-classification.ts'
+import {
+  type AttemptFailure,
+  failureOfAnswer,
+  failureOfTransport,
+  failureOfVendor,
+  unusableResponse,
+} from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
 import { headersAt, pathAt, withCredential } from './vendor-address.ts'
@@ -115,6 +121,10 @@ function outcomeOf(
   const body = operation.whole(collected)
   if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }
   const [first] = collected
+  if (body.failure !== undefined) {
+    const failure = failureOfAnswer(body.failure, body.usage, bytesOf(collected))
+    return { kind: 'failed', failure: first === undefined ? failure : withRequestId(failure, first) }
+  }
   const isRecorded = context.usage !== undefined && first !== undefined
   // With a credential it may have been sent twice.
   const isRequestSent = credentials === undefined && collected.length === 1 && first?.isRequestSent === true
@@ -248,9 +258,13 @@ function errorIn2xx(context: PipelineContext, vendor: Vendor, answers: readonly 
   const [first] = answers
   const unusable = unusableResponse('the answer is not what the vendor promises', first?.status)
   if (first === undefined) return unusable
-  let answerBytes = 0
-  for (const { chunks } of answers) for (const chunk of chunks) answerBytes += chunk.byteLength
-  return { ...withRequestId(unusable, first), answerBytes }
+  return { ...withRequestId(unusable, first), answerBytes: bytesOf(answers) }
+}
+
+function bytesOf(answers: readonly ChunkedAnswer[]): number {
+  let byteLength = 0
+  for (const { chunks } of answers) for (const chunk of chunks) byteLength += chunk.byteLength
+  return byteLength
 }
 
 /** What the calls of one stream prove themselves with. */

@@ -172,6 +172,15 @@ function outcomeOf({
   }
 }
 
+/**
+ * Classifies an answer that its vendor made and bills, and that is none for its caller. Where it is too long for one model, another may
+ * give it.
+ */
+export function failureOfAnswer(failure: VendorFailure, usage: Usage | undefined, answerBytes: number): AttemptFailure {
+  const { concerns, ...told } = failure
+  return { ...failureOfVendor(told), mayFallBack: concerns === 'size', billedUsage: usage, answerBytes }
+}
+
 /** Vendor statuses about the caller's own input; they are returned unchanged. */
 const CALLER_STATUSES = new Set([400, 404, 413, 422])
 

@@ -208,8 +208,9 @@ export class StreamCall implements TransportHandler {
 
   onFailure(failure: TransportFailure): void {
     this.#flush()
-    // Not a byte of the call has left.
-    if (failure.phase === 'connect') this.transform.withdrawCall?.()
+    // Not a byte of the call has left, or nobody knows whether the vendor has it.
+    const isUnknown = !this.#isStream && failure.kind !== 'aborted' && failure.kind !== 'timeout'
+    if (failure.phase === 'connect' || isUnknown) this.transform.withdrawCall?.()
     const end: VendorStreamEnd = { kind: 'transport-failure', failure }
     if (this.#hasWork) this.#continueAfterWork(() => this.#finish(end))
     else this.#finish(end)
@@ -230,10 +231,10 @@ export class StreamCall implements TransportHandler {
 
   /** A response that is not a stream decides how the call opens; for a later call it is the end. */
   #answered(answer: ChunkedAnswer): void {
-    if (this.#resolveOpening === undefined && this.#following !== undefined) {
-      this.transform.withdrawCall?.()
-      this.#finish({ kind: 'transport-failure', failure: this.#following.refusal(answer) })
-    } else this.#open({ kind: 'answer', answer })
+    const following = this.#resolveOpening === undefined ? this.#following : undefined
+    this.transform.withdrawCall?.()
+    if (following === undefined) this.#open({ kind: 'answer', answer })
+    else this.#finish({ kind: 'transport-failure', failure: following.refusal(answer) })
   }
 
   /** False when there is no further call to make. */

@@ -133,6 +133,20 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
     expect(types).toEqual(['image_edit.partial_image', 'image_edit.completed'])
   })
 
+  test.each([
+    [
+      'qw-image-2.0',
+      'InvalidParameter',
+      /^400 prompt: is of another model's request; write it as input: \{ "messages"/,
+    ],
+    ['gmn-2.5-flash-image', 'invalid_request', /^400 prompt: is of another model's request; write it as input$/],
+  ])('images.generate at %s, which is asked otherwise, says how', async (model, code, message) => {
+    const error = await client.images.generate({ model, prompt: 'a crane' }).catch((cause: unknown) => cause)
+
+    expect(error).toMatchObject({ status: 400, code, param: 'prompt', message: expect.stringMatching(message) })
+    expect(started.sandbox.requests).toEqual([])
+  })
+
   test('images.edit with a mask of another size is refused with invalid_mask', async () => {
     const edit = client.images.edit({
       model: 'gp-image-2',

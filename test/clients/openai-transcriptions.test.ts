@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createOpenAI } from '@ai-sdk/openai'
 import { experimental_transcribe as transcribe } from 'ai'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { formParts } from '../../src/testing/sandbox/openai-dialect/form-parts.ts'
 import { startTranscriptions } from '../gateway/transcription-gateway.ts'
 import { type StartedGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { wavFile } from '../wire/audio/written-files.ts'
@@ -79,6 +80,19 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
 
     expect(text).toBe(SAID)
     expect(last).toMatchObject({ type: 'transcript.text.done', text: SAID, usage: { input_tokens: 125 } })
+  })
+
+  test('a chunking strategy may be an object, which the client sends as a field for each member', async () => {
+    const answer = await client.audio.transcriptions.create({
+      ...{ model: 'gpt-4o-transcribe', file: createReadStream(path) },
+      chunking_strategy: { type: 'server_vad', prefix_padding_ms: 300, threshold: 0.5 },
+    })
+    const sent = formParts(started.sandbox.requests.at(-1)!)?.map(({ name, bytes }) => [name, bytes.toString()])
+
+    expect(answer.text).toBe(SAID)
+    expect(sent).toContainEqual(['chunking_strategy[type]', 'server_vad'])
+    expect(sent).toContainEqual(['chunking_strategy[prefix_padding_ms]', '300'])
+    expect(sent).toContainEqual(['chunking_strategy[threshold]', '0.5'])
   })
 
   test('errors name the field', async () => {

@@ -44,6 +44,24 @@ describe('a request that does not fit its schema', () => {
     expect(error.message).toMatch(message)
   })
 
+  test('is told the member of the object whose type it has', () => {
+    const text = z.looseObject({ type: z.literal('text'), text: z.string() })
+    const image = z.looseObject({ type: z.literal('image_url'), image_url: z.looseObject({ url: z.string() }) })
+    const parts = z.looseObject({ input: z.union([z.string(), z.array(z.union([text, image]))]) })
+    const check = (part: object) => checkRequest(parts, { input: [part] })
+
+    expect(() => check({ type: 'image_url', image_url: 'https://example.com/a.png' })).toThrow(
+      'input[0].image_url: Invalid input: expected object, received string',
+    )
+    expect(() => check({ type: 'sound' })).toThrow(/^input\[0\]\.type: /)
+  })
+
+  test('is told that a field is missing, where it may be of several types', () => {
+    const texts = z.looseObject({ input: z.union([z.string(), z.array(z.string())]) })
+
+    expect(() => checkRequest(texts, {})).toThrow('input: is required')
+  })
+
   test('is told that the body itself is wrong when it is no object', () => {
     const error = refusal([])
 

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
 import { CREDIT, FLASH, INSTRUCT, SPEECH, SPEECH_PRICES, speech, startSpeech } from './speech-gateway.ts'
+import { answersJson, speechVendor } from './speech-vendor.ts'
 
 let started: StartedGateway
 
@@ -133,6 +135,62 @@ describe("the vendor's own refusals", () => {
     expect(answer.headers.get('content-type')).toBe('application/json')
     expect(JSON.parse(text).error.code).toBe(code)
     expect(text).not.toContain('canary')
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+  })
+
+  test.each(['blocked', 'status=503', 'status=429,retry-after=7', 'quota', 'bad-key'])(
+    'are billed by nobody, and so told to nobody: %s',
+    async (fault) => {
+      await started.close()
+      started = await startSpeech({ chargeBrokenAnswers: true })
+      const answer = await started.post(SPEECH, speech(`[[fault:${fault}]] Hello.`))
+      await answer.text()
+
+      expect((await started.ended(answer)).usage).toBeUndefined()
+      expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([])
+      expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+    },
+  )
+
+  test.each([
+    ['a connection that broke before an answer', 'reset', 22],
+    ['an error that came in place of sound', 'error-event=0', 30],
+  ])('%s is told and never charged', async (_what, fault, characters) => {
+    await started.close()
+    started = await startSpeech({ chargeBrokenAnswers: true })
+    const answer = await started.post(SPEECH, speech(`[[fault:${fault}]] Hello.`))
+    await answer.text()
+
+    expect((await started.ended(answer)).usage).toBeUndefined()
+    expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([
+      expect.objectContaining({ usage: { characters }, isEstimated: true }),
+    ])
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+  })
+
+  test('an error of the vendor in an answer that is no stream bills nothing, whatever its status', async () => {
+    const refusing = await speechVendor([answersJson(200, { code: 'DataInspectionFailed', message: 'No.' })])
+    const vendors = [dashscope({ apiKey: 'k', baseURL: refusing.origin })]
+    await started.close()
+    started = await startSpeech({ vendors, models: [], chargeBrokenAnswers: true })
+    const answer = await started.post(SPEECH, speech('Hello.'))
+    await answer.text()
+
+    expect(answer.status).toBe(400)
+    expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([])
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+    await refusing.close()
+  })
+
+  test('a vendor that is not reached bills nothing', async () => {
+    await started.close()
+    const vendors = [dashscope({ apiKey: 'k', baseURL: 'http://127.0.0.1:9' })]
+    started = await startSpeech({ vendors, models: [], chargeBrokenAnswers: true })
+    const answer = await started.post(SPEECH, speech('Hello.'))
+    await answer.text()
+
+    expect(answer.status).toBe(503)
+    expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([])
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
@@ -267,6 +268,55 @@ test.each([
   await withAnswer((response) => void response.writeHead(200, { 'content-type': 'application/json' }).end(body))
 
   expect(await charged({ model: 'whisper-1' })).toMatchObject({ status: 502, cost: 0n })
+})
+
+describe('a transcript that the vendor cut off', () => {
+  const parts = [{ text: 'Only the beginning' }]
+  const CUT = {
+    candidates: [{ content: { role: 'model', parts }, finishReason: 'MAX_TOKENS' }],
+    usageMetadata: { promptTokenCount: 400, candidatesTokenCount: 6 },
+  }
+  const BILLED = { inputTokens: 400, outputTokens: 6 }
+  const LISTENER = { id: 'heard', kind: 'transcription', vendor: 'gemini', upstream: 'gemini-2.5-flash' } as const
+  const unbilled = () => started.events.filter(({ type }) => type === 'unbilled-usage')
+
+  async function startCut(options: Partial<GatewayOptions> = {}): Promise<void> {
+    vendor = await listeningVendor((response, { request }) =>
+      json(response, request.url?.includes('generateContent') === true ? CUT : verbose({ duration: 12.5 })),
+    )
+    const connection = { apiKey: 'k', baseURL: vendor.origin }
+    started = await startTranscriptions({ vendors: [gemini(connection), openai(connection)], models: [], ...options })
+  }
+
+  test('is refused as too long, free, told once as it was reported, and no fault of the vendor', async () => {
+    await startCut()
+    const { status, body, cost } = await charged({ model: 'gmn-2.5-flash' })
+
+    expect([status, cost]).toEqual([400, 0n])
+    expect(JSON.parse(body).error).toMatchObject({ code: 'transcript_too_long', param: 'file' })
+    expect(unbilled()).toEqual([expect.objectContaining({ usage: BILLED, isEstimated: false })])
+    expect(started.events).toContainEqual(expect.objectContaining({ type: 'attempt-failed', reason: 'caller' }))
+  })
+
+  test('is charged once, and told by no event, where broken answers are charged', async () => {
+    await startCut({ chargeBrokenAnswers: true })
+    const { status, cost, usage } = await charged({ model: 'gmn-2.5-flash' })
+
+    expect(status).toBe(400)
+    expect(usage).toMatchObject(BILLED)
+    expect(cost).toBeGreaterThan(0n)
+    expect(unbilled()).toEqual([])
+    expect(vendor?.received).toHaveLength(1)
+  })
+
+  test('is asked for at a fallback that writes more', async () => {
+    await startCut({ models: [{ ...LISTENER, fallbacks: ['whisper-1'] }] })
+    const { body, cost } = await charged({ model: 'heard' })
+
+    expect(JSON.parse(body)).toMatchObject({ text: 'Hi.' })
+    expect(cost).toBe(1_250_000n)
+    expect(unbilled()).toEqual([expect.objectContaining({ model: 'heard', usage: BILLED })])
+  })
 })
 
 test('subtitles without times are 502 and free', async () => {

@@ -161,6 +161,14 @@ describe('the form', () => {
     expect(sentFields()).toContainEqual(['file', sent])
   })
 
+  test.each(['gmn-2.5-flash', 'qwen3-asr-flash'])('has unknown fields named that never reach %s', async (model) => {
+    const fields = { model, enable_itn: 'true', 'x_list[]': ['a', 'b'], 'chunking_strategy[type]': 'server_vad' }
+    const answer = await send(fields)
+
+    expect(answer.status, await answer.text()).toBe(200)
+    expect(answer.headers.get('x-signalbox-dropped')).toBe('chunking_strategy, enable_itn, x_list[]')
+  })
+
   test('keeps granularities for verbose_json alone, and says so', async () => {
     const fields = { model: 'whisper-1', 'timestamp_granularities[]': 'segment' }
     const dropped = await send(fields)
@@ -177,6 +185,21 @@ describe('the form', () => {
     ['an address', { model: 'whisper-1', url: 'https://example.com/a.mp3' }, 400, 'url', TALK],
     ['another spelling', { model: 'whisper-1', 'stream[]': 'true' }, 400, 'stream[]', TALK],
     ['a field twice', { model: 'whisper-1', language: ['en', 'de'] }, 400, 'language', TALK],
+    [
+      'a member twice',
+      { model: 'gpt-4o-transcribe', 'chunking_strategy[type]': ['server_vad', 'x'] },
+      400,
+      'chunking_strategy[type]',
+      TALK,
+    ],
+    [
+      'an object as text and by a member',
+      { model: 'gpt-4o-transcribe', chunking_strategy: 'auto', 'chunking_strategy[type]': 'server_vad' },
+      400,
+      'chunking_strategy[type]',
+      TALK,
+    ],
+    ['a member of a text', { model: 'gpt-4o-transcribe', 'language[code]': 'en' }, 400, 'language[code]', TALK],
     ['an unknown format', { model: 'whisper-1', response_format: 'xml' }, 400, 'response_format', TALK],
     [
       'a format that the model lacks',

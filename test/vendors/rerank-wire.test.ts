@@ -126,6 +126,25 @@ const WIRES: Readonly<Record<string, Wire>> = {
     fixture: 'openai-compatible/fixtures/rerank-jina.json',
     answer: { scores: [0.61, -0.08], usage: { inputTokens: 17, searchUnits: 1 } },
   },
+  siliconflow: {
+    vendor: openaiCompatible(presets.siliconflow, { apiKey }),
+    upstream: 'BAAI/bge-reranker-v2-m3',
+    url: 'https://api.siliconflow.com/v1/rerank',
+    field: ['max_chunks_per_doc', 8],
+    body: {
+      max_chunks_per_doc: 8,
+      model: 'BAAI/bge-reranker-v2-m3',
+      query: QUERY,
+      documents: DOCUMENTS,
+      top_n: 2,
+    },
+    fixture: 'openai-compatible/fixtures/rerank-siliconflow.json',
+    answer: {
+      id: '0198f3c2a1d47f53b1c0e6a9f4d2b7c1',
+      scores: [0.9936, 0.00496],
+      usage: { inputTokens: 59, searchUnits: 1 },
+    },
+  },
 }
 
 describe.each(Object.entries(WIRES))('%s', (_name, { vendor, upstream, url, field, body, fixture, answer }) => {

@@ -43,6 +43,11 @@ export interface ChatOperation {
   takesImageUrls?(model: CatalogModel): boolean
   /** Is `cache_control` of parts of messages and of tools understood, so that Messages callers' is kept? Absent: no. */
   takesCacheControl?(model: CatalogModel): boolean
+  /**
+   * Is a `response_format` met also at models without structured output, by a tool or an instruction in its place? Absent: as the
+   * catalog says of the model.
+   */
+  makesAnswerFormats?(model: CatalogModel): boolean
 }
 
 /** What of a vendor carries out a chat. */

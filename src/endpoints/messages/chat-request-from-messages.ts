@@ -193,6 +193,10 @@ function chatTool(tool: Record<string, unknown>, report: Report): ChatTool[] {
   }
   for (const field of Object.keys(tool))
     if (!TOOL_FIELDS.has(field) && field !== 'cache_control') report(`tools.${field}`)
+  const parameters = isJsonObject(schema) ? schema : { type: 'object', properties: {} }
+  // As of an answer's format: a vendor refuses the word for a schema that is not strict.
+  const isLost = strict === true && !isStrictSchema(parameters)
+  if (isLost) report('tools.strict')
   return [
     {
       ...keptCacheControl(tool, report),
@@ -200,8 +204,8 @@ function chatTool(tool: Record<string, unknown>, report: Report): ChatTool[] {
       function: {
         name,
         ...(typeof description === 'string' ? { description } : {}),
-        parameters: isJsonObject(schema) ? schema : { type: 'object', properties: {} },
-        ...(typeof strict === 'boolean' ? { strict } : {}),
+        parameters,
+        ...(typeof strict === 'boolean' && !isLost ? { strict } : {}),
       },
     },
   ]

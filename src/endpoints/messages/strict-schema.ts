@@ -12,6 +12,13 @@ const REFUSED: ReadonlySet<string> = new Set([
   'dependentRequired',
   'dependentSchemas',
   'patternProperties',
+  // Not in the guide's list: "'oneOf' is not permitted", and so of the others.
+  'oneOf',
+  'propertyNames',
+  'contains',
+  'uniqueItems',
+  'minLength',
+  'maxLength',
 ])
 
 /**

@@ -60,21 +60,26 @@ export const OPENAI_VOICES = [
 
 /**
  * The model's own name of the requested voice. For a model without a list of voices, the vendor checks it.
+ * @param usual The vendor's voice for requests without one, and for OpenAI's voices unless it is one of them itself.
  * @throws GatewayError 400 `invalid_voice` for a voice that the model lacks.
  */
-export function speechVoice(asked: unknown, abilities: SpeechAbilities | undefined): string {
+export function speechVoice(asked: unknown, abilities: SpeechAbilities | undefined, usual = DEFAULT_VOICE): string {
   const known = abilities?.voices
-  if (asked === undefined || asked === null) return usualVoice(known)
+  if (asked === undefined || asked === null) return usualVoice(known, usual)
   if (typeof asked !== 'string') throw invalidVoice('expected the name of a voice')
   if (known?.includes(asked) === true) return asked
-  if ((OPENAI_VOICES as readonly string[]).includes(asked)) return usualVoice(known)
+  if (isOpenAIVoice(asked)) return known === undefined && isOpenAIVoice(usual) ? asked : usualVoice(known, usual)
   if (known !== undefined) throw invalidVoice(`this model has ${known.join(', ')}`)
   if (asked === '') throw invalidVoice('must not be empty')
   return asked
 }
 
-function usualVoice(known: readonly string[] | undefined): string {
-  return known === undefined || known.includes(DEFAULT_VOICE) ? DEFAULT_VOICE : (known[0] ?? DEFAULT_VOICE)
+function usualVoice(known: readonly string[] | undefined, usual: string): string {
+  return known === undefined || known.includes(usual) ? usual : (known[0] ?? usual)
+}
+
+function isOpenAIVoice(name: string): boolean {
+  return (OPENAI_VOICES as readonly string[]).includes(name)
 }
 
 function invalidVoice(text: string): GatewayError {

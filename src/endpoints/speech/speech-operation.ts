@@ -12,6 +12,11 @@ import { splitSpeechText } from './split-speech-text.ts'
 export interface SpeechOperation {
   /** Samples per second of decoded sound. */
   readonly sampleRate: number
+  /**
+   * The voice of a request without one, and of one that names a voice of OpenAI's, unless this is such a voice. Absent: that of the API
+   * specification.
+   */
+  readonly usualVoice?: string
   /** Is an answer of this media type one that the decoder reads? Absent: server-sent events are. */
   takes?(mediaType: string): boolean
   /** Writes the call that speaks one part of the text. */
@@ -33,7 +38,7 @@ export interface SpeechOffer {
 export function createSpeechOperation(operation: SpeechOperation, call: VendorCall<SpeechRequest>): Operation {
   const { request, model } = call
   checkSpeechAbilities(request, model)
-  const voice = speechVoice(request.voice, model.speech)
+  const voice = speechVoice(request.voice, model.speech, operation.usualVoice)
   const parts = splitSpeechText(request.input, model.speech?.maxCharacters)
   return {
     requests: parts.map((text) => operation.toWire(call, { text, voice })),

@@ -77,9 +77,15 @@ export class SpeechStream implements StreamTransform {
     return this.#options.takes
   }
 
-  /** The characters sent to the vendor, who charges for them whether they are heard or not. */
-  get usage(): Usage {
-    return { characters: this.isComplete ? countCharacters(this.#options.text) : this.#sentCharacters }
+  /**
+   * The characters sent to the vendor, who charges for them whether they are heard or not. Undefined: none, or the vendor said in place of
+   * any sound that it failed.
+   */
+  get usage(): Usage | undefined {
+    if (this.isComplete) return { characters: countCharacters(this.#options.text) }
+    const { failure } = this.#decoder
+    const isRefused = failure !== undefined && failure.kind !== 'invalid_response' && !this.#hasSound
+    return isRefused || this.#sentCharacters === 0 ? undefined : { characters: this.#sentCharacters }
   }
 
   withdrawCall(): void {

@@ -1,9 +1,9 @@
 import { GatewayError } from '../../core/errors.ts'
-import type { Form, FormFile } from '../../wire/multipart.ts'
+import type { Form, FormField, FormFile } from '../../wire/multipart.ts'
 import { invalidField } from '../field-errors.ts'
 
-/** The type of a text field. */
-type FieldKind = 'text' | 'number' | 'boolean' | 'list'
+/** The type of a text field. An object comes as JSON text, or as a field for each member. */
+type FieldKind = 'text' | 'number' | 'boolean' | 'list' | 'object'
 
 const FIELDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['model', 'text'],
@@ -16,10 +16,13 @@ const FIELDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['temperature', 'number'],
   ['timestamp_granularities', 'list'],
   ['include', 'list'],
-  ['chunking_strategy', 'text'],
+  ['chunking_strategy', 'object'],
   ['known_speaker_names', 'list'],
   ['known_speaker_references', 'list'],
 ])
+
+/** A member of an object, as OpenAI's SDK writes it: `chunking_strategy[type]`. */
+const MEMBER_NAME = /^([a-z_]+)\[([a-z_]{1,64})\]$/
 
 const FILE_NAME = 'file'
 /** A server would fetch it, and its length would not be known. */
@@ -42,17 +45,19 @@ export class TranscriptionForm {
     let file: FormFile | undefined
     for (const part of form) {
       const name = fieldName(part.name)
+      const member = objectMember(name)
       const kind = FIELDS.get(name)
       if (name === FILE_NAME) {
         if (part.kind !== 'file') throw invalidField(FILE_NAME, 'must be a file, not a text field')
         if (file !== undefined) throw invalidField(FILE_NAME, 'is given more than once')
         file = part
       } else if (name === URL_NAME) throw invalidField(URL_NAME, 'is not taken; send the recording as file')
-      else if (kind !== undefined) {
+      else if (kind !== undefined || member !== undefined) {
         if (part.kind === 'file') throw invalidField(name, 'must be a text field, not a file')
-        if (kind === 'list') fields.set(name, [...((fields.get(name) as string[] | undefined) ?? []), part.value])
+        if (member !== undefined) fields.set(member.object, withMember(fields.get(member.object), member.name, part))
+        else if (kind === 'list') fields.set(name, [...((fields.get(name) as string[] | undefined) ?? []), part.value])
         else if (fields.has(name)) throw invalidField(name, 'is given more than once')
-        else fields.set(name, fieldValue(part.value, kind))
+        else fields.set(name, fieldValue(part.value, kind ?? 'text'))
       }
     }
     if (file === undefined)
@@ -72,10 +77,32 @@ export class TranscriptionForm {
 export function fieldName(name: string): string {
   const bare = name.replace(/\[\d{0,3}\]$/, '')
   if (FIELDS.get(bare) === 'list') return bare
+  if (objectMember(name) !== undefined) return name
   const meant = (name.includes('[') ? name.slice(0, name.indexOf('[')) : name).trim().toLowerCase()
   if (name !== meant && (FIELDS.has(meant) || meant === FILE_NAME || meant === URL_NAME))
     throw invalidField(name, `must be written ${meant}`)
   return name
+}
+
+/** Names of the fields of a form that are not known here, and reach only servers of the same dialect. */
+export function unknownFields(form: Form): readonly string[] {
+  const names = form.map(({ name }) => fieldName(name))
+  return [...new Set(names)].filter(
+    (name) => name !== FILE_NAME && !FIELDS.has(name) && objectMember(name) === undefined,
+  )
+}
+
+/** A member of a known object; undefined: the name is no such one. */
+function objectMember(field: string): { readonly object: string; readonly name: string } | undefined {
+  const [, object = '', name = ''] = MEMBER_NAME.exec(field) ?? []
+  return FIELDS.get(object) === 'object' ? { object, name } : undefined
+}
+
+function withMember(members: unknown, name: string, { name: field, value }: FormField): object {
+  if (members === undefined) return { [name]: value }
+  if (typeof members === 'object' && members !== null && !Object.hasOwn(members, name))
+    return { ...members, [name]: value }
+  throw invalidField(field, 'is given more than once')
 }
 
 /** Only unambiguous texts are converted; all others fail the check of their type. */

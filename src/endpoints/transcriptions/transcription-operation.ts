@@ -48,8 +48,9 @@ export function createTranscriptionOperation(
     whole([answer]) {
       const transcript = answer && operation.fromWire(answer.chunks, call)
       if (transcript === undefined) return undefined
-      const { usage, text } = transcript
+      const { usage, text, failure } = transcript
       const outputBytes = Buffer.byteLength(text)
+      if (failure !== undefined) return { chunks: [], usage, outputBytes, failure }
       const billed = billedUsage?.(usage, outputBytes)
       const chunks = renderTranscript(transcript, { wanted: request.response_format, asked }, billed)
       return chunks && { chunks, usage, outputBytes }

@@ -21,8 +21,8 @@ export interface TranscriptionFields {
   readonly temperature?: number
   readonly timestamp_granularities?: readonly ('word' | 'segment')[]
   readonly include?: readonly string[]
-  /** `auto`, or an object as JSON text. */
-  readonly chunking_strategy?: string
+  /** `auto`, an object as JSON text, or its members. */
+  readonly chunking_strategy?: string | Readonly<Record<string, string>>
   readonly known_speaker_names?: readonly string[]
   readonly known_speaker_references?: readonly string[]
 }
@@ -59,7 +59,7 @@ export const transcriptionSchema = onDemand(() =>
       .optional()
       .describe('needs verbose_json'),
     include: words(MAX_LIST),
-    chunking_strategy: z.string().optional(),
+    chunking_strategy: z.union([z.string(), z.record(z.string(), z.string())]).optional(),
     known_speaker_names: words(4),
     known_speaker_references: words(4),
   }),

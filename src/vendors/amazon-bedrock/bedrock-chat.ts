@@ -15,6 +15,7 @@ export function converseChat(prefix: string, apiKeys: readonly string[]): ChatOp
     decoder: (call, writer) => converseDecoder(call, writer, apiKeys),
     takesImageUrls: () => false,
     takesCacheControl: () => true,
+    makesAnswerFormats: () => true,
     leavesOut: SURCHARGES_LEFT_OUT,
     reasonsUnseen: ({ model, request }) => {
       const { messages, reasoningFields } = converseAbilities(model.upstream)
@@ -37,6 +38,7 @@ export function bedrockChat(openai: ChatOperation, converse: ChatOperation): Cha
     passThrough: { ...passThrough, applies },
     takesImageUrls: () => false,
     takesCacheControl: () => true,
+    makesAnswerFormats: (model) => of(model).makesAnswerFormats?.(model) ?? false,
     // The dialect of OpenAI leaves them out too: see its rules.
     leavesOut: SURCHARGES_LEFT_OUT,
     reasonsUnseen: (call) => of(call.model).reasonsUnseen?.(call) ?? false,

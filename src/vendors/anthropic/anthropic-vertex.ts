@@ -120,6 +120,7 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
       toWire: (call) => hostedChatToWire(call, host),
       leavesOut: SURCHARGES_LEFT_OUT,
       takesCacheControl: () => true,
+      makesAnswerFormats: () => true,
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),
       reasonsUnseen: ({ model, request }) => thinksUnseen(modelAbilities(model.upstream), request.reasoning_effort),

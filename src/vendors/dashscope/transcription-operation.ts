@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer'
 import type { ModelDefinition, TranscriptionAbilities } from '../../catalog/model.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import type { Transcript } from '../../endpoints/transcriptions/transcript.ts'
+import { incompleteTranscript, type Transcript } from '../../endpoints/transcriptions/transcript.ts'
+import { unknownFields } from '../../endpoints/transcriptions/transcription-form.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
 import type { TranscriptionRequest } from '../../endpoints/transcriptions/transcription-request.ts'
 import { heardSeconds } from '../../endpoints/transcriptions/transcription-usage.ts'
@@ -62,7 +63,7 @@ function toWire({ request, model, apiKey }: VendorCall<TranscriptionRequest>, pa
     path,
     headers: bearerHeaders(apiKey, 'application/json'),
     body: [Buffer.from(head + opening), ...base64Chunks(file.chunks), Buffer.from('"}}]}]}')],
-    dropped: WITHOUT_EFFECT.filter((field) => request[field] !== undefined),
+    dropped: [...WITHOUT_EFFECT.filter((field) => request[field] !== undefined), ...unknownFields(request.form)],
   }
 }
 
@@ -73,13 +74,16 @@ function fromWire(
   const answer = parseVendorJson(joinChunks(chunks).toString('utf8'))
   if (!isJsonObject(answer) || isErrorEnvelope(answer)) return undefined
   const choice: unknown = Array.isArray(answer['choices']) ? answer['choices'][0] : undefined
-  const message = isJsonObject(choice) ? choice['message'] : undefined
+  if (!isJsonObject(choice)) return undefined
+  const { message, finish_reason: reason } = choice
   if (!isJsonObject(message)) return undefined
   const text = textOf(message['content'])
   if (text === undefined) return undefined
   const languages = languagesOf(message['annotations'])
+  const failure = incompleteTranscript(reason)
   return {
     text,
+    ...(failure === undefined ? {} : { failure }),
     ...(languages.length === 0 ? {} : { languages }),
     usage: usageOf(answer['usage'], request),
   }

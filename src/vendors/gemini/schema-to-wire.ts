@@ -6,7 +6,7 @@ import {
   type SchemaDocument,
   type SchemaPlace,
   schemaDocument,
-} from './resolve-schema.ts'
+} from '../shared/resolve-schema.ts'
 
 /** The part of OpenAPI's schema that the vendor takes (Gemini API, "Schema"); any other keyword is a 400 there. */
 export interface OpenApiSchema {

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-transcription.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { Transcript } from '../../endpoints/transcriptions/transcript.ts'
+import { incompleteTranscript, type Transcript } from '../../endpoints/transcriptions/transcript.ts'
+import { unknownFields } from '../../endpoints/transcriptions/transcription-form.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
 import type { TranscriptionRequest } from '../../endpoints/transcriptions/transcription-request.ts'
 import { base64Chunks } from '../../wire/base64-chunks.ts'
@@ -9,7 +10,7 @@ import { joinChunks } from '../../wire/join-chunks.ts'
 import { AUDIO_TYPES } from '../shared/audio-types.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
 import { apiRequestHead, type GenerationConfig } from './api-request.ts'
-import { partsOf } from './chat-from-wire.ts'
+import { blocksPrompt, finishReason, partsOf } from './chat-from-wire.ts'
 import { brokenCandidate, responseFailure } from './error-from.ts'
 import { modelAbilities } from './model-abilities.ts'
 import { reasoningToWire } from './reasoning.ts'
@@ -43,7 +44,11 @@ function toWire({ request, model, apiKey }: VendorCall<TranscriptionRequest>, ba
   return {
     ...apiRequestHead({ basePath, model: model.upstream, method: 'generateContent', apiKey }),
     body: [Buffer.from(opening), ...base64Chunks(file.chunks), Buffer.from(closing)],
-    dropped: [...WITHOUT_EFFECT.filter((field) => request[field] !== undefined), ...droppedTemperature],
+    dropped: [
+      ...WITHOUT_EFFECT.filter((field) => request[field] !== undefined),
+      ...droppedTemperature,
+      ...unknownFields(request.form),
+    ],
   }
 }
 
@@ -60,11 +65,17 @@ function instructionFor({ language, languages = [], keywords = [], prompt }: Tra
 function fromWire(chunks: readonly Uint8Array[], { apiKey }: VendorCall<TranscriptionRequest>): Transcript | undefined {
   const response = parseVendorJson(joinChunks(chunks).toString('utf8'))
   if (responseFailure(response, apiKey) !== undefined || !isJsonObject(response)) return undefined
+  const usage = usageFrom(response['usageMetadata'])
   const candidate: unknown = Array.isArray(response['candidates']) ? response['candidates'][0] : undefined
+  const feedback = response['promptFeedback']
+  if (candidate === undefined && isJsonObject(feedback) && blocksPrompt(feedback['blockReason']))
+    return { text: '', usage, failure: incompleteTranscript('content_filter', feedback['blockReason']) }
   if (!isJsonObject(candidate) || brokenCandidate(candidate) !== undefined) return undefined
   const text = partsOf(candidate)
     .map((part) => (typeof part['text'] === 'string' && part['thought'] !== true ? part['text'] : ''))
     .join('')
     .trim()
-  return { text, usage: usageFrom(response['usageMetadata']) }
+  const { finishReason: told } = candidate
+  const failure = typeof told === 'string' ? incompleteTranscript(finishReason(told, false), told) : undefined
+  return { text, usage, ...(failure === undefined ? {} : { failure }) }
 }

@@ -138,7 +138,8 @@ function isPreset(given: Preset | OpenAICompatibleOptions | undefined): given is
 
 function plainVendor(options: OpenAICompatibleOptions): Vendor {
   checkVendorOptions('openaiCompatible', options, OPENAI_COMPATIBLE_OPTIONS)
-  if (!ID.test(options.id)) throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${options.id}`)
+  checkId(options.id)
+  if (!Array.isArray(options.models)) throw new TypeError('openaiCompatible: models must be a list')
   const pool = keyPool(options.apiKey)
   const { origin, prefix } = vendorAddress(options.baseURL)
   const errors = errorReader({}, pool.apiKeys)
@@ -268,8 +269,12 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
 
 function checkPresetOptions(preset: Preset, options: PresetOptions): void {
   checkVendorOptions(`openaiCompatible(presets.${preset.id})`, options, PRESET_OPTIONS)
-  if (options.id !== undefined && !ID.test(options.id))
-    throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${options.id}`)
+  if (options.id !== undefined) checkId(options.id)
+}
+
+function checkId(id: unknown): void {
+  if (typeof id !== 'string' || !ID.test(id))
+    throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${id}`)
 }
 
 const ACCOUNT = '{account}'

@@ -39,6 +39,7 @@ function speechModel(id: string, displayName: string, createdMs: number): ModelD
 export function openaiSpeech(path: string): SpeechOperation {
   return {
     sampleRate: 24_000,
+    usualVoice: OPENAI_VOICES[0],
     takes: (mediaType) => mediaType.startsWith('audio/') || mediaType === 'application/octet-stream',
     toWire: ({ request, model, apiKey }, { text, voice }) => {
       const { instructions, speed } = request

@@ -13,12 +13,16 @@ interface Slot extends WeightedKey {
 }
 
 /**
- * Reads the keys. A blank one is left out, so that an unset environment variable means "not configured".
- * @throws TypeError for a weight that is no positive number, and for two providers with one `slot`.
+ * Reads the keys. A blank or absent one is left out, so that an unset environment variable means "not configured".
+ * @throws TypeError for what is no key, for a weight that is no positive number, and for two providers with one `slot`.
  */
 export function keyPool(given: ApiKeys): KeyPool {
   const list = typeof given === 'string' || typeof given === 'function' ? [given] : (given ?? [])
-  const slots = list.map(slotOf).filter(({ key, provider }) => provider !== undefined || key !== '')
+  if (!Array.isArray(list)) throw new TypeError('apiKey must be a text, a function that gives one, or a list of these')
+  const slots = list
+    .filter((entry) => (entry ?? undefined) !== undefined)
+    .map(slotOf)
+    .filter(({ key, provider }) => provider !== undefined || key !== '')
   for (const { weight } of slots) {
     if (!(Number.isFinite(weight) && weight > 0))
       throw new TypeError(`the weight of a key must be a positive number, not ${weight}`)

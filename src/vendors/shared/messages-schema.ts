@@ -1,8 +1,8 @@
 import { isJsonObject } from '../../core/json.ts'
 import { isObjectSchema, SCHEMA_MAPS } from '../../endpoints/json-schema.ts'
+import { type JsonSchema, resolveSchema, type SchemaDocument, schemaDocument } from './resolve-schema.ts'
 
-/** A JSON Schema as callers write it. */
-export type JsonSchema = Record<string, unknown>
+export type { JsonSchema } from './resolve-schema.ts'
 
 /** Members that hold one schema. */
 const SCHEMA_MEMBERS: ReadonlySet<string> = new Set(['items'])
@@ -42,6 +42,41 @@ const FORMATS: ReadonlySet<unknown> = new Set([
   'ipv6',
   'uuid',
 ])
+
+/**
+ * A schema with its `allOf` merged, because each part would be closed by itself and then allow nothing of the others. A lone reference
+ * stays one; others are put in place, cycles cut.
+ * @param path Of the schema in the request, for error texts.
+ * @throws GatewayError `invalid_request` if that makes the schema too large.
+ */
+export function withMergedParts(schema: JsonSchema, path: string): JsonSchema {
+  return merged(schema, [], schemaDocument(schema, path))
+}
+
+function merged(given: JsonSchema, trail: readonly string[], document: SchemaDocument): JsonSchema {
+  const place = Array.isArray(given['allOf']) ? mergedPlace(given, trail, document) : { schema: given, trail }
+  const within = (value: unknown): unknown => (isJsonObject(value) ? merged(value, place.trail, document) : value)
+  return Object.fromEntries(
+    Object.entries(place.schema).map(([member, value]) => {
+      if (SCHEMA_LISTS.has(member) && Array.isArray(value)) return [member, value.map(within)]
+      if (SCHEMA_MAPS.has(member) && isJsonObject(value))
+        return [member, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, within(one)]))]
+      return [member, SCHEMA_MEMBERS.has(member) ? within(value) : value]
+    }),
+  )
+}
+
+function mergedPlace(
+  schema: JsonSchema,
+  trail: readonly string[],
+  document: SchemaDocument,
+): ReturnType<typeof resolveSchema> {
+  const { allOf, ...own } = schema
+  const [part, ...more] = allOf as readonly unknown[]
+  const isReference = isJsonObject(part) && typeof part['$ref'] === 'string' && Object.keys(part).length === 1
+  if (isReference && more.length === 0 && own['$ref'] === undefined) return { schema: { ...part, ...own }, trail }
+  return resolveSchema({ schema, trail }, document)
+}
 
 /**
  * Reduces a schema to what structured output takes (Anthropic, "Structured outputs", limits): every object is closed, `oneOf`

@@ -1,8 +1,9 @@
 import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { hasOpenObjects, type JsonSchema, schemaToWire } from './messages-schema.ts'
+import { hasOpenObjects, type JsonSchema, schemaToWire, withMergedParts } from './messages-schema.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
+import { toolInputSchema } from './tool-input-schema.ts'
 
 /** A tool that the caller runs. */
 export interface MessagesTool {
@@ -82,7 +83,8 @@ function convertedTools(input: ToolsInput): MessagesTool[] {
     const definition: unknown = tool.function
     if (!isJsonObject(definition) || typeof definition['name'] !== 'string')
       throw invalid(`${path}.function.name`, 'a string')
-    const schema = inputSchema(definition['parameters'], `${path}.function.parameters`)
+    const schemaPath = `${path}.function.parameters`
+    const schema = inputSchema(definition['parameters'], schemaPath)
     const isStrict = definition['strict'] === true
     if (isStrict && !takesStrict) input.report('tools.function.strict')
     const { name, description } = definition
@@ -90,7 +92,7 @@ function convertedTools(input: ToolsInput): MessagesTool[] {
       name,
       ...(typeof description === 'string' && description !== '' ? { description } : {}),
       ...(isStrict && takesStrict
-        ? { input_schema: schemaToWire(schema), strict: true as const }
+        ? { input_schema: schemaToWire(withMergedParts(schema, schemaPath)), strict: true as const }
         : { input_schema: schema }),
     }
   })
@@ -99,7 +101,8 @@ function convertedTools(input: ToolsInput): MessagesTool[] {
 function inputSchema(parameters: unknown, path: string): Record<string, unknown> {
   if (parameters === undefined || parameters === null) return { type: 'object', properties: {} }
   if (!isJsonObject(parameters)) throw invalid(path, 'a JSON Schema')
-  return parameters['type'] === 'object' ? parameters : { ...parameters, type: 'object' }
+  const schema = toolInputSchema(parameters, path)
+  return schema['type'] === 'object' ? schema : { ...schema, type: 'object' }
 }
 
 function choiceFrom(choice: unknown): MessagesToolChoice {
@@ -144,6 +147,8 @@ type AnswerFormat =
   /** A sentence in the system text. */
   | { readonly kind: 'instruction'; readonly text: string }
 
+const SCHEMA_PATH = 'response_format.json_schema.schema'
+
 /** Input of {@link answerFormatFor}. */
 interface AnswerFormatInput {
   readonly request: ChatRequest
@@ -162,13 +167,15 @@ interface AnswerFormatInput {
 export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
   const schema = requestedSchema(input.request)
   if (schema === undefined) return { kind: 'text' }
-  const isOpen = hasOpenObjects(schema.schema)
-  if (input.structuredOutput && !isOpen) return { kind: 'schema', schema: schemaToWire(schema.schema) }
+  if (input.structuredOutput) {
+    const merged = withMergedParts(schema.schema, SCHEMA_PATH)
+    if (!hasOpenObjects(merged)) return { kind: 'schema', schema: schemaToWire(merged) }
+  }
   if (input.forcedToolChoice && schema.schema['type'] === 'object') {
     return {
       kind: 'tool',
       name: answerToolName(input.request),
-      schema: schema.schema,
+      schema: toolInputSchema(schema.schema, SCHEMA_PATH),
       description: schema.description ?? 'Gives the whole answer to the user, as the members of one JSON object.',
     }
   }

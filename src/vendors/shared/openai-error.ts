@@ -52,6 +52,10 @@ const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureK
   ['model_deprecated', 'operator'],
   ['unsupported_country_region_territory', 'operator'],
   ['context_length_exceeded', 'caller'],
+  // Pictures that the filter withholds, also when they are made: then the error comes inside a stream, without a status.
+  ['moderation_blocked', 'caller'],
+  ['content_policy_violation', 'caller'],
+  ['image_generation_user_error', 'caller'],
   ['rate_limit_exceeded', 'rate_limited'],
   ['slow_down', 'rate_limited'],
   ['server_is_overloaded', 'unavailable'],

@@ -24,9 +24,12 @@ export function passPictures(
   const isShown = isBilled !== true || !tellsPurchasePrice(wire)
   return {
     chunks: isShown ? chunks : withoutPrices(chunks, members),
-    usage: { ...openaiImageUsage(wire), images },
+    usage: { ...(images === 0 ? NO_PICTURES : {}), ...openaiImageUsage(wire), images },
   }
 }
+
+/** What an answer without a picture used, unless its vendor reports more. */
+const NO_PICTURES: Usage = { outputTokens: 0, outputImageTokens: 0 }
 
 /** Every `usage` without what the operator pays; the pictures are not copied. */
 function withoutPrices(chunks: readonly Uint8Array[], members: readonly JsonMember[]): readonly Uint8Array[] {

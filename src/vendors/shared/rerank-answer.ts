@@ -15,7 +15,7 @@ export interface RerankLayout {
 
 /**
  * Reads an answer with results of `index` and `relevance_score`. Usage is `usage.total_tokens` or `usage.prompt_tokens`, with
- * `usage.image_tokens` as a part of it, or `meta.billed_units.search_units`. Undefined when it is no such answer.
+ * `usage.image_tokens` as a part of it, or what `meta.billed_units` counts. Undefined when it is no such answer.
  */
 export function readRanking(answer: WireAnswer, layout: RerankLayout = {}): RankedDocuments | undefined {
   const body = parseVendorJson(asBuffer(answer.body).toString('utf8'))
@@ -35,10 +35,14 @@ export function readRanking(answer: WireAnswer, layout: RerankLayout = {}): Rank
 }
 
 function usageOf({ usage, meta }: Record<string, unknown>): RankedDocuments['usage'] {
+  const counts = isJsonObject(usage) ? usage : {}
   const units = isJsonObject(meta) && isJsonObject(meta['billed_units']) ? meta['billed_units'] : {}
-  const tokens = isJsonObject(usage) ? (numberOf(usage['total_tokens']) ?? numberOf(usage['prompt_tokens'])) : undefined
-  const imageTokens = isJsonObject(usage) ? numberOf(usage['image_tokens']) : undefined
-  const searchUnits = numberOf(units['search_units'])
+  const tokens =
+    numberOf(counts['total_tokens']) ?? numberOf(counts['prompt_tokens']) ?? numberOf(units['input_tokens'])
+  const imageTokens = numberOf(counts['image_tokens'])
+  const billedUnits = numberOf(units['search_units'])
+  // Who bills tokens writes no search units as 0.
+  const searchUnits = billedUnits === 0 && tokens !== undefined ? undefined : billedUnits
   if (tokens === undefined && searchUnits === undefined) return undefined
   return {
     ...(tokens === undefined ? {} : { inputTokens: tokens }),

@@ -12,6 +12,8 @@ export interface VendorAddress {
  * @throws TypeError when it is no http(s) URL, or carries credentials, a query or a fragment.
  */
 export function vendorAddress(baseURL: string, apiPath = ''): VendorAddress {
+  if (!URL.canParse(baseURL))
+    throw new TypeError(`baseURL must be an http(s) URL, such as https://api.example.com/v1, not ${baseURL}`)
   const url = new URL(baseURL)
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     throw new TypeError(`baseURL is not an http(s) URL: ${baseURL}`)

@@ -1,5 +1,5 @@
 import { checkModelRows } from '../../catalog/check-model-rows.ts'
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { WeightedKey } from '../vendor.ts'
 
 const WEIGHTED_KEY_MEMBERS = { key: true, weight: true } satisfies MemberNames<WeightedKey>
@@ -13,7 +13,7 @@ export function checkVendorOptions(
   options: { readonly apiKey?: unknown; readonly models?: unknown },
   names: Readonly<Record<string, true>>,
 ): void {
-  checkMembers(options, names, factory)
+  checkGivenMembers(options, names, factory)
   checkModelRows(options.models, factory)
   if (!Array.isArray(options.apiKey)) return
   for (const [index, key] of options.apiKey.entries())

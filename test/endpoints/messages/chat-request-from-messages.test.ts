@@ -279,12 +279,29 @@ describe('pictures and files', () => {
 })
 
 describe('tools', () => {
-  const tools = [{ name: 'first', description: 'D', input_schema: { type: 'object' }, strict: true }]
+  const schema = { type: 'object', properties: { a: {} }, required: ['a'], additionalProperties: false }
+  const tools = [{ name: 'first', description: 'D', input_schema: schema, strict: true }]
 
   test('keep name, description, schema and strictness', () => {
     expect(translate({ tools }).request.tools).toEqual([
-      { type: 'function', function: { name: 'first', description: 'D', parameters: { type: 'object' }, strict: true } },
+      { type: 'function', function: { name: 'first', description: 'D', parameters: schema, strict: true } },
     ])
+  })
+
+  test.each([
+    ['may leave a member out', { ...schema, required: [] }],
+    ['takes other members', { ...schema, additionalProperties: true }],
+    ['names none', { type: 'object' }],
+    ['has alternatives of which one holds', { ...schema, properties: { a: { oneOf: [{ type: 'string' }] } } }],
+    ['has a list without repetitions', { ...schema, properties: { a: { type: 'array', uniqueItems: true } } }],
+    ['has a text of some length', { ...schema, properties: { a: { type: 'string', minLength: 1 } } }],
+  ])('whose schema %s are not called strict, because vendors of chat refuse that, and it is named', (_what, loose) => {
+    const { request, dropped } = translate({ tools: [{ ...tools[0], input_schema: loose }] })
+
+    expect(request.tools).toEqual([
+      { type: 'function', function: { name: 'first', description: 'D', parameters: loose } },
+    ])
+    expect(dropped).toEqual(['tools.strict'])
   })
 
   test.each([

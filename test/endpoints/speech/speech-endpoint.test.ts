@@ -80,6 +80,7 @@ describe('the voice', () => {
   test('is left to the vendor of a model about which nothing is known', () => {
     expect(speechVoice('anybody', undefined)).toBe('anybody')
     expect(speechVoice(null, undefined)).toBe('Cherry')
+    expect(speechVoice('alloy', undefined)).toBe('Cherry')
     expect(() => speechVoice('', undefined)).toThrow('voice: must not be empty')
   })
 

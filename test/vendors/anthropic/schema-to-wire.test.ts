@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { hasOpenObjects, schemaToWire } from '../../../src/vendors/shared/messages-schema.ts'
+import { hasOpenObjects, schemaToWire, withMergedParts } from '../../../src/vendors/shared/messages-schema.ts'
 
 const CLOSED = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 const OPEN = { type: 'object', properties: { scores: { type: 'object', additionalProperties: { type: 'number' } } } }
@@ -53,6 +53,61 @@ describe('schemaToWire', () => {
       anyOf: [closed],
       $defs: { object: closed },
     })
+  })
+})
+
+describe('withMergedParts', () => {
+  const merged = (schema: Record<string, unknown>) => withMergedParts(schema, 'schema')
+  const text = { type: 'string' }
+  const part = (name: string) => ({ type: 'object', properties: { [name]: text }, required: [name] })
+
+  it('makes one object of the parts, which is closed once', () => {
+    const schema = { description: 'A person', allOf: [part('name'), part('city')] }
+
+    expect(schemaToWire(merged(schema))).toEqual({
+      type: 'object',
+      description: 'A person',
+      properties: { name: text, city: text },
+      required: ['name', 'city'],
+      additionalProperties: false,
+    })
+    expect(hasOpenObjects(merged({ type: 'object', allOf: [part('name')] }))).toBe(false)
+  })
+
+  it('puts references among the parts in place, and merges inside of everything that holds schemas', () => {
+    const whole = { allOf: [{ $ref: '#/$defs/base' }, part('city')] }
+    const schema = {
+      type: 'object',
+      properties: { list: { type: 'array', items: whole } },
+      $defs: { base: part('name') },
+    }
+
+    expect(merged(schema)).toMatchObject({
+      properties: { list: { items: { properties: { name: text, city: text }, required: ['name', 'city'] } } },
+    })
+  })
+
+  it('keeps a lone reference, as classes with descriptions have it, also to itself', () => {
+    const node = {
+      type: 'object',
+      properties: { next: { description: 'The next', allOf: [{ $ref: '#/$defs/node' }] } },
+    }
+    const schema = { $ref: '#/$defs/node', $defs: { node } }
+
+    expect(merged(schema)).toEqual({
+      ...schema,
+      $defs: { node: { ...node, properties: { next: { description: 'The next', $ref: '#/$defs/node' } } } },
+    })
+  })
+
+  it('cuts parts that hold themselves', () => {
+    const node = { type: 'object', properties: { next: { allOf: [{ $ref: '#/$defs/node' }, part('name')] } } }
+
+    expect(JSON.stringify(merged({ $ref: '#/$defs/node', $defs: { node } })).length).toBeLessThan(2_000)
+  })
+
+  it('leaves a schema without parts as it is', () => {
+    expect(merged({ ...CLOSED, anyOf: [OPEN] })).toEqual({ ...CLOSED, anyOf: [OPEN] })
   })
 })
 

@@ -116,6 +116,55 @@ describe('tools', () => {
     expect(body.tools).toEqual([{ name: 'f', input_schema: parameters }])
   })
 
+  it('make one object of alternatives at the top, which the API refuses', () => {
+    const text = { type: 'string' }
+    const parameters = {
+      type: 'object',
+      description: 'Where to look.',
+      properties: { limit: { type: 'integer' } },
+      required: ['limit'],
+      oneOf: [
+        { properties: { kind: { const: 'tag' }, tag: text }, required: ['kind', 'tag'] },
+        { $ref: '#/$defs/path' },
+      ],
+      $defs: { path: { properties: { kind: { const: 'path' }, path: text }, required: ['kind', 'path'] } },
+    }
+
+    expect(translated({ tools: [tool('f', { parameters })] }).body.tools?.[0]?.input_schema).toEqual({
+      type: 'object',
+      description: 'Where to look. (give the members of one of these lists: ["kind","tag"] or ["kind","path"])',
+      properties: {
+        limit: { type: 'integer' },
+        kind: { anyOf: [{ const: 'tag' }, { const: 'path' }] },
+        ...{ tag: text, path: text },
+      },
+      required: ['limit', 'kind'],
+      $defs: parameters.$defs,
+    })
+  })
+
+  it.each([
+    [
+      'parts that hold at once',
+      { allOf: [{ properties: { a: {} }, required: ['a'] }] },
+      { properties: { a: {} }, required: ['a'] },
+    ],
+    ['alternatives that require nothing', { anyOf: [{ properties: { a: {} } }, {}] }, { properties: { a: {} } }],
+    ['alternatives of alternatives', { anyOf: [{ oneOf: [{ properties: { a: {} } }] }] }, { properties: { a: {} } }],
+  ])('are one object of %s', (_what, parameters, expected) => {
+    const { body } = translated({ tools: [tool('f', { parameters })] })
+
+    expect(body.tools?.[0]?.input_schema).toEqual({ type: 'object', ...expected })
+  })
+
+  it('end, or are refused by name, where an alternative is the schema itself', () => {
+    const { body } = translated({
+      tools: [tool('f', { parameters: { anyOf: [{ $ref: '#' }, { properties: { a: {} } }] } })],
+    })
+
+    expect(body.tools?.[0]?.input_schema).toMatchObject({ properties: { a: {} } })
+  })
+
   it.each([
     [{ type: 'custom', custom: { name: 'x' } }, 'unsupported_parameter', 'tools[1].type'],
     [{ type: 'function' }, 'invalid_request', 'tools[1].function.name'],
@@ -133,6 +182,22 @@ const findTag = { type: 'function', function: { name: 'find_tag' } }
 describe('response_format', () => {
   it('of text changes nothing', () => {
     expect(translated({ response_format: { type: 'text' } }).body).toStrictEqual(translated({}).body)
+  })
+
+  it('and a strict tool have their joined schemas as one object, because closed parts would allow nothing', () => {
+    const part = (name: string) => ({ type: 'object', properties: { [name]: { type: 'string' } }, required: [name] })
+    const schema = { type: 'object', allOf: [part('name'), part('city')] }
+    const one = {
+      ...{ type: 'object', properties: { name: { type: 'string' }, city: { type: 'string' } } },
+      ...{ required: ['name', 'city'], additionalProperties: false },
+    }
+
+    const { body } = translated({
+      ...{ response_format: jsonSchema(schema), tools: [tool('f', { parameters: schema, strict: true })] },
+    })
+
+    expect(body.output_config?.format).toEqual({ type: 'json_schema', schema: one })
+    expect(body.tools).toEqual([{ name: 'f', input_schema: one, strict: true }])
   })
 
   it('goes to a forced tool on models without structured output, with the schema as it is', () => {

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import type { CatalogModel } from '../../../src/catalog/model.ts'
 import type { TranscriptionRequest } from '../../../src/endpoints/transcriptions/transcription-request.ts'
@@ -63,6 +64,18 @@ test.each([
   [null, undefined],
 ])('usage %j is read as %j', (usage, expected) => {
   expect(read(saying('x', { usage }))?.usage).toEqual(expected)
+})
+
+test('an answer that was cut off is a failure, and its usage is what the vendor bills', () => {
+  const answer: unknown = JSON.parse(
+    readFileSync(new URL('./fixtures/transcript-cut-off.json', import.meta.url), 'utf8'),
+  )
+
+  expect(read(answer)).toMatchObject({
+    usage: { inputTokens: 4_510, outputTokens: 2_048 },
+    failure: { kind: 'caller', code: 'transcript_too_long', param: 'file' },
+  })
+  expect(read({ choices: [{ message: { content: 'whole' }, finish_reason: 'stop' }] })?.failure).toBeUndefined()
 })
 
 test.each([[{ error: { message: 'no' } }], [{ choices: [] }], [{ choices: [{ message: { content: 5 } }] }], [7]])(

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import type { CatalogModel } from '../../../src/catalog/model.ts'
 import type { TranscriptionRequest } from '../../../src/endpoints/transcriptions/transcription-request.ts'
@@ -87,9 +88,30 @@ test('an answer is its text without thoughts, and its usage', () => {
   expect(read(candidate([]))?.text).toBe('')
 })
 
+const recorded = (name: string): unknown =>
+  JSON.parse(readFileSync(new URL(`./fixtures/answers/${name}.json`, import.meta.url), 'utf8'))
+
+test.each([
+  [
+    'transcript-cut-off',
+    'transcript_too_long',
+    { inputTokens: 230_435, outputTokens: 65_535, inputAudioTokens: 230_400 },
+  ],
+  ['transcript-withheld', 'content_blocked', { inputTokens: 355, outputTokens: 6 }],
+])('an answer that is not whole, and is billed, is a failure: %s', (name, code, usage) => {
+  expect(read(recorded(name))).toMatchObject({ usage, failure: { kind: 'caller', code, param: 'file' } })
+})
+
+test('a blocked recording is a failure that names the reason of the vendor', () => {
+  const blocked = read({ promptFeedback: { blockReason: 'SAFETY' }, usageMetadata: { promptTokenCount: 40 } })
+
+  expect(blocked).toMatchObject({ usage: { inputTokens: 40 }, failure: { code: 'content_blocked' } })
+  expect(blocked?.failure?.message).toBe('file: the vendor withheld the transcript (SAFETY)')
+})
+
 test.each([
   ['an error', { error: { code: 400, message: 'no', status: 'INVALID_ARGUMENT' } }],
-  ['a blocked prompt', { promptFeedback: { blockReason: 'SAFETY' } }],
+  ['neither a candidate nor a reason', { usageMetadata: { promptTokenCount: 40 } }],
   ['no object', []],
 ])('%s is no transcript', (_name, response) => {
   expect(read(response)).toBeUndefined()

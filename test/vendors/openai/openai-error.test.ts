@@ -51,6 +51,9 @@ describe('openai failures', () => {
     [200, { error: { message: 'overloaded', type: 'server_error' } }, 'unavailable'],
     [200, { error: { message: 'busy', code: 429 } }, 'rate_limited'],
     [200, envelope('invalid_value'), 'caller'],
+    [200, envelope('moderation_blocked', 'Rejected.', { type: 'image_generation_user_error' }), 'caller'],
+    [200, envelope(null, 'Rejected.', { type: 'image_generation_user_error' }), 'caller'],
+    [200, envelope('content_policy_violation', 'Rejected.', { type: 'server_error' }), 'caller'],
   ] as const) {
     it(`a ${status} with ${JSON.stringify(body).slice(0, 70)} is a matter of: ${kind}`, () => {
       expect(failure(status, body).kind).toBe(kind)

@@ -68,6 +68,11 @@ describe('a whole image answer', () => {
     })
   })
 
+  it('used nothing for pictures where there is none, unless the vendor reports it', () => {
+    expect(read('{"data":[]}')?.usage).toEqual({ outputTokens: 0, outputImageTokens: 0, images: 0 })
+    expect(read('{"data":[],"usage":{"input_tokens":4,"output_tokens":9}}')?.usage).toMatchObject({ outputTokens: 9 })
+  })
+
   it('passes numbers on as they are, for the check that follows', () => {
     expect(read('{"data":[{}],"usage":{"input_tokens":-1,"output_tokens":1.5}}')?.usage).toMatchObject({
       inputTokens: -1,

@@ -126,6 +126,16 @@ describe('a stream of pictures', () => {
     }
   })
 
+  it('tells the caller what the filter says of a picture under way', () => {
+    const stream = opened()
+    const type = 'image_generation_user_error'
+    const error = { type, code: 'moderation_blocked', message: 'Rejected by the safety system.', param: null }
+
+    feed(stream, `${PARTIAL}event: error\ndata: ${JSON.stringify({ type: 'error', error })}\n\n`)
+
+    expect(stream.failure).toMatchObject({ kind: 'caller', code: 'moderation_blocked', message: error.message, type })
+  })
+
   it('shows no key of the operator in the text of a failure', () => {
     const stream = opened()
 

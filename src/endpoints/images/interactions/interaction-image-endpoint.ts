@@ -7,6 +7,7 @@ import { checkRequest } from '../../request-field.ts'
 import { type KindOf, textsIn } from '../../texts.ts'
 import { interactionErrors } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
+import { refuseOtherShape } from '../other-shape.ts'
 import {
   checkInteractionAbilities,
   estimateInteraction,
@@ -28,6 +29,7 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
   errors: interactionErrors,
   isPaidJob: true,
   parse(body, model) {
+    refuseOtherShape(body, 'interactions')
     const request = checkRequest<InteractionRequest>(interactionSchema(), body)
     checkInteractionAbilities(request, model)
     return request

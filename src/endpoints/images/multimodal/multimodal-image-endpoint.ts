@@ -6,6 +6,7 @@ import { checkRequest } from '../../request-field.ts'
 import { type KindOf, textsIn } from '../../texts.ts'
 import { multimodalErrors } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
+import { refuseOtherShape } from '../other-shape.ts'
 import {
   asInvalidParameter,
   checkAbilities,
@@ -24,7 +25,10 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
   errors: multimodalErrors,
   isPaidJob: true,
   parse(body, model) {
-    const request = asInvalidParameter(() => checkRequest<MultimodalImageRequest>(multimodalImageSchema(), body))
+    const request = asInvalidParameter(() => {
+      refuseOtherShape(body, 'multimodal')
+      return checkRequest<MultimodalImageRequest>(multimodalImageSchema(), body)
+    })
     // A caller that requests events could not read the picture that it pays for.
     if (isStreamWanted(body)) throw invalidParameter('stream', 'this model does not stream')
     if (model.image !== undefined) checkAbilities(request, model.image)

@@ -6,6 +6,7 @@ import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
 import { textsIn } from '../../texts.ts'
 import type { ImagesOffer } from '../image-operation.ts'
+import { refuseOtherShape } from '../other-shape.ts'
 import {
   checkFreeSize,
   checkPictureOptions,
@@ -23,6 +24,7 @@ export const openaiImageEndpoint = defineEndpoint<OpenAIImageRequest, ImagesOffe
   errors: openaiErrors,
   isPaidJob: true,
   parse(body, { image }) {
+    refuseOtherShape(body, 'generations')
     const request = checkRequest<OpenAIImageRequest>(pictureSchema(), body)
     checkFreeSize(request.size, image)
     checkPictureOptions(request, image)

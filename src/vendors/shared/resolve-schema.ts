@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../core/json.ts'
-import { invalidParameter } from '../shared/parameter-errors.ts'
+import { invalidParameter } from './parameter-errors.ts'
 
 /** A JSON Schema as a caller wrote it. */
 export type JsonSchema = Record<string, unknown>

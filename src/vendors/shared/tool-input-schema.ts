@@ -1,0 +1,69 @@
+import { isJsonObject } from '../../core/json.ts'
+import {
+  type JsonSchema,
+  resolveSchema,
+  type SchemaDocument,
+  type SchemaPlace,
+  schemaDocument,
+} from './resolve-schema.ts'
+
+const COMBINATIONS = ['allOf', 'anyOf', 'oneOf'] as const
+
+/**
+ * The schema of a tool's input as one object, because the vendor refuses all others: "input_schema does not support oneOf, allOf, or anyOf
+ * at the top level". Alternatives become one object with the members of all; what each of them requires stands in the description, where
+ * the model reads it. Schemas further inside stay as they are.
+ * @param path Of the schema in the request, for error texts.
+ * @throws GatewayError `invalid_request` if its references, put in place, make it too large.
+ */
+export function toolInputSchema(schema: JsonSchema, path: string): JsonSchema {
+  const isOneObject = COMBINATIONS.every((name) => !Array.isArray(schema[name]))
+  return isOneObject ? schema : oneObject({ schema, trail: [] }, schemaDocument(schema, path))
+}
+
+function oneObject(given: SchemaPlace, document: SchemaDocument): JsonSchema {
+  const { schema, trail } = resolveSchema(given, document)
+  const { anyOf, oneOf, ...own } = schema
+  const alternatives = [...listOf(anyOf), ...listOf(oneOf)]
+    .filter(isJsonObject)
+    .map((alternative) => oneObject({ schema: alternative, trail }, document))
+  if (alternatives.length === 0) return own
+  const needs = alternatives.map(({ required }) => listOf(required))
+  const [first = [], ...others] = needs
+  const ofAll = first.filter((name) => others.every((names) => names.includes(name)))
+  const required = [...new Set([...listOf(own['required']), ...ofAll])]
+  return {
+    ...own,
+    type: 'object',
+    properties: unitedProperties([own, ...alternatives]),
+    ...(required.length === 0 ? {} : { required }),
+    ...(needs.some((names) => names.length > ofAll.length)
+      ? { description: described(own['description'], needs) }
+      : {}),
+  }
+}
+
+/** A member that several schemas describe in different ways may be as any of them says. */
+function unitedProperties(schemas: readonly JsonSchema[]): JsonSchema {
+  const found = new Map<string, Map<string, unknown>>()
+  for (const { properties } of schemas)
+    for (const [name, property] of Object.entries(isJsonObject(properties) ? properties : {})) {
+      const kinds = found.get(name) ?? new Map<string, unknown>()
+      found.set(name, kinds.set(JSON.stringify(property), property))
+    }
+  return Object.fromEntries(
+    [...found].map(([name, kinds]) => [
+      name,
+      kinds.size === 1 ? [...kinds.values()][0] : { anyOf: [...kinds.values()] },
+    ]),
+  )
+}
+
+function described(description: unknown, needs: readonly (readonly unknown[])[]): string {
+  const note = `(give the members of one of these lists: ${needs.map((names) => JSON.stringify(names)).join(' or ')})`
+  return typeof description === 'string' && description !== '' ? `${description} ${note}` : note
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
