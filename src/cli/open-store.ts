@@ -5,7 +5,7 @@ import { timeOrderedIds } from '../core/ids.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
 import { type Holds, holdsOf } from '../gateway/holds.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
-import { DEFAULT_HOUR_DAYS, DEFAULT_RECORD_DAYS, type UsageReports, usageOf } from '../gateway/usage.ts'
+import { type UsageReports, usageOf } from '../gateway/usage.ts'
 import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
@@ -164,10 +164,7 @@ export async function withStore<Result>(
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
       holds: holdsOf(store, systemClock, ready),
       webhooks: webhooksOf(store, systemClock, ready, wanted),
-      usage: usageOf(
-        { store: store.usage, clock: systemClock, hourDays: DEFAULT_HOUR_DAYS, recordDays: DEFAULT_RECORD_DAYS },
-        ready,
-      ),
+      usage: usageOf({ store: store.usage, clock: systemClock, retention: terminal.usageRetention }, ready),
     })
   } catch (error) {
     // Refused input is for the operator to correct; other errors are bugs and keep their stack.

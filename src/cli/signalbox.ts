@@ -42,13 +42,14 @@ function configured(action: ActionDefinition): ActionDefinition {
     options: { ...action.options, ...CONFIG_OPTION },
     async run(given, terminal) {
       // Its other flags are its own: `--models` of keys is a scope.
-      const { environment, documents, named } = await readConfiguration(
+      const { environment, documents, gateway, named } = await readConfiguration(
         given,
         terminal.environment,
         (name) => name === 'config',
       )
+      const usageRetention = gateway.usage === 'off' ? undefined : gateway.usage?.retention
       try {
-        await action.run(given, { ...terminal, environment, documents })
+        await action.run(given, { ...terminal, environment, documents, usageRetention })
       } catch (error) {
         throw named(error)
       }

@@ -1,5 +1,6 @@
 import { formatDollars } from '../core/money.ts'
 import type { SpendingCap } from '../stores/principal.ts'
+import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 
 /** The environment of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -21,6 +22,8 @@ export interface Terminal {
   readonly environment: Environment
   /** Default: nothing. */
   readonly documents?: Documents | undefined
+  /** What the configuration file says of it. Default: nothing. */
+  readonly usageRetention?: UsageRetentionDays | undefined
   /** Writes one line to standard output. */
   print(line: string): void
   /** Makes the process end with 1 once the command is over. Absent: the caller reads what was printed. */

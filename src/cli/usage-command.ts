@@ -55,7 +55,11 @@ export const usageCommand: GroupDefinition = {
       },
       run: showRecords,
     },
-    verify: { summary: 'compare records, sums and journal', options: DAYS, run: verifyUsage },
+    verify: {
+      summary: 'compare records, sums and journal; ends with 1 where they differ',
+      options: DAYS,
+      run: verifyUsage,
+    },
     rebuild: { summary: 'make sums again from their records', options: DAYS, run: rebuildUsage },
   },
 }
@@ -117,6 +121,7 @@ async function verifyUsage(given: CommandArguments, terminal: Terminal): Promise
     days: formatDollars(sums),
     journal: formatDollars(journal),
   }))
+  if (data.length > 0) terminal.fail?.()
   if (asJson) terminal.print(JSON.stringify({ object: 'list', data }))
   else if (data.length === 0) terminal.print('records, sums and journal agree')
   else

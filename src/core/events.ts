@@ -180,7 +180,8 @@ export type GatewayEvent =
       /** Amount due, in nano-dollars; the amount held for a task that a vendor has accepted; 0: nothing. */
       readonly amountNanoDollars: bigint
       /**
-       * `expired`: the time for retries is over. `too-many`: too many settlements wait. `closing`: the gateway is closing.
+       * `expired`: the time for retries is over, or nobody has run a batch for a year. `too-many`: too many settlements wait.
+       * `closing`: the gateway is closing.
        * `hold-ended`: the hold had already ended when the store accepted it.
        */
       readonly reason: 'expired' | 'too-many' | 'closing' | 'hold-ended'

@@ -14,6 +14,7 @@ import {
   type UsageRecordsRequest,
 } from '../usage/usage-query.ts'
 import type { UsageRecord } from '../usage/usage-record.ts'
+import { keptDays, type UsageRetentionDays } from '../usage/usage-recorder.ts'
 import { DAY_MS, type UsageMismatch, type UsageRow, type UsageStore } from '../usage/usage-store.ts'
 import { administer } from './administer.ts'
 
@@ -69,19 +70,13 @@ export interface UsageReports {
 const ADDED_PER_STEP = 500
 const MAX_STEPS = 40
 
-/** Sums by hour, and records, are kept for so long when nothing else is said. */
-export const DEFAULT_HOUR_DAYS = 400
-export const DEFAULT_RECORD_DAYS = 30
-
 /** What questions about usage are answered by. */
 export interface UsageParts {
   /** Undefined: calls are not recorded. */
   readonly store: UsageStore | undefined
   readonly clock: Clock
-  /** How long there are sums by hour, in days. */
-  readonly hourDays: number
-  /** How long there are records, in days. */
-  readonly recordDays: number
+  /** What the host says of it; undefined: nothing. */
+  readonly retention: UsageRetentionDays | undefined
 }
 
 /** The part of a store that keeps usage; undefined where the host does not want it. */
@@ -90,7 +85,9 @@ export function usageStoreOf(store: GatewayStore, option: object | 'off' | undef
 }
 
 /** Makes the questions to a store. `ready` resolves once the store can be used. */
-export function usageOf({ store, clock, hourDays, recordDays }: UsageParts, ready: () => Promise<void>): UsageReports {
+export function usageOf({ store, clock, retention }: UsageParts, ready: () => Promise<void>): UsageReports {
+  const { hourDays, dayDays, recordDays } = keptDays(retention)
+
   async function ask<Value>(question: (usage: UsageStore) => Promise<Value>): Promise<Value> {
     if (store === undefined)
       throw new GatewayError('invalid_request', {
@@ -122,6 +119,7 @@ export function usageOf({ store, clock, hourDays, recordDays }: UsageParts, read
         const nowMs = clock.now()
         const { series, isByMonth } = checkQuery(query, nowMs, {
           hoursFromMs: nowMs - (hourDays - 1) * DAY_MS,
+          daysFromMs: nowMs - dayDays * DAY_MS,
           recordsFromMs: nowMs - recordDays * DAY_MS,
         })
         const asOfMs = await addUp(usage)

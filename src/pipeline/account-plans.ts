@@ -9,7 +9,8 @@ const MAX_CACHED = 10_000
 
 interface CachedPlan {
   readonly plan: string | undefined
-  readonly untilMs: number
+  /** A time before it shows that the clock was set back. */
+  readonly fromMs: number
 }
 
 /** Plans of accounts whose callers the gateway did not look up itself: of principals that the host made. */
@@ -29,14 +30,15 @@ export class AccountPlans {
    */
   planOf(accountId: string): MaybePromise<string | undefined> {
     const cached = this.#cache.get(accountId)
-    return cached !== undefined && cached.untilMs > this.#clock.now() ? cached.plan : this.#lookUp(accountId)
+    const ageMs = cached === undefined ? -1 : this.#clock.now() - cached.fromMs
+    return cached !== undefined && ageMs >= 0 && ageMs < CACHE_MS ? cached.plan : this.#lookUp(accountId)
   }
 
   async #lookUp(accountId: string): Promise<string | undefined> {
     try {
       const plan = (await this.#ledger.account(accountId))?.plan
       if (this.#cache.size >= MAX_CACHED) this.#cache.clear()
-      this.#cache.set(accountId, { plan, untilMs: this.#clock.now() + CACHE_MS })
+      this.#cache.set(accountId, { plan, fromMs: this.#clock.now() })
       return plan
     } catch (cause) {
       throw new GatewayError('store_unavailable', { cause })

@@ -269,8 +269,12 @@ export function responseOf(
   const { candidate, operation, answer } = asked
   const outcome = attemptAnswered(context, candidate.vendor, operation, answer)
   if (outcome.kind === 'json') return jsonResponse(call, { candidate, operation, outcome })
-  const { error } = outcome.failure
-  return { ...failedResponse(error), candidate }
+  const { failure } = outcome
+  // Of errors that a vendor tells of, it bills none.
+  if (answer.status >= 300) return { ...failedResponse(failure.error), candidate }
+  const reasonsUnseen = operation.reasonsUnseen === true
+  const last = failedAttempt(call, candidate, failure, { reasonsUnseen, isMaking: false })
+  return failed(context, call, last, { isOverdue: false, isUnseen: reasonsUnseen })
 }
 
 function droppedBy(operation: Operation): readonly string[] {
@@ -300,7 +304,7 @@ interface FailureFacts {
 function failed(
   context: PipelineContext,
   call: Reserved,
-  last: LastFailure | undefined,
+  last: FailedAttempt | undefined,
   { isOverdue, isUnseen }: FailureFacts,
 ): VendorResponse {
   const candidate = last?.candidate

@@ -44,24 +44,23 @@ export function chargesBroken({ chargeBrokenAnswers }: PipelineContext, { hold }
   return chargeBrokenAnswers && hold !== undefined
 }
 
+/** What is charged for a call that failed, and what is told by whoever ends it. */
+type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilledUsage' | 'unreportedUsage'>
+
 /** What a caller pays whom no vendor answered: nothing, unless the host charges for what the last vendor may bill. */
-export function failedUsage(
-  context: PipelineContext,
-  call: Reserved,
-  last: FailedAttempt | undefined,
-): Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilledUsage'> {
+export function failedUsage(context: PipelineContext, call: Reserved, last: FailedAttempt | undefined): FailedUsage {
   if (last === undefined || last.isTold === true) return NOTHING_CHARGED
-  const { failure, unreported, candidate } = last
-  const { billedUsage, isPartDone, answerBytes } = failure
-  const isCharged = chargesBroken(context, call)
+  const { failure, unreported: unreportedUsage } = last
+  const { billedUsage, isPartDone, answerBytes, outcome } = failure
+  // What the gateway itself cut off, because it closes, is no fault of the vendor.
+  const isCharged = chargesBroken(context, call) && outcome !== 'ignored'
   if (billedUsage === undefined && isCharged && (answerBytes !== undefined || mayStillRun(failure)))
-    return { usage: undefined, estimatedUsage: unreported }
+    return { usage: undefined, estimatedUsage: unreportedUsage }
   // Beside parts that were answered, what was sent and not answered is not charged.
-  if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
-  if (billedUsage === undefined) return NOTHING_CHARGED
+  if (billedUsage === undefined) return { ...NOTHING_CHARGED, unreportedUsage }
   return (isPartDone === true ? context.chargePartialBatches : isCharged)
-    ? { usage: billedUsage, estimatedUsage: undefined }
-    : { ...NOTHING_CHARGED, unbilledUsage: billedUsage }
+    ? { usage: billedUsage, estimatedUsage: undefined, unreportedUsage }
+    : { ...NOTHING_CHARGED, unbilledUsage: billedUsage, unreportedUsage }
 }
 
 const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
@@ -75,7 +74,7 @@ export function abandonedUsage(
   call: Reserved,
   last: FailedAttempt | undefined,
   isUnseen: boolean,
-): Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilledUsage'> {
+): FailedUsage {
   if (last?.failure.mayHaveBegun !== true || last.isTold === true) return failedUsage(context, call, last)
   const { billedUsage, outcome, error, isPartDone } = last.failure
   const isStopped = outcome === 'ignored' || error.code === 'upstream_timeout'

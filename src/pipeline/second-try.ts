@@ -14,7 +14,7 @@ import { type ReserveOutcome, reserve, reserveIfCovered } from './reserve.ts'
 import { route } from './route.ts'
 import { settledUsage } from './settle.ts'
 import { screeningOf } from './shown-answer.ts'
-import { emitUnbilledUsage } from './unbilled-usage.ts'
+import { emitUnbilledEnding } from './unbilled-usage.ts'
 import { chargeableUsage, estimateFor } from './usage-estimate.ts'
 import type { FailedResponse, JsonResponse } from './vendor-response.ts'
 
@@ -141,7 +141,7 @@ function follow(
   if (candidate === undefined) return
   const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
   if (usage !== undefined) reserved.follows({ candidate, usage, isCharged: true })
-  if (ending.unbilledUsage !== undefined) emitUnbilledUsage(context, reserved, candidate, ending.unbilledUsage)
+  emitUnbilledEnding(context, reserved, candidate, ending)
 }
 
 /** Undefined: it cannot be asked like this, such as a body that would be too long. */

@@ -11,7 +11,7 @@ import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-cont
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
 import { emitCrossings } from './spending-events.ts'
-import { emitUnbilledUsage } from './unbilled-usage.ts'
+import { emitUnbilledEnding, emitUnbilledUsage } from './unbilled-usage.ts'
 import { type EndedCall, usageDraft } from './usage-draft.ts'
 import { chargeableUsage } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
@@ -129,9 +129,8 @@ function releaseSettled(
 ): MaybePromise<SettlementResult> {
   const { input, usage, record } = call
   if (record !== undefined) noteRecord(context, reserved, call, record)
-  const { unbilledUsage, isUnbilledEstimated } = input.ending
-  if (unbilledUsage !== undefined && input.candidate !== undefined)
-    emitUnbilledUsage(context, reserved, input.candidate, unbilledUsage, isUnbilledEstimated)
+  const { unbilledUsage } = input.ending
+  if (input.candidate !== undefined) emitUnbilledEnding(context, reserved, input.candidate, input.ending)
   const { earlier } = reserved
   if (earlier?.isCharged === false) emitUnbilledUsage(context, reserved, earlier.candidate, earlier.usage)
   const used = usage ?? (earlier === undefined ? unbilledUsage : addUsage(earlier.usage, unbilledUsage ?? {}))

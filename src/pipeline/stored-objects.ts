@@ -1,17 +1,14 @@
-import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import { parseCallerJson } from '../core/json.ts'
-import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Endpoint, StoredObjects } from '../endpoints/endpoint.ts'
-import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Principal } from '../stores/principal.ts'
+import { answerOnce } from './answer-once.ts'
 import { countReading } from './count-reading.ts'
 import { answerAccess } from './kept-answers.ts'
 import { claimOf } from './parse.ts'
-import { type PipelineContext, reportFault } from './pipeline-context.ts'
+import type { PipelineContext } from './pipeline-context.ts'
 import { readJsonBytes } from './read-json-bytes.ts'
-import { respondJson, respondReplay } from './respond.ts'
 
 /** A request about objects that callers keep, from an authenticated caller. */
 export interface StoredObjectsRequest {
@@ -42,9 +39,7 @@ export async function serveStoredObjects(context: PipelineContext, asked: Stored
   const body = bytes.byteLength === 0 ? undefined : parseCallerJson(bytes)
   const claim = request.method === 'POST' ? claimOf(context, request, principal.accountId, bytes) : undefined
   try {
-    const replay = claim && (await claimed(context, claim))
-    if (replay !== undefined) return respondReplay(sink, replay, requestId)
-    respondJson(sink, requestId, await answered(context, asked, body, claim))
+    await answerOnce(context, { sink, requestId, claim }, () => answerOf(context, asked, body))
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
   }
@@ -52,21 +47,11 @@ export async function serveStoredObjects(context: PipelineContext, asked: Stored
 
 const NOTHING = new Uint8Array()
 
-/** The answer of an earlier request with the same key; undefined: the key is this request's own now. */
-async function claimed({ store, clock }: PipelineContext, claim: IdempotencyClaim): Promise<StoredAnswer | undefined> {
-  const result = await store.idempotency.claim(claim, clock.now())
-  if (result.status === 'in_flight') throw new GatewayError('idempotency_in_flight', { retryAfterSeconds: 1 })
-  if (result.status === 'mismatch') throw new GatewayError('idempotency_mismatch')
-  return result.status === 'replay' ? result.answer : undefined
-}
-
-async function answered(
+async function answerOf(
   context: PipelineContext,
-  { principal, objects, request, requestId, segments }: StoredObjectsRequest,
+  { principal, objects, request, segments }: StoredObjectsRequest,
   body: unknown,
-  claim: IdempotencyClaim | undefined,
 ): Promise<object> {
-  const { idempotency } = context.store
   const asked = {
     method: request.method,
     // A malformed id is answered like an unknown one.
@@ -74,25 +59,5 @@ async function answered(
     parameters: new URLSearchParams(request.query),
     body,
   }
-  let answer: object
-  try {
-    answer = await objects.serve(asked, answerAccess(context, principal))
-  } catch (cause) {
-    if (claim !== undefined) await noted(context, requestId, () => idempotency.release(claim))
-    throw cause
-  }
-  const kept = { status: 200, headers: JSON_HEADERS, body: Buffer.from(JSON.stringify(answer)) }
-  if (claim !== undefined) await noted(context, requestId, () => idempotency.complete(claim, kept))
-  return answer
-}
-
-const JSON_HEADERS = ['content-type', 'application/json']
-
-/** The change is made: what fails afterwards is told to the operator only. */
-async function noted(context: PipelineContext, requestId: string, note: () => MaybePromise<void>): Promise<void> {
-  try {
-    await note()
-  } catch (error) {
-    reportFault(context, requestId, 'idempotency', error)
-  }
+  return await objects.serve(asked, answerAccess(context, principal))
 }

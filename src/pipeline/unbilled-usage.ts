@@ -3,6 +3,7 @@ import type { Candidate, Reserved } from './call-record.ts'
 import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { estimatedUsage, usagePart } from './usage-estimate.ts'
+import type { CallEnding } from './vendor-response.ts'
 
 /** Tells the operator what a vendor has billed and no account is charged for. */
 export function emitUnbilledUsage(
@@ -22,6 +23,17 @@ export function emitUnbilledUsage(
     usage,
     isEstimated,
   })
+}
+
+/** Tells what of a call that is over is not charged for. */
+export function emitUnbilledEnding(
+  context: PipelineContext,
+  call: Reserved,
+  candidate: Candidate,
+  { unbilledUsage, isUnbilledEstimated, unreportedUsage }: CallEnding,
+): void {
+  if (unreportedUsage !== undefined) emitUnbilledUsage(context, call, candidate, unreportedUsage, true)
+  if (unbilledUsage !== undefined) emitUnbilledUsage(context, call, candidate, unbilledUsage, isUnbilledEstimated)
 }
 
 /** Bytes of a whole answer that are no text: JSON around it has at least so many. */

@@ -23,6 +23,8 @@ export interface CallEnding {
   readonly unbilledUsage?: Usage | undefined
   /** True where `unbilledUsage` is an estimate, because the vendor reported nothing. Absent: it is a report. */
   readonly isUnbilledEstimated?: boolean
+  /** What a vendor may bill of an attempt that failed without a report, and nobody is charged for. It counts nowhere. */
+  readonly unreportedUsage?: Usage | undefined
   readonly error: GatewayError | undefined
 }
 

@@ -87,6 +87,8 @@ export interface TaskDetails {
   readonly attribution?: { readonly endUser: string | undefined; readonly tags: readonly string[] } | undefined
   /** Number of polls. */
   readonly polls: number
+  /** Number of consecutive polls that the vendor did not answer; absent: none. */
+  readonly unansweredPolls?: number | undefined
   /** Number of consecutive polls to which the vendor did not know the task. */
   readonly unknownReports: number
   /** What is to be run here; absent: the vendor runs the task, or it has ended. */

@@ -28,6 +28,18 @@ export interface ReportOutcome {
   readonly ended: TaskEnd | undefined
 }
 
+/** What of a task that ended without a charge the vendor may bill. */
+export interface UnbilledTask {
+  readonly usage: Usage
+  /** False: the vendor reported it. */
+  readonly isEstimated: boolean
+}
+
+/** A vendor that has not said that a task failed may have made it. */
+export function mayBeMade({ heldUsage: { hookUnits: _, ...usage } }: TaskDetails): UnbilledTask {
+  return { usage, isEstimated: true }
+}
+
 /** How a task ended. */
 export interface TaskEnd {
   readonly state: 'completed' | 'failed' | 'cancelled'
@@ -35,6 +47,8 @@ export interface TaskEnd {
   readonly costNanoDollars: bigint
   /** Fields of the vendor's report that could not be believed, so that what was held for was charged. Empty: none. */
   readonly implausible: readonly string[]
+  /** What the vendor bills, or may bill, although nobody is charged; absent: nothing. */
+  readonly unbilled?: UnbilledTask | undefined
 }
 
 /** When a task is polled next. */
@@ -52,32 +66,54 @@ export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportF
     case 'unknown': {
       const unknownReports = details.unknownReports + 1
       if (unknownReports < UNKNOWN_REPORTS_BELIEVED)
-        return goesOn(task, { ...task.details, polls: details.polls, unknownReports }, task.state, facts)
+        return goesOn(
+          task,
+          { ...task.details, polls: details.polls, unansweredPolls: undefined, unknownReports },
+          task.state,
+          facts,
+        )
       const error = { code: 'task_expired', message: 'The model vendor no longer knows the task.' }
-      return endTask(task, { ...details, unknownReports, error }, { state: 'failed', nowMs: facts.nowMs })
+      const end = { state: 'failed', nowMs: facts.nowMs, unbilled: mayBeMade(details) } as const
+      return endTask(task, { ...details, unknownReports, error }, end)
     }
     case 'completed':
       return completed(task, details, report, facts)
     case 'failed': {
       const error = report.error ?? { code: 'task_failed', message: 'The model vendor could not complete the task.' }
-      return endTask(task, { ...details, error }, { state: 'failed', nowMs: facts.nowMs })
+      const end = { state: 'failed', nowMs: facts.nowMs, unbilled: billedAllTheSame(report, facts) } as const
+      return endTask(task, { ...details, error }, end)
     }
-    case 'cancelled':
-      return endTask(task, details, { state: 'cancelled', nowMs: facts.nowMs })
+    case 'cancelled': {
+      const end = { state: 'cancelled', nowMs: facts.nowMs, unbilled: billedAllTheSame(report, facts) } as const
+      return endTask(task, details, end)
+    }
   }
+}
+
+/** What a vendor reports of a task that it did not complete. */
+function billedAllTheSame({ billed }: TaskReport, facts: ReportFacts): UnbilledTask | undefined {
+  const usage = billed === undefined ? undefined : facts.billedUsage(billed)
+  const isAny = Object.values(usage ?? {}).some((count) => typeof count === 'number' && count > 0)
+  return usage !== undefined && isAny ? { usage, isEstimated: false } : undefined
 }
 
 /** Ends a task without a charge. */
 export function endTask(
   task: TaskRecord,
   details: TaskDetails,
-  end: { readonly state: 'failed' | 'cancelled'; readonly nowMs: number },
+  end: { readonly state: 'failed' | 'cancelled'; readonly nowMs: number; readonly unbilled?: UnbilledTask | undefined },
 ): ReportOutcome {
   const set = { state: end.state, updatedAtMs: end.nowMs, details }
   return {
     task: { ...task, ...set },
     change: { set, resolve: task.holdId === undefined ? undefined : { kind: 'void' } },
-    ended: { state: end.state, usage: undefined, costNanoDollars: 0n, implausible: [] },
+    ended: {
+      state: end.state,
+      usage: undefined,
+      costNanoDollars: 0n,
+      implausible: [],
+      unbilled: end.unbilled,
+    },
   }
 }
 
@@ -86,6 +122,7 @@ function withReport(details: TaskDetails, report: TaskReport): TaskDetails {
   // what `...` has copied takes V8 five microseconds.
   const draft: { -readonly [Member in keyof TaskDetails]: TaskDetails[Member] } = Object.assign({}, details)
   draft.polls += 1
+  if (details.unansweredPolls !== undefined) draft.unansweredPolls = undefined
   if (report.output !== undefined) draft.output = report.output
   if (report.usage !== undefined) draft.usage = report.usage
   if (report.facts !== undefined) draft.facts = { ...details.facts, ...report.facts }

@@ -11,7 +11,7 @@ import { type Completion, pipeline } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { chargeFor } from '../pipeline/pricing.ts'
 import { settledUsage } from '../pipeline/settle.ts'
-import { emitUnbilledUsage } from '../pipeline/unbilled-usage.ts'
+import { emitUnbilledEnding, emitUnbilledUsage } from '../pipeline/unbilled-usage.ts'
 import type { JsonResponse, VendorResponse } from '../pipeline/vendor-response.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask, type ReportOutcome } from './apply-report.ts'
@@ -140,8 +140,8 @@ export class DeferredRun implements Completion {
       if (this.#isLost) this.#tell(used)
       else if (response.kind === 'json') await this.#completed(reserved, response, used)
       else await this.#unanswered(response.error, used)
-      if (unbilledUsage !== undefined && candidate !== undefined && this.#stopReason !== 'charged')
-        emitUnbilledUsage(context, reserved, candidate, unbilledUsage, ending.isUnbilledEstimated)
+      if (candidate !== undefined && this.#stopReason !== 'charged')
+        emitUnbilledEnding(context, reserved, candidate, ending)
     } catch (error) {
       this.#tell(used)
       throw error
@@ -236,8 +236,10 @@ export class DeferredRun implements Completion {
     const { requestId } = task.details
     const run = async (): Promise<void> => {
       const now = await commit(context, task, outcome, this.#wake)
+      if (isSameEnd(now, outcome.task)) return
       // Who cancelled it was charged.
-      if (now.state !== 'cancelled' && !isSameEnd(now, outcome.task)) this.#tell(used)
+      if (now.state === 'cancelled') this.#stopReason = 'charged'
+      this.#tell(used)
     }
     const amount = outcome.ended?.costNanoDollars ?? 0n
     await runOrRetry(context, unsettled(requestId, task, amount), run, task.deadlineAtMs)

@@ -84,6 +84,11 @@ class Transfer implements TransportHandler {
   }
 
   onHead(status: number, headers: HeaderMap): void {
+    if (status === 416) {
+      const message = 'Range: the content has no such part'
+      this.#fail(new GatewayError('invalid_request', { status, message, param: 'Range' }))
+      return
+    }
     if (status !== 200 && status !== 206) {
       // The vendor keeps content for a day; after that its address answers 403 or 404.
       const isGone = status === 403 || status === 404 || status === 410

@@ -1,15 +1,17 @@
 import type { Timer } from '../core/clock.ts'
 import type { TaskOperation } from '../endpoints/task.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import { emitGivenUp } from '../pipeline/settle.ts'
 import { IDEMPOTENCY_RETENTION_MS } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Vendor } from '../vendors/vendor.ts'
-import { endTask } from './apply-report.ts'
+import { endTask, mayBeMade } from './apply-report.ts'
 import { vendorOf } from './ask-vendor.ts'
-import { BATCH_CREDENTIAL_ID } from './batches/batch-record.ts'
+import { BATCH_CREDENTIAL_ID, isBatch } from './batches/batch-record.ts'
+import { outcomesOf } from './batches/outcome-lines.ts'
 import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
 import { queuedReceipt, queuedTask } from './deferred-submission.ts'
-import { receiptResponse } from './submit-task.ts'
+import { receiptResponse, unsettled } from './submit-task.ts'
 import { commit, missingKey, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
 /** How often the store is queried for due tasks while there are none, unless the poll interval is shorter. */
@@ -249,7 +251,20 @@ export class TaskWorker {
         ? { code: 'submission_unknown', message: 'It is unknown whether the model vendor accepted the task.' }
         : { code: 'task_deadline_exceeded', message: 'The task did not end before the deadline set by the operator.' }
     const nowMs = this.#context.clock.now()
-    await commit(this.#context, task, endTask(task, { ...task.details, error }, { state: 'failed', nowMs }), this.#wake)
+    // What was run here has told of its own calls.
+    const isOfVendor = task.details.deferred === undefined && !isBatch(task)
+    const unbilled = isOfVendor ? mayBeMade(task.details) : undefined
+    const end = endTask(task, { ...task.details, error }, { state: 'failed', nowMs, unbilled })
+    await commit(this.#context, task, end, this.#wake)
+    if (isBatch(task)) await this.#tellAnswered(task)
+  }
+
+  /** What a batch was answered is charged by those who run batches. Nobody has for so long. */
+  async #tellAnswered(task: TaskRecord): Promise<void> {
+    const { batches } = this.#context.store
+    let amount = 0n
+    if (batches !== undefined) for await (const outcome of outcomesOf(batches, task.id)) amount += outcome.amount
+    if (amount > 0n) emitGivenUp(this.#context, unsettled(task.details.requestId, task, amount), 'expired', undefined)
   }
 }
 

@@ -15,7 +15,7 @@ import { newDelivery } from './webhook-payload.ts'
 /** States in which a task is polled. */
 export const POLLED_STATES: readonly TaskState[] = ['queued', 'in_progress']
 
-/** After an unsuccessful poll the wait grows by this for each poll so far, up to the maximum. */
+/** Longest wait after polls that the vendor did not answer. */
 const MAX_RETRY_DELAY_MS = 5 * 60_000
 
 /** Called when a message was queued. */
@@ -144,8 +144,9 @@ function taskDraft(task: TaskRecord, { state, usage }: TaskEnd, nowMs: number): 
 }
 
 async function askLater(context: PipelineContext, task: TaskRecord, facts: ReportFacts): Promise<TaskRecord> {
-  const details = { ...task.details, polls: task.details.polls + 1 }
-  const delayMs = Math.min(MAX_RETRY_DELAY_MS, facts.pollIntervalMs * (task.details.polls + 1))
+  const unansweredPolls = (task.details.unansweredPolls ?? 0) + 1
+  const details = { ...task.details, polls: task.details.polls + 1, unansweredPolls }
+  const delayMs = Math.min(MAX_RETRY_DELAY_MS, facts.pollIntervalMs * unansweredPolls)
   const nextPollAtMs = facts.nowMs + delayMs
   await context.store.tasks.change({ id: task.id, from: [task.state], set: { details, nextPollAtMs } }, facts.nowMs)
   return { ...task, details, nextPollAtMs }
@@ -182,6 +183,10 @@ function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, c
   const { implausible: fields, costNanoDollars: due } = ended
   if (charge !== undefined) emitCharge(context, task, due, charge)
   if (fields.length > 0) emit(context, { type: 'usage-implausible', requestId, vendor, model, fields })
+  if (ended.unbilled !== undefined) {
+    const { accountId, keyId } = task
+    emit(context, { type: 'unbilled-usage', requestId, accountId, keyId, vendor, model, ...ended.unbilled })
+  }
   emit(context, {
     type: 'task-ended',
     endpoint: details.endpoint,

@@ -72,7 +72,8 @@ export class WebhookDeliverer {
 
   /**
    * Starts no more attempts and waits for running ones, for at most `drainMs` (default 15,000). Then they are aborted
-   * without a record, so another process repeats them. The store may be closed after it.
+   * without a record, so another process repeats them. Those that were not begun are free for others at once. The store may be
+   * closed after it.
    */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isRunning = false
@@ -89,6 +90,19 @@ export class WebhookDeliverer {
     })
     await Promise.race([this.#underWay(), cutOff])
     timer?.cancel()
+    await this.#release()
+  }
+
+  /** Never rejects: the leases end by themselves too. */
+  async #release(): Promise<void> {
+    const { clock, store } = this.#context
+    const ids = this.#queue.giveUp(clock.now())
+    if (ids.length === 0) return
+    try {
+      await store.webhooks.release?.(ids)
+    } catch (error) {
+      reportFault(this.#context, undefined, 'webhooks: release', error)
+    }
   }
 
   async #underWay(): Promise<void> {
@@ -114,7 +128,6 @@ export class WebhookDeliverer {
     if (limit === 0) return true
     try {
       const taken = await store.webhooks.leaseDue({ nowMs, leaseUntilMs: nowMs + LEASE_MS, limit })
-      if (!this.#isRunning) return false
       const times = { takenAtMs: nowMs, startUntilMs: nowMs + START_WITHIN_MS }
       for (const delivery of taken) this.#queue.add({ delivery, host: hostOf(delivery.url), ...times })
       return taken.length === limit

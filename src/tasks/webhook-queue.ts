@@ -53,6 +53,13 @@ export class WebhookQueue {
     return taken
   }
 
+  /** Gives up the messages that wait; those whose leases are certainly this process's still are returned. */
+  giveUp(nowMs: number): readonly string[] {
+    const given = this.#waiting.filter(({ startUntilMs }) => nowMs <= startUntilMs)
+    this.#waiting = []
+    return given.map(({ delivery }) => delivery.id)
+  }
+
   /** Gives the place of a message back. */
   ended({ host }: TakenDelivery): void {
     const left = this.#activeTo(host) - 1

@@ -65,13 +65,13 @@ const GROUPS: readonly string[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS]
 
 /**
  * Checks a question.
- * @param kept From when on there are sums by hour, and records. Unix milliseconds.
+ * @param kept From when on there are sums by hour, by day and account, and records. Unix milliseconds.
  * @throws UsageQueryError naming the argument.
  */
 export function checkQuery(
   query: UsageQuery,
   nowMs: number,
-  kept: { readonly hoursFromMs: number; readonly recordsFromMs: number },
+  kept: { readonly hoursFromMs: number; readonly daysFromMs: number; readonly recordsFromMs: number },
 ): CheckedQuery {
   refuseUnknown(query, KNOWN)
   const groups = checkGroups(query.groupBy ?? [])
@@ -100,6 +100,10 @@ export function checkQuery(
   if (step === 'hour' && !isByRecord && fromMs + HOUR_MS <= kept.hoursFromMs - DAY_MS)
     throw new UsageQueryError('from', 'sums by hour are not kept for so long; take "day"')
   const isOfHours = !isByRecord && (step === 'hour' || (!isByAccount && fromMs >= kept.hoursFromMs))
+  if (!isByRecord && !isOfHours && fromMs + DAY_MS <= kept.daysFromMs) {
+    const first = new Date(kept.daysFromMs).toISOString().slice(0, 10)
+    throw new UsageQueryError('from', `sums by day are not kept for so long; ask from ${first} on`)
+  }
   const withLatency = query.percentiles ?? false
   if (typeof withLatency !== 'boolean') throw new UsageQueryError('percentiles', 'must be true or false')
   if (withLatency && !isOfHours)

@@ -19,6 +19,14 @@ export const USAGE_RETENTION_MEMBERS = {
   dayDays: true,
 } satisfies MemberNames<UsageRetentionDays>
 
+/** How long each kind is kept, in days, where the host says nothing else. */
+export function keptDays(
+  retention: UsageRetentionDays | undefined,
+): Readonly<Record<keyof UsageRetentionDays, number>> {
+  const { recordDays = 30, hourDays = 400, dayDays = Number.POSITIVE_INFINITY } = retention ?? {}
+  return { recordDays, hourDays, dayDays }
+}
+
 /** Most records of calls without a charge that wait to be written. */
 const MAX_WAITING = 10_000
 /** So many are written at once, at the latest after a second. */
@@ -150,7 +158,7 @@ export class UsageRecorder {
   #retention(): Parameters<UsageStore['forget']>[0] {
     const nowMs = this.#parts.clock.now()
     const untilMs = (days: number): number | undefined => (Number.isFinite(days) ? nowMs - days * DAY_MS : undefined)
-    const { recordDays = 30, hourDays = 400, dayDays = Number.POSITIVE_INFINITY } = this.#parts.retention
+    const { recordDays, hourDays, dayDays } = keptDays(this.#parts.retention)
     return {
       recordsUntilMs: untilMs(recordDays),
       hoursUntilMs: untilMs(hourDays),

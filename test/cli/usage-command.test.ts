@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { SettingError } from '../../src/cli/setting-values.ts'
+import { runSignalbox } from '../../src/cli/signalbox.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import {
   ACCOUNT_ID,
@@ -11,6 +12,7 @@ import {
   fundedLedger,
 } from '../../src/testing/contracts/store-example.ts'
 import { usageRecord } from '../../src/usage/usage-record.ts'
+import { DAY_MS } from '../../src/usage/usage-store.ts'
 import { runCommand, runForJson } from './support/run-command.ts'
 
 const ENDED_AT_MS = Date.UTC(2026, 10, 20, 12)
@@ -114,6 +116,46 @@ test('usage verify and rebuild work on whole days', async () => {
   expect(await runForJson(['usage', 'rebuild', ...RANGE], environment)).toEqual({ rebuilt: true })
   const { data } = await runForJson(['usage', ...RANGE], environment)
   expect(data.map(({ requests }) => requests)).toEqual([1, 2])
+})
+
+test('usage verify ends with 1 where records, sums and journal differ', async () => {
+  const verify = async (rest: readonly string[]) => {
+    const told = { lines: [] as string[], failed: 0 }
+    const print = (line: string) => void told.lines.push(line)
+    await runSignalbox(['usage', 'verify', ...rest], { environment, print, fail: () => (told.failed += 1) }, '0.0.0')
+    return told
+  }
+  expect(await verify(RANGE)).toMatchObject({ failed: 0 })
+
+  const store = sqliteStore({ path: join(folder, 'money.db'), clock: 'caller' })
+  await store.start()
+  await store.usage?.forget({
+    recordsUntilMs: ENDED_AT_MS + 1,
+    hoursUntilMs: undefined,
+    daysUntilMs: undefined,
+    limit: 10,
+  })
+  await store.close()
+
+  expect(await verify(RANGE)).toEqual({
+    lines: ['account    records  days    journal', expect.stringMatching(/ \$?0.003 +\$?0.0045 +\$?0.0045$/)],
+    failed: 1,
+  })
+  expect(await verify([...RANGE, '--json'])).toMatchObject({ failed: 1 })
+})
+
+test('usage knows how long the configuration file keeps records and sums', async () => {
+  const config = join(folder, 'signalbox.config.json')
+  const retention = { recordDays: 90, dayDays: 7 }
+  writeFileSync(config, JSON.stringify({ gateway: { usage: { retention } } }))
+  const ask = (daysAgo: number, ...words: readonly string[]) => {
+    const from = new Date(Date.now() - daysAgo * DAY_MS).toISOString()
+    return runCommand(['usage', '--config', config, '--from', from, ...words], environment)
+  }
+
+  await expect(ask(60, '--by', 'end-user')).resolves.toEqual(expect.any(Array))
+  await expect(ask(100, '--by', 'end-user')).rejects.toThrow(/^from: sums by end user and by tag/)
+  await expect(ask(9, '--by', 'day,account')).rejects.toThrow(/^from: sums by day/)
 })
 
 test.each([

@@ -54,6 +54,12 @@ function whole(response: ServerResponse, usage: object | null = USAGE): void {
   json(response, { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage })
 }
 
+const withholding: AnyHook = {
+  name: 'guard',
+  chargeDenied: false,
+  answer: () => ({ deny: { message: 'no', as: 'error' } }),
+}
+
 /** Keeps its calls open until it is told to answer them. */
 function waitingVendor(): { readonly answer: AnswerCall; release(): void; readonly asked: Promise<void> } {
   const responses: ServerResponse[] = []
@@ -405,6 +411,29 @@ describe('an answer in the background that its owner cancels', () => {
 
     expect([end.state, end.usage?.outputTokens]).toEqual(['cancelled', 500])
     expect([await stateIn(store, id), started.vendor.calls]).toEqual(['cancelled', 1])
+    expect([...unbilled(started), ...unbilled(other)]).toEqual([])
+  })
+
+  test.each([
+    ['gives what is no answer', {}],
+    ['gives what is no answer and the host charges for that', { chargeBrokenAnswers: true }],
+    ['answers what a hook withholds without a charge', { hooks: [withholding] }],
+  ])('is charged by another process and not told where the vendor then %s', async (_name, options) => {
+    const store = memoryStore()
+    const responses: ServerResponse[] = []
+    const started = await start((response) => void responses.push(response), { store, ...options })
+    const other = await startBefore(started.vendor, { store })
+    const before = await other.account()
+    const id = await accepted(started)
+    await expect.poll(() => responses.length).toBe(1)
+    await cancel(other, id)
+    const end = await other.taskEnded(id)
+    if ('hooks' in options) whole(responses[0]!)
+    else responses[0]!.end('{"id":"c","choices":[')
+    await started.gateway.close()
+
+    expect([end.state, end.usage?.outputTokens, responses.length]).toEqual(['cancelled', 500, 1])
+    expect(await other.account()).toEqual({ balance: before.balance - end.costNanoDollars, held: 0n })
     expect([...unbilled(started), ...unbilled(other)]).toEqual([])
   })
 

@@ -368,6 +368,134 @@ test('a batch that expires is charged for exactly the requests that were answere
   await vendor.close()
 })
 
+test('an answer that no store takes is told, and its request is sent again', async () => {
+  const store = memoryStore()
+  const batches = store.batches!
+  let faults = 5
+  const add: typeof batches.add = (id, outcome, expiresAtMs) => {
+    if (faults-- <= 0) return batches.add(id, outcome, expiresAtMs)
+    throw new Error('the disk is full')
+  }
+  let calls = 0
+  const vendor = await answeringVendor((response) => {
+    calls++
+    const message = { role: 'assistant', content: 'one' }
+    const usage = { prompt_tokens: 10, completion_tokens: calls, total_tokens: 10 + calls }
+    const choices = [{ index: 0, message, finish_reason: 'stop' }]
+    json(response, { id: 'c', object: 'chat.completion', model: 'm', choices, usage })
+  })
+  const clock = fakeClock()
+  const { client, taskEnded, events } = await start({
+    vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
+    clock,
+    store: { ...store, batches: { ...batches, add } },
+  })
+  const created = await submit(client, [line(1)])
+  const callsLater = (): number => {
+    clock.advance(2_000)
+    return calls
+  }
+  await expect.poll(callsLater).toBe(2)
+  const end = await taskEnded(created.id)
+
+  expect([end.costNanoDollars, calls]).toEqual([10n * 500n + 2n * 2_000n, 2])
+  expect(events.filter(({ type }) => type === 'unbilled-usage')).toEqual([
+    expect.objectContaining({ isEstimated: false, usage: expect.objectContaining({ outputTokens: 1 }) }),
+  ])
+  await vendor.close()
+})
+
+test('an answer that another process had before is told, and the first one is charged', async () => {
+  const store = memoryStore()
+  const batches = store.batches!
+  const add: typeof batches.add = async (id, outcome, expiresAtMs) => {
+    const { usage, amount } = outcome
+    await batches.add(id, { ...outcome, usage: { ...usage, outputTokens: 2 }, amount: amount + 2_000n }, expiresAtMs)
+    return await batches.add(id, outcome, expiresAtMs)
+  }
+  const vendor = await answeringVendor((response) => {
+    const usage = { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11 }
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'one' }, finish_reason: 'stop' }]
+    json(response, { id: 'c', object: 'chat.completion', model: 'm', choices, usage })
+  })
+  const { client, taskEnded, events } = await start({
+    vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
+    store: { ...store, batches: { ...batches, add } },
+  })
+  const end = await taskEnded((await submit(client, [line(1)])).id)
+
+  expect(end.costNanoDollars).toBe(10n * 500n + 2n * 2_000n)
+  expect(events.filter(({ type }) => type === 'unbilled-usage')).toEqual([
+    expect.objectContaining({ isEstimated: false, usage: { inputTokens: 10, outputTokens: 1 } }),
+  ])
+  await vendor.close()
+})
+
+describe('a batch of which nobody runs the rest for a long time', () => {
+  /** Has one of two requests answered, then closes the gateway and starts another one after some days. */
+  async function leave(days: number, options: Partial<GatewayOptions>) {
+    const store = memoryStore()
+    let calls = 0
+    const vendor = await answeringVendor((response) => {
+      if (++calls > 1) return
+      const usage = { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11 }
+      const choices = [{ index: 0, message: { role: 'assistant', content: 'one' }, finish_reason: 'stop' }]
+      json(response, { id: 'c', object: 'chat.completion', model: 'm', choices, usage })
+    })
+    const vendors = [openai({ apiKey: 'k', baseURL: vendor.origin })]
+    const { client, gateway } = await start({ store, vendors })
+    const created = await submit(client, [line(1), line(2)])
+    await expect.poll(async () => [calls, (await store.batches?.tally(created.id))?.answered]).toEqual([2, 1])
+    await gateway.close({ drainMs: 0 })
+    const clock = fakeClock({ startMs: Date.now() + days * 24 * 60 * 60_000 })
+    const next = await startGateway({ prices, store, vendors, clock, ...options })
+    open.push(next)
+    const ending = next.taskEnded(created.id)
+    const endLater = async (): Promise<string | undefined> => {
+      clock.advance(1_000)
+      return (await store.tasks.find('acct_test', created.id))?.state
+    }
+    await expect.poll(endLater).toMatch(/completed|failed/)
+    await vendor.close()
+    return { end: await ending, calls, account: await next.account(), events: next.events }
+  }
+  const due = 10n * 500n + 2_000n
+
+  test('is charged for what was answered before, and sends nothing', async () => {
+    const { end, calls, account } = await leave(300, { batches: { native: false } })
+
+    expect([end.state, end.costNanoDollars, calls]).toEqual(['completed', due, 2])
+    expect(account).toEqual({ balance: 200_000_000_000n - due, held: 0n })
+  })
+
+  test('has its charge given up after a year, which is told', async () => {
+    const { end, account, events } = await leave(367, {})
+
+    expect([end.state, account]).toEqual(['failed', { balance: 200_000_000_000n, held: 0n }])
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: 'settlement-given-up', taskId: end.taskId, amountNanoDollars: due }),
+    )
+  })
+})
+
+test('a batch whose time is over when its gateway starts sends nothing', async () => {
+  const store = memoryStore()
+  let calls = 0
+  const vendor = await answeringVendor(() => void calls++)
+  const vendors = [openai({ apiKey: 'k', baseURL: vendor.origin })]
+  const { client, gateway } = await start({ store, vendors })
+  const created = await submit(client, [line(1)])
+  await expect.poll(() => calls).toBe(1)
+  await gateway.close({ drainMs: 0 })
+  const clock = fakeClock({ startMs: Date.now() + 25 * 60 * 60_000 })
+  const next = await start({ store, vendors, clock })
+  const end = await next.taskEnded(created.id)
+
+  expect([end.costNanoDollars, calls]).toEqual([0n, 1])
+  expect(await next.client.batches.retrieve(created.id)).toMatchObject({ status: 'expired' })
+  await vendor.close()
+})
+
 test.each([{}, { chargeBrokenAnswers: true }])(
   'a request that is stopped when its gateway closes is told and not charged, and sent again (%j)',
   async (options) => {

@@ -118,6 +118,26 @@ describe('a whole answer that breaks off', () => {
     expect((await started.ended(response)).usage?.outputTokens).toBeGreaterThan(190)
   })
 
+  test.each([false, true])(
+    'is free and told where the gateway cuts it off because it closes (stream: %s)',
+    async (stream) => {
+      await startBefore((response) => {
+        if (stream) eventStream(response)
+        else response.writeHead(200, { 'content-type': 'application/json', 'content-length': ANSWER_BYTES })
+        response.write(stream ? ': accepted\n\n' : '{"id":"c","choices":[')
+      })
+      const ending = started.nextEnded()
+      const asked = ask({ stream })
+      await expect.poll(() => vendor.calls).toBe(1)
+      await started.gateway.close({ drainMs: 50 })
+
+      expect((await asked).status).toBe(503)
+      expect(await ending).toMatchObject({ ending: 'failed', costNanoDollars: 0n })
+      expect(told()).toEqual([expect.objectContaining({ isEstimated: true })])
+      expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+    },
+  )
+
   test('costs nothing with billing off, and is asked for again', async () => {
     await startBefore(failingFirst(breakOff), { chargeBrokenAnswers: true, billing: 'off' })
 

@@ -299,6 +299,23 @@ describe('gateway.usage.query', () => {
     expect((await ask('2026-11-17T12:30')).rows).toEqual([])
   })
 
+  test('asks for no days of an account whose sums are not kept, whatever step it takes', async () => {
+    await begin({ usage: { retention: { dayDays: 7 } } })
+    const { usage } = started.gateway
+    const account = TEST_ACCOUNT
+    const early: readonly UsageQuery[] = [
+      { from: '2026-11-12', account, groupBy: ['day'] },
+      { from: '2026-11-12', groupBy: ['month', 'key'] },
+      { from: '2026-11-12T23:00Z', groupBy: ['account'] },
+    ]
+
+    for (const query of early)
+      await expect(usage.query(query)).rejects.toMatchObject({ code: 'invalid_request', param: 'from' })
+    expect((await usage.query({ from: '2026-11-13', account, groupBy: ['day'] })).rows).toEqual([])
+    // Of all accounts together there are sums by hour, which are kept longer.
+    expect((await usage.query({ from: '2026-11-12', groupBy: ['day', 'model'] })).rows).toEqual([])
+  })
+
   const refused: readonly (readonly [name: string, query: unknown, param: string])[] = [
     ['a range of ten years', { from: '2016-11-20' }, 'from'],
     ['a moment that is none', { from: 'yesterday' }, 'from'],

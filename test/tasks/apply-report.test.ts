@@ -131,6 +131,17 @@ describe('the end of a task', () => {
     expect(outcome.task).toMatchObject({ state: 'failed', details: { error } })
   })
 
+  test('usage that a vendor reports of a task that it did not complete is told, and not charged', () => {
+    for (const status of ['failed', 'cancelled'] as const) {
+      const { change, ended } = applyReport(task(), report({ status, billed: { videoSeconds: 2 } }), FACTS)
+      const nothing = applyReport(task(), report({ status, billed: { videoSeconds: 0 } }), FACTS)
+
+      expect(change.resolve).toEqual({ kind: 'void' })
+      expect(ended?.unbilled).toEqual({ usage: { videoSeconds: 2 }, isEstimated: false })
+      expect(nothing.ended?.unbilled).toBeUndefined()
+    }
+  })
+
   test('a cancelled task is voided', () => {
     const outcome = applyReport(task(), report({ status: 'cancelled' }), FACTS)
 
@@ -148,6 +159,8 @@ describe('the end of a task', () => {
     expect([first.task.state, second.task.state]).toEqual(['queued', 'queued'])
     expect(third.task).toMatchObject({ state: 'failed', details: { error: { code: 'task_expired' } } })
     expect(third.change.resolve).toEqual({ kind: 'void' })
+    // The vendor may have made it before.
+    expect(third.ended?.unbilled).toEqual({ usage: task().details.heldUsage, isEstimated: true })
   })
 
   test('a report in between makes the count of unknown ones begin anew', () => {

@@ -10,6 +10,7 @@ import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../su
 const CHUNK = Buffer.alloc(64 * 1024, 7)
 /** Far more than sockets and buffers on the way take up. */
 const CHUNKS = 2_000
+const BEHIND_THE_END = 'bytes=999999999-'
 
 let started: StartedGateway
 let files: Server
@@ -20,7 +21,8 @@ beforeEach(async () => {
   cutOff = new Promise((resolve) => {
     onCutOff = resolve
   })
-  files = createServer((_request, response) => {
+  files = createServer((request, response) => {
+    if (request.headers.range === BEHIND_THE_END) return void response.writeHead(416).end()
     response.once('close', () => onCutOff(response.writableFinished))
     response.writeHead(200, { 'content-type': 'video/mp4', 'content-length': CHUNK.length * CHUNKS })
     let left = CHUNKS
@@ -100,6 +102,14 @@ test('a caller who leaves ends the transfer from the vendor', async () => {
   response.destroy()
 
   expect(await cutOff).toBe(false)
+})
+
+test('a part behind the end is 416, and no fault of the vendor', async () => {
+  const headers = { authorization: `Bearer ${TEST_KEY}`, range: BEHIND_THE_END }
+  const answer = await fetch(`${started.url}/v1/videos/generations/task_made/content`, { headers })
+
+  expect(answer.status).toBe(416)
+  expect(await answer.json()).toMatchObject({ error: { code: 'invalid_request', param: 'Range' } })
 })
 
 test('a slow caller gets every byte', async () => {

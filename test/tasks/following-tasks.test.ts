@@ -27,6 +27,7 @@ describe('a task that the vendor does not know', () => {
     expect([asked, bench.polls()]).toEqual([2, 3])
     expect(await bench.read(id)).toMatchObject({ status: 'failed', error: { code: 'task_expired' } })
     expect(await bench.account()).toEqual(FREED)
+    expect(bench.events.filter(({ type }) => type === 'unbilled-usage')).toMatchObject([{ isEstimated: true }])
   })
 })
 
@@ -85,6 +86,19 @@ describe('what is no verdict changes nothing', () => {
 })
 
 describe('how often the vendor is asked', () => {
+  test('one poll that fails late in a long rendering is made again after one interval', async () => {
+    bench = await taskBench()
+    const id = await bench.submit('[[video:stuck]] a boat')
+    for (let count = 0; count < 40 && bench.polls() < 9; count++) await bench.pass(15_000)
+    bench.sandbox.fault({ kind: 'status', status: 500, vendor: 'dashscope', operation: 'video-task' })
+    const before = bench.polls()
+    while (bench.polls() === before) await bench.pass(1_000)
+    const { nextPollAtMs } = await bench.task(id)
+
+    expect(before).toBe(9)
+    expect(nextPollAtMs - bench.clock.now()).toBeLessThanOrEqual(15_000)
+  })
+
   test('it is asked more and more seldom while it does not answer, and at least every five minutes', async () => {
     bench = await taskBench()
     bench.sandbox.fault({ kind: 'status', status: 500, vendor: 'dashscope', operation: 'video-task', times: 100 })

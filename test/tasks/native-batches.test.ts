@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import OpenAI, { toFile } from 'openai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Clock, systemClock, type Timer } from '../../src/core/clock.ts'
@@ -5,7 +6,7 @@ import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type BatchVendor, batchVendor, LINE_USAGE, type VendorBatch } from '../support/batch-vendor.ts'
-import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { type StartedGateway, startGateway, TEST_KEY, TEST_MODELS } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 
 const MODEL = 'chat-relayed'
@@ -81,6 +82,17 @@ class AdvancedClock implements Clock {
   }
 }
 
+/** One whose timers a test can stop, as those of a process that has nothing to do. */
+class StoppedClock extends AdvancedClock {
+  isStopped = false
+
+  override schedule(delayMs: number, callback: () => void): Timer {
+    return super.schedule(delayMs, () => {
+      if (!this.isStopped) callback()
+    })
+  }
+}
+
 interface OutputLine {
   readonly custom_id: string
   readonly response: { readonly status_code: number; readonly body: Record<string, unknown> } | null
@@ -94,6 +106,15 @@ async function contentOf(client: OpenAI, id: string | null | undefined): Promise
     .split('\n')
     .map((each) => JSON.parse(each) as OutputLine)
 }
+
+/** What is told of requests that nobody is charged for. */
+const unbilled = ({ events }: StartedGateway): object[] =>
+  events.flatMap((event) =>
+    event.type === 'unbilled-usage' ? [{ ...event.usage, isEstimated: event.isEstimated }] : [],
+  )
+
+/** Of a request of which nothing is known. */
+const AS_HELD = { inputTokens: expect.any(Number), outputTokens: 50, isEstimated: true }
 
 const singleCalls = (): number => vendor.calls.filter((call) => call === `POST ${CHAT}`).length
 
@@ -218,6 +239,28 @@ describe('a batch at the vendor', () => {
     })
   })
 
+  test('that its vendor does not end is given up, and what may be billed is told', async () => {
+    const clock = new AdvancedClock()
+    const started = await start({ clock })
+    const { client, taskEnded, account } = started
+    const created = await submit(client, [line(1), line(2)])
+    const batch = await atVendor()
+    clock.offsetMs = 25 * 60 * 60_000
+    await expect.poll(() => batch.status, { timeout: 10_000, interval: 5 }).toBe('cancelling')
+    expect(unbilled(started)).toEqual([])
+    clock.offsetMs = 26 * 60 * 60_000
+    await taskEnded(created.id)
+
+    const ended = await client.batches.retrieve(created.id)
+    expect(ended).toMatchObject({ status: 'expired', request_counts: { total: 2, completed: 0, failed: 2 } })
+    expect((await contentOf(client, ended.error_file_id)).map(({ error }) => error?.code)).toEqual([
+      'batch_expired',
+      'batch_expired',
+    ])
+    expect(await account()).toEqual({ balance: CREDIT, held: 0n })
+    expect(unbilled(started)).toEqual([AS_HELD, AS_HELD])
+  })
+
   test.each([
     ['the upload', 'POST /v1/files'],
     ['the creation', 'POST /v1/batches'],
@@ -302,8 +345,9 @@ describe('a batch at the vendor', () => {
     expect(singleCalls()).toBe(0)
   })
 
-  test('ends a request of which its vendor says nothing with an error, and never sends it again', async () => {
-    const { client, taskEnded, account } = await start()
+  test('ends a request of which its vendor says nothing with an error, tells it, and never sends it again', async () => {
+    const started = await start()
+    const { client, taskEnded, account } = started
     const created = await submit(client, [line(1), line(2)])
     const batch = await atVendor()
     vendor.end(batch, 'completed')
@@ -315,7 +359,46 @@ describe('a batch at the vendor', () => {
     expect(ended).toMatchObject({ status: 'completed', request_counts: { completed: 1, failed: 1 } })
     expect(await contentOf(client, ended.error_file_id)).toMatchObject([{ response: { status_code: 504 } }])
     expect(await account()).toEqual({ balance: CREDIT - LINE_COST, held: 0n })
+    expect(unbilled(started)).toEqual([AS_HELD])
     expect(singleCalls()).toBe(0)
+  })
+
+  test('does the same where its caller cancelled it after its vendor had ended it', async () => {
+    const clock = new AdvancedClock()
+    const started = await start({ clock, taskPollIntervalMs: 60_000 })
+    const { client, taskEnded } = started
+    const created = await submit(client, [line(1), line(2)])
+    const batch = await atVendor()
+    vendor.end(batch, 'completed')
+    const output = vendor.files.get(batch.output_file_id!)!
+    vendor.files.set(batch.output_file_id!, `${output.split('\n')[0]}\n`)
+    await client.batches.cancel(created.id)
+    await taskEnded(created.id)
+
+    expect(await client.batches.retrieve(created.id)).toMatchObject({
+      status: 'cancelled',
+      request_counts: { completed: 1, failed: 1 },
+    })
+    expect(unbilled(started)).toEqual([AS_HELD])
+  })
+
+  test.each([
+    ['told', {}, 0n],
+    ['charged where the host says so', { chargeBrokenAnswers: true }, 1n],
+  ])('has an answer that cannot be read %s', async (_name, options, charged) => {
+    const started = await start(options)
+    const { client, taskEnded, account } = started
+    const created = await submit(client, [line(1)])
+    const batch = await atVendor()
+    vendor.end(batch, 'completed')
+    const result = { custom_id: 'r0', response: { status_code: 200, body: { choices: 'none' } }, error: null }
+    vendor.files.set(batch.output_file_id!, `${JSON.stringify(result)}\n`)
+    const { costNanoDollars } = await taskEnded(created.id)
+
+    const ended = await client.batches.retrieve(created.id)
+    expect(await contentOf(client, ended.error_file_id)).toMatchObject([{ response: { status_code: 502 } }])
+    expect([costNanoDollars > 0n, unbilled(started).length]).toEqual([charged > 0n, charged > 0n ? 0 : 1])
+    expect(await account()).toEqual({ balance: CREDIT - costNanoDollars, held: 0n })
   })
 
   test('is made by ordinary calls where it was cancelled at the vendor by others than its caller', async () => {
@@ -345,7 +428,8 @@ describe('a batch at the vendor', () => {
       const { search, ...others } = own.batches!
       const batches = changed === undefined ? others : { ...others, search: { ...search!, ...changed } }
       const clock = new AdvancedClock()
-      const { client, taskEnded, account } = await start({ clock, vendors: [{ ...own, batches }] })
+      const started = await start({ clock, vendors: [{ ...own, batches }] })
+      const { client, taskEnded, account } = started
       vendor.intercept = (call, response) => {
         if (call !== 'POST /v1/batches') return false
         clock.offsetMs = 70_000
@@ -359,8 +443,78 @@ describe('a batch at the vendor', () => {
       expect(vendor.calls.filter((call) => call === 'POST /v1/batches').length).toBe(1)
       expect(singleCalls()).toBe(0)
       expect(await account()).toEqual({ balance: CREDIT, held: 0n })
+      expect(unbilled(started)).toEqual([AS_HELD, AS_HELD])
     },
   )
+
+  test('whose creation got no answer is not created again with a key of another account', async () => {
+    const store = memoryStore()
+    const clock = new AdvancedClock()
+    const first = await start({ store, clock })
+    let creations = 0
+    vendor.intercept = (call, response) => {
+      if (call === 'POST /v1/batches') creations++
+      if (call === 'POST /v1/batches') response.destroy()
+      return call === 'POST /v1/batches'
+    }
+    const created = await submit(first.client, [line(1)])
+    await expect.poll(() => creations, { timeout: 10_000, interval: 5 }).toBe(1)
+    await first.gateway.close()
+    clock.offsetMs = 70_000
+    const next = await start({ store, clock, vendors: [openai({ apiKey: 'another-key', baseURL: vendor.origin })] })
+    await next.taskEnded(created.id)
+
+    expect([creations, singleCalls()]).toEqual([1, 0])
+    expect(unbilled(next)).toEqual([AS_HELD])
+  })
+
+  test('that is cancelled through a process that does not run it any more ends where it runs, and is charged', async () => {
+    const store = memoryStore()
+    const clock = new StoppedClock()
+    const first = await start({ store, clock })
+    const created = await submit(first.client, [line(1), line(2)])
+    const batch = await atVendor()
+    await expect.poll(() => vendor.calls, { timeout: 10_000 }).toContain(`GET /v1/batches/${batch.id}`)
+    clock.isStopped = true
+    const held: ServerResponse[] = []
+    vendor.intercept = (call, response) => call === `POST ${CHAT}` && held.push(response) > 0
+    vendor.end(batch, 'failed')
+    const next = await start({ store })
+    await expect.poll(() => held.length, { timeout: 10_000, interval: 5 }).toBe(2)
+    await first.client.batches.cancel(created.id)
+    await new Promise((resolve) => setImmediate(resolve))
+    const usage = LINE_USAGE
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'one' }, finish_reason: 'stop' }]
+    for (const response of held)
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ id: 'c', object: 'chat.completion', model: 'm', choices, usage }))
+    await expect
+      .poll(async () => (await next.client.batches.retrieve(created.id)).status, { timeout: 10_000 })
+      .toMatch(/cancelled|completed/)
+
+    expect(await next.account()).toEqual({ balance: 2n * CREDIT - 2n * LINE_COST, held: 0n })
+    expect([...unbilled(first), ...unbilled(next)]).toEqual([])
+  })
+
+  test('of a model that is gone when its results come is told, and costs nothing', async () => {
+    const store = memoryStore()
+    const first = await start({ store })
+    const created = await submit(first.client, [line(1), line(2, 'fail')])
+    const batch = await atVendor()
+    await first.gateway.close()
+    vendor.end(batch, 'completed')
+    const models = TEST_MODELS.filter(({ id }) => id !== MODEL)
+    const next = await start({ store, models })
+    await next.taskEnded(created.id)
+
+    expect(await next.client.batches.retrieve(created.id)).toMatchObject({
+      request_counts: { completed: 0, failed: 2 },
+    })
+    expect(await next.account()).toEqual({ balance: 2n * CREDIT, held: 0n })
+    // The vendor bills no request that it refused.
+    expect(unbilled(next)).toEqual([AS_HELD])
+  })
 
   test('whose outcomes a store did not take has each of them once', async () => {
     const store = memoryStore()

@@ -69,6 +69,10 @@ describe('the operator’s limit', () => {
     expect(before).toMatchObject({ status: 'queued' })
     expect(await bench.read(id)).toMatchObject({ status: 'failed', error: { code: 'task_deadline_exceeded' } })
     expect(await bench.account()).toEqual(FREED)
+    // The vendor may have made it.
+    expect(bench.events.filter(({ type }) => type === 'unbilled-usage')).toMatchObject([
+      { vendor: 'dashscope', usage: { videoSeconds: 4 }, isEstimated: true },
+    ])
   })
 
   test('ends a task whose key is configured no more', async () => {
@@ -121,6 +125,7 @@ describe('a submission whose process died before it noted the answer', () => {
     // Both follow it on the same clock; whichever ends it, it ends once.
     const events = [...dying.events, ...bench.events]
     expect(events.filter(({ type }) => type === 'task-ended')).toMatchObject([{ code: 'submission_unknown' }])
+    expect(events.filter(({ type }) => type === 'unbilled-usage')).toMatchObject([{ isEstimated: true }])
   })
 
   test('without billing, too, its key gives the task that became unknown, also after its end', async () => {

@@ -41,6 +41,21 @@ describe('several processes on one store', () => {
     expect(idsOf(receiver)).toEqual(ids)
   })
 
+  test('send at once what another one that closes has taken and not sent', async () => {
+    const ids = queueMany(20, receiver)
+    const closing = bench.deliverer()
+    closing.start()
+    await receiver.received(1)
+    await closing.stop()
+    const sent = receiver.messages.length
+
+    bench.deliverer().start()
+
+    await bench.recorded(20)
+    expect(sent).toBeLessThan(20)
+    expect(idsOf(receiver)).toEqual(ids)
+  })
+
   test('deliver a message again, with the same id and body, when one died before it could record', async () => {
     const died: Partial<WebhookStore> = { record: () => new Promise<never>(() => undefined) }
     bench.queue('msg_one', `${receiver.origin}/hook`)

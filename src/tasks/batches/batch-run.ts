@@ -64,10 +64,9 @@ export class BatchRun {
    */
   async run(): Promise<StopReason | undefined> {
     const { requestsAtOnce } = this.#settings
-    const expiry = this.#context.clock.schedule(
-      Math.max(0, factsOf(this.#task).expiresAtMs - this.#context.clock.now()),
-      () => this.stop('expired'),
-    )
+    const leftMs = factsOf(this.#task).expiresAtMs - this.#context.clock.now()
+    if (leftMs <= 0) this.stop('expired')
+    const expiry = this.#context.clock.schedule(Math.max(0, leftMs), () => this.stop('expired'))
     try {
       const ended = await endedLines(this.#settings, this.#task.id)
       for await (const { line, planned } of plannedRequests(this.#settings, this.#task.id)) {
@@ -113,26 +112,31 @@ export class BatchRun {
       const result = await run.run()
       this.#running.delete(run)
       if (result.kind === 'stopped') return
-      if (result.kind === 'ended') return await this.#keep(result.outcome)
+      if (result.kind === 'ended') return await this.#keep(run, result.outcome)
       // The caller's limits and the store cost no try.
       if (isOurs(result.error)) tries = Math.max(1, tries)
-      else if (tries++ >= MOST_TRIES) return await this.#keep(result.outcome)
+      else if (tries++ >= MOST_TRIES) return await this.#keep(run, result.outcome)
       if (this.#reason !== undefined) return
       await this.#pause(delayOf(result.error, tries))
       if (this.#reason !== undefined) return
     }
   }
 
-  async #keep(outcome: BatchOutcome): Promise<void> {
+  async #keep(run: RequestRun, outcome: BatchOutcome): Promise<void> {
     const expiresAtMs = outcomesExpireAtMs(this.#task)
     for (let tries = 1; ; tries++) {
       try {
-        await this.#settings.outcomes.add(this.#task.id, outcome, expiresAtMs)
+        const isKept = await this.#settings.outcomes.add(this.#task.id, outcome, expiresAtMs)
+        // Another process had the batch meanwhile, unless the store had taken it from an earlier try.
+        if (!isKept && tries === 1) run.tellUnkept()
         return
       } catch (error) {
         reportFault(this.#context, this.#task.details.requestId, 'batches', error)
         // The vendor has answered. Without its outcome the next process that runs the batch sends the request again.
-        if (tries >= MOST_TRIES) throw error
+        if (tries >= MOST_TRIES) {
+          run.tellUnkept()
+          throw error
+        }
         await this.#pause(FIRST_DELAY_MS)
       }
     }

@@ -110,7 +110,10 @@ export class BatchRunner {
     const nowMs = clock.now()
     const query = { ...which, credentialId: BATCH_CREDENTIAL_ID, nowMs, leaseUntilMs: nowMs + LEASE_MS }
     try {
-      for (const task of await store.tasks.leaseDue({ ...query, budget: NO_BUDGET })) this.#begin(task)
+      for (const task of await store.tasks.leaseDue({ ...query, budget: NO_BUDGET })) {
+        // One that is not due may be run by another process, which finds out by itself.
+        if (which.id === undefined || task.state === 'queued') this.#begin(task)
+      }
     } catch (error) {
       reportFault(this.#context, undefined, 'batches', error)
     }
@@ -147,8 +150,8 @@ export class BatchRunner {
     const { claim } = details
     const nowMs = clock.now()
     // The process that accepted the batch may have died before its key was completed.
-    const answered =
-      claim && task.state === 'queued' ? { claim, answer: queuedReceipt(this.#context, task) } : undefined
+    const isClaimed = claim !== undefined && task.state === 'queued' && claim.expiresAtMs > nowMs
+    const answered = isClaimed ? { claim, answer: queuedReceipt(this.#context, task) } : undefined
     // Its details stay: a cancellation may have been written into them since it was leased.
     const set = { state: 'in_progress', updatedAtMs: nowMs, nextPollAtMs: nowMs + LEASE_MS } as const
     if (!(await store.tasks.change({ id, from: [task.state], set, answered }, nowMs))) return
@@ -156,7 +159,7 @@ export class BatchRunner {
     try {
       const result = await run.run()
       const ended = await store.tasks.find(accountId, id)
-      if (ended?.state !== 'in_progress') return await cleanUp(this.#settings, id)
+      if (ended === undefined || !POLLED_STATES.includes(ended.state)) return await cleanUp(this.#settings, id)
       if (result.kind === 'ended')
         return await endBatch(this.#context, this.#settings, ended, { ...result, wake: this.#wakeWebhooks })
       this.#waiting.add(id)
@@ -174,7 +177,7 @@ export class BatchRunner {
 
   async #putBack(id: string, atMs: number): Promise<void> {
     const { clock, store } = this.#context
-    await store.tasks.change({ id, from: ['in_progress'], set: { nextPollAtMs: atMs } }, clock.now())
+    await store.tasks.change({ id, from: ['in_progress'], set: { state: 'queued', nextPollAtMs: atMs } }, clock.now())
   }
 
   /** Keeps the batch while it runs, and finds out whether its owner has cancelled it elsewhere. */

@@ -4,9 +4,11 @@ import type { Endpoint } from '../../endpoints/endpoint.ts'
 import type { NativeResult } from '../../endpoints/native-batches.ts'
 import { responseOf } from '../../pipeline/dispatch.ts'
 import type { Ask } from '../../pipeline/pipeline.ts'
-import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
+import { type BatchSettings, emit, type PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { prepareOperation } from '../../pipeline/prepare-operation.ts'
+import { usagePart } from '../../pipeline/usage-estimate.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
+import { factsOf } from './batch-record.ts'
 import { lineOf } from './capture-requests.ts'
 import type { NativePlan } from './native-journal.ts'
 import type { BatchVendor } from './native-vendor.ts'
@@ -67,7 +69,7 @@ export class ResultCollection {
             continue
           }
           ended.add(line)
-          await pool.begin(() => this.#keep(index, line, answeredWith(this.#batch.plan, result)))
+          await pool.begin(() => this.#keep(index, line, answeredOf(this.#batch.plan, result)))
         }
       }
     } finally {
@@ -77,25 +79,50 @@ export class ResultCollection {
     return unmade
   }
 
-  /** Ends the requests without an outcome with an error, uncharged. */
+  /** Ends the requests without an outcome with an error, uncharged, and tells what the vendor may bill of them. */
   async lose(): Promise<void> {
     const ended = await endedLines(this.#settings, this.#batch.task.id)
     const index = await PlanIndex.of(this.#settings, this.#batch.task.id)
     const pool = new Pool(KEPT_AT_ONCE)
     for (let line = 0; line < index.size; line++)
-      if (!ended.has(line)) await pool.begin(() => this.#keep(index, line, lost))
+      if (!ended.has(line)) await pool.begin(() => this.#keep(index, line, LOST))
     await pool.ended()
   }
 
-  async #keep(index: PlanIndex, line: number, ask: Ask): Promise<void> {
+  /** Tells what the vendor may bill of the requests without an outcome, and ends none of them. */
+  async tellOpen(): Promise<void> {
+    const { task } = this.#batch
+    const ended = await endedLines(this.#settings, task.id)
+    for (let open = factsOf(task).total - ended.size; open > 0; open--) this.#tellUnread()
+  }
+
+  async #keep(index: PlanIndex, line: number, { answer, mayBeBilled }: Made): Promise<void> {
     const { task, endpoint } = this.#batch
     const planned = await index.request(line)
     if (planned === undefined) return
+    let isRead = false
+    const ask: Ask = async (context, routed) => {
+      const response = await answer(context, routed)
+      isRead = true
+      return response
+    }
     const result = await new RequestRun(this.#context, { task, endpoint, planned, line, ask }).run()
     if (result.kind === 'stopped') return
     // A fault of ours may pass; the vendor's answer stays where it is.
     if (result.kind === 'again' && result.error.code === 'store_unavailable') throw result.error
-    await this.#settings.outcomes.add(task.id, result.outcome, outcomesExpireAtMs(task))
+    const isKept = await this.#settings.outcomes.add(task.id, result.outcome, outcomesExpireAtMs(task))
+    if (isKept && mayBeBilled && !isRead) this.#tellUnread()
+  }
+
+  /** The vendor may have made a request whose answer is not read: it is lost, or the request cannot be run any more. */
+  #tellUnread(): void {
+    const { task, plan } = this.#batch
+    const { accountId, keyId, details } = task
+    const { requestId, heldUsage } = details
+    const { vendor, model } = plan
+    const usage = usagePart(heldUsage, 1 / factsOf(task).total)
+    const named = { requestId, accountId, keyId, vendor, model }
+    emit(this.#context, { type: 'unbilled-usage', ...named, usage, isEstimated: true })
   }
 }
 
@@ -143,9 +170,15 @@ class Pool {
   }
 }
 
+/** What a vendor made of a request. */
+interface Made {
+  readonly answer: Ask
+  readonly mayBeBilled: boolean
+}
+
 /** Reads a result with the translator of the candidate that the request was captured for. */
-function answeredWith(plan: NativePlan, { status, body }: Extract<NativeResult, { kind: 'answered' }>): Ask {
-  return async (context, { call, candidates }) => {
+function answeredOf(plan: NativePlan, { status, body }: Extract<NativeResult, { kind: 'answered' }>): Made {
+  const answer: Ask = async (context, { call, candidates }) => {
     const ofModel = candidates.filter(({ model, vendor }) => model.id === plan.model && vendor.id === plan.vendor)
     const candidate = ofModel.find(({ credentialId }) => credentialId === plan.credentialId) ?? ofModel[0]
     if (candidate === undefined) throw new GatewayError('model_not_configured')
@@ -157,12 +190,16 @@ function answeredWith(plan: NativePlan, { status, body }: Extract<NativeResult, 
       answer: { status, headers, chunks: [Buffer.from(body)] },
     })
   }
+  return { answer, mayBeBilled: status < 300 }
 }
 
-const lost: Ask = () =>
-  Promise.reject(
-    new GatewayError('upstream_timeout', {
-      message: 'It is not known whether the model vendor has answered this request, so it was not sent again.',
-      retryable: false,
-    }),
-  )
+const LOST: Made = {
+  answer: () =>
+    Promise.reject(
+      new GatewayError('upstream_timeout', {
+        message: 'It is not known whether the model vendor has answered this request, so it was not sent again.',
+        retryable: false,
+      }),
+    ),
+  mayBeBilled: true,
+}

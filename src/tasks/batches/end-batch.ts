@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { addUsage, type Usage } from '../../core/usage.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
-import type { BatchOutcome } from '../../stores/batch-store.ts'
 import type { TaskChange, TaskRecord } from '../../stores/task-store.ts'
 import type { ReportOutcome } from '../apply-report.ts'
 import { commit, type WakeWebhooks } from '../update-task.ts'
@@ -9,6 +8,7 @@ import { linesOf, TOO_LONG } from './batch-lines.ts'
 import { type BatchEnd, type BatchFacts, costOf, factsOf } from './batch-record.ts'
 import type { PlannedRequest } from './check-requests.ts'
 import { journalId, linesId } from './native-journal.ts'
+import { outcomesOf } from './outcome-lines.ts'
 import { outcomeId } from './request-run.ts'
 import { planId } from './submit-batch.ts'
 
@@ -16,7 +16,7 @@ import { planId } from './submit-batch.ts'
 export const CANCELLED = 'batch_cancelled'
 export const EXPIRED = 'batch_expired'
 
-/** Outcomes that are read at once. */
+/** Outcomes that are deleted at once. */
 const PAGE = 100
 
 /** What the outcomes of a batch come to. */
@@ -121,19 +121,8 @@ async function* bytesOf(lines: AsyncIterable<string>): AsyncIterable<Uint8Array>
   for await (const line of lines) yield Buffer.from(`${line}\n`)
 }
 
-/** All outcomes in order. */
-async function* outcomesOf({ outcomes }: BatchSettings, batchId: string): AsyncIterable<BatchOutcome> {
-  for (let after = -1; ; ) {
-    const page = await outcomes.page(batchId, after, PAGE)
-    yield* page
-    const last = page.at(-1)
-    if (last === undefined) return
-    after = last.line
-  }
-}
-
 async function* answeredLines(settings: BatchSettings, { id }: TaskRecord, sums: Sums): AsyncIterable<string> {
-  for await (const outcome of outcomesOf(settings, id)) {
+  for await (const outcome of outcomesOf(settings.outcomes, id)) {
     sums.amount += outcome.amount
     if (outcome.usage !== undefined) sums.usage = addUsage(sums.usage, outcome.usage)
     if (!outcome.isAnswered) continue
@@ -149,7 +138,7 @@ async function* failedLines(
   end: BatchEnd,
   sums: Sums,
 ): AsyncIterable<string> {
-  const outcomes = outcomesOf(settings, id)[Symbol.asyncIterator]()
+  const outcomes = outcomesOf(settings.outcomes, id)[Symbol.asyncIterator]()
   let next = await outcomes.next()
   for await (const { line, planned } of plannedRequests(settings, id)) {
     while (!next.done && next.value.line < line) next = await outcomes.next()

@@ -1,12 +1,13 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../../core/exchange.ts'
+import { answerOnce } from '../../pipeline/answer-once.ts'
 import { countReading } from '../../pipeline/count-reading.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { respondJson } from '../../pipeline/respond.ts'
 import type { FileRecord } from '../../stores/file-store.ts'
 import type { Principal } from '../../stores/principal.ts'
-import { uploadFile } from './upload-file.ts'
+import { keepFile, receiveFile } from './upload-file.ts'
 
 /** The id of files and batches in the scopes of keys. */
 export const BATCHES_ID = 'batches'
@@ -24,7 +25,7 @@ export interface BatchRequest {
 /**
  * Answers a request about files. An account sees its own only; foreign, unknown, expired and malformed ids get the same bytes.
  * @throws GatewayError `permission_denied` for a key that may not use batches, `file_not_found`, `rate_limited`, those of
- *   {@link uploadFile}, and `store_unavailable`.
+ *   {@link receiveFile}, `idempotency_in_flight` and `idempotency_mismatch`, and `store_unavailable`.
  */
 export async function serveFileRequest(
   context: PipelineContext,
@@ -35,10 +36,7 @@ export async function serveFileRequest(
   await checkCaller(context, principal)
   try {
     const [id, action] = segments
-    if (id === undefined && request.method === 'POST') {
-      const { accountId } = principal
-      return respondJson(sink, requestId, fileObject(await uploadFile(context, settings, { request, accountId })))
-    }
+    if (id === undefined && request.method === 'POST') return await uploadFile(context, settings, asked)
     if (id === undefined) return respondJson(sink, requestId, await listFiles(context, settings, asked))
     const file = await findFile(context, settings, principal.accountId, id)
     if (action === 'content') return await sendFile(settings, asked, file)
@@ -48,6 +46,25 @@ export async function serveFileRequest(
     respondJson(sink, requestId, { id: file.id, object: 'file', deleted: true })
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
+  }
+}
+
+/** Keeps one file for all requests with the same Idempotency-Key. */
+async function uploadFile(
+  context: PipelineContext,
+  settings: BatchSettings,
+  { request, sink, requestId, principal: { accountId } }: BatchRequest,
+): Promise<void> {
+  const { file, claim } = await receiveFile(context, settings, { request, accountId })
+  let isKept = false
+  try {
+    await answerOnce(context, { sink, requestId, claim }, async () => {
+      await keepFile(settings, file)
+      isKept = true
+      return fileObject(file)
+    })
+  } finally {
+    if (!isKept) await settings.blobs.delete(file.id)
   }
 }
 

@@ -157,8 +157,9 @@ export class NativeRun {
     const key = routed?.keys.find(({ credentialId }) => credentialId === plan.credentialId) ?? routed?.keys[0]
     const batches = routed?.vendor.batches
     if (routed === undefined || key === undefined || batches === undefined) return undefined
-    const { apiKey, credentials } = key
-    const called = { vendor: routed.vendor, apiKey, credentials, batches }
+    const { apiKey, credentials, credentialId } = key
+    const isSubstitute = credentialId !== plan.credentialId
+    const called = { vendor: routed.vendor, apiKey, credentials, batches, isSubstitute }
     return new NativeVendor(this.#context, this.#settings, { task: this.#task, plan, called })
   }
 
@@ -235,8 +236,8 @@ export class NativeRun {
       return await this.#follow(at)
     }
     if (this.#nowMs < sentAtMs + SEARCH_MS) return this.#waits(this.#retryWaitMs)
-    // It may stand behind what was read.
-    if (found.value.after !== undefined) return await this.#lose(at)
+    // It may stand behind what was read, or in the list of another account.
+    if (found.value.after !== undefined || at.called.isSubstitute) return await this.#lose(at)
     return await this.#unsent(at, { kind: 'unreachable', reason: 'it did not create the batch', wasSent: false })
   }
 
@@ -252,6 +253,8 @@ export class NativeRun {
   }
 
   async #follow(at: NativeVendor): Promise<NativeTurn> {
+    // What it made was told as lost.
+    if (this.#journal.latest('lost') !== undefined) return await this.#giveUp(at.plan)
     const { batchId } = this.#journal.latest('created')!
     const read = await at.call(at.batches.read(batchId, at.called.apiKey), at.batches.report)
     if (read.kind !== 'answer') {
@@ -297,7 +300,8 @@ export class NativeRun {
           ? 'paced'
           : 'completed'
       // A vendor that has ended in time and says nothing of a request may have billed it.
-      if (rest === 'completed') await collection.lose()
+      const isWhole = !report.isExpired && !report.isCancelled && unmade.expired === 0 && unmade.cancelled === 0
+      if (isWhole) await collection.lose()
       await this.#journal.append({ step: 'collected', rest, results: report.results })
     } catch (error) {
       if (!(error instanceof ResultsUnreadable)) throw error
@@ -325,11 +329,16 @@ export class NativeRun {
 
   async #giveUp(plan: NativePlan): Promise<NativeTurn> {
     const { vendor } = plan
-    this.#context.logger.error('a batch is given up that its vendor has not ended; what it made is not charged', {
-      requestId: this.#task.details.requestId,
-      taskId: this.#task.id,
-      vendor,
-    })
+    // Told once, however often the end of the batch is tried.
+    if (this.#journal.latest('lost') === undefined) {
+      this.#context.logger.error('a batch is given up that its vendor has not ended; what it made is not charged', {
+        requestId: this.#task.details.requestId,
+        taskId: this.#task.id,
+        vendor,
+      })
+      await this.#journal.append({ step: 'lost' })
+      await this.#collection(plan).tellOpen()
+    }
     return { kind: 'ended', end: this.#reason === 'cancelled' ? 'cancelled' : 'expired', vendor }
   }
 

@@ -18,6 +18,8 @@ const MOST_PAGES = 20
 /** A vendor with a batch API, and the key that it is called with. */
 export interface BatchVendor extends CalledVendor {
   readonly batches: NativeBatches
+  /** Is it another key than the one that the batch was captured for, so that it may be of another account? */
+  readonly isSubstitute: boolean
 }
 
 /** A response that is no answer. */

@@ -2,16 +2,17 @@ import { Buffer } from 'node:buffer'
 import { createRate } from '../../catalog/prices/rate.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { parseVendorJson } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { release } from '../../pipeline/admit.ts'
-import { type Admitted, CallRecord, type Reserved } from '../../pipeline/call-record.ts'
+import { type Admitted, CallRecord, type Candidate, type Reserved } from '../../pipeline/call-record.ts'
 import { InnerCaller, innerRequest } from '../../pipeline/inner-request.ts'
 import { keepAnswer } from '../../pipeline/kept-answers.ts'
 import { type Ask, type Completion, pipeline } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { chargeFor } from '../../pipeline/pricing.ts'
 import { settledUsage } from '../../pipeline/settle.ts'
-import { emitUnbilledUsage } from '../../pipeline/unbilled-usage.ts'
+import { emitUnbilledEnding, emitUnbilledUsage } from '../../pipeline/unbilled-usage.ts'
 import type { JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
 import type { BatchOutcome } from '../../stores/batch-store.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
@@ -25,6 +26,14 @@ export type RequestResult =
   | { readonly kind: 'again'; readonly outcome: BatchOutcome; readonly error: GatewayError }
   /** It was stopped from here. */
   | { readonly kind: 'stopped' }
+
+/** A call that the outcome of its request charges. */
+interface ChargedCall {
+  readonly reserved: Reserved
+  readonly candidate: Candidate
+  readonly usage: Usage
+  readonly isEstimated: boolean
+}
 
 /** A request of a batch, and where it stands. */
 export interface BatchRequestRun {
@@ -51,6 +60,7 @@ export class RequestRun implements Completion {
   readonly #caller = new InnerCaller()
   #isStopped = false
   #result: RequestResult | undefined
+  #charged: ChargedCall | undefined
 
   constructor(context: PipelineContext, run: BatchRequestRun) {
     this.#context = context
@@ -76,6 +86,13 @@ export class RequestRun implements Completion {
   stop(): void {
     this.#isStopped = true
     this.#received.calls.abort()
+  }
+
+  /** Its outcome could not be kept, so that nobody is charged for it. */
+  tellUnkept(): void {
+    if (this.#charged === undefined) return
+    const { reserved, candidate, usage, isEstimated } = this.#charged
+    emitUnbilledUsage(this.#context, reserved, candidate, usage, isEstimated)
   }
 
   /** Never rejects. */
@@ -119,12 +136,19 @@ export class RequestRun implements Completion {
       this.#isStopped && ending.kind !== 'completed' && ending.usage === undefined && settled !== undefined
     const usage = isCutOff ? undefined : settled
     const unbilledUsage = isCutOff ? settled : ending.unbilledUsage
+    if (usage !== undefined && candidate !== undefined)
+      this.#charged = { reserved, candidate, usage, isEstimated: ending.usage === undefined }
     try {
       const amount = this.#amountOf(reserved, candidate, usage)
       if (response.kind === 'json') await this.#answered(reserved, response, { usage, amount })
       else this.#result = this.#failed(response.error, amount === undefined ? undefined : usage, amount ?? 0n)
-      if (unbilledUsage !== undefined && candidate !== undefined)
-        emitUnbilledUsage(context, reserved, candidate, unbilledUsage, isCutOff || ending.isUnbilledEstimated)
+      if (candidate !== undefined)
+        emitUnbilledEnding(
+          context,
+          reserved,
+          candidate,
+          isCutOff ? { ...ending, unbilledUsage, isUnbilledEstimated: true } : ending,
+        )
     } finally {
       const used = usage ?? unbilledUsage
       await release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))

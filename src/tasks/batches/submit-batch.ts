@@ -12,7 +12,7 @@ import { OPEN_TASK_STATES, type TaskDetails, type TaskRecord } from '../../store
 import { queuedReceipt, queuedTask } from '../deferred-submission.ts'
 import { note, reserveTask } from '../submit-task.ts'
 import type { LineFault, WrittenRequest } from './batch-lines.ts'
-import { BATCH_CREDENTIAL_ID, type BatchFacts, isBatch } from './batch-record.ts'
+import { BATCH_CREDENTIAL_ID, type BatchFacts, isBatch, LONGEST_WAIT_MS } from './batch-record.ts'
 import { FaultyBatch, RequestChecks } from './check-requests.ts'
 import { BATCHES_ID } from './file-requests.ts'
 
@@ -21,9 +21,6 @@ export const COMPLETION_WINDOW_MS = 24 * 60 * 60_000
 
 /** The hold outlives the batch, so that it is never freed under it. */
 const HOLD_GRACE_MS = 2 * 60 * 60_000
-
-/** Only who runs batches ends them, however long that was nobody: answers of vendors are charged. */
-const LONGEST_WAIT_MS = 365 * 24 * 60 * 60_000
 
 /** A submission that has not been written down as queued after this time was left behind by a process that died. */
 const SUBMISSION_MS = 60_000

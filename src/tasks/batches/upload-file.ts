@@ -1,11 +1,14 @@
+import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { bodyPieces, type GatewayRequest } from '../../core/exchange.ts'
+import { type StreamedClaim, streamedClaimOf } from '../../pipeline/parse.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import type { FileRecord } from '../../stores/file-store.ts'
+import type { IdempotencyClaim } from '../../stores/idempotency-store.ts'
 import { mediaType } from '../../wire/headers.ts'
 import type { Form } from '../../wire/multipart.ts'
 import { PieceQueue } from '../../wire/piece-queue.ts'
-import { streamForm } from '../../wire/read-form.ts'
+import { type FileSink, streamForm } from '../../wire/read-form.ts'
 
 /** Room for the other fields of a form, and for what stands between them. */
 const FORM_BYTES = 64 * 1024
@@ -21,20 +24,29 @@ interface Upload {
   stored: Promise<number> | undefined
 }
 
+/** A file whose bytes are stored, and which no account has yet. */
+export interface ReceivedFile {
+  readonly file: FileRecord
+  /** Undefined: its request has no Idempotency-Key. */
+  readonly claim: IdempotencyClaim | undefined
+}
+
 /**
- * Keeps the file of a form (OpenAI API reference, "Upload file"): its bytes go to the store while they arrive.
+ * Stores the bytes of the file of a form (OpenAI API reference, "Upload file") while they arrive. Who calls it then keeps the file by
+ * {@link keepFile}, or deletes its bytes.
  * @throws GatewayError `unsupported_media_type`, `body_too_large`, `client_closed_request`, and `invalid_request` for a form that
- *   cannot be read, another purpose than `batch`, and an account whose files are full. Nothing is kept then.
+ *   cannot be read, another purpose than `batch`, and an account whose files are full. Nothing is stored then.
  */
-export async function uploadFile(
+export async function receiveFile(
   context: PipelineContext,
   settings: BatchSettings,
   { request, accountId }: { readonly request: GatewayRequest; readonly accountId: string },
-): Promise<FileRecord> {
+): Promise<ReceivedFile> {
   const contentType = request.header('content-type') ?? ''
   if (mediaType(contentType) !== 'multipart/form-data')
     throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: multipart/form-data.' })
-  const { files, blobs, maxFileBytes, retentionMs } = settings
+  const { blobs, maxFileBytes, retentionMs } = settings
+  const claim = streamedClaimOf(context, request, accountId)
   const nowMs = context.clock.now()
   await checkRoom(settings, accountId, nowMs, 0)
   const upload: Upload = {
@@ -58,7 +70,7 @@ export async function uploadFile(
         upload.stored = blobs.put({ id: upload.id, expiresAtMs: nowMs + retentionMs }, upload.queue)
         // It is awaited below, perhaps after the form has failed.
         upload.stored.catch(() => undefined)
-        return upload.queue
+        return claim === undefined ? upload.queue : hashedSink(upload.queue, claim)
       },
       drained: () =>
         upload.stored === undefined
@@ -88,13 +100,39 @@ export async function uploadFile(
       createdAtMs: nowMs,
       expiresAtMs,
     }
-    await checkRoom(settings, accountId, nowMs, byteLength)
-    await files.save(file)
-    return file
+    return { file, claim: claim && claimOfForm(claim, form, byteLength) }
   } catch (error) {
     await blobs.delete(upload.id)
     throw error
   }
+}
+
+/**
+ * Gives an account a file that was received.
+ * @throws GatewayError `invalid_request` when its files are full.
+ */
+export async function keepFile(settings: BatchSettings, file: FileRecord): Promise<void> {
+  await checkRoom(settings, file.accountId, file.createdAtMs, file.byteLength)
+  await settings.files.save(file)
+}
+
+function hashedSink(queue: PieceQueue, claim: StreamedClaim): FileSink {
+  return {
+    push(bytes) {
+      claim.add(bytes)
+      queue.push(bytes)
+    },
+    end: () => queue.end(),
+  }
+}
+
+/** The bytes of the file were taken when they came; each sending has a different boundary, so the parts are compared. */
+function claimOfForm(claim: StreamedClaim, form: Form, byteLength: number): IdempotencyClaim {
+  const parts = form.map((part) =>
+    part.kind === 'field' ? [part.name, part.value] : [part.name, part.filename, part.contentType, byteLength],
+  )
+  claim.add(Buffer.from(JSON.stringify(parts)))
+  return claim.end()
 }
 
 /** Rejects when the store fails; never resolves. */
