@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ExchangeHandler } from '../core/exchange.ts'
+import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { withCors } from './cors.ts'
 import { NodeExchange } from './node-exchange.ts'
@@ -48,6 +48,7 @@ export type ExpressHandler = (
  */
 export function expressHandler(gateway: ExchangeHandler, options: ExpressHandlerOptions = {}): ExpressHandler {
   checkMembers(options, EXPRESS_HANDLER_OPTIONS, 'expressHandler')
+  checkGateway(gateway, 'expressHandler')
   const basePath = normalizeBasePath(options.basePath)
   const mounted = withCors(gateway, options.cors)
   const passUnknown = options.passUnknown === true

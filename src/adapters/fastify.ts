@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { ExchangeHandler } from '../core/exchange.ts'
+import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { withCors } from './cors.ts'
 import { FastifyExchange, type FastifyReplyShape } from './fastify-exchange.ts'
@@ -60,6 +60,7 @@ export function fastifyGateway(
 ): void {
   try {
     checkMembers(options, { ...FASTIFY_GATEWAY_OPTIONS, ...FASTIFY_REGISTER_OPTIONS }, 'fastifyGateway')
+    checkGateway(options.gateway, 'fastifyGateway')
   } catch (error) {
     // Fastify does not catch what such a plugin throws.
     done(error as TypeError)

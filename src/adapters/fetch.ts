@@ -1,4 +1,4 @@
-import type { ExchangeHandler } from '../core/exchange.ts'
+import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { withCors } from './cors.ts'
 import { FetchExchange } from './fetch-exchange.ts'
@@ -39,6 +39,7 @@ export function fetchHandler(
   options: FetchHandlerOptions = {},
 ): (request: Request) => Promise<Response> {
   checkMembers(options, FETCH_HANDLER_OPTIONS, 'fetchHandler')
+  checkGateway(gateway, 'fetchHandler')
   const mounted = withCors(gateway, options.cors)
   const pathOf = pathFinder(options)
   return (request) => {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ExchangeHandler } from '../core/exchange.ts'
+import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
 import { checkMembers } from '../core/known-members.ts'
 import { withCors } from './cors.ts'
 import { NodeExchange } from './node-exchange.ts'
@@ -34,6 +34,7 @@ export interface NodeHandler {
  */
 export function nodeHandler(gateway: ExchangeHandler, options: MountOptions = {}): NodeHandler {
   checkMembers(options, MOUNT_OPTIONS, 'nodeHandler')
+  checkGateway(gateway, 'nodeHandler')
   const basePath = normalizeBasePath(options.basePath)
   const mounted = withCors(gateway, options.cors)
   const handler = (request: IncomingMessage, response: ServerResponse): void => {

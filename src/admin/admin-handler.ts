@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import { type ByteSink, checkGateway, type ExchangeHandler, type GatewayRequest } from '../core/exchange.ts'
 import { type Ids, timeOrderedIds } from '../core/ids.ts'
 import { isJsonObject, parseCallerJson } from '../core/json.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
@@ -52,6 +52,7 @@ const DOCUMENT_PATH = '/openapi.json'
  */
 export function adminHandler(gateway: Gateway, options: AdminHandlerOptions = {}): ExchangeHandler {
   checkMembers(options, ADMIN_HANDLER_OPTIONS, 'adminHandler')
+  checkGateway(gateway, 'adminHandler')
   const logger = usableLogger(options.logger)
   const { clock = systemClock, readOnly: isReadOnly = false } = options
   const operators = new Operators(options, clock, logger)

@@ -1,9 +1,10 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { CONFIG_FILES, CONFIG_SCHEMA } from './config-schema.ts'
 import type { FurtherOptions } from './further-options.ts'
-import { readText } from './json-file.ts'
+import { parsedJson, readText } from './json-file.ts'
 import { faultsOf } from './schema-faults.ts'
 import { SettingError } from './setting-values.ts'
 import { SETTINGS } from './settings.ts'
@@ -72,14 +73,7 @@ function foundFile(): string | undefined {
 }
 
 async function contentOf(name: string, environment: Environment): Promise<unknown> {
-  if (name.endsWith('.json')) {
-    const text = readText('--config', name)
-    try {
-      return JSON.parse(text) as unknown
-    } catch (error) {
-      throw new SettingError(`${name}: is not valid JSON: ${(error as Error).message}`)
-    }
-  }
+  if (name.endsWith('.json')) return parsedJson(readText('--config', name), `${name}: is not valid JSON`)
   if (!/\.m?js$/.test(name)) throw new SettingError(`--config: ${name} must end with .json, .mjs or .js`)
   if (!existsSync(name)) throw new SettingError(`--config: the file ${name} cannot be read (ENOENT)`)
   try {
@@ -90,9 +84,18 @@ async function contentOf(name: string, environment: Environment): Promise<unknow
       return await (module.default as (given: Environment) => unknown)(environment)
     if (module.default !== undefined) return module.default
   } catch (error) {
-    throw Object.assign(new SettingError(`${name}: ${(error as Error).message}`), { cause: error })
+    const place = error instanceof SyntaxError ? syntaxErrorPlace(name) : ''
+    throw Object.assign(new SettingError(`${name}: ${place}${(error as Error).message}`), { cause: error })
   }
   throw new SettingError(`${name}: must have a default export, an object or a function of the environment`)
+}
+
+/** `line 3: `, of a module that does not compile. An error of `import()` does not have it, so Node is asked to check the file. */
+export function syntaxErrorPlace(path: string): string {
+  const { stderr } = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' })
+  const [first = ''] = String(stderr).split('\n')
+  const line = first.includes(basename(path)) ? /:(\d+)$/.exec(first)?.[1] : undefined
+  return line === undefined ? '' : `line ${line}: `
 }
 
 function memberOf(content: Readonly<Record<string, unknown>>, member: string): unknown {

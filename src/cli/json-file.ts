@@ -6,11 +6,15 @@ import { SettingError } from './setting-values.ts'
  * @throws SettingError naming setting and file.
  */
 export function readJson(name: string, path: string): unknown {
+  return parsedJson(readText(name, path), `${name}: the file ${path} does not hold valid JSON`)
+}
+
+/** @throws SettingError of the complaint and the place. */
+export function parsedJson(text: string, complaint: string): unknown {
   try {
-    return JSON.parse(readText(name, path)) as unknown
-  } catch (error) {
-    if (error instanceof SettingError) throw error
-    throw new SettingError(`${name}: the file ${path} does not hold valid JSON`)
+    return JSON.parse(text) as unknown
+  } catch {
+    throw new SettingError(`${complaint}: ${jsonFaultOf(text)}`)
   }
 }
 
@@ -20,9 +24,92 @@ export function readJson(name: string, path: string): unknown {
  */
 export function readText(name: string, path: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    // Editors of Windows put a byte order mark first, which is no JSON.
+    return readFileSync(path, 'utf8').replace(/^\ufeff/, '')
   } catch (cause) {
     const reason = (cause as NodeJS.ErrnoException).code ?? 'unknown reason'
     throw new SettingError(`${name}: the file ${path} cannot be read (${reason})`)
   }
+}
+
+/** Where a text stops being JSON. */
+interface JsonFault {
+  /** Both from 1 on. */
+  readonly line: number
+  readonly column: number
+  readonly expected: string
+}
+
+const BLANKS = /[\t\n\r ]*/y
+const STRING = /"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy
+const SCALAR = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+
+/**
+ * What is wrong with a text that `JSON.parse` refuses: `line 3, column 1: expected a name in double quotes`. The parser's own
+ * message repeats the text, which may hold secrets, and does not always name a place.
+ */
+function jsonFaultOf(text: string): string {
+  try {
+    const end = pastBlanks(text, pastValue(text, 0))
+    expect(text, end, end === text.length, 'nothing more')
+  } catch (fault) {
+    if (!(fault instanceof FaultFound)) throw fault
+    const { line, column, expected } = fault.fault
+    return `line ${line}, column ${column}: expected ${expected}`
+  }
+  return 'it holds more than a parser takes'
+}
+
+class FaultFound extends Error {
+  readonly fault: JsonFault
+
+  constructor(fault: JsonFault) {
+    super(fault.expected)
+    this.fault = fault
+  }
+}
+
+function expect(text: string, at: number, isRight: boolean, expected: string): void {
+  if (isRight) return
+  const lines = text.slice(0, at).split('\n')
+  throw new FaultFound({ line: lines.length, column: (lines.at(-1) ?? '').length + 1, expected })
+}
+
+function pastMatch(text: string, at: number, pattern: RegExp): number {
+  pattern.lastIndex = at
+  return pattern.test(text) ? pattern.lastIndex : at
+}
+
+function pastBlanks(text: string, at: number): number {
+  return pastMatch(text, at, BLANKS)
+}
+
+function pastValue(text: string, from: number): number {
+  const at = pastBlanks(text, from)
+  if (text[at] === '{') return pastList(text, at, '}')
+  if (text[at] === '[') return pastList(text, at, ']')
+  const end = pastMatch(text, at, text[at] === '"' ? STRING : SCALAR)
+  expect(text, at, end > at, text[at] === '"' ? 'a text that ends in its line' : 'a value')
+  return end
+}
+
+/** Past the members of an object, or the items of an array. */
+function pastList(text: string, open: number, close: '}' | ']'): number {
+  let at = pastBlanks(text, open + 1)
+  if (text[at] === close) return at + 1
+  for (;;) {
+    at = pastValue(text, close === '}' ? pastName(text, at) : at)
+    at = pastBlanks(text, at)
+    if (text[at] === close) return at + 1
+    expect(text, at, text[at] === ',', `, or ${close}`)
+    at = pastBlanks(text, at + 1)
+  }
+}
+
+function pastName(text: string, at: number): number {
+  const end = pastMatch(text, at, STRING)
+  expect(text, at, end > at, 'a name in double quotes')
+  const colon = pastBlanks(text, end)
+  expect(text, colon, text[colon] === ':', ':')
+  return colon + 1
 }

@@ -66,6 +66,7 @@ export interface ResponseFacts {
  * @throws TypeError for an unknown option, and if the base URL is not http or https, or the key is not a valid header value.
  */
 export function checkClientOptions(options: ClientOptions): void {
+  if (typeof options !== 'object' || options === null) throw new TypeError('createClient: options must be an object')
   // Without the nearest name, for which a browser would load half a kilobyte more.
   for (const name of Object.keys(options))
     if (!Object.hasOwn(CLIENT_OPTIONS, name))

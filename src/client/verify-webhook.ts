@@ -32,6 +32,10 @@ export type WebhookMessage = {
       readonly type: 'response.completed' | 'response.incomplete' | 'response.failed' | 'response.cancelled'
       readonly data: { readonly id: string }
     }
+  | {
+      readonly type: 'batch.completed' | 'batch.expired' | 'batch.failed' | 'batch.cancelled'
+      readonly data: { readonly id: string }
+    }
 )
 
 const PREFIX = 'whsec_'

@@ -1,6 +1,6 @@
 import { type AdminHandlerOptions, adminHandler } from '../admin/admin-handler.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import { type ByteSink, checkGateway, type ExchangeHandler, type GatewayRequest } from '../core/exchange.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { openaiErrors } from '../endpoints/error-dialect.ts'
@@ -33,6 +33,7 @@ const CONSOLE_HANDLER_OPTIONS = {
  */
 export function consoleHandler(gateway: Gateway, options: ConsoleHandlerOptions = {}): ExchangeHandler {
   checkMembers(options, CONSOLE_HANDLER_OPTIONS, 'consoleHandler')
+  checkGateway(gateway, 'consoleHandler')
   const { publicPath, ...ofAdmin } = options
   if (publicPath !== undefined && !/^\/(?:[\w.~%-]+\/)*$/.test(publicPath))
     throw new TypeError('publicPath must be a path that begins and ends with a slash, such as "/ops/console/"')

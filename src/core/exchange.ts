@@ -115,6 +115,16 @@ export interface GatewayReply {
   readonly body: string | Uint8Array | readonly Uint8Array[]
 }
 
+/**
+ * Refuses what is no gateway, where it is mounted: otherwise the first request would end the host's process.
+ * @param owner what was called, for the message: `expressHandler`.
+ * @throws TypeError
+ */
+export function checkGateway(value: unknown, owner: string): void {
+  if (typeof (value as Partial<ExchangeHandler> | null | undefined)?.handle === 'function') return
+  throw new TypeError(`${owner}: gateway must be what createGateway returned`)
+}
+
 /** Anything that answers requests: the gateway, or a stand-in in a test. */
 export interface ExchangeHandler {
   /** Handles one request. Never throws and never rejects; the answer goes to the sink. */

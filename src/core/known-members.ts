@@ -15,9 +15,27 @@ export type MemberNames<Options> = Readonly<Record<KeysOf<Options>, true>>
  */
 export function checkMembers(value: unknown, names: Readonly<Record<string, true>>, owner: string, path = ''): void {
   if (value === undefined || value === null) return
-  if (typeof value !== 'object') throw new TypeError(`${prefixOf(owner)}${path || 'options'} must be an object`)
+  if (typeof value !== 'object') throw notAnObject(owner, path)
   for (const name of Object.keys(value))
     if (!Object.hasOwn(names, name)) throw unknownMember(name, Object.keys(names), owner, path)
+}
+
+/**
+ * `checkMembers` for an object that cannot be left out.
+ * @throws TypeError also when there are none.
+ */
+export function checkGivenMembers(
+  value: unknown,
+  names: Readonly<Record<string, true>>,
+  owner: string,
+  path = '',
+): void {
+  if (value === undefined || value === null) throw notAnObject(owner, path)
+  checkMembers(value, names, owner, path)
+}
+
+function notAnObject(owner: string, path: string): TypeError {
+  return new TypeError(`${prefixOf(owner)}${path || 'options'} must be an object`)
 }
 
 /** The error for an unknown member: `createGateway: limits.rpm is unknown; did you mean requestsPerMinute?`. */

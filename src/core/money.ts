@@ -35,9 +35,11 @@ export function formatDecimal({ numerator, denominator }: Decimal): string {
 
 /**
  * Reads a dollar amount of at most nine decimals as nano-dollars.
- * @throws RangeError when the text is not such a decimal.
+ * @throws RangeError when the text is not such a decimal, and for a bigint.
  */
 export function parseDollars(text: string): bigint {
+  // Bigints are nano-dollars everywhere; read as dollars one would be a thousand million times as much.
+  if (typeof text === 'bigint') throw new RangeError(`an amount must be dollars as text, such as "2.50", not ${text}n`)
   const { numerator, denominator } = parseDecimal(text)
   const scaled = numerator * NANO_DOLLARS_PER_DOLLAR
   if (scaled % denominator !== 0n) throw new RangeError(`finer than a nano-dollar: ${JSON.stringify(text)}`)
@@ -49,7 +51,7 @@ export function parseDollars(text: string): bigint {
  * @throws RangeError when the text is not such a decimal.
  */
 export function parseSignedDollars(text: string): bigint {
-  return text.startsWith('-') ? -parseDollars(text.slice(1)) : parseDollars(text)
+  return typeof text === 'string' && text.startsWith('-') ? -parseDollars(text.slice(1)) : parseDollars(text)
 }
 
 /** Writes nano-dollars as a decimal dollar string without trailing zeros: `1500000000n` → `"1.5"`. */

@@ -4,7 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import type { Credential, CredentialProvider, CredentialRequest } from '../core/credential.ts'
 import { isJsonObject } from '../core/json.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { EgressOptions } from '../transport/egress-route.ts'
 import { type FederationContext, federatedToken, impersonated } from './google-federation.ts'
@@ -51,7 +51,7 @@ interface ServiceAccount {
  * @throws TypeError for a key that is none; it is not repeated.
  */
 export function googleServiceAccount(options: GoogleServiceAccountOptions): CredentialProvider {
-  checkMembers(options, GOOGLE_SERVICE_ACCOUNT_OPTIONS, 'googleServiceAccount')
+  checkGivenMembers(options, GOOGLE_SERVICE_ACCOUNT_OPTIONS, 'googleServiceAccount')
   const account = serviceAccountIn(
     objectOf(options.key, 'googleServiceAccount({ key })'),
     'googleServiceAccount({ key })',
@@ -138,7 +138,7 @@ const GOOGLE_WORKLOAD_IDENTITY_OPTIONS = {
  * @throws TypeError for a configuration that is none.
  */
 export function googleWorkloadIdentity(options: GoogleWorkloadIdentityOptions): CredentialProvider {
-  checkMembers(options, GOOGLE_WORKLOAD_IDENTITY_OPTIONS, 'googleWorkloadIdentity')
+  checkGivenMembers(options, GOOGLE_WORKLOAD_IDENTITY_OPTIONS, 'googleWorkloadIdentity')
   const { scope = SCOPE } = options
   const setting = 'googleWorkloadIdentity({ configuration })'
   const content = objectOf(options.configuration, setting)

@@ -110,8 +110,12 @@ export function accountsOf(
   ready: () => Promise<void>,
   { plans, onFrozen, billing }: AccountsSetting = {},
 ): Accounts {
-  const check = ({ spendingCap, creditLimit, plan }: Pick<AccountUpdate, 'spendingCap' | 'creditLimit' | 'plan'>) => {
+  const check = ({ tier, billing: mode, spendingCap, creditLimit, plan }: AccountUpdate) => {
     checkSpendingCap(spendingCap)
+    if (tier !== undefined && tier !== 'free' && tier !== 'paid')
+      throw new GatewayError('invalid_request', { message: 'tier must be free or paid', param: 'tier' })
+    if (mode != null && mode !== 'prepaid' && mode !== 'metered')
+      throw new GatewayError('invalid_request', { message: 'billing must be prepaid or metered', param: 'billing' })
     if (creditLimit != null) checkArgument('creditLimit', () => assertAmount(creditLimit))
     if (plan == null || plans === undefined || plans.has(plan)) return
     const message = `there is no plan ${JSON.stringify(plan)} in createGateway({ plans })`

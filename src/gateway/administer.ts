@@ -32,9 +32,15 @@ export function checkArgument<Value>(param: string, check: () => Value): Value {
   }
 }
 
-/** @throws GatewayError `invalid_request` for an amount that no store can keep. */
+/** @throws GatewayError `invalid_request` for an amount that no store can keep, and a period that there is not. */
 export function checkSpendingCap(cap: SpendingCap | null | undefined): void {
-  if (cap != null) checkArgument('spendingCap', () => assertAmount(cap.amount))
+  if (cap == null) return
+  checkArgument('spendingCap', () => assertAmount(cap.amount))
+  if (cap.period === 'day' || cap.period === 'month') return
+  throw new GatewayError('invalid_request', {
+    message: 'spendingCap.period must be day or month',
+    param: 'spendingCap',
+  })
 }
 
 /** @throws GatewayError `invalid_request` for an overlap that is negative or not finite. */

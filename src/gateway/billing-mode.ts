@@ -7,7 +7,9 @@ const MODES: readonly unknown[] = ['prepaid', 'metered', 'off'] satisfies (Billi
 
 /** @throws TypeError for an option that is none. */
 export function billingModeOf(option: BillingOption | undefined): BillingMode | 'off' {
-  const mode: unknown = option === undefined ? 'prepaid' : option === 'off' ? 'off' : option?.mode
+  if (option !== undefined && option !== 'off' && (typeof option !== 'object' || option === null))
+    throw new TypeError("createGateway: billing must be 'off' or { mode: 'prepaid' } or { mode: 'metered' }")
+  const mode: unknown = option === undefined ? 'prepaid' : option === 'off' ? 'off' : option.mode
   if (!MODES.includes(mode)) throw new TypeError("createGateway: billing.mode must be 'prepaid', 'metered' or 'off'")
   return mode as BillingMode | 'off'
 }

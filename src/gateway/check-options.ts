@@ -1,5 +1,5 @@
 import { checkModelRows } from '../catalog/check-model-rows.ts'
-import { checkMembers, type MemberNames, unknownMember } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames, unknownMember } from '../core/known-members.ts'
 import { MEDIA_KINDS } from '../endpoints/media-input.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { FEWEST_FITTED_TOKENS } from '../pipeline/fit-to-balance.ts'
@@ -11,14 +11,14 @@ import {
   ROUTING_STRATEGIES,
   type RoutingOptions,
 } from '../routing/routing-options.ts'
-import { RATE_LIMITS_MEMBERS } from '../stores/rate-limiter.ts'
 import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import { USAGE_RETENTION_MEMBERS } from '../usage/usage-recorder.ts'
 import { type BillingOption, billingModeOf } from './billing-mode.ts'
+import { checkParts } from './check-parts.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS } from './default-times.ts'
 import { FIXED_KEY_MEMBERS, GATEWAY_OPTIONS, type GatewayOptions, RESPONSES_OPTIONS } from './gateway-options.ts'
-import { limitSetOf, planLimitsOf } from './limit-options.ts'
+import { checkRateLimits, limitSetOf, planLimitsOf } from './limit-options.ts'
 import { SHORTEST_OPERATOR_KEY } from './operator-key.ts'
 import { asksGatewayKeys } from './sign-in.ts'
 import { spendingThresholdsOf } from './spending-thresholds.ts'
@@ -28,6 +28,8 @@ import { spendingThresholdsOf } from './spending-thresholds.ts'
  * @throws TypeError naming the option.
  */
 export function checkOptions(options: GatewayOptions): void {
+  checkGivenMembers(options, GATEWAY_OPTIONS, OWNER)
+  checkParts(options)
   checkNames(options)
   if (!Array.isArray(options.vendors)) throw new TypeError('createGateway: vendors must be a list')
   const seen = new Set<string>()
@@ -68,7 +70,8 @@ export function checkOptions(options: GatewayOptions): void {
   }
   checkRouting(options.routing ?? {})
   positive('routing.hedge.afterMs', options.routing?.hedge?.afterMs)
-  if (options.operatorKey !== undefined && !(options.operatorKey.length >= SHORTEST_OPERATOR_KEY))
+  const { operatorKey } = options
+  if (operatorKey !== undefined && !(typeof operatorKey === 'string' && operatorKey.length >= SHORTEST_OPERATOR_KEY))
     throw new TypeError(`createGateway: operatorKey must have at least ${SHORTEST_OPERATOR_KEY} characters`)
   positive('bodyLimitBytes', options.bodyLimitBytes)
   positive('holdTtlMs', options.holdTtlMs)
@@ -87,8 +90,6 @@ export function checkOptions(options: GatewayOptions): void {
     throw new TypeError(
       `createGateway: taskRetentionDays must be at least ${SHORTEST_TASK_RETENTION_DAYS}, because an Idempotency-Key returns its task for 24 hours`,
     )
-  if (options.hooks !== undefined && !Array.isArray(options.hooks))
-    throw new TypeError('createGateway: hooks must be a list')
   if (options.webhookSecret !== undefined) secret(options.webhookSecret)
   checkResponses(options.responses)
   for (const [name, value] of Object.entries(options.timeouts ?? {})) positive(`timeouts.${name}`, value)
@@ -103,8 +104,7 @@ const BILLING_MEMBERS = { mode: true } satisfies MemberNames<Exclude<BillingOpti
 
 /** Refuses members that do not exist, wherever they stand: each would be an option that is set and has no effect. */
 function checkNames(options: GatewayOptions): void {
-  checkMembers(options, GATEWAY_OPTIONS, OWNER)
-  const { billing, usage, keys, timeouts, responses, disconnect, models, vendors, promptCaching } = options
+  const { billing, usage, keys, timeouts, responses, models, vendors, promptCaching } = options
   if (promptCaching !== undefined && promptCaching !== 'auto' && promptCaching !== 'off')
     throw new TypeError('createGateway: promptCaching must be auto or off')
   if (typeof billing === 'object') checkMembers(billing, BILLING_MEMBERS, OWNER, 'billing')
@@ -112,24 +112,37 @@ function checkNames(options: GatewayOptions): void {
     checkMembers(usage, USAGE_MEMBERS, OWNER, 'usage')
     checkMembers(usage?.retention, USAGE_RETENTION_MEMBERS, OWNER, 'usage.retention')
   }
-  for (const [index, key] of (Array.isArray(keys) ? keys : []).entries()) {
+  for (const [index, key] of (keys ?? []).entries()) {
     checkMembers(key, FIXED_KEY_MEMBERS, OWNER, `keys[${index}]`)
-    checkMembers(key?.limits, RATE_LIMITS_MEMBERS, OWNER, `keys[${index}].limits`)
+    checkRateLimits(key.limits, OWNER, `keys[${index}].limits`)
   }
   checkMembers(timeouts, TIMEOUTS_MEMBERS, OWNER, 'timeouts')
   checkMembers(options.routing, ROUTING_OPTIONS, OWNER, 'routing')
   checkMembers(options.routing?.hedge, HEDGE_OPTIONS, OWNER, 'routing.hedge')
   checkMembers(responses, RESPONSES_OPTIONS, OWNER, 'responses')
-  if (typeof disconnect === 'object') checkMembers(disconnect, disconnectNames(options), OWNER, 'disconnect')
+  checkDisconnect(options)
   checkModelRows(models, OWNER)
-  for (const [index, vendor] of (Array.isArray(vendors) ? vendors : []).entries())
-    checkModelRows(vendor?.models, OWNER, `vendors[${index}].models`)
+  for (const [index, vendor] of (vendors ?? []).entries())
+    checkModelRows(vendor.models, OWNER, `vendors[${index}].models`)
 }
 
 /** Ids of endpoints, those of shapes among them, and the one that stands for all others. */
 function disconnectNames({ endpoints = [] }: GatewayOptions): Readonly<Record<string, true>> {
   const shapes = [...ENDPOINTS, ...endpoints].flatMap((endpoint) => [endpoint, ...(endpoint.shapes?.values() ?? [])])
   return Object.fromEntries(['default', ...shapes.map(({ id }) => id)].map((id) => [id, true]))
+}
+
+/** A misspelt policy would be that of no endpoint, and calls whose caller has left would be cancelled. */
+function checkDisconnect(options: GatewayOptions): void {
+  const { disconnect = 'cancel' } = options
+  if (typeof disconnect === 'object') checkMembers(disconnect, disconnectNames(options), OWNER, 'disconnect')
+  const policies =
+    typeof disconnect === 'object' ? Object.entries(disconnect ?? {}) : [[undefined, disconnect] as const]
+  for (const [endpoint, policy] of policies)
+    if (policy !== undefined && policy !== 'cancel' && policy !== 'drain')
+      throw new TypeError(
+        `createGateway: disconnect${endpoint === undefined ? '' : `.${endpoint}`} must be cancel or drain`,
+      )
 }
 
 /** Is any endpoint's call read on after its caller has left? */
@@ -159,7 +172,7 @@ export function checkRouting({ strategy, fallback }: Pick<RoutingOptions, 'strat
   if (strategy !== undefined && !ROUTING_STRATEGIES.includes(strategy))
     throw new TypeError(`createGateway: routing.strategy must be one of ${ROUTING_STRATEGIES.join(', ')}`)
   const statuses: readonly unknown[] | undefined = typeof fallback === 'object' ? fallback.statuses : []
-  if (typeof fallback === 'string' && fallback !== 'on-failure' && fallback !== 'never')
+  if (fallback !== undefined && typeof fallback !== 'object' && fallback !== 'on-failure' && fallback !== 'never')
     throw new TypeError('createGateway: routing.fallback must be on-failure, never, or { statuses }')
   if (!Array.isArray(statuses) || !statuses.every((status) => Number.isInteger(status)))
     throw new TypeError('createGateway: routing.fallback.statuses must be a list of HTTP statuses')
@@ -189,7 +202,8 @@ function secret(text: string): void {
 
 const SHORTEST_STATE_SECRET = 24
 
-function checkResponses({ store, retentionDays, stateSecret }: NonNullable<GatewayOptions['responses']> = {}): void {
+function checkResponses(responses: GatewayOptions['responses']): void {
+  const { store, retentionDays, stateSecret } = responses ?? {}
   if (store !== undefined && store !== 'caller' && store !== 'never')
     throw new TypeError('createGateway: responses.store must be caller or never')
   if (retentionDays !== undefined && !(typeof retentionDays === 'number' && retentionDays >= 1))

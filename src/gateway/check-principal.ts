@@ -39,7 +39,8 @@ export function checkPrincipal(value: unknown, owner: string): asserts value is 
   }
   checkMembers(limits, RATE_LIMITS_MEMBERS, owner, 'limits')
   for (const [member, limit] of Object.entries(limits ?? {}))
-    if (limit !== undefined && typeof limit !== 'number') fail(`limits.${member}`, 'must be a number')
+    if (limit !== undefined && !(typeof limit === 'number' && limit >= 0))
+      fail(`limits.${member}`, 'must be a number from 0 on')
   for (const member of ['accountSpendingCap', 'keySpendingCap'] as const) {
     const cap: SpendingCap | undefined = caps[member]
     if (cap === undefined) continue

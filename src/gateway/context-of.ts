@@ -221,6 +221,6 @@ function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
 }
 
 function pricesOf(prices: NonNullable<GatewayOptions['prices']>, catalog: Catalog): Prices {
-  if ('forCatalog' in prices) return prices.forCatalog(catalog)
-  return 'quote' in prices ? prices : definePrices(prices)
+  if (typeof prices === 'object' && 'forCatalog' in prices) return prices.forCatalog(catalog)
+  return typeof prices === 'object' && 'quote' in prices ? prices : definePrices(prices)
 }

@@ -44,14 +44,7 @@ import { type HostChoices, RequestContext, type ServerState, serve } from './ser
 import { type Tasks, tasksOf } from './tasks.ts'
 import { type UnpricedModels, unpricedModels } from './unpriced-models.ts'
 import { warnOfPrices } from './unused-prices.ts'
-import {
-  DEFAULT_HOUR_DAYS,
-  DEFAULT_RECORD_DAYS,
-  type UsageParts,
-  type UsageReports,
-  usageOf,
-  usageStoreOf,
-} from './usage.ts'
+import { type UsageParts, type UsageReports, usageOf, usageStoreOf } from './usage.ts'
 import { type VendorKeys, vendorKeysOf } from './vendor-keys.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
@@ -349,8 +342,7 @@ function tellUnpriced(context: PipelineContext): void {
 
 function usageParts({ store, clock }: PipelineContext, { usage }: GatewayOptions): UsageParts {
   const retention = usage === 'off' ? undefined : usage?.retention
-  const { hourDays = DEFAULT_HOUR_DAYS, recordDays = DEFAULT_RECORD_DAYS } = retention ?? {}
-  return { store: usageStoreOf(store, usage), clock, hourDays, recordDays }
+  return { store: usageStoreOf(store, usage), clock, retention }
 }
 
 async function open(context: PipelineContext, options: GatewayOptions): Promise<void> {

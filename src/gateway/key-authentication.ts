@@ -14,6 +14,8 @@ const MAX_CACHED_KEYS = 10_000
 
 interface CachedPrincipal {
   readonly principal: Principal
+  /** A time before it shows that the clock was set back: what was found is then of unknown age. */
+  readonly fromMs: number
   readonly untilMs: number
 }
 
@@ -29,7 +31,8 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
       const oldest = cache.keys().next().value
       if (oldest !== undefined) cache.delete(oldest)
     }
-    cache.set(hash, { principal, untilMs: Math.min(nowMs + CACHE_MS, record.expiresAtMs ?? Number.POSITIVE_INFINITY) })
+    const untilMs = Math.min(nowMs + CACHE_MS, record.expiresAtMs ?? Number.POSITIVE_INFINITY)
+    cache.set(hash, { principal, fromMs: nowMs, untilMs })
   }
 
   const lookUp = async (hash: string, nowMs: number): Promise<Principal | undefined> => {
@@ -61,7 +64,8 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
     const hash = hashApiKey(apiKey)
     const nowMs = clock.now()
     const cached = cache.get(hash)
-    return cached !== undefined && cached.untilMs > nowMs ? cached.principal : lookUp(hash, nowMs)
+    const isCurrent = cached !== undefined && cached.untilMs > nowMs && cached.fromMs <= nowMs
+    return isCurrent ? cached.principal : lookUp(hash, nowMs)
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
 import { createApiKey, hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { KeyChange, KeyRecord } from '../stores/key-store.ts'
@@ -11,6 +11,7 @@ import { tagsOf } from '../usage/usage-record.ts'
 import { administer, checkOverlap, checkSpendingCap, noSuchAccount } from './administer.ts'
 import type { FixedKey } from './gateway-options.ts'
 import { type ScopeNames, storedScopes } from './key-scopes.ts'
+import { badLimitOf } from './limit-options.ts'
 
 /** What a new key is for. */
 export interface NewKey {
@@ -46,14 +47,14 @@ type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
 export interface Keys {
   /**
    * Makes a key. `key` is shown this once; the store keeps its SHA-256 only.
-   * @throws GatewayError `invalid_request` when the account does not exist, the scopes name an endpoint that there is not, or no
-   *   store can keep the amount of the cap.
+   * @throws GatewayError `invalid_request` when the account does not exist, the scopes name an endpoint that there is not, a limit
+   *   is no positive number, the expiry no time, or no store can keep the cap.
    */
   create(key: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }>
   /**
    * Changes limits, cap and trust of a key; `null` takes limits or cap away. In force everywhere within 5 seconds, and what the
    * key has spent counts against a new cap. False when there is no such key.
-   * @throws GatewayError `invalid_request` when no store can keep the amount of the cap.
+   * @throws GatewayError `invalid_request` when a limit is no positive number, or no store can keep the cap.
    */
   update(keyId: string, change: KeyUpdate): Promise<boolean>
   /** Keys of one account, or of all. */
@@ -91,6 +92,8 @@ export function keysOf(
       checkNewKey(wanted, 'keys.create')
       return administer(ready, async () => {
         checkSpendingCap(wanted.spendingCap)
+        checkLimits(wanted.limits)
+        checkExpiry(wanted.expiresAtMs)
         checkTags(wanted.tags)
         const given = wanted.scopes ?? {}
         const scopes = names === undefined ? given : storedScopes(given, names)
@@ -103,11 +106,12 @@ export function keysOf(
       })
     },
     async update(keyId, change) {
-      checkMembers(change, KEY_CHANGE_MEMBERS, 'keys.update')
+      checkGivenMembers(change, KEY_CHANGE_MEMBERS, 'keys.update')
       checkParts(change, 'keys.update')
       const { limits, spendingCap, namesEndUsers } = change
       return administer(ready, () => {
         checkSpendingCap(spendingCap)
+        checkLimits(limits)
         return store.keys.update(keyId, { limits, spendingCap, namesEndUsers })
       })
     },
@@ -146,7 +150,7 @@ const KEY_CHANGE_MEMBERS = { limits: true, spendingCap: true, namesEndUsers: tru
 const ROTATE_OPTIONS = { overlapMs: true } as const
 
 function checkNewKey(key: NewKey, owner: string): void {
-  checkMembers(key, NEW_KEY_MEMBERS, owner)
+  checkGivenMembers(key, NEW_KEY_MEMBERS, owner)
   checkMembers(key.scopes, KEY_SCOPES_MEMBERS, owner, 'scopes')
   checkParts(key, owner)
 }
@@ -154,6 +158,20 @@ function checkNewKey(key: NewKey, owner: string): void {
 function checkParts({ limits, spendingCap }: Pick<KeyUpdate, 'limits' | 'spendingCap'>, owner: string): void {
   checkMembers(limits, RATE_LIMITS_MEMBERS, owner, 'limits')
   checkMembers(spendingCap, SPENDING_CAP_MEMBERS, owner, 'spendingCap')
+}
+
+/** @throws GatewayError `invalid_request` naming the limit that is no positive number. */
+function checkLimits(limits: RateLimits | null | undefined): void {
+  const bad = badLimitOf(limits)
+  if (bad === undefined) return
+  throw new GatewayError('invalid_request', { message: `limits.${bad} must be a positive number`, param: 'limits' })
+}
+
+/** @throws GatewayError `invalid_request` for what is no time: a key with it would never end. */
+function checkExpiry(expiresAtMs: number | undefined): void {
+  if (expiresAtMs === undefined || Number.isFinite(expiresAtMs)) return
+  const message = `expiresAtMs must be Unix milliseconds, not ${expiresAtMs}`
+  throw new GatewayError('invalid_request', { message, param: 'expiresAtMs' })
 }
 
 /** @throws GatewayError `invalid_request` for what no record keeps. */

@@ -1,4 +1,4 @@
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type LimitSet, withDefaults } from '../pipeline/limit-set.ts'
 import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
 
@@ -54,9 +54,15 @@ export function limitSetOf(options: LimitOptions | undefined, name: string): Lim
  */
 export function checkRateLimits(limits: unknown, owner: string, path: string): void {
   checkMembers(limits, RATE_LIMITS_MEMBERS, owner, path)
-  for (const [member, value] of Object.entries(limits ?? {}))
-    if (value !== undefined && !(Number.isFinite(value) && value > 0))
-      throw new TypeError(`${owner}: ${path}.${member} must be a positive number`)
+  const bad = badLimitOf(limits)
+  if (bad !== undefined) throw new TypeError(`${owner}: ${path}.${bad} must be a positive number`)
+}
+
+/** A limit that limits nothing, or everything, in place of what was meant: NaN, a text, zero or less. Undefined: all are right. */
+export function badLimitOf(limits: unknown): string | undefined {
+  return Object.entries(limits ?? {}).find(
+    ([, value]) => value !== undefined && !(Number.isFinite(value) && value > 0),
+  )?.[0]
 }
 
 /**
@@ -69,7 +75,7 @@ export function planLimitsOf(
 ): ReadonlyMap<string, LimitSet> {
   const sets = new Map<string, LimitSet>()
   for (const [name, plan] of Object.entries(plans ?? {})) {
-    checkMembers(plan, PLAN_MEMBERS, 'createGateway', `plans.${name}`)
+    checkGivenMembers(plan, PLAN_MEMBERS, 'createGateway', `plans.${name}`)
     const { perKey, perAccount, perEndUser } = limitSetOf(plan.limits, `plans.${name}.limits`)
     sets.set(name, {
       perKey: withDefaults(perKey, defaults.perKey),

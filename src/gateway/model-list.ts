@@ -25,7 +25,7 @@ export interface ListedModel {
     readonly input_modalities: readonly string[]
     readonly output_modalities: readonly string[]
   }
-  /** Parameters of a chat that depend on the model. */
+  /** Parameters of a chat that depend on the model; also those that the gateway translates to something else of the vendor's. */
   readonly supported_parameters?: readonly string[]
   /** Dollars for one token, second, picture or request, as decimal strings; where the operator shows prices. */
   readonly pricing?: Readonly<Record<string, string>>
@@ -68,7 +68,9 @@ export function listedModel(model: CatalogModel, context: ListContext): ListedMo
     ...(facts === undefined
       ? {}
       : { architecture: { input_modalities: facts.inputModalities, output_modalities: facts.outputModalities } }),
-    ...(facts === undefined || !model.kinds.includes('chat') ? {} : { supported_parameters: parametersOf(facts) }),
+    ...(facts === undefined || !model.kinds.includes('chat')
+      ? {}
+      : { supported_parameters: parametersOf(model, facts, context) }),
     ...(pricing === undefined ? {} : { pricing }),
     kinds: model.kinds,
     available: (context.vendors.get(model.vendor)?.apiKeys.length ?? 0) > 0,
@@ -89,8 +91,12 @@ const PARAMETERS: Readonly<Record<Ability, readonly string[]>> = {
   temperature: ['temperature', 'top_p'],
 }
 
-function parametersOf({ abilities }: VendorModel): readonly string[] {
-  return ['max_tokens', 'max_completion_tokens', 'stop', ...abilities.flatMap((ability) => PARAMETERS[ability])]
+function parametersOf(model: CatalogModel, { abilities }: VendorModel, { vendors }: ListContext): readonly string[] {
+  const parameters = ['max_tokens', 'max_completion_tokens', 'stop', ...abilities.flatMap((name) => PARAMETERS[name])]
+  const makesFormats = vendors.get(model.vendor)?.chat?.makesAnswerFormats?.(model) === true
+  return makesFormats && !abilities.includes('structured_output')
+    ? [...parameters, ...PARAMETERS.structured_output]
+    : parameters
 }
 
 /** OpenRouter's names of meters. */

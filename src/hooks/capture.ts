@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { type Clock, systemClock } from '../core/clock.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
@@ -90,7 +90,7 @@ const LONGEST_PAUSE_MS = 10 * 60_000
  * @throws TypeError for an unknown or unusable member, naming it.
  */
 export function capture<Id extends EndpointId = EndpointId>(options: CaptureOptions<Id>): Hook<Id> {
-  checkMembers(options, CAPTURE_OPTIONS, 'capture')
+  checkGivenMembers(options, CAPTURE_OPTIONS, 'capture')
   const { name = 'capture', endpoints, on = ['request', 'answer'], sample = 1 } = options
   if (typeof options.sink !== 'function') throw new TypeError('capture: sink must be a function')
   if (!(sample > 0 && sample <= 1)) throw new TypeError('capture: sample must be above 0 and at most 1')

@@ -1,5 +1,5 @@
 import { isJsonObject } from '../core/json.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
 import type { ModelKind } from '../core/model-kind.ts'
 import type { TextPart } from '../endpoints/texts.ts'
 import type { AskingCall, GatewayHook, HookHost } from './gateway-hook.ts'
@@ -60,7 +60,7 @@ export function moderationGuard(options: ModerationGuardOptions): GatewayHook {
 }
 
 function checkGuard(options: ModerationGuardOptions): void {
-  checkMembers(options, MODERATION_GUARD_OPTIONS, OWNER)
+  checkGivenMembers(options, MODERATION_GUARD_OPTIONS, OWNER)
   const { model, block, on = POINTS, message } = options
   if (typeof model !== 'string' || model === '') throw new TypeError(`${OWNER}: model must be the id of a model`)
   if (!isJsonObject(block) || Object.keys(block).length === 0)

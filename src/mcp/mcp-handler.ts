@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '../core/clock.ts'
+import { checkGateway } from '../core/exchange.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type Logger, usableLogger } from '../core/logger.ts'
@@ -37,6 +38,7 @@ const MCP_HANDLER_OPTIONS = {
  */
 export function mcpHandler(gateway: Gateway, options: McpHandlerOptions = {}): McpHandler {
   checkMembers(options, MCP_HANDLER_OPTIONS, 'mcpHandler')
+  checkGateway(gateway, 'mcpHandler')
   const { bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, clock = systemClock } = options
   const logger = usableLogger(options.logger)
   return new McpEndpoint({

@@ -1,5 +1,5 @@
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
 import { type Logger, silentLogger } from '../core/logger.ts'
 import { bearsOperatorKey, SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
 import { exposition, formatFor } from './exposition.ts'
@@ -27,7 +27,7 @@ const METRICS_HANDLER_OPTIONS = {
  * @throws TypeError without `operatorKey` and `authorize`, and for a key that is too short.
  */
 export function metricsHandler(metrics: GatewayMetrics, options: MetricsHandlerOptions): ExchangeHandler {
-  checkMembers(options, METRICS_HANDLER_OPTIONS, 'metricsHandler')
+  checkGivenMembers(options, METRICS_HANDLER_OPTIONS, 'metricsHandler')
   const { operatorKey, authorize, logger = silentLogger } = options
   if (operatorKey === undefined && authorize === undefined)
     throw new TypeError('metricsHandler: give an operatorKey, or authorize, which decides who may read the metrics')

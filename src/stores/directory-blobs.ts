@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { secretBytes } from '../core/ids.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
 import { assertBlobId, type BlobStore } from './blob-store.ts'
 
 /** Where the files are. */
@@ -23,7 +23,7 @@ const UNFINISHED = '.part'
  * disk before `put` resolves.
  */
 export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
-  checkMembers(options, DIRECTORY_BLOBS_OPTIONS, 'directoryBlobs')
+  checkGivenMembers(options, DIRECTORY_BLOBS_OPTIONS, 'directoryBlobs')
   const { path } = options
   let made: Promise<unknown> | undefined
 

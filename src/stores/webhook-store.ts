@@ -59,11 +59,16 @@ export interface WebhookStore {
     readonly leaseUntilMs: number
     readonly limit: number
   }): MaybePromise<readonly WebhookDelivery[]>
-  /** Notes an attempt and what follows from it; the lease ends. */
+  /**
+   * Notes an attempt and what follows from it; the lease ends. A failure that began before the last resend changes nothing else: the
+   * message stays due.
+   */
   record(
     id: string,
     outcome: { readonly attempt: DeliveryAttempt; readonly state: DeliveryState; readonly nextAttemptAtMs: number },
   ): MaybePromise<void>
+  /** Ends the leases on messages that were not sent, so that others need not wait for their end. Absent: they wait. */
+  release?(ids: readonly string[]): MaybePromise<void>
   /** An account's own messages about a task, oldest first. */
   list(accountId: string, taskId: string): MaybePromise<readonly WebhookDelivery[]>
   /** Messages of all accounts, for operators. */

@@ -134,8 +134,9 @@ describe('scopes', () => {
     expect((await ask('GET', '/accounts/acct_w', undefined, headers)).body).toMatchObject({ credit_limit: null })
   })
 
-  test('readOnly refuses every change with 405', async () => {
-    const { admin: url } = await admin({}, { readOnly: true })
+  test('readOnly refuses every change with 405, a secret that would be made by reading it included', async () => {
+    const { admin: url, ask } = await admin({}, { readOnly: true })
+    expect((await ask('GET', '/accounts/acct_test/webhook_secret')).status).toBe(405)
     for (const { method, path } of ADMIN_ROUTES.filter((route) => route.method !== 'GET')) {
       const response = await fetch(`${url}${path.replaceAll(/\{\w+\}/g, 'x')}`, {
         method,

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { syntaxErrorPlace } from '../../src/cli/config-file.ts'
 import { type Configuration, readConfiguration } from '../../src/cli/configuration.ts'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
 import { FURTHER_OPTIONS } from '../../src/cli/further-options.ts'
@@ -237,7 +238,13 @@ describe('the configuration file', () => {
     ['json', { timeouts: { idle: '60' } }, 'signalbox.config.json: timeouts.idle: must be a duration such as 250ms'],
     ['json', { operatorKey: 'a-key-in-plain-text-0123456789' }, 'operatorKey: must name a variable of the environment'],
     ['json', { operatorKey: '$OPERATOR' }, 'signalbox.config.json: operatorKey: the variable OPERATOR is not set'],
-    ['json', '{"port": ', 'signalbox.config.json: is not valid JSON: '],
+    ['json', '{"port": ', 'signalbox.config.json: is not valid JSON: line 1, column 10: expected a value'],
+    [
+      'json',
+      '{\n  "port": 80,\n}',
+      'signalbox.config.json: is not valid JSON: line 3, column 1: expected a name in dou',
+    ],
+    ['json', '{\n  "operatorKey": "a-key-in-plain-text\n}', 'line 2, column 18: expected a text that ends in its line'],
     ['mjs', 'export const port = 1', 'signalbox.config.mjs: must have a default export'],
     ['mjs', 'throw new Error("no such secret")', 'signalbox.config.mjs: no such secret'],
   ])('is refused as %s with %j', async (ending, content, message) => {
@@ -246,6 +253,18 @@ describe('the configuration file', () => {
     await expect(read()).rejects.toThrow(SettingError)
     await expect(read()).rejects.toThrow(message)
     await expect(read()).rejects.not.toThrow('a-key-in-plain-text')
+  })
+
+  test('is read with the byte order mark of an editor', async () => {
+    write('signalbox.config.json', '\ufeff{ "port": 81 }')
+
+    expect((await read()).environment['PORT']).toBe('81')
+  })
+
+  test('says in which line a module does not compile', () => {
+    write('signalbox.config.mjs', "export default {\n  port: 80,\n  host '::1'\n}\n")
+
+    expect(syntaxErrorPlace(join(folder, 'signalbox.config.mjs'))).toBe('line 3: ')
   })
 
   test('names vendor, member and the nearest one in an error about its vendors', async () => {

@@ -144,7 +144,7 @@ describe('the environment of serve', () => {
     [{ SIGNALBOX_CREDIT: '1e3' }, 'SIGNALBOX_CREDIT: "1e3" is not a dollar amount'],
     [{ SIGNALBOX_CREDIT: '0.0000000001' }, 'SIGNALBOX_CREDIT: "0.0000000001" is not a dollar amount'],
     [{ SIGNALBOX_PRICES: '/nowhere/p.json' }, 'SIGNALBOX_PRICES: the file /nowhere/p.json cannot be read (ENOENT)'],
-    [{ SIGNALBOX_PRICES: fileWith('half.json', '{"currency"') }, 'does not hold valid JSON'],
+    [{ SIGNALBOX_PRICES: fileWith('half.json', '{"currency"') }, 'does not hold valid JSON: line 1, column 12'],
     [{ SIGNALBOX_PRICES: fileWith('bad-row.json', { ...pricesAt('one') }) }, 'SIGNALBOX_PRICES: prices[0].amount: '],
     [{ SIGNALBOX_MODELS: fileWith('bad-models.json', [{ id: 'x' }]) }, 'SIGNALBOX_MODELS: models[0].kind: '],
     [{ SIGNALBOX_LOG: 'xml' }, 'SIGNALBOX_LOG: must be json or text'],

@@ -49,6 +49,14 @@ describe('client.webhooks.verify', () => {
     expect(await client.webhooks.verify(webhook)).toEqual(MESSAGE)
   })
 
+  test('gives the end of a batch, whose type tells what its data is', async () => {
+    const body = '{"type":"batch.expired","timestamp":"2026-09-21T13:33:20.000Z","data":{"id":"batch_1"}}'
+
+    const message = await verifyWebhook(received({}, [SECRET], body))
+
+    expect(message.type === 'batch.expired' && message.data.id).toBe('batch_1')
+  })
+
   const headers = received().headers as Record<string, string>
   test.each<[string, ReceivedWebhook, string]>([
     ['another secret', received({ secret: OTHER }), 'no signature is by this secret'],

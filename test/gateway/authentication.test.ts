@@ -177,6 +177,19 @@ describe('a key', () => {
     expect([before.status, after.status]).toEqual([200, 401])
   })
 
+  test('that is revoked is refused also after the clock was set back by an hour', async () => {
+    const fake = fakeClock()
+    let setBackMs = 0
+    started = await startGateway({ clock: { ...fake, now: () => fake.now() - setBackMs } })
+    const { key, record } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT })
+    const before = await chat(key)
+    await started.gateway.keys.revoke(record.id)
+    setBackMs = 3_600_000
+    fake.advance(5_000)
+
+    expect([before.status, (await chat(key)).status]).toEqual([200, 401])
+  })
+
   test('that has expired is refused, from the very millisecond', async () => {
     const clock = fakeClock()
     started = await startGateway({ clock })

@@ -39,6 +39,30 @@ describe('a file', () => {
     await expect(client.files.delete(first.id)).rejects.toMatchObject({ status: 404 })
   })
 
+  test('is kept once for one Idempotency-Key, and its answer is sent again', async () => {
+    const { client, url, clock } = await start()
+    const send = async (text: string, key: string, purpose = 'batch') => {
+      const form = new FormData()
+      form.set('purpose', purpose)
+      form.set('file', new Blob([text]), 'requests.jsonl')
+      const headers = { authorization: `Bearer ${TEST_KEY}`, 'idempotency-key': key }
+      const answer = await fetch(`${url}/v1/files`, { method: 'POST', headers, body: form })
+      const { id, error } = (await answer.json()) as { id?: string; error?: { code: string } }
+      return [answer.status, id ?? error?.code, answer.headers.get('idempotent-replayed')]
+    }
+
+    const [status, id] = await send('one', 'k')
+    expect(status).toBe(200)
+    expect(await send('one', 'k')).toEqual([200, id, 'true'])
+    expect(await send('two', 'k')).toEqual([422, 'idempotency_mismatch', null])
+    expect((await client.files.list()).data.map((kept) => kept.id)).toEqual([id])
+    // A refused upload frees its key.
+    expect(await send('three', 'other', 'vision')).toEqual([400, 'invalid_request', null])
+    expect((await send('three', 'other'))[0]).toBe(200)
+    clock.advance(24 * 3_600_000)
+    expect((await send('one', 'k'))[1]).not.toBe(id)
+  })
+
   test('expires when its caller says, and no later than the operator allows', async () => {
     const { client, clock } = await start({ retentionDays: 2 })
     const short = await client.files.create({

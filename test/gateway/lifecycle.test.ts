@@ -150,6 +150,52 @@ describe('createGateway refuses', () => {
       { vendors: [], billing: 'off', keys: [], authenticate: () => undefined },
       /contradict|no effect/,
     ],
+    ['no options', undefined, /^createGateway: options must be an object$/],
+    ['null', null, /^createGateway: options must be an object$/],
+    ['no vendors', { billing: 'off' }, /^createGateway: vendors must be a list$/],
+    ['one vendor without a list', { vendors: openai(), billing: 'off' }, /^createGateway: vendors must be a list$/],
+    [
+      'a factory that was not called',
+      { vendors: [openai], billing: 'off' },
+      /^createGateway: vendors\[0\] is a function; call it: openai\(\{ apiKey \}\)$/,
+    ],
+    ['a name of a vendor', { vendors: ['openai'], billing: 'off' }, /^createGateway: vendors\[0\] must be a vendor/],
+    ...(
+      [
+        [{ keys: { a: 'b' } }, 'keys must be a list'],
+        [{ keys: [undefined] }, 'keys[0] must be an object'],
+        [
+          { keys: [{ key: 'k', account: 'a', limits: { tokensPerMinute: Number.NaN } }] },
+          'keys[0].limits.tokensPerMinute',
+        ],
+        [{ models: {} }, 'models must be a list'],
+        [{ models: [null] }, 'models[0] must be an object'],
+        [{ endpoints: {} }, 'endpoints must be a list'],
+        [{ plans: { free: null } }, 'plans.free must be an object'],
+        [{ store: 'sqlite:signalbox.db' }, 'store must be an object with the method start, such as sqliteStore('],
+        [
+          { rateLimiter: { rateLimiter: {} } },
+          'rateLimiter must be an object with the method take, such as redisLimits(',
+        ],
+        [{ concurrencyLimiter: {} }, 'concurrencyLimiter must be an object with the method acquire'],
+        [{ logger: () => undefined }, 'logger must be an object with the method debug, such as console'],
+        [{ onEvent: [] }, 'onEvent must be a function'],
+        [{ authenticate: {} }, 'authenticate must be a function'],
+        [{ transport: {} }, 'transport must be an object with the method send'],
+        [{ clock: {} }, 'clock must be an object with the method now'],
+        [{ operatorKey: null }, 'operatorKey must have at least'],
+        [{ disconnect: 'close' }, 'disconnect must be cancel or drain'],
+        [{ disconnect: { chat: 'close' } }, 'disconnect.chat must be cancel or drain'],
+        [{ billing: 'prepaid' }, "billing must be 'off' or { mode: 'prepaid' }"],
+        [{ billing: true }, "billing must be 'off' or { mode: 'prepaid' }"],
+        [{ routing: { fallback: true } }, 'routing.fallback must be on-failure, never, or'],
+      ] as const
+    ).map(([option, message]): [string, object, string] => [
+      JSON.stringify(option),
+      { vendors: [], billing: 'off', ...option },
+      `createGateway: ${message}`,
+    ]),
+    ['prices by the name of a file', { vendors: [], prices: 'prices.json' }, /^prices: expected \{ currency/],
   ])('%s', (_name, options, message) => {
     expect(() => createGateway(options as never)).toThrow(message)
   })

@@ -55,6 +55,7 @@ describe('GET /openapi.json', () => {
 
   test('has files and batches where the gateway has them', async () => {
     expect(Object.keys(document.paths['/v1/files'] ?? {})).toEqual(['get', 'post'])
+    expect(document.paths['/v1/files']?.['post']?.parameters).toMatchObject([{ name: 'Idempotency-Key', in: 'header' }])
     expect(Object.keys(document.paths['/v1/files/{file}'] ?? {})).toEqual(['get', 'delete'])
     expect(Object.keys(document.paths['/v1/batches/{batch}/cancel'] ?? {})).toEqual(['post'])
     expect(Object.keys(document.paths['/v1/messages/batches'] ?? {})).toEqual(['get', 'post'])

@@ -179,6 +179,11 @@ describe('a principal of the host', () => {
       'authenticate: limits.rpm is unknown; did you mean requestsPerMinute?',
     ],
     ['a limit as text', { ...USER, limits: { concurrency: '5' } }, 'authenticate: limits.concurrency must be a number'],
+    [
+      'a limit of NaN',
+      { ...USER, limits: { concurrency: Number.NaN } },
+      'limits.concurrency must be a number from 0 on',
+    ],
     ['no account', { keyId: 'k', tier: 'paid' }, 'authenticate: accountId must be a text that is not empty'],
     ['no key id', { accountId: 'a', tier: 'paid' }, 'authenticate: keyId must be a text that is not empty'],
     ['another tier', { ...USER, tier: 'gold' }, "authenticate: tier must be 'free' or 'paid'"],

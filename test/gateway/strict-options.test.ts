@@ -277,6 +277,70 @@ describe('an unknown member is refused, naming its path', () => {
   })
 })
 
+describe('options that are not there, and parts that are of another kind, are refused in words', () => {
+  const required = {
+    createClient,
+    expressHandler,
+    fetchHandler,
+    nodeHandler,
+    mcpHandler,
+    adminHandler,
+    consoleHandler,
+    metricsHandler,
+    redisLimits,
+    redisCache,
+    postgresStore,
+    sqliteStore,
+    ...main,
+    ...credentials,
+  }
+  test.each([
+    ['createGateway', [], 'options must be an object'],
+    ['createClient', [], 'options must be an object'],
+    ['redisLimits', [], 'options must be an object'],
+    ['redisLimits', [{}], 'client must be one of ioredis, iovalkey or node-redis'],
+    ['redisCache', [], 'options must be an object'],
+    ['redisCache', [{}], 'client must be one of ioredis, iovalkey or node-redis'],
+    ['postgresStore', [], 'options must be an object'],
+    ['postgresStore', [{}], 'pool must be a pool of pg'],
+    ['sqliteStore', [], 'options must be an object'],
+    ['directoryBlobs', [], 'options must be an object'],
+    ['moderationGuard', [], 'options must be an object'],
+    ['capture', [], 'options must be an object'],
+    ['azureOpenai', [], 'options must be an object'],
+    ['amazonBedrock', [], 'options must be an object'],
+    ['anthropicVertex', [], 'options must be an object'],
+    ['vertex', [], 'options must be an object'],
+    ['googleServiceAccount', [], 'options must be an object'],
+    ['googleWorkloadIdentity', [], 'options must be an object'],
+    ['openai', [null], 'options must be an object'],
+    ['openai', [{ apiKey: 5 }], 'apiKey must be a text, a function that gives one, or a list of these'],
+    ['metricsHandler', [], 'options must be an object'],
+    ...(
+      ['expressHandler', 'fetchHandler', 'nodeHandler', 'mcpHandler', 'adminHandler', 'consoleHandler'] as const
+    ).flatMap((name) =>
+      [[], [{}], [createGateway]].map(
+        (given) => [name, given, `${name}: gateway must be what createGateway returned`] as const,
+      ),
+    ),
+    ['openai', [{ baseURL: 'api.example' }], 'baseURL must be an http(s) URL'],
+    ['openaiCompatible', [{}], 'a vendor id is lower-case letters, digits and dashes: undefined'],
+    ['openaiCompatible', [{ id: 'own', baseURL: 'http://own.example' }], 'models must be a list'],
+  ] as const)('%s(%j)', (name, given, message) => {
+    expect(() => (required[name] as (...all: readonly unknown[]) => unknown)(...given)).toThrow(message)
+  })
+})
+
+test('Fastify is told of a mount without a gateway', async () => {
+  await expect(registered({ gateway: createGateway as never })).rejects.toThrow(
+    'gateway must be what createGateway returned',
+  )
+})
+
+test('a key of a list that is not set is left out', () => {
+  expect(main.openai({ apiKey: [undefined as never, 'a', ''] }).apiKeys).toEqual(['a'])
+})
+
 /** Parts of other options types, and options of the client and its calls: a browser loads no list of near names. */
 const PARTS = ['CallOptions', 'ClientOptions', 'ConnectionOptions', 'EntraOptions', 'GoogleOptions', 'WaitOptions']
 

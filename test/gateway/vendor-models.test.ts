@@ -59,6 +59,19 @@ describe('a gateway without rows of its own', () => {
     expect(picture.status, await picture.clone().text()).toBe(200)
   })
 
+  test.each([
+    [{ voice: 'nova' }, 'nova'],
+    [{}, 'alloy'],
+  ])("a model for speech without a row speaks with its vendor's own voices: %j", async (fields, voice) => {
+    const row = { id: 'announcer', kind: 'speech', vendor: 'openai', upstream: 'gpt-4o-mini-tts-2025-12-15' } as const
+    started = await startGateway({ models: [row], billing: 'off' })
+
+    const sound = await started.post('/v1/audio/speech', { model: 'announcer', input: 'Good morning.', ...fields })
+    await sound.arrayBuffer()
+
+    expect(started.sandbox.requests.at(-1)?.body).toMatchObject({ voice })
+  })
+
   test('says what it knows of them, and their prices where the operator shows them', async () => {
     await start({ showPrices: true })
 
@@ -74,6 +87,15 @@ describe('a gateway without rows of its own', () => {
       available: true,
     })
     expect(row?.['architecture']).toMatchObject({ output_modalities: ['text'] })
+  })
+
+  test('says that Claude takes response_format also where it has no structured output, for the gateway translates it', async () => {
+    await start()
+    const parametersOf = async (id: string) =>
+      (await models()).data.find((model) => model.id === id)?.['supported_parameters']
+
+    expect(await parametersOf('claude-3-haiku-20240307')).toContain('response_format')
+    expect(await parametersOf('cl-opus-4-7')).toContain('response_format')
   })
 
   test('refuses a model without a price while billing is on, and says nothing of prices unasked', async () => {

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { GatewayError } from '../../core/errors.ts'
 import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
 import { countOf, id, listObject, listOfObjects, pageQuery } from '../objects/fields.ts'
 import { deliveryObject, deliverySchema, deliveryState, taskObject, taskSchema, taskState } from '../objects/task.ts'
@@ -101,6 +102,10 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     scope: 'write',
     answer: z.strictObject({ object: z.literal('webhook.secret'), account: id, secret: z.string() }),
     async run(call) {
+      if (call.isReadOnly) {
+        const message = 'Nothing can be changed here, and to read a secret makes one where there is none.'
+        throw new GatewayError('method_not_allowed', { message })
+      }
       const account = paramOf(call, 'account')
       existing('account', account, await call.gateway.accounts.get(account))
       const secret = await call.gateway.webhooks.secret(account)

@@ -34,6 +34,7 @@ const FILE_BATCHES: OpenApiPaths = {
     get: reading('list_files', 'The files of the account', 'batches'),
     post: {
       ...reading('create_file', 'Keeps a file of requests', 'batches'),
+      parameters: [IDEMPOTENCY_KEY],
       requestBody: { required: true, content: { 'multipart/form-data': { schema: FILE_FORM } } },
     },
   },

@@ -31,12 +31,14 @@ const SWEPT_PER_TAKE = 2
 /** A full bucket in use is kept for a while, so that it is not created for every request. */
 const IDLE_MS = 60_000
 const EVICTION_SAMPLE = 8
+/** A bucket that is further ahead than this was written before the clock was set back. It goes on by the new time. */
+const SET_BACK_MS = 5_000
 /** Takes are whole numbers, so a millionth of one is rounding error of the division by time. */
 const TOLERANCE = 1e-6
 
 /**
  * Limits in this process, by the generic cell rate algorithm kept as a level that drains; synchronous. Time that runs
- * backwards counts as unchanged, and a limit of zero refuses everything.
+ * backwards counts as unchanged, for a few seconds; a clock that is set back further goes on from there. A limit of zero refuses everything.
  */
 export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): MemoryRateLimiter {
   const maxBuckets = options.maxBuckets ?? 100_000
@@ -47,6 +49,7 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
 
   function levelOf(bucket: Bucket | undefined, perMinute: number, nowMs: number): number {
     if (bucket === undefined) return 0
+    if (bucket.atMs - nowMs > SET_BACK_MS) bucket.atMs = nowMs
     const elapsedMs = Math.max(0, nowMs - bucket.atMs)
     return Math.max(0, bucket.level - (elapsedMs * perMinute) / MINUTE_MS)
   }

@@ -89,11 +89,20 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
       const { delivery } = entry
       // An attempt that outlived its lease may report after another's. It must not reopen the message, but a success still
       // counts.
-      const isLate = delivery.state !== 'pending' && state !== 'delivered'
+      // One that began before its owner had the message sent again does not put that off.
+      const isBefore = delivery.resentAtMs !== undefined && attempt.atMs < delivery.resentAtMs
+      const isLate = state !== 'delivered' && (delivery.state !== 'pending' || isBefore)
       const attempts = [...delivery.attempts, attempt].slice(-MAX_ATTEMPTS_KEPT)
       entry.delivery = isLate ? { ...delivery, attempts } : { ...delivery, attempts, state, nextAttemptAtMs }
       entry.leaseUntilMs = 0
       place(entry)
+    },
+
+    release(ids) {
+      for (const id of ids) {
+        const entry = entries.get(id)
+        if (entry !== undefined) entry.leaseUntilMs = 0
+      }
     },
 
     list: (accountId, taskId) =>

@@ -1,4 +1,4 @@
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
 import type { InteractionStore } from '../interaction-store.ts'
@@ -74,11 +74,13 @@ const MAX_SCHEMA_BYTES = 63
  * const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
  * const gateway = createGateway({ vendors, prices, store: postgresStore({ pool }) })
  *
- * @throws RangeError for a schema name that is empty or longer than 63 bytes, or a timeout that is not above zero.
+ * @throws TypeError without a pool, and for an unknown option; RangeError for a schema name that is empty or longer than 63 bytes, or a timeout that is not above zero.
  */
 export function postgresStore(options: PostgresStoreOptions): GatewayStore {
-  checkMembers(options, POSTGRES_STORE_OPTIONS, 'postgresStore')
+  checkGivenMembers(options, POSTGRES_STORE_OPTIONS, 'postgresStore')
   const { pool, schema = 'signalbox', statementTimeoutMs = 5_000, clock = 'database' } = options
+  if (typeof pool?.query !== 'function')
+    throw new TypeError('postgresStore: pool must be a pool of pg, or have a method query')
   const schemaBytes = Buffer.byteLength(schema)
   if (schemaBytes === 0 || schemaBytes > MAX_SCHEMA_BYTES) throw new RangeError('a schema name has 1 to 63 bytes')
   if (!(statementTimeoutMs > 0)) throw new RangeError('statementTimeoutMs must be above zero')

@@ -20,16 +20,27 @@ export function postgresWebhooks(connection: PostgresConnection, schema: string)
 
     async record(id, { attempt, state, nextAttemptAtMs }) {
       // An attempt that outlived its lease may report after another's. It must not reopen the message, but a success still
-      // counts.
+      // counts. One that began before its owner had the message sent again does not put that off.
+      const counts = `($3 = 'delivered' OR (state = 'pending' AND coalesce(resent_at_ms, 0) <= $5))`
       await run(
         `UPDATE ${schema}.deliveries SET
           attempts = (attempts || $2::text)[greatest(1, cardinality(attempts) + 2 - ${MAX_ATTEMPTS_KEPT}):],
-          state = CASE WHEN state = 'pending' OR $3 = 'delivered' THEN $3::text ELSE state END,
-          next_attempt_at_ms = CASE WHEN state = 'pending' OR $3 = 'delivered' THEN $4 ELSE next_attempt_at_ms END,
+          state = CASE WHEN ${counts} THEN $3::text ELSE state END,
+          next_attempt_at_ms = CASE WHEN ${counts} THEN $4 ELSE next_attempt_at_ms END,
           lease_until_ms = 0
         WHERE id = $1`,
-        [textParameter(id), JSON.stringify(attempt), state, timeParameter(nextAttemptAtMs)],
+        [
+          textParameter(id),
+          JSON.stringify(attempt),
+          state,
+          timeParameter(nextAttemptAtMs),
+          timeParameter(attempt.atMs),
+        ],
       )
+    },
+
+    async release(ids) {
+      await run(`UPDATE ${schema}.deliveries SET lease_until_ms = 0 WHERE id = ANY ($1)`, [ids.map(textParameter)])
     },
 
     async list(accountId, taskId) {

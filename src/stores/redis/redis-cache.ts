@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createHmac } from 'node:crypto'
 import { type Clock, systemClock } from '../../core/clock.ts'
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import { type Logger, usableLogger } from '../../core/logger.ts'
 import { isPending } from '../../core/maybe-promise.ts'
 import { memoryCache } from '../memory/memory-cache.ts'
@@ -69,7 +69,7 @@ return {generation}`)
  * @throws TypeError naming the invalid option.
  */
 export function redisCache(options: RedisCacheOptions): RedisCache {
-  checkMembers(options, REDIS_CACHE_OPTIONS, 'redisCache')
+  checkGivenMembers(options, REDIS_CACHE_OPTIONS, 'redisCache')
   const { client, prefix = 'signalbox:', secret, deadlineMs = 50, clock = systemClock } = options
   const { local = memoryCache({ maxBytes: DEFAULT_LOCAL_BYTES }) } = options
   if (/[{}]/.test(prefix)) throw new TypeError('redisCache: prefix must not contain braces')
@@ -131,7 +131,9 @@ export function redisCache(options: RedisCacheOptions): RedisCache {
 
     generation(scope) {
       const known = generations.get(scope)
-      if (known !== undefined && clock.now() - known.readAtMs < GENERATION_MS) return known.generation
+      const ageMs = known === undefined ? -1 : clock.now() - known.readAtMs
+      // Below zero the clock was set back, and what is known may be of any age.
+      if (known !== undefined && ageMs >= 0 && ageMs < GENERATION_MS) return known.generation
       return readGeneration(scope)
     },
 

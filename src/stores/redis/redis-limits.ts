@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../../core/events.ts'
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import { type Logger, usableLogger } from '../../core/logger.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../rate-limiter.ts'
 import { redisConcurrencyLimiter } from './redis-concurrency-limiter.ts'
@@ -71,7 +71,7 @@ const REMEMBERED_MS = 60_000
  * @throws TypeError naming the invalid option.
  */
 export function redisLimits(options: RedisLimitsOptions): RedisLimits {
-  checkMembers(options, REDIS_LIMITS_OPTIONS, 'redisLimits')
+  checkGivenMembers(options, REDIS_LIMITS_OPTIONS, 'redisLimits')
   const { client, prefix = 'signalbox:', expectedInstances = 1, deadlineMs = 50, clock = systemClock } = options
   if (/[{}]/.test(prefix)) throw new TypeError('redisLimits: prefix must not contain braces')
   if (!Number.isInteger(expectedInstances) || expectedInstances < 1) {

@@ -42,9 +42,12 @@ export function replyRunner<Reply>(client: RedisClient, read: (reply: unknown) =
   }
 }
 
+const NO_CLIENT = 'client must be one of ioredis, iovalkey or node-redis, with a method evalsha or evalSha'
+
 type ScriptCall = (script: string, keys: readonly string[], args: readonly string[]) => Promise<unknown>
 
 function callsOf(client: RedisClient): { byHash: ScriptCall; byText: ScriptCall } {
+  if (typeof client !== 'object' || client === null) throw new TypeError(NO_CLIENT)
   if ('evalsha' in client && typeof client.evalsha === 'function') {
     return {
       byHash: (sha1, keys, args) => client.evalsha(sha1, keys.length, ...keys, ...args),
@@ -57,7 +60,7 @@ function callsOf(client: RedisClient): { byHash: ScriptCall; byText: ScriptCall 
       byText: (text, keys, args) => client.eval(text, { keys: [...keys], arguments: [...args] }),
     }
   }
-  throw new TypeError('client must have a method evalsha or evalSha')
+  throw new TypeError(NO_CLIENT)
 }
 
 /** A reply as a list of integers. Clients may be configured to return numbers as text. */

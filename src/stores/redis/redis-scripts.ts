@@ -16,21 +16,14 @@ export function script(text: string): Script {
 /**
  * A bucket is the text `level microseconds`: what was taken and had not flowed back at that time of the server's clock.
  * Levels are kept with all digits, so that limits which do not divide a minute do not drift. Time that runs backwards
- * counts as standing still.
+ * counts as standing still, for a few seconds; a clock that is set back further, or that of a replica that took over, goes on from there.
  */
 const BUCKETS = `
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local MINUTE_US = 60000000
 local TOLERANCE = 0.000001
-
-local function read(key, per_minute)
-  local state = redis.call('GET', key)
-  if not state then return nil, now end
-  local space = string.find(state, ' ', 1, true)
-  local level, at = tonumber(string.sub(state, 1, space - 1)), tonumber(string.sub(state, space + 1))
-  return math.max(0, level - math.max(0, now - at) * per_minute / MINUTE_US), math.max(now, at)
-end
+local SET_BACK_US = 5000000
 
 local function milliseconds(level, per_minute)
   if level <= TOLERANCE then return 0 end
@@ -45,6 +38,18 @@ local function write(key, level, at, per_minute)
     local lifetime = milliseconds(level, per_minute) + 1000
     redis.call('SET', key, string.format('%.17g %.0f', level, at), 'PX', string.format('%.0f', lifetime))
   end
+end
+
+local function read(key, per_minute)
+  local state = redis.call('GET', key)
+  if not state then return nil, now end
+  local space = string.find(state, ' ', 1, true)
+  local level, at = tonumber(string.sub(state, 1, space - 1)), tonumber(string.sub(state, space + 1))
+  if at - now > SET_BACK_US then
+    at = now
+    write(key, level, at, per_minute)
+  end
+  return math.max(0, level - math.max(0, now - at) * per_minute / MINUTE_US), math.max(now, at)
 end
 `
 

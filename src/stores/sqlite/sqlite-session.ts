@@ -310,6 +310,7 @@ function webhooksOn(session: () => SqliteSession): WebhookStore {
       return isAnyDue ? session().write(({ webhooks }) => webhooks.leaseDue(query)) : []
     },
     record: async (id, outcome) => session().write(({ webhooks }) => webhooks.record(id, outcome)),
+    release: async (ids) => session().write(({ webhooks }) => webhooks.release(ids)),
     list: async (accountId, taskId) => session().read(({ webhooks }) => webhooks.list(accountId, taskId)),
     listAll: async (query) => session().read(({ webhooks }) => webhooks.listAll(query)),
     resend: async (accountId, id, nowMs) => session().write(({ webhooks }) => webhooks.resend(accountId, id, nowMs)),

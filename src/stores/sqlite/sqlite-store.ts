@@ -1,5 +1,5 @@
 import { closeSync, fdatasync, openSync } from 'node:fs'
-import { checkMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import { type CommitLog, retryOnBusy } from './group-commit.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
@@ -56,7 +56,7 @@ const SQLITE_STORE_OPTIONS = {
  * const gateway = createGateway({ vendors, store: sqliteStore({ path: 'signalbox.db' }) })
  */
 export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
-  checkMembers(options, SQLITE_STORE_OPTIONS, 'sqliteStore')
+  checkGivenMembers(options, SQLITE_STORE_OPTIONS, 'sqliteStore')
   const label =
     options.path === undefined ? 'the given SQLite database' : `the SQLite database ${JSON.stringify(options.path)}`
   const waiting = { label, busyTimeoutMs: options.busyTimeoutMs ?? 5_000 }

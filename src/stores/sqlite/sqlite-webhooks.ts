@@ -13,10 +13,11 @@ import { selectNewest } from './sqlite-newest.ts'
 interface AttemptsRow {
   readonly state: DeliveryState
   readonly attempts: string
+  readonly resent_at_ms: number | bigint | null
 }
 
 /** Messages and secrets, inside the caller's transaction. */
-export interface SqliteWebhooks extends Synchronous<WebhookStore> {
+export interface SqliteWebhooks extends Synchronous<Required<WebhookStore>> {
   /** Queues a message; an existing one with the same id stays unchanged. */
   add(delivery: NewDelivery): void
   /** Is there anything to lease? */
@@ -34,7 +35,7 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
      ORDER BY next_attempt_at_ms LIMIT ?`,
   )
   const lease = database.prepare('UPDATE signalbox_deliveries SET lease_until_ms = ? WHERE id = ?')
-  const selectAttempts = database.prepare('SELECT state, attempts FROM signalbox_deliveries WHERE id = ?')
+  const selectAttempts = database.prepare('SELECT state, attempts, resent_at_ms FROM signalbox_deliveries WHERE id = ?')
   const noteAttempt = database.prepare('UPDATE signalbox_deliveries SET attempts = ?, lease_until_ms = 0 WHERE id = ?')
   const setState = database.prepare('UPDATE signalbox_deliveries SET state = ?, next_attempt_at_ms = ? WHERE id = ?')
   const selectByTask = database.prepare(
@@ -79,7 +80,14 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
       noteAttempt.run(JSON.stringify(attempts), id)
       // An attempt that outlived its lease may report after another's. It must not reopen the message, but a success still
       // counts.
-      if (row.state === 'pending' || state === 'delivered') setState.run(state, wholeMilliseconds(nextAttemptAtMs), id)
+      // One that began before its owner had the message sent again does not put that off.
+      const isBefore = attempt.atMs < Number(row.resent_at_ms ?? 0)
+      if (state === 'delivered' || (row.state === 'pending' && !isBefore))
+        setState.run(state, wholeMilliseconds(nextAttemptAtMs), id)
+    },
+
+    release(ids) {
+      for (const id of ids) lease.run(0, id)
     },
 
     list: (accountId, taskId) => (selectByTask.all(accountId, taskId) as SqlRow[]).map(withAttempts),

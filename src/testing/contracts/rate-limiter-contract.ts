@@ -28,6 +28,15 @@ export function describeRateLimiter({ describe, it, expect }: ContractRunner, su
       expect(refused.retryAfterMs > 0 && refused.retryAfterMs <= 10_000).toEqual(true)
     })
 
+    check('flows back as ever after the clock was set back by an hour', async (limiter) => {
+      for (let count = 0; count < 6; count++) await limiter.take([requests()], clock.now())
+      await clock.advance(-3_600_000)
+      expect((await limiter.take([requests()], clock.now())).allowed).toEqual(false)
+      await clock.advance(10_000)
+      expect((await limiter.take([requests()], clock.now())).allowed).toEqual(true)
+      expect((await limiter.take([requests()], clock.now())).allowed).toEqual(false)
+    })
+
     check('reports limit, what is left and the time until it is full, in the order of the takes', async (limiter) => {
       const { allowed, retryAfterMs, buckets } = await limiter.take([requests(), tokens(40)], clock.now())
       expect({ allowed, retryAfterMs }).toEqual({ allowed: true, retryAfterMs: 0 })

@@ -92,6 +92,14 @@ export function describeWebhookStore(
       expect(await take(store, EXAMPLE_NOW_MS + 100)).toEqual([{ ...expected, attempts: [failed] }])
     })
 
+    check('gives what was taken and not sent to the next at once, where the store can', async (store) => {
+      await queue(store, exampleDelivery())
+      await take(store, EXAMPLE_NOW_MS)
+      await store.webhooks.release?.(['msg_1', 'msg_9'])
+      const again = await take(store, EXAMPLE_NOW_MS)
+      expect(idsOf(again)).toEqual(store.webhooks.release === undefined ? [] : ['msg_1'])
+    })
+
     for (const state of ['delivered', 'failed', 'disabled'] as const) {
       check(`takes a message that is ${state} no more`, async (store) => {
         await queue(store, exampleDelivery())
@@ -140,6 +148,20 @@ export function describeWebhookStore(
       expect({ state, resentAtMs }).toEqual({ state: 'pending', resentAtMs: EXAMPLE_NOW_MS + 7_000 })
       expect(attempts?.length).toEqual(1)
     })
+
+    check(
+      'sends again what its owner asks for while an attempt is under way, whatever becomes of that',
+      async (store) => {
+        for (const state of ['failed', 'pending', 'disabled', 'delivered'] as const) {
+          await queue(store, exampleDelivery({ id: state }))
+          await take(store, EXAMPLE_NOW_MS)
+          await store.webhooks.resend(ACCOUNT_ID, state, EXAMPLE_NOW_MS + 5_000)
+          const under = attempt({ atMs: EXAMPLE_NOW_MS })
+          await store.webhooks.record(state, outcome(state, under, EXAMPLE_NOW_MS + 90_000_000))
+        }
+        expect(idsOf(await take(store, EXAMPLE_NOW_MS + 5_000)).sort()).toEqual(['disabled', 'failed', 'pending'])
+      },
+    )
 
     check('sends nothing again of another account or of an unknown id', async (store) => {
       await queue(store, exampleDelivery())

@@ -2,6 +2,7 @@ import type { Cluster } from 'ioredis'
 import type { Cluster as ValkeyCluster } from 'iovalkey'
 import type { RedisClusterType } from 'redis'
 import { describe, expect, expectTypeOf, it } from 'vitest'
+import { redisCache } from '../../../src/stores/redis/redis-cache.ts'
 import { type RedisClient, scriptRunner } from '../../../src/stores/redis/redis-link.ts'
 import { ENTER, TAKE } from '../../../src/stores/redis/redis-scripts.ts'
 
@@ -22,6 +23,22 @@ function rowClient(...outcomes: unknown[]) {
     eval: (...call: unknown[]) => answer('eval', ...call),
   }
 }
+
+describe('the shared cache', () => {
+  it('reads a generation again a second later, and when the clock was set back', async () => {
+    const client = rowClient(['3'], ['4'], ['5'])
+    let nowMs = 1_750_000_000_000
+    const cache = redisCache({ client, clock: { now: () => nowMs, schedule: () => ({ cancel: () => undefined }) } })
+    const seen = async (atMs: number): Promise<unknown> => {
+      nowMs = atMs
+      return cache.generation('acct_1', atMs)
+    }
+
+    expect([await seen(nowMs), await seen(nowMs + 999)]).toEqual([3, 3])
+    expect(await seen(nowMs + 1)).toBe(4)
+    expect(await seen(nowMs - 3_600_000)).toBe(5)
+  })
+})
 
 describe('script runner', () => {
   it('gives keys and arguments in one row to a client with evalsha', async () => {

@@ -154,7 +154,7 @@ describe.skipIf(server.missing !== undefined)('limits on Redis', () => {
   })
 
   it.each([
-    [{ client: {} as RedisClient }, 'client must have a method'],
+    [{ client: {} as RedisClient }, 'client must be one of ioredis, iovalkey or node-redis'],
     [{ prefix: 'a{b}' }, 'prefix must not contain braces'],
     [{ expectedInstances: 0 }, 'expectedInstances'],
     [{ expectedInstances: 1.5 }, 'expectedInstances'],

@@ -1,0 +1,60 @@
+import type { GatewayOptions } from './gateway-options.ts'
+
+const OWNER = 'createGateway'
+
+/** Methods that the gateway calls later: without them the first requests would fail, or events would be lost without a word. */
+const METHODS = {
+  store: ['start', 'close'],
+  rateLimiter: ['take', 'adjust'],
+  concurrencyLimiter: ['acquire', 'renew', 'release'],
+  transport: ['send', 'close'],
+  clock: ['now', 'schedule'],
+  ids: ['next'],
+  logger: ['debug', 'info', 'warn', 'error'],
+} satisfies { readonly [Part in keyof GatewayOptions]?: readonly string[] }
+
+/** What was probably meant where a part is another thing. */
+const EXAMPLES: { readonly [Part in keyof typeof METHODS]?: string } = {
+  store: "such as sqliteStore({ path: 'signalbox.db' })",
+  rateLimiter: 'such as redisLimits({ client }).rateLimiter',
+  concurrencyLimiter: 'such as redisLimits({ client }).concurrencyLimiter',
+  logger: 'such as console',
+}
+
+/**
+ * Checks what kind of thing each part of the options is: lists, functions, and objects with methods. Absent ones are right.
+ * @throws TypeError naming the part.
+ */
+export function checkParts(options: GatewayOptions): void {
+  for (const name of ['vendors', 'keys', 'models', 'endpoints', 'hooks', 'observe'] as const)
+    if ((options[name] ?? undefined) !== undefined && !Array.isArray(options[name]))
+      throw new TypeError(`${OWNER}: ${name} must be a list`)
+  for (const [index, vendor] of options.vendors?.entries() ?? []) checkVendor(vendor, `vendors[${index}]`)
+  for (const name of ['keys', 'models', 'endpoints'] as const)
+    for (const [index, entry] of options[name]?.entries() ?? [])
+      if (!isObject(entry)) throw new TypeError(`${OWNER}: ${name}[${index}] must be an object`)
+  for (const name of ['authenticate', 'onEvent', 'estimateTokens'] as const)
+    if ((options[name] ?? undefined) !== undefined && typeof options[name] !== 'function')
+      throw new TypeError(`${OWNER}: ${name} must be a function`)
+  for (const [name, methods] of Object.entries(METHODS) as [keyof typeof METHODS, readonly string[]][]) {
+    const part: unknown = options[name]
+    if (part === undefined || part === null) continue
+    const missing = methods.find((method) => typeof Object(part)[method] !== 'function')
+    if (missing === undefined) continue
+    const example = EXAMPLES[name]
+    throw new TypeError(
+      `${OWNER}: ${name} must be an object with the method ${missing}${example === undefined ? '' : `, ${example}`}`,
+    )
+  }
+}
+
+function checkVendor(vendor: unknown, path: string): void {
+  if (typeof vendor === 'function')
+    throw new TypeError(`${OWNER}: ${path} is a function; call it: ${vendor.name}({ apiKey })`)
+  if (!isObject(vendor) || typeof vendor['id'] !== 'string' || !Array.isArray(vendor['apiKeys']))
+    throw new TypeError(`${OWNER}: ${path} must be a vendor, as the factories of vendors make it`)
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}
