@@ -93,7 +93,8 @@ afterEach(async () => {
     server.close()
   }
   await started?.close()
-  if (profile !== undefined) rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
+  // Processes of the browser write to it for a moment longer.
+  if (profile !== undefined) rmSync(profile, { recursive: true, force: true, maxRetries: 20 })
 })
 
 /** Serves a page, its script and, when there is one, the gateway from one origin. */
