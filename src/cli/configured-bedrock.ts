@@ -1,10 +1,13 @@
 import type { CredentialProvider } from '../core/credential.ts'
 import { awsSignature } from '../credentials/aws.ts'
+import { awsDomain } from '../credentials/aws-domain.ts'
 import { amazonBedrock } from '../vendors/amazon-bedrock/amazon-bedrock.ts'
 import { anthropicBedrock } from '../vendors/anthropic/anthropic.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { type ConfiguredVendor, naming } from './configured-clouds.ts'
+import { environmentProxy } from './environment-proxy.ts'
 import { SettingError } from './setting-values.ts'
+import type { Environment } from './terminal.ts'
 
 type Location = { readonly region: string } | { readonly endpoint: string }
 type Keys = readonly string[] | string | CredentialProvider
@@ -22,15 +25,15 @@ const NO_REGION = { endpoint: 'https://not-set.invalid' }
 
 /**
  * Amazon Bedrock, and Claude there, where the environment configures them or `named` holds them.
- * @param read Gives a variable without blanks; undefined when it is not set.
  * @throws SettingError for a key without a region, and for a region that is none.
  */
 export function configuredBedrock(
-  read: (name: string) => string | undefined,
+  environment: Environment,
   keysOf: (text: string | undefined) => readonly string[],
   standInOrigin: string | undefined,
   named: ReadonlySet<string>,
 ): ConfiguredVendor[] {
+  const read = (name: string): string | undefined => environment[name]?.trim() || undefined
   const bearers = keysOf(read('AWS_BEARER_TOKEN_BEDROCK'))
   const region = read('AWS_REGION') ?? read('AWS_DEFAULT_REGION')
   const endpoint = read('AWS_ENDPOINT_URL_BEDROCK_RUNTIME')
@@ -45,7 +48,7 @@ export function configuredBedrock(
     if (region === undefined && (endpoint === undefined || bearers.length === 0))
       throw new SettingError('AWS_REGION: set it to the region of the models, such as eu-central-1')
     const location = endpoint === undefined ? { region: region! } : { endpoint }
-    const apiKey = bearers.length > 0 ? bearers : awsSignature({ region: region! })
+    const apiKey = bearers.length > 0 ? bearers : signatureIn(region!, environment)
     return [
       {
         vendor: naming(endpoint === undefined ? 'AWS_REGION' : 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME', () =>
@@ -55,4 +58,10 @@ export function configuredBedrock(
       },
     ]
   })
+}
+
+/** Signs with the keys that the environment leads to, which may have to be asked for through its proxy. */
+function signatureIn(region: string, environment: Environment): CredentialProvider {
+  const proxy = environmentProxy(`https://sts.${region}.${awsDomain(region)}`, environment)
+  return awsSignature({ region, environment, ...(proxy === undefined ? {} : { proxy }) })
 }

@@ -67,7 +67,7 @@ export function configuredVendors(
   const all = [
     ...vendors,
     ...configuredClouds(read, keysOf, standInOrigin, named),
-    ...configuredBedrock(read, keysOf, standInOrigin, named),
+    ...configuredBedrock(environment, keysOf, standInOrigin, named),
     ...configuredVertex(environment, keysOf, standInOrigin, named),
   ]
   checkNamed(settings, all)

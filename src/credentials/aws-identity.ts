@@ -1,4 +1,5 @@
 import type { EgressOptions } from '../transport/egress-route.ts'
+import { awsDomain } from './aws-domain.ts'
 import type { AwsIdentity } from './aws-presign.ts'
 import { awsProfile } from './aws-profile.ts'
 import { type AskTokens, refusalOf, type TokenAnswer, textOfFile, tokenAsker } from './token-request.ts'
@@ -50,7 +51,7 @@ function fromEnvironment(environment: Environment): AwsIdentity | undefined {
 async function fromWebIdentity(
   ask: AskTokens,
   environment: Environment,
-  { region, tokenServiceOrigin = `https://sts.${region}.amazonaws.com` }: AwsIdentityOptions,
+  { region, tokenServiceOrigin = `https://sts.${region}.${awsDomain(region)}` }: AwsIdentityOptions,
   signal: AbortSignal,
 ): Promise<AwsIdentity | undefined> {
   const file = environment['AWS_WEB_IDENTITY_TOKEN_FILE']

@@ -118,16 +118,16 @@ const ENTRA_MANAGED_IDENTITY_OPTIONS = {
 export function entraManagedIdentity(options: EntraManagedIdentityOptions = {}): CredentialProvider {
   checkMembers(options, ENTRA_MANAGED_IDENTITY_OPTIONS, 'entraManagedIdentity')
   const { environment = process.env, scope = DEFAULT_SCOPE } = options
-  const clientId = options.clientId ?? environment['AZURE_CLIENT_ID']
+  const clientId = options.clientId || environment['AZURE_CLIENT_ID'] || undefined
   const endpoint = environment['IDENTITY_ENDPOINT']
   const header = environment['IDENTITY_HEADER']
-  const isAppService = options.metadataOrigin === undefined && endpoint !== undefined && header !== undefined
+  const isAppService = options.metadataOrigin === undefined && endpoint && header
   const url = new URL(
     isAppService ? endpoint : `${options.metadataOrigin ?? METADATA_ORIGIN}/metadata/identity/oauth2/token`,
   )
   url.searchParams.set('api-version', isAppService ? '2019-08-01' : '2018-02-01')
   url.searchParams.set('resource', scope.replace(/\/\.default$/, ''))
-  if (clientId !== undefined && clientId !== '') url.searchParams.set('client_id', clientId)
+  if (clientId !== undefined) url.searchParams.set('client_id', clientId)
   const headers: Record<string, string> = isAppService ? { 'x-identity-header': header } : { metadata: 'true' }
   const ask = tokenAsker()
   const provider: CredentialProvider = async ({ signal, nowMs }) => {
@@ -165,7 +165,7 @@ function tokenEndpoint(factory: string, options: Omit<EntraClientSecretOptions, 
     `${factory}({ clientId })`,
     'AZURE_CLIENT_ID',
   )
-  const authority = (options.authority ?? environment['AZURE_AUTHORITY_HOST'] ?? DEFAULT_AUTHORITY).replace(/\/+$/, '')
+  const authority = (options.authority || environment['AZURE_AUTHORITY_HOST'] || DEFAULT_AUTHORITY).replace(/\/+$/, '')
   const url = `${authority}/${encodeURIComponent(tenantId)}/oauth2/v2.0/token`
   const ask = tokenAsker(options)
   return {

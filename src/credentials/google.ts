@@ -198,7 +198,7 @@ function metadataOriginIn(environment: Readonly<Record<string, string | undefine
 function credentialFile(environment: Readonly<Record<string, string | undefined>>): string | undefined {
   const named = environment['GOOGLE_APPLICATION_CREDENTIALS']?.trim()
   if (named !== undefined && named !== '') return named
-  const folder = environment['CLOUDSDK_CONFIG'] ?? join(environment['HOME'] ?? homedir(), '.config', 'gcloud')
+  const folder = environment['CLOUDSDK_CONFIG'] || join(environment['HOME'] || homedir(), '.config', 'gcloud')
   const file = join(folder, 'application_default_credentials.json')
   return existsSync(file) ? file : undefined
 }

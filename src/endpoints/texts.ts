@@ -91,6 +91,11 @@ export interface TextStreamReader {
   replaced?(event: AnswerObject): void
   /** Numbers an event once more, where the dialect counts them. True: it has another number now. */
   numbered?(event: AnswerObject): boolean
+  /**
+   * Takes out of an event that is about to be sent what says a text in another form than the dialect's. True: it is another one now.
+   * Plain events have no such thing.
+   */
+  mended?(event: AnswerObject): boolean
   /** Are texts repeated as a whole after their parts? Absent: never. */
   readonly repeats?: boolean
   /**

@@ -114,9 +114,12 @@ const UNUSABLE = {
   message: 'The model did not answer with JSON that matches the schema.',
 } as const
 
-/** Texts that say the answer: no reasoning, no refusal, and none beside a call of a tool, which is not the answer yet. */
+/** What is no answer, or stands beside it: a refusal, and where the answer is from. */
+const BESIDE = /\.(?:refusal$|annotations\[)/
+
+/** Texts that say the answer: no reasoning, no refusal, no title of a source, and none beside a call of a tool, which is not the answer yet. */
 function checkedParts(answer: HookAnswer): readonly TextPart[] {
   const parts = answer.texts()
   if (parts.some(({ kind }) => kind === 'tool_arguments')) return []
-  return parts.filter(({ kind, id }) => kind === 'text' && !id.endsWith('.refusal'))
+  return parts.filter(({ kind, id }) => kind === 'text' && !BESIDE.test(id))
 }

@@ -3,7 +3,7 @@ import type { Clock, Timer } from '../core/clock.ts'
 /** A pending deadline, linked to the ones due before and after it. */
 class Deadline implements Timer {
   readonly #all: Deadlines
-  readonly dueMs: number
+  dueMs: number
   readonly onDue: () => void
   previous: Deadline | undefined
   next: Deadline | undefined = undefined
@@ -57,11 +57,19 @@ export class Deadlines {
     deadline.next = undefined
   }
 
+  /** What is due later than anything that is set now was set before the clock was set back: it has the whole time again. */
+  #keepTime(nowMs: number): void {
+    const latestMs = nowMs + this.#durationMs
+    for (let first = this.#first; first !== undefined && first.dueMs > latestMs; first = first.next)
+      first.dueMs = latestMs
+  }
+
   /** The timer keeps running after its deadline was cancelled: it then waits for the next one, or stops. */
   #wait(delayMs: number): void {
     this.#timer = this.#clock.schedule(delayMs, () => {
       this.#timer = undefined
       const nowMs = this.#clock.now()
+      this.#keepTime(nowMs)
       for (let first = this.#first; first !== undefined && first.dueMs <= nowMs; first = this.#first) {
         this.remove(first)
         first.onDue()

@@ -338,7 +338,8 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     if (event.isPlain && !event.isChanged && event.bytes !== undefined) return event.bytes
     const { bytes, name, value, isChanged } = event
     const isRenumbered = value !== undefined && this.#reader.numbered?.(value) === true
-    if (bytes !== undefined && !isChanged && !isRenumbered) return bytes
+    const isMended = value !== undefined && this.#reader.mended?.(value) === true
+    if (bytes !== undefined && !isChanged && !isRenumbered && !isMended) return bytes
     const json = JSON.stringify(value)
     return Buffer.from(name === undefined ? sseData(json) : sseEvent(name, json))
   }

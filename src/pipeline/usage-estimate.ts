@@ -99,14 +99,16 @@ export function generatesTokens(estimate: Usage): boolean {
 
 /**
  * What an answer that was cut is charged for: what the vendor has reported so far, with at least the output seen. Vendors
- * report usage in pieces during a stream, and the last piece of a cut one is missing.
+ * report usage in pieces during a stream, and the last piece of a cut one is missing. Some tell zeros until then: no prompt of
+ * text has none.
  * @param seen What would be charged for without a report.
  */
 export function cutUsage(reported: Usage, seen: Usage): Usage {
   if (isSetByRequest(seen)) return { ...seen, ...reported }
+  const isUncounted = reported.inputTokens === 0 && seen.audioSeconds === undefined
   return {
     ...reported,
-    inputTokens: reported.inputTokens ?? seen.inputTokens ?? 0,
+    inputTokens: (isUncounted ? undefined : reported.inputTokens) ?? seen.inputTokens ?? 0,
     ...(seen.audioSeconds === undefined ? {} : { audioSeconds: reported.audioSeconds ?? seen.audioSeconds }),
     outputTokens: Math.max(reported.outputTokens ?? 0, seen.outputTokens ?? 0),
   }

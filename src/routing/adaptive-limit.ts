@@ -49,7 +49,9 @@ export class AdaptiveLimit {
 
   /** The vendor reported overload. */
   shrink(nowMs: number): void {
-    if (nowMs - this.#lastCutMs < CUT_INTERVAL_MS) return
+    const sinceMs = nowMs - this.#lastCutMs
+    // Below zero the clock was set back.
+    if (sinceMs >= 0 && sinceMs < CUT_INTERVAL_MS) return
     this.#lastCutMs = nowMs
     this.#limit = Math.max(FEWEST_CALLS, this.#limit * CUT)
   }

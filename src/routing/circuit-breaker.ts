@@ -10,6 +10,8 @@ export interface CircuitState {
   readonly failures: number
   /** How many times in a row it opened for the same reason, except when the vendor set the duration. */
   readonly openings: number
+  /** Unix milliseconds at which it was last told how long it is open; a time before it shows that the clock was set back. */
+  readonly openedAtMs: number
   /** Unix milliseconds until which it is open; 0: it is closed. */
   readonly openUntilMs: number
   readonly reason: OpenReason | undefined
@@ -35,6 +37,7 @@ const LONGEST_RETRY_AFTER_MS = 60 * 60_000
 export const CLOSED: CircuitState = {
   failures: 0,
   openings: 0,
+  openedAtMs: 0,
   openUntilMs: 0,
   reason: undefined,
   isProbing: false,
@@ -46,6 +49,12 @@ export function circuitOf(state: CircuitState, nowMs: number): Circuit {
   return nowMs < state.openUntilMs || state.isProbing ? 'open' : 'half-open'
 }
 
+/** The same circuit by a clock that was set back before its opening: it is open for its whole time again, and no longer. */
+export function atTime(state: CircuitState, nowMs: number): CircuitState {
+  if (state.openUntilMs === 0 || nowMs >= state.openedAtMs) return state
+  return { ...state, openedAtMs: nowMs, openUntilMs: nowMs + (state.openUntilMs - state.openedAtMs) }
+}
+
 /** A call begins; on a half-open circuit it is the probe. */
 export function afterBegin(state: CircuitState, nowMs: number): CircuitState {
   return circuitOf(state, nowMs) === 'half-open' ? { ...state, isProbing: true } : state
@@ -54,7 +63,7 @@ export function afterBegin(state: CircuitState, nowMs: number): CircuitState {
 /** A call was answered. An opening by the vendor's own response (busy, refused) stays even if an older call succeeds. */
 export function afterSuccess(state: CircuitState, nowMs: number): CircuitState {
   if (state === CLOSED) return state
-  const isHeldBack = nowMs < state.openUntilMs && state.reason !== 'failing'
+  const isHeldBack = isOpenUnprobed(state, nowMs) && state.reason !== 'failing'
   return isHeldBack ? state : CLOSED
 }
 
@@ -93,7 +102,12 @@ export function afterIgnored(state: CircuitState): CircuitState {
 
 /** The operator opens it by hand for this long, whatever it was before. */
 export function ejected(state: CircuitState, nowMs: number, forMs: number): CircuitState {
-  return { ...state, openUntilMs: nowMs + forMs, reason: 'operator', isProbing: false }
+  return { ...state, openedAtMs: nowMs, openUntilMs: nowMs + forMs, reason: 'operator', isProbing: false }
+}
+
+/** The open time of a circuit that is probed was over once, whatever the clock says since. */
+function isOpenUnprobed(state: CircuitState, nowMs: number): boolean {
+  return nowMs < state.openUntilMs && !state.isProbing
 }
 
 function opened(
@@ -104,9 +118,9 @@ function opened(
 ): CircuitState {
   const askedMs = Math.min(retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS)
   // Calls that began before the opening do not extend it when they fail, unless the vendor requests a longer wait.
-  if (nowMs < state.openUntilMs) {
+  if (isOpenUnprobed(state, nowMs)) {
     const untilMs = nowMs + askedMs
-    return untilMs > state.openUntilMs ? { ...state, reason, openUntilMs: untilMs } : state
+    return untilMs > state.openUntilMs ? { ...state, reason, openedAtMs: nowMs, openUntilMs: untilMs } : state
   }
   // A wait requested by the vendor is used, until it has failed too often.
   const mayBeBrief = reason === 'busy' || (reason === 'failing' && state.failures < FAILURES_TO_OPEN)
@@ -115,7 +129,7 @@ function opened(
   const openings = isBelieved ? turns : turns + 1
   const lengthMs = isBelieved ? askedMs : Math.max(askedMs, ownLengthMs(reason, openings))
   const openUntilMs = nowMs + Math.max(1, lengthMs)
-  return { failures: state.failures, openings, openUntilMs, reason, isProbing: false }
+  return { failures: state.failures, openings, openedAtMs: nowMs, openUntilMs, reason, isProbing: false }
 }
 
 function ownLengthMs(reason: OpenReason, openings: number): number {

@@ -92,7 +92,7 @@ export class CredentialCache {
     const kept = this.#kept
     const nowMs = this.#clock.now()
     if (kept === undefined || nowMs >= kept.expiresAtMs) return this.#refresh(nowMs)
-    if (nowMs >= kept.refreshAtMs && this.#refreshing === undefined && nowMs >= this.#retryAtMs) {
+    if (nowMs >= kept.refreshAtMs && this.#refreshing === undefined && !this.#mustWait(nowMs)) {
       // Told by `onFailure`; this call goes on with the old one.
       this.#refresh(nowMs).catch(() => undefined)
     }
@@ -114,7 +114,9 @@ export class CredentialCache {
   invalidate(credential: Credential): boolean {
     const kept = this.#kept
     if (kept === undefined || kept.credential !== credential) return true
-    if (this.#clock.now() - kept.obtainedAtMs < YOUNGEST_REPLACED_MS) return false
+    const ageMs = this.#clock.now() - kept.obtainedAtMs
+    // Below zero the clock was set back, and it may be of any age.
+    if (ageMs >= 0 && ageMs < YOUNGEST_REPLACED_MS) return false
     this.#kept = undefined
     return true
   }
@@ -134,7 +136,7 @@ export class CredentialCache {
 
   #refresh(nowMs: number): Promise<Credential> {
     if (this.#refreshing !== undefined) return this.#refreshing
-    if (nowMs < this.#retryAtMs && this.#error !== undefined) {
+    if (this.#error !== undefined && this.#mustWait(nowMs)) {
       const { message, cause } = this.#error
       return Promise.reject(new CredentialError(message, this.#retryAtMs - nowMs, cause))
     }
@@ -149,6 +151,12 @@ export class CredentialCache {
       },
     )
     return this.#refreshing
+  }
+
+  /** Is a refresh that failed not to be repeated yet? Longer than the longest wait shows that the clock was set back. */
+  #mustWait(nowMs: number): boolean {
+    const waitMs = this.#retryAtMs - nowMs
+    return waitMs > 0 && waitMs <= LONGEST_BACKOFF_MS
   }
 
   #ask(nowMs: number): Promise<Credential> {

@@ -22,6 +22,8 @@ export class LatencyAverage {
   /** Expected latency now, in milliseconds: the average, decaying towards 0 with age; 0 without samples. */
   expectedMs(nowMs: number): number {
     if (this.#averageMs < 0) return 0
-    return this.#averageMs * 0.5 ** (Math.max(0, nowMs - this.#measuredAtMs) / HALF_LIFE_MS)
+    // The clock was set back: the age counts from here.
+    if (nowMs < this.#measuredAtMs) this.#measuredAtMs = nowMs
+    return this.#averageMs * 0.5 ** ((nowMs - this.#measuredAtMs) / HALF_LIFE_MS)
   }
 }

@@ -9,6 +9,7 @@ import {
   afterModelRefusal,
   afterRefusal,
   afterSuccess,
+  atTime,
   type Circuit,
   type CircuitState,
   CLOSED,
@@ -78,6 +79,7 @@ export class RouteCandidate {
 
   /** The more open one of the key's circuit and the model's circuit behind it. */
   circuitAt(nowMs: number): Circuit {
+    this.#keepTime(nowMs)
     const ofKey = circuitOf(this.key.circuit, nowMs)
     if (ofKey === 'open') return ofKey
     const ofModel = circuitOf(this.#circuit, nowMs)
@@ -94,6 +96,7 @@ export class RouteCandidate {
     this.lastTurn = turn
     this.load.enter()
     this.key.inFlight += 1
+    this.#keepTime(nowMs)
     this.#circuit = afterBegin(this.#circuit, nowMs)
     this.key.circuit = afterBegin(this.key.circuit, nowMs)
   }
@@ -159,5 +162,10 @@ export class RouteCandidate {
   release(): void {
     this.load.release()
     this.key.inFlight -= 1
+  }
+
+  #keepTime(nowMs: number): void {
+    this.#circuit = atTime(this.#circuit, nowMs)
+    this.key.circuit = atTime(this.key.circuit, nowMs)
   }
 }

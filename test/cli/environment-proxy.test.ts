@@ -1,7 +1,11 @@
-import { expect, test } from 'vitest'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
 import { environmentProxy } from '../../src/cli/environment-proxy.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
+import type { Environment } from '../../src/cli/terminal.ts'
+import { listen } from '../support/listen.ts'
 
 const PROXY = 'http://user:password@proxy.example:3128'
 
@@ -39,6 +43,43 @@ test('serve gives the proxy to vendors that are not excepted', () => {
     },
   })
   expect(vendors.get('anthropic')?.egress).toBeUndefined()
+})
+
+// Should the environment of the process be read, a profile that is not there ends the search before a metadata server is asked.
+beforeEach(() => {
+  vi.stubEnv('AWS_PROFILE', 'not-there')
+  vi.stubEnv('AWS_SHARED_CREDENTIALS_FILE', '/not-there')
+})
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+/** The credential that serve makes of an environment for Amazon Bedrock. */
+function bedrockCredential(environment: Environment) {
+  const found = configuredVendors({ AWS_REGION: 'eu-central-1', ...environment }, undefined)
+  const provider = found.find(({ vendor }) => vendor.id === 'amazon-bedrock')?.vendor.credentialProviders?.[0]
+  return Promise.resolve(provider?.({ signal: AbortSignal.timeout(5_000), nowMs: Date.now() }))
+}
+
+test('serve takes keys of AWS from the environment that it was given', async () => {
+  const keys = { AWS_ACCESS_KEY_ID: 'AKIDGIVEN', AWS_SECRET_ACCESS_KEY: 'secret' }
+
+  expect(await bedrockCredential(keys)).toMatchObject({ token: 'AKIDGIVEN' })
+})
+
+test('serve asks the token service of AWS through the proxy', async () => {
+  const tunnels: unknown[] = []
+  const proxy = createServer().on('connect', ({ url }: IncomingMessage, socket: Duplex) => {
+    tunnels.push(url)
+    socket.end('HTTP/1.1 403 No\r\nconnection: close\r\n\r\n')
+  })
+  const { origin, close } = await listen(proxy)
+  const identity = { AWS_WEB_IDENTITY_TOKEN_FILE: import.meta.filename, AWS_ROLE_ARN: 'arn:aws:iam::1:role/r' }
+
+  await expect(bedrockCredential({ ...identity, HTTPS_PROXY: origin })).rejects.toThrow(/sts\.eu-central-1/)
+  await close()
+
+  expect(tunnels).toEqual(['sts.eu-central-1.amazonaws.com:443'])
 })
 
 test.each(['proxy.example:3128', 'socks5://user:canary@proxy'])(

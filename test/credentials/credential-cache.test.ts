@@ -97,6 +97,26 @@ describe('a cache of a credential', () => {
     expect(made).toBe(2)
   })
 
+  test('replaces a refused token after the clock was set back, and waits for a provider that failed no longer than ever', async () => {
+    const clock = fakeClock()
+    let aheadMs = 86_400_000
+    let made = 0
+    const provider = (): Credential => {
+      made += 1
+      if (made === 2) throw new Error('not now')
+      return { token: `t${made}`, expiresAtMs: clock.now() + 2 * 86_400_000 }
+    }
+    const cache = new CredentialCache(provider, { clock: { ...clock, now: () => clock.now() + aheadMs } })
+    const first = await cache.take()
+    aheadMs = 0
+    expect(cache.invalidate(first)).toBe(true)
+
+    aheadMs = 86_400_000
+    await expect(cache.take()).rejects.toThrow('not now')
+    aheadMs = 0
+    expect(await cache.take()).toMatchObject({ token: 't3' })
+  })
+
   test('asks at most once a minute where the same token is given until shortly before its end', async () => {
     const clock = fakeClock()
     const endMs = clock.now() + 600_000

@@ -1,8 +1,9 @@
 import { createVerify, generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CredentialProvider } from '../../src/core/credential.ts'
 import { presign } from '../../src/credentials/aws-presign.ts'
@@ -126,6 +127,23 @@ describe('Entra', () => {
     expect(asked[0]?.url).toMatch(/^\/msi\/token\?api-version=2019-08-01&/)
   })
 
+  test('takes an empty variable for one that is not set', async () => {
+    answer = () => ({ body: { access_token: 'mi', expires_in: 60 } })
+    const environment = { AZURE_AUTHORITY_HOST: '', IDENTITY_ENDPOINT: '', IDENTITY_HEADER: '', AZURE_CLIENT_ID: '' }
+    const proxy = createServer().on('connect', (_request, socket: Duplex) => {
+      socket.end('HTTP/1.1 403 No\r\nconnection: close\r\n\r\n')
+    })
+    const listening = await listen(proxy)
+    const secret = entraClientSecret({ ...app, clientSecret: 's', environment, proxy: listening.origin })
+    const managed = entraManagedIdentity({ environment, metadataOrigin: origin })
+
+    expect(await failureOf(secret)).toMatch(/^https:\/\/login.microsoftonline.com cannot be asked for a token/)
+    expect((await ask(managed)).token).toBe('mi')
+    expect(managed.slot).toBe('entra-managed-identity system')
+    expect(() => entraManagedIdentity({ environment })).not.toThrow()
+    await listening.close()
+  })
+
   test('says what to set when it is refused, and repeats no secret', async () => {
     const description = 'AADSTS7000222: The provided client secret keys are expired'
     answer = ({ form }) => ({
@@ -213,6 +231,14 @@ describe('Google', () => {
     await ask(googleDefaultCredentials({ environment: { CLOUDSDK_CONFIG: folder } }))
     expect(asked[1]).toMatchObject({ url: '/user', form: { grant_type: 'refresh_token', refresh_token: 'r' } })
 
+    mkdirSync(join(folder, '.config', 'gcloud'), { recursive: true })
+    fileOf(
+      '.config/gcloud/application_default_credentials.json',
+      JSON.stringify({ ...user, token_uri: `${origin}/home` }),
+    )
+    await ask(googleDefaultCredentials({ environment: { CLOUDSDK_CONFIG: '', HOME: folder } }))
+    expect(asked.pop()?.url).toBe('/home')
+
     const environment = { CLOUDSDK_CONFIG: join(folder, 'none'), GCE_METADATA_HOST: origin.slice('http://'.length) }
     await ask(googleDefaultCredentials({ environment }))
     expect(asked[2]?.url).toBe('/computeMetadata/v1/instance/service-accounts/default/token')
@@ -280,6 +306,28 @@ describe('AWS', () => {
     const short = await ask(awsBedrock({ region: 'eu-central-1', credentials: () => session }))
     expect(short.expiresAtMs).toBe(NOW_MS + 900_000)
     expect(signedBy(short.token).searchParams.get('X-Amz-Security-Token')).toBe('a+b/c==')
+  })
+
+  test.each([
+    ['eu-west-1', 'sts.eu-west-1.amazonaws.com:443'],
+    ['cn-north-1', 'sts.cn-north-1.amazonaws.com.cn:443'],
+    ['eusc-de-east-1', 'sts.eusc-de-east-1.amazonaws.eu:443'],
+  ])('asks the token service of %s for a web identity', async (region, host) => {
+    const tunnels: unknown[] = []
+    const proxy = createServer()
+    proxy.on('connect', ({ url }: IncomingMessage, socket: Duplex) => {
+      tunnels.push(url)
+      socket.end('HTTP/1.1 403 No\r\nconnection: close\r\n\r\n')
+    })
+    const listening = await listen(proxy)
+    const environment = {
+      AWS_WEB_IDENTITY_TOKEN_FILE: fileOf('web-token', 'web-token'),
+      AWS_ROLE_ARN: 'arn:aws:iam::1:role/r',
+    }
+    await failureOf(awsBedrock({ region, environment, proxy: listening.origin }))
+    await listening.close()
+
+    expect(tunnels).toEqual([host])
   })
 
   test('finds keys by web identity, in a container and on an instance', async () => {

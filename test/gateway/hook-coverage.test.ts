@@ -72,6 +72,53 @@ describe.each(REQUESTS)('a secret in a request of %s', (_name, path, body) => {
   })
 })
 
+test.each([
+  [
+    'the description of a tool of its own form, in a chat',
+    '/v1/chat/completions',
+    chatBody('chat-relayed', 'hi', {
+      tools: [{ type: 'custom', custom: { name: 'write', description: `Writes to ${SECRET}` } }],
+    }),
+  ],
+  [
+    'what a shell has printed, in Responses',
+    '/v1/responses',
+    {
+      model: 'chat-relayed',
+      input: [
+        { type: 'shell_call', call_id: 'c1', status: 'completed', action: { commands: [`mail ${SECRET}`] } },
+        {
+          type: 'shell_call_output',
+          call_id: 'c1',
+          output: [{ stdout: `to ${SECRET}`, stderr: SECRET, outcome: { type: 'exit', exit_code: 0 } }],
+        },
+        {
+          type: 'apply_patch_call',
+          call_id: 'c2',
+          status: 'completed',
+          operation: { type: 'update_file', path: 'a', diff: `+${SECRET}` },
+        },
+        { type: 'apply_patch_call_output', call_id: 'c2', status: 'failed', output: SECRET },
+        {
+          type: 'local_shell_call',
+          call_id: 'c3',
+          status: 'completed',
+          action: { type: 'exec', command: ['echo', SECRET] },
+        },
+        { type: 'local_shell_call_output', call_id: 'c3', output: SECRET },
+      ],
+    },
+  ],
+])('a secret in %s never reaches its vendor', async (_name, path, body) => {
+  sentToVendors()
+  const reply = await started.post(path, body)
+  const sent = sentToVendors()
+
+  expect(reply.ok, await reply.text()).toBe(true)
+  expect(sent).toContain('[EMAIL]')
+  expect(sent).not.toContain(SECRET)
+})
+
 test('nor does it in a form, whose own field is replaced', async () => {
   sentToVendors()
   const form = editForm({ model: 'gp-image-2', prompt: `a letter to ${SECRET}` }, [

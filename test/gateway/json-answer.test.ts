@@ -120,6 +120,13 @@ describe('an answer without a schema', () => {
   })
 })
 
+test('the titles of sources beside an answer are not checked', async () => {
+  const annotations = [{ type: 'url_citation', url_citation: { title: 'About Ulm', url: 'https://ulm.example' } }]
+  const { content, schema } = await ask([jsonAnswer()], completion(GOOD, { annotations }))
+
+  expect([content, schema]).toEqual([GOOD, null])
+})
+
 test('an answer that calls a tool is not checked', async () => {
   const tool_calls = [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }]
   const { schema } = await ask([jsonAnswer()], completion('Let me look.', { tool_calls }))

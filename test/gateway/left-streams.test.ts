@@ -4,6 +4,7 @@ import type { ModelDefinition } from '../../src/catalog/model.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type RawCaller, rawPost } from '../support/raw-caller.ts'
 import { type RequestEnded, type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
@@ -244,3 +245,56 @@ describe('a model that reasons unseen', () => {
     expect((await leave(caller)).usage?.outputTokens).toBe(isUnseen ? 500 : 3)
   })
 })
+
+test('a stream whose vendor tells zeros until its end is charged for its prompt when it is left', async () => {
+  const candidates = [{ content: { parts: [{ text: 'The harbour wakes -END-' }] }, index: 0 }]
+  const usageMetadata = { promptTokenCount: 0, candidatesTokenCount: 0, totalTokenCount: 0 }
+  vendor = await answeringVendor((response) => {
+    eventStream(response)
+    response.write(`data: ${JSON.stringify({ candidates, usageMetadata })}\n\n`)
+  })
+  const row = { id: 'flash', kind: 'chat' as const, vendor: 'gemini', upstream: 'gemini-2.5-flash' }
+  started = await startGateway({
+    vendors: [gemini({ apiKey: 'key', baseURL: vendor.origin })],
+    models: [{ ...row, limits: { maxOutputTokens: 2000 } }],
+    prices: {
+      currency: 'USD',
+      prices: [
+        { model: 'flash', meter: 'input_token', amount: '3.00', per: 1_000_000 },
+        { model: 'flash', meter: 'output_token', amount: '15.00', per: 1_000_000 },
+      ],
+    },
+  })
+  const caller = rawPost(started.url, PATH.chat, {
+    ...{ model: 'flash', stream: true, reasoning_effort: 'none' },
+    messages: [{ role: 'user', content: SENTENCE }],
+  })
+  await caller.received('-END-')
+  const ended = await leave(caller)
+
+  expect(ended.ending).toBe('abandoned')
+  expect(ended.usage?.inputTokens).toBeGreaterThan(SENTENCE.length / 8)
+})
+
+test.each<Dialect>(['chat', 'messages'])(
+  'a stream of %s in which the vendor has told zeros so far is charged for its prompt when it is left',
+  async (dialect) => {
+    const zeros = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }
+    await start((response) => {
+      const { begin, text } = WRITE[dialect]
+      const told =
+        dialect === 'chat'
+          ? [begin, text('The harbour wakes -END-')].map((one) =>
+              one.replace('"choices"', `"usage":${JSON.stringify(zeros)},"choices"`),
+            )
+          : [begin.replace('"input_tokens":20', '"input_tokens":0'), text('The harbour wakes -END-')]
+      for (const event of told) response.write(event)
+    })
+    const caller = call(dialect)
+    await caller.received('-END-')
+    const ended = await leave(caller)
+
+    expect(ended.ending).toBe('abandoned')
+    expect(ended.usage?.inputTokens).toBeGreaterThan(3)
+  },
+)

@@ -129,6 +129,20 @@ describe('what a rule covers', () => {
     expect((await ask(EMBEDDING, { path: '/v1/embeddings' })).cache).toBe('bypass')
   })
 
+  test('is asked of a vendor again in time when the clock was set back after an answer was kept', async () => {
+    const clock = fakeClock()
+    let aheadMs = 86_400_000
+    const moved = { ...clock, now: () => clock.now() + aheadMs }
+    started = await start({ clock: moved, cache: { rules: [{ ttlMs: 60_000 }] } })
+    const first = await ask(chatBody('chat-relayed', 'hello', SURE))
+    aheadMs = 0
+    clock.advance(60_000)
+    const second = await ask(chatBody('chat-relayed', 'hello', SURE))
+    const third = await ask(chatBody('chat-relayed', 'hello', SURE))
+
+    expect([first.cache, second.cache, third.cache]).toEqual(['miss', 'miss', 'hit'])
+  })
+
   test('is fresh for the time of its rule', async () => {
     const clock = fakeClock()
     started = await start({ clock, cache: { rules: [{ ttlMs: 60_000 }] } })

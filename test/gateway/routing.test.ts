@@ -53,6 +53,21 @@ describe('a model with several routes', () => {
     expect(await started.account()).toEqual({ balance: before.balance - 20_000n, held: 0n })
   })
 
+  test('asks a vendor again in time when the clock was set back while its circuit was open', async () => {
+    const clock = fakeClock()
+    let aheadMs = 86_400_000
+    const moved = { ...clock, now: () => clock.now() + aheadMs }
+    await start({ gateway: { clock: moved }, model: { routes: [{ vendor: 'one' }, { vendor: 'two', priority: 1 }] } })
+    started.stands[0]!.answer = () => ({ status: 503, retryAfterSeconds: 60 })
+    const atFirst = await started.ask(2)
+    started.stands[0]!.answer = () => ({})
+    aheadMs = 0
+    const setBack = await started.ask(1)
+    clock.advance(60_000)
+
+    expect([atFirst, setBack, await started.ask(2)]).toEqual([['two', 'two'], ['two'], ['one', 'one']])
+  })
+
   test('uses a later priority only while the earlier one is ejected', async () => {
     const clock = fakeClock()
     await start({ gateway: { clock }, model: { routes: [{ vendor: 'one' }, { vendor: 'two', priority: 1 }] } })

@@ -193,6 +193,78 @@ describe.each(Object.entries(STREAMS))('a redacted stream of %s', (_name, { path
   })
 })
 
+const detail = (members: Json): Json => ({ reasoning_details: [{ index: 0, ...members }] })
+
+describe.each<[string, (text: string) => Json, unknown]>([
+  ['the transcript of sound', (transcript) => ({ audio: { transcript } }), { audio: { transcript: 'now' } }],
+  [
+    'the arguments of a function in the old form',
+    (text) => ({ function_call: { arguments: text } }),
+    { function_call: { arguments: 'Write to [EMAIL] now' } },
+  ],
+  [
+    'a detail of reasoning',
+    (text) => detail({ type: 'reasoning.text', text }),
+    detail({ type: 'reasoning.text', text: 'now' }),
+  ],
+  [
+    'a summary of reasoning',
+    (summary) => detail({ type: 'reasoning.summary', summary }),
+    detail({ type: 'reasoning.summary', summary: 'now' }),
+  ],
+])('%s in a redacted stream of chat', (_name, delta, last) => {
+  test('loses its secret, and what was held back comes in the form in which the rest came', async () => {
+    const pieces = ['Write to jane.doe@exa', 'mple.com ', 'now'].map((text) => chunk(delta(text)))
+    const begin = chunk({ role: 'assistant', content: '' })
+    const { post } = await start([redact([pii.email])], events([begin, ...pieces, chunk({}, 'stop')]))
+    const list = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
+    const deltas = list.slice(0, -1).map((event) => (JSON.parse(event) as Choices).choices?.[0]?.delta)
+
+    expect(list.join('\n')).toContain('[EMAIL]')
+    expect(list.join('\n')).not.toContain('jane')
+    expect(deltas.at(-2)).toEqual(last)
+  })
+})
+
+test('what a chunk says beside its difference does not pass a redacted stream of chat', async () => {
+  const said = { role: 'assistant', content: `Write to ${SECRET}` }
+  const first = { ...chunk({}), choices: [{ index: 0, delta: said, message: said, text: SECRET, finish_reason: null }] }
+  const { post } = await start([redact([pii.email])], events([first, chunk({}, 'stop')]))
+  const list = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
+
+  expect(list.join('\n')).not.toContain('jane')
+  expect(joined(list, chatText('content'))).toBe('Write to [EMAIL]')
+})
+
+test.each([
+  ['as it comes', redact([pii.email])],
+  ['at its end', { ...redact([pii.email]), text: undefined } as unknown as AnyHook],
+])('the annotations of a stream of chat stay whole, and are redacted %s', async (_when, hook) => {
+  const cited = (title: string): Json => ({
+    annotations: [{ type: 'url_citation', url_citation: { title, url: 'https://a.example' } }],
+  })
+  const begin = chunk({ role: 'assistant', content: 'See ' })
+  const pieces = [cited(`Mail to ${SECRET}`), cited('Another')].map((delta) => chunk(delta))
+  const { post } = await start([hook], events([begin, ...pieces, chunk({ content: 'both' }), chunk({}, 'stop')]))
+  const list = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
+  const deltas = list.slice(0, -1).map((event) => (JSON.parse(event) as Choices).choices?.[0]?.delta)
+
+  expect(deltas.filter((delta) => delta?.['annotations'] !== undefined)).toEqual([
+    cited('Mail to [EMAIL]'),
+    cited('Another'),
+  ])
+  expect(joined(list, chatText('content'))).toBe('See both')
+})
+
+test('details of reasoning stay as they are where reasoning is not redacted', async () => {
+  const details = detail({ type: 'reasoning.text', text: `Write to ${SECRET}`, signature: 'signed' })
+  const hook = redact([pii.email], { kinds: ['text', 'tool_arguments', 'transcript'] })
+  const { post } = await start([hook], events([chunk(details), chunk({}, 'stop')]))
+  const list = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
+
+  expect((JSON.parse(list[0]!) as Choices).choices?.[0]?.delta).toMatchObject(details)
+})
+
 /** Texts of the windows that a hook was shown. */
 function watching(options: Partial<TextHook> = {}): { hook: AnyHook; windows: string[] } {
   const windows: string[] = []

@@ -8,9 +8,11 @@ import {
   afterModelRefusal,
   afterRefusal,
   afterSuccess,
+  atTime,
   type CircuitState,
   CLOSED,
   circuitOf,
+  ejected,
   FAILURES_TO_OPEN,
 } from '../../src/routing/circuit-breaker.ts'
 
@@ -150,10 +152,36 @@ describe('a model that is refused', () => {
   })
 })
 
+describe('when the clock is set back', () => {
+  const BACK_MS = 24 * 60 * 60_000
+
+  test('an ejection lasts its own time from then on, and not until the old time comes again', () => {
+    const back = atTime(failing(5, T + BACK_MS), T)
+
+    expect([circuitOf(back, T + 29_999), circuitOf(back, T + 30_000)]).toEqual(['open', 'half-open'])
+    expect(atTime(back, T + 1)).toBe(back)
+  })
+
+  test('an ejection by hand lasts as long as the operator said', () => {
+    const back = atTime(ejected(CLOSED, T + BACK_MS, 3_600_000), T)
+
+    expect(back).toMatchObject({ openUntilMs: T + 3_600_000, reason: 'operator' })
+  })
+
+  test('a probe that was under way ends as any other', () => {
+    const probing = afterBegin(afterBusy(CLOSED, T, 5_000), T + 5_000)
+    const failed = afterFailure(probing, T - 1_000, undefined)
+
+    expect(afterSuccess(probing, T - 1_000)).toBe(CLOSED)
+    expect(failed.isProbing).toBe(false)
+    expect(circuitOf(failed, failed.openUntilMs)).toBe('half-open')
+  })
+})
+
 test('whatever happens, an ejection ends within an hour and a success after it closes the circuit', () => {
   const step = fc.record({
     kind: fc.constantFrom('begin', 'success', 'failure', 'busy', 'refusal', 'nothing'),
-    waitMs: fc.nat(600_000),
+    waitMs: fc.integer({ min: -600_000, max: 600_000 }),
     retryAfterMs: fc.option(fc.nat(10_000_000), { nil: undefined }),
   })
   fc.assert(
@@ -162,6 +190,7 @@ test('whatever happens, an ejection ends within an hour and a success after it c
       let health: CircuitState = CLOSED
       for (const { kind, waitMs, retryAfterMs } of steps) {
         nowMs += waitMs
+        health = atTime(health, nowMs)
         if (kind === 'begin') health = afterBegin(health, nowMs)
         if (kind === 'success') health = afterSuccess(health, nowMs)
         if (kind === 'failure') health = afterFailure(health, nowMs, retryAfterMs)

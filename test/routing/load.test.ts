@@ -14,6 +14,14 @@ describe('the limit of a vendor', () => {
     expect([afterOne, load.limit]).toEqual([75, 5])
   })
 
+  test('is cut at once by the first sign after the clock was set back', () => {
+    const load = new AdaptiveLimit()
+    load.shrink(86_400_000)
+    load.shrink(1_000)
+
+    expect(load.limit).toBe(56)
+  })
+
   test('grows by about one for every round of answers in which it is used, and not by answers that do not need it', () => {
     const idle = new AdaptiveLimit()
     const used = new AdaptiveLimit()
@@ -75,6 +83,13 @@ describe('the average latency', () => {
 
     expect([latency.expectedMs(1000), latency.expectedMs(31_000), latency.expectedMs(61_000)]).toEqual([800, 400, 200])
     expect(new LatencyAverage().expectedMs(0)).toBe(0)
+  })
+
+  test('counts half after half a minute by a clock that was set back too', () => {
+    const latency = new LatencyAverage()
+    latency.add(800, 86_400_000)
+
+    expect([latency.expectedMs(1000), latency.expectedMs(31_000), latency.expectedMs(61_000)]).toEqual([800, 400, 200])
   })
 })
 

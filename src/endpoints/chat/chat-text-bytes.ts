@@ -6,14 +6,21 @@ import { isJsonObject } from '../../core/json.ts'
  * arguments of tool calls. By it an answer is charged whose usage nobody reported.
  */
 export function messageTextBytes(message: object): number {
-  const { content, refusal, reasoning_content, reasoning, tool_calls } = message as Record<string, unknown>
+  const { content, refusal, reasoning_content, reasoning, tool_calls, function_call } = message as Record<
+    string,
+    unknown
+  >
   let byteLength = textBytes(content) + textBytes(refusal) + textBytes(reasoning_content || reasoning)
+  if (function_call !== undefined) byteLength += calledBytes(function_call, 'arguments')
   if (!Array.isArray(tool_calls)) return byteLength
-  for (const call of tool_calls) {
-    const called: unknown = isJsonObject(call) ? call['function'] : undefined
-    if (isJsonObject(called)) byteLength += textBytes(called['name']) + textBytes(called['arguments'])
-  }
+  for (const call of tool_calls)
+    if (isJsonObject(call))
+      byteLength += calledBytes(call['function'], 'arguments') + calledBytes(call['custom'], 'input')
   return byteLength
+}
+
+function calledBytes(called: unknown, member: 'arguments' | 'input'): number {
+  return isJsonObject(called) ? textBytes(called['name']) + textBytes(called[member]) : 0
 }
 
 /** The same of all choices of a whole answer. */

@@ -3,6 +3,7 @@ import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import {
   type AnswerObject,
   type EndpointTexts,
+  type KindOf,
   kindsByName,
   type SaidFacts,
   type TextPart,
@@ -16,12 +17,21 @@ import { ChatChunkWriter } from './chat-chunk-writer.ts'
 import { chatUsage } from './chat-completion.ts'
 import type { ChatRequest } from './chat-request.ts'
 
-const kindOf = kindsByName({
-  text: ['content', 'text', 'refusal', 'description'],
-  reasoning: ['reasoning_content', 'reasoning', 'thinking'],
+const kindByName = kindsByName({
+  text: ['content', 'text', 'refusal', 'description', 'title'],
+  reasoning: ['reasoning_content', 'reasoning', 'thinking', 'summary'],
   tool_arguments: ['arguments', 'input'],
   transcript: ['transcript'],
 })
+
+/** What is said inside of `reasoning_details` is reasoning by the type of the detail. */
+const kindOf: KindOf = (name, owner) => {
+  const kind = kindByName(name, owner)
+  return kind === 'text' && String(owner['type']).startsWith('reasoning.') ? 'reasoning' : kind
+}
+
+/** Where a tool says what it does, by its type. */
+const DESCRIBED = ['function', 'custom'] as const
 
 const ROLES: Readonly<Record<string, TextRole>> = { developer: 'system', function: 'tool' }
 
@@ -35,13 +45,12 @@ export const chatTexts: EndpointTexts<ChatRequest> = {
     if (prediction !== undefined)
       texts.push(...textsIn(prediction, ['prediction'], { kindOf, index: 0, role: 'assistant' }))
     for (const [index, tool] of (tools ?? []).entries())
-      texts.push(
-        ...textsIn(tool.function?.description, ['tools', index, 'function', 'description'], {
-          kindOf,
-          index,
-          role: 'system',
-        }),
-      )
+      for (const member of DESCRIBED) {
+        const described: unknown = Reflect.get(tool, member)
+        if (!isJsonObject(described)) continue
+        const path = ['tools', index, member, 'description']
+        texts.push(...textsIn(described['description'], path, { kindOf, index, role: 'system' }))
+      }
     return texts
   },
   jsonSchema({ response_format: format }) {
@@ -108,6 +117,8 @@ class ChatTextReader implements TextStreamReader {
   #last: AnswerObject = {}
   readonly #finished = new Set<number>()
   readonly #seen = new Set<number>()
+  /** By choice: annotations come whole, one after the other. */
+  readonly #annotations = new Map<number, number>()
 
   read(event: AnswerObject): TextStep {
     if (event['object'] !== undefined) this.#last = event
@@ -120,8 +131,15 @@ class ChatTextReader implements TextStreamReader {
       const { delta, finish_reason: finish } = choice
       const isFirst = !this.#seen.has(index)
       this.#seen.add(index)
+      if (saysTwice(choice)) isBare = false
       if (isJsonObject(delta)) {
-        added.push(...deltaTexts(delta, position, index))
+        const known = this.#annotations.get(index) ?? 0
+        const { annotations } = delta
+        if (Array.isArray(annotations)) {
+          this.#annotations.set(index, known + annotations.length)
+          for (const at of annotations.keys()) ended.push(`choices[${index}].message.annotations[${known + at}].`)
+        }
+        added.push(...deltaTexts(delta, { position, index, annotations: known }))
         if (isFirst || !isPlain(delta)) isBare = false
       }
       if (typeof finish !== 'string') continue
@@ -140,13 +158,19 @@ class ChatTextReader implements TextStreamReader {
     const call: unknown = member === 'tool_calls' && Array.isArray(calls) ? calls[position ?? 0] : undefined
     const more = isJsonObject(call)
       ? { tool_calls: [{ index: call['index'] ?? position, ...argumentsOf(call, text) }] }
-      : { [member]: text }
+      : onlyText(delta, path.slice(3), text)
     return { ...shared, choices: [{ index: choice['index'] ?? 0, delta: more, logprobs: null, finish_reason: null }] }
   }
 
   sent(event: AnswerObject): void {
     for (const { index, finish_reason: finish } of choicesOf(event))
       if (typeof index === 'number' && typeof finish === 'string') this.#finished.add(index)
+  }
+
+  mended(event: AnswerObject): boolean {
+    const twice = choicesOf(event).filter(saysTwice)
+    for (const choice of twice) for (const name of WHOLE_MEMBERS) delete choice[name]
+    return twice.length > 0
   }
 
   replaced = withoutProbabilities
@@ -166,6 +190,13 @@ class ChatTextReader implements TextStreamReader {
   }
 }
 
+/** Members of a choice in which some vendors say beside the difference what was said so far; chunks of the dialect have none. */
+const WHOLE_MEMBERS = ['message', 'text'] as const
+
+function saysTwice(choice: AnswerObject): boolean {
+  return WHOLE_MEMBERS.some((name) => choice[name] !== undefined)
+}
+
 /** Names and ids of tool calls come with their first arguments. */
 function isPlain(delta: AnswerObject): boolean {
   const { tool_calls: calls } = delta
@@ -179,12 +210,30 @@ function isPlain(delta: AnswerObject): boolean {
   )
 }
 
+/** A value with nothing in it but a text at its place, and in lists what the entry is. */
+function onlyText(value: unknown, [step, ...rest]: readonly (string | number)[], text: string): unknown {
+  if (step === undefined) return text
+  const member: unknown = (value as Record<string | number, unknown>)[step]
+  const inner = onlyText(member, rest, text)
+  if (typeof step === 'string') return { [step]: inner }
+  if (!isJsonObject(member) || !isJsonObject(inner)) return [inner]
+  const { type, index } = member
+  return [{ ...(type !== undefined && { type }), ...(index !== undefined && { index }), ...inner }]
+}
+
 function argumentsOf(call: AnswerObject, text: string): AnswerObject {
   return call['custom'] === undefined ? { function: { arguments: text } } : { custom: { input: text } }
 }
 
-/** The ids are those of the whole answer: a choice and a tool call are named by their own numbers. */
-function deltaTexts(delta: AnswerObject, position: number, index: number): TextPart[] {
+/** Where a difference stands, and how many annotations its choice had before. */
+interface DeltaPlace {
+  readonly position: number
+  readonly index: number
+  readonly annotations: number
+}
+
+/** The ids are those of the whole answer: a choice, a tool call and an annotation are named by their own numbers. */
+function deltaTexts(delta: AnswerObject, { position, index, annotations }: DeltaPlace): TextPart[] {
   const path = ['choices', position, 'delta']
   const parts = textsIn(delta, path, { kindOf, index })
   return parts.map((part) => {
@@ -192,7 +241,8 @@ function deltaTexts(delta: AnswerObject, position: number, index: number): TextP
     const calls = delta['tool_calls']
     const call: unknown = rest[0] === 'tool_calls' && Array.isArray(calls) ? calls[rest[1] as number] : undefined
     const number = isJsonObject(call) && typeof call['index'] === 'number' ? call['index'] : rest[1]
-    const place = call === undefined ? rest : ['tool_calls', number as number, ...rest.slice(2)]
+    let place = call === undefined ? rest : ['tool_calls', number as number, ...rest.slice(2)]
+    if (rest[0] === 'annotations') place = ['annotations', annotations + (rest[1] as number), ...rest.slice(2)]
     const id = place.reduce<string>(
       (text, step) => (typeof step === 'number' ? `${text}[${step}]` : `${text}.${step}`),
       `choices[${index}].message`,

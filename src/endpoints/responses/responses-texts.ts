@@ -20,8 +20,8 @@ import { ResponsesStreamWriter } from './responses-stream-writer.ts'
 import { ToolNames } from './tool-names.ts'
 
 const kindOf = kindsByName({
-  text: ['content', 'text', 'refusal', 'output', 'query', 'queries', 'logs', 'description'],
-  tool_arguments: ['arguments', 'input', 'code'],
+  text: ['content', 'text', 'refusal', 'output', 'query', 'queries', 'logs', 'stdout', 'stderr', 'description'],
+  tool_arguments: ['arguments', 'input', 'code', 'command', 'commands', 'diff'],
   transcript: ['transcript'],
 })
 
@@ -121,10 +121,11 @@ const PLACES: Readonly<Record<string, (event: AnswerObject) => readonly [(string
   mcp_call_arguments: () => [['arguments'], 'tool_arguments'],
   custom_tool_call_input: () => [['input'], 'tool_arguments'],
   code_interpreter_call_code: () => [['code'], 'tool_arguments'],
+  apply_patch_call_operation_diff: () => [['operation', 'diff'], 'tool_arguments'],
 }
 
 /** Members that hold the whole of a text in the event that closes it. */
-const WHOLE_MEMBERS = ['text', 'refusal', 'arguments', 'input', 'code', 'transcript'] as const
+const WHOLE_MEMBERS = ['text', 'refusal', 'arguments', 'input', 'code', 'diff', 'transcript'] as const
 
 function numberAt(event: AnswerObject, name: string): number {
   const value = event[name]

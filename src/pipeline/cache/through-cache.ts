@@ -81,7 +81,7 @@ async function lookUp(
   const reading = read(context, cache, admitted, key)
   const entry = isPending(reading) ? await reading : reading
   const answer = entry && decodeAnswer(entry)
-  if (answer !== undefined && answer.staleFromMs > context.clock.now()) return answer
+  if (answer !== undefined && isFresh(answer, context.clock.now())) return answer
   if (answer !== undefined) plan.stale = entry
   if (isOnly) throw new GatewayError('cache_miss')
   cache.stats.misses += 1
@@ -90,6 +90,11 @@ async function lookUp(
   if (underWay !== undefined) return collapse(context, admitted, plan, underWay)
   plan.flight = cache.takeOff(key)
   return 'proceed'
+}
+
+/** An answer that was kept in the future, by more than clocks of processes differ, shows that the clock was set back. */
+function isFresh({ storedAtMs, staleFromMs }: CachedAnswer, nowMs: number): boolean {
+  return nowMs < staleFromMs && storedAtMs - nowMs < staleFromMs - storedAtMs
 }
 
 /** Undefined: it is not known at present which entries count. */

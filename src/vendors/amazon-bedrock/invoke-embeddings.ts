@@ -39,13 +39,14 @@ const TITAN_IMAGE: Family = {
 const NOVA: Family = {
   pattern: /^amazon\.nova-.*embed/,
   maxInputs: 1,
-  fields: ['input_type'],
-  body: ([value], { dimensions, input_type: type }) => ({
+  fields: ['input_type', 'truncate'],
+  body: ([value], { dimensions, input_type: type, truncate }) => ({
     taskType: 'SINGLE_EMBEDDING',
     singleEmbeddingParams: {
       embeddingPurpose: NOVA_PURPOSES.get(type) ?? 'GENERIC_INDEX',
       ...(isSet(dimensions) ? { embeddingDimension: dimensions } : {}),
-      text: { truncationMode: 'END', value },
+      // A text that is too long is refused, unless its caller has it cut.
+      text: { truncationMode: isSet(truncate) ? truncate : 'NONE', value },
     },
   }),
   vectors: ({ embeddings }) =>

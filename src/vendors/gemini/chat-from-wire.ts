@@ -70,11 +70,17 @@ export class AnswerReader {
     this.failure = responseFailure(response, this.#apiKey)
     if (this.failure !== undefined || !isJsonObject(response)) return
     this.#open(response['responseId'])
-    this.usage = usageFrom(response['usageMetadata']) ?? this.usage
     const candidates = Array.isArray(response['candidates']) ? response['candidates'] : []
     for (const candidate of candidates) if (isJsonObject(candidate)) this.#readCandidate(candidate)
     const feedback = response['promptFeedback']
     if (this.#candidates.size === 0 && isJsonObject(feedback) && blocksPrompt(feedback['blockReason'])) this.#block()
+    this.#count(usageFrom(response['usageMetadata']))
+  }
+
+  /** In the middle of a stream, metadata may be there without counts, or with zeros. No prompt has none. */
+  #count(usage: Usage | undefined): void {
+    const isReport = usage !== undefined && (usage.inputTokens ?? 0) > 0
+    if (isReport || (this.usage === undefined && this.isComplete)) this.usage = usage
   }
 
   #open(responseId: unknown): void {

@@ -82,6 +82,7 @@ export function vertex(options: VertexOptions): Vendor {
   // A tuned model is an endpoint of the project, not one of a publisher's models.
   const tuned = generateContent({ ...api, basePath: path })
   const open = openModels(path, apiKeys)
+  const allowsStorage = options.allowCloudStorage === true
   const chatOf = (upstream: string): ChatOperation =>
     isTuned(upstream) ? tuned.chat : isOpen(upstream) ? open : ofGoogle.chat
   return {
@@ -98,9 +99,12 @@ export function vertex(options: VertexOptions): Vendor {
     catalogIds: (upstream) => (upstream.startsWith('claude-') ? [] : [upstream]),
     passUnknownModels: options.passUnknownModels ?? false,
     ...ofGoogle,
-    chat: chatByModel(chatOf, options.allowCloudStorage === true),
+    chat: chatByModel(chatOf, allowsStorage),
     tokenCount: {
-      toWire: (call) => (isTuned(call.model.upstream) ? tuned : ofGoogle).tokenCount.toWire(call),
+      toWire(call) {
+        if (!allowsStorage) refuseStorage(call.request)
+        return (isTuned(call.model.upstream) ? tuned : ofGoogle).tokenCount.toWire(call)
+      },
       fromWire: ofGoogle.tokenCount.fromWire,
     },
     embeddings: vertexEmbeddings(api.basePath),

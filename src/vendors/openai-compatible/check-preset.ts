@@ -27,6 +27,9 @@ const EMBEDDINGS_MEMBERS = {
   maxInputs: true,
   takesTokens: true,
   givesBase64: true,
+  path: true,
+  fields: true,
+  givesSignedBytes: true,
 } satisfies MemberNames<NonNullable<Preset['embeddings']>>
 const MODERATIONS_MEMBERS = { takesParts: true } satisfies MemberNames<NonNullable<Preset['moderations']>>
 const RERANK_MEMBERS = {
@@ -64,6 +67,7 @@ export function checkPreset(preset: Preset): void {
   for (const name of preset.serves) if (!ENDPOINTS.includes(name)) fail(`serves names ${JSON.stringify(name)}`)
   checkFields(preset, fail)
   checkFields({ fields: preset.responses?.fields ?? {} }, (text) => fail(`responses: ${text}`))
+  checkFields({ fields: preset.embeddings?.fields ?? {} }, (text) => fail(`embeddings: ${text}`))
   for (const [index, [pattern, dialect]] of (preset.byModel ?? []).entries()) {
     if (!(pattern instanceof RegExp)) fail('byModel must hold pairs of a pattern and deviations')
     checkMembers(dialect, PRESET_DIALECT_MEMBERS, owner, `byModel[${index}]`)

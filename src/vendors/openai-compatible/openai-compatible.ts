@@ -24,7 +24,7 @@ import {
 } from '../vendor.ts'
 import { checkPreset } from './check-preset.ts'
 import { answerRepairOf } from './preset-answers.ts'
-import { presetRules, responsesRules } from './preset-fields.ts'
+import { embeddingsRules, presetRules, responsesRules } from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
 export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
@@ -233,11 +233,12 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     ...(serves.includes('embeddings')
       ? {
           embeddings: openaiEmbeddings({
-            path: `${prefix}/embeddings`,
+            path: `${prefix}${embeddings.path ?? '/embeddings'}`,
             maxInputs: options.maxEmbeddingInputs ?? embeddings.maxInputs ?? 2048,
             takesTokens: embeddings.takesTokens ?? true,
-            rules: {},
+            rules: embeddingsRules(preset),
             givesBase64: embeddings.givesBase64 ?? true,
+            givesSignedBytes: embeddings.givesSignedBytes,
             prefersBase64: false,
           }),
         }

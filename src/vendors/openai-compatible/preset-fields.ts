@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import type { FieldMapping, FieldRule, FieldRules } from '../shared/field-rules.ts'
 import { unsupportedParameter } from '../shared/parameter-errors.ts'
@@ -19,14 +20,23 @@ export function presetRules(preset: Preset): (upstream: string) => FieldRules<Ch
 
 /** The Responses rules of a preset. */
 export function responsesRules({ responses }: Preset): FieldRules<ResponsesRequest> {
-  return Object.fromEntries(
-    Object.entries(responses?.fields ?? {}).map(([field, rule]) => [field, fieldRule(field, rule)]),
-  )
+  return rulesOf(responses?.fields)
+}
+
+/** The embeddings rules of a preset. */
+export function embeddingsRules({ embeddings }: Preset): FieldRules<EmbeddingsRequest> {
+  return rulesOf(embeddings?.fields)
+}
+
+function rulesOf(fields: PresetDialect['fields'] = {}): Record<string, FieldRule<object>> {
+  return Object.fromEntries(Object.entries(fields).map(([field, rule]) => [field, fieldRule(field, rule)]))
 }
 
 function compiled(dialect: PresetDialect): FieldRules<ChatRequest> {
-  const rules: Record<string, FieldRule<ChatRequest>> = { messages: messagesMapping(dialect) }
-  for (const [field, rule] of Object.entries(dialect.fields ?? {})) rules[field] = fieldRule(field, rule)
+  const rules: Record<string, FieldRule<ChatRequest>> = {
+    messages: messagesMapping(dialect),
+    ...rulesOf(dialect.fields),
+  }
   if (dialect.toolChoice !== undefined) rules['tool_choice'] = toolChoiceMapping(dialect.toolChoice)
   return rules
 }

@@ -50,6 +50,7 @@ export const HOST_PRESETS = {
     keyVariables: ['TOGETHER_API_KEY'],
     needsKey: true,
     serves: ['chat', 'embeddings', 'images'],
+    embeddings: { fields: { user: 'drop' } },
     fields: { max_completion_tokens: AS_MAX_TOKENS },
   },
   fireworks: {
@@ -63,6 +64,7 @@ export const HOST_PRESETS = {
       max_completion_tokens: AS_MAX_TOKENS,
       reasoning_effort: { values: { minimal: 'low', xhigh: 'high', max: 'high' } },
     },
+    messageMembers: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
   },
   openrouter: {
     id: 'openrouter',
@@ -86,8 +88,16 @@ export const HOST_PRESETS = {
     keyVariables: ['CEREBRAS_API_KEY'],
     needsKey: true,
     serves: ['chat'],
-    fields: { max_tokens: { rename: 'max_completion_tokens' } },
+    fields: {
+      max_tokens: { rename: 'max_completion_tokens' },
+      store: 'drop',
+      safety_identifier: 'drop',
+      prompt_cache_retention: 'drop',
+      verbosity: 'drop',
+    },
     reasoning: { back: 'always', as: 'reasoning' },
+    // Any other member is 400 "property … is unsupported".
+    messageMembers: ['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'reasoning'],
   },
   sambanova: {
     id: 'sambanova',

@@ -24,6 +24,12 @@ export const MODEL_MAKER_PRESETS = {
     needsKey: true,
     serves: ['chat', 'embeddings', 'moderations'],
     moderations: { takesParts: false },
+    // Mistral, "Embeddings": members that it does not know are 422.
+    embeddings: {
+      maxInputs: 256,
+      takesTokens: false,
+      fields: { dimensions: { rename: 'output_dimension' }, user: 'drop' },
+    },
     fields: {
       max_completion_tokens: AS_MAX_TOKENS,
       seed: { rename: 'random_seed' },
@@ -31,7 +37,14 @@ export const MODEL_MAKER_PRESETS = {
       logprobs: 'refuse',
       top_logprobs: 'refuse',
       user: 'drop',
+      store: 'drop',
+      safety_identifier: 'drop',
+      service_tier: 'drop',
+      prompt_cache_retention: 'drop',
+      verbosity: 'drop',
     },
+    // Any other member is 422 "Extra inputs are not permitted", also where it is null.
+    messageMembers: ['role', 'content', 'tool_calls', 'tool_call_id', 'prefix'],
     toolChoice: { required: 'any', cutsNamed: true },
     toolIdLength: 9,
     prefillMember: 'prefix',
@@ -145,6 +158,8 @@ export const MODEL_MAKER_PRESETS = {
     keyVariables: ['PERPLEXITY_API_KEY'],
     needsKey: true,
     serves: ['chat', 'embeddings'],
+    // Perplexity, "Embeddings": it has two encodings, neither of them OpenAI's.
+    embeddings: { path: '/v1/embeddings', takesTokens: false, givesSignedBytes: true },
     fields: { max_completion_tokens: AS_MAX_TOKENS },
     thinksInTags: true,
     asksForUsage: false,

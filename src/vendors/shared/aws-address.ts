@@ -1,3 +1,4 @@
+import { awsDomain } from '../../credentials/aws-domain.ts'
 import { type VendorAddress, vendorAddress } from './vendor-address.ts'
 
 const REGION = /^[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}$/
@@ -24,8 +25,7 @@ export function awsAddress(factory: string, service: string, { region, endpoint 
   return { origin: `https://${service}.${region}.${domainOf(service, region!)}`, prefix: '' }
 }
 
-/** The newer kind of host has a domain of its own; regions in China have one for all services. */
+/** The newer kind of host has a domain of its own. */
 function domainOf(service: string, region: string): string {
-  if (service.endsWith('-mantle')) return 'api.aws'
-  return region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com'
+  return service.endsWith('-mantle') ? 'api.aws' : awsDomain(region)
 }

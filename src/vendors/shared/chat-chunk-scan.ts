@@ -190,7 +190,11 @@ export class ChatChunkScan {
       if (isText(bytes, nameStart, nameEnd, 'content')) return false
       this.#contentMembers += 1
       if (isText(bytes, nameStart, nameEnd, 'tool_calls')) this.hasToolCalls = true
-    } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) this.#contentMembers += 1
+    } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) {
+      // The old form of a call is rare enough to be parsed.
+      if (isText(bytes, nameStart, nameEnd, 'function_call')) return false
+      this.#contentMembers += 1
+    }
     return true
   }
 
@@ -205,11 +209,11 @@ export class ChatChunkScan {
     }
   }
 
-  /** A text inside a tool call, whose name and arguments are generated. */
+  /** A text inside a tool call, whose name and arguments, or input, are generated. */
   #countNested(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): void {
     if (!this.hasToolCalls) return
-    if (isText(bytes, nameStart, nameEnd, 'arguments') || isText(bytes, nameStart, nameEnd, 'name'))
-      this.textBytes += stringBytes(bytes, value, end)
+    const isArguments = isText(bytes, nameStart, nameEnd, 'arguments') || isText(bytes, nameStart, nameEnd, 'input')
+    if (isArguments || isText(bytes, nameStart, nameEnd, 'name')) this.textBytes += stringBytes(bytes, value, end)
   }
 
   #isOrdinaryTopMember(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): boolean {

@@ -1,4 +1,5 @@
-import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
+import { Buffer } from 'node:buffer'
+import type { EmbeddingsRequest, EmbeddingVector } from '../../endpoints/embeddings/embeddings-request.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { EmbeddingsOperation, VendorCall, WireRequest } from '../vendor.ts'
@@ -23,24 +24,35 @@ export interface OpenAIEmbeddingsDialect {
    * false for servers that are not known to take it.
    */
   readonly prefersBase64: boolean
+  /**
+   * Are its vectors base64 of signed bytes, whatever is asked for? Then no encoding is, and callers get the bytes as numbers.
+   * They have no length of 1.
+   */
+  readonly givesSignedBytes?: boolean | undefined
 }
 
 /** Embeddings at a server of OpenAI's dialect. Answers to a caller's own bytes pass through, all others translated. */
 export function openaiEmbeddings(dialect: OpenAIEmbeddingsDialect): EmbeddingsOperation {
   const passes = (call: VendorCall<EmbeddingsRequest>): boolean =>
-    call.bytes !== undefined && (dialect.givesBase64 || call.request.encoding_format !== 'base64')
+    call.bytes !== undefined &&
+    dialect.givesSignedBytes !== true &&
+    (dialect.givesBase64 || call.request.encoding_format !== 'base64')
   return {
     maxInputs: dialect.maxInputs,
     takesTokens: dialect.takesTokens,
     toWire: (call) => toWire(call, dialect, passes(call)),
-    fromWire: (answer, call) => readEmbeddings(asBuffer(answer.body).toString('utf8'), call),
+    fromWire(answer, call) {
+      const result = readEmbeddings(asBuffer(answer.body).toString('utf8'), call)
+      return result === undefined || dialect.givesSignedBytes !== true
+        ? result
+        : { ...result, vectors: result.vectors.map(signedBytes) }
+    },
     passThrough: { applies: passes, fromWire: passEmbeddings },
   }
 }
 
 function toWire(call: VendorCall<EmbeddingsRequest>, dialect: OpenAIEmbeddingsDialect, passes: boolean): WireRequest {
-  const asked: EmbeddingsRequest =
-    !passes && dialect.prefersBase64 ? { ...call.request, encoding_format: 'base64' } : call.request
+  const asked = passes ? call.request : encodedRequest(call.request, dialect)
   const { body: ruled, dropped } = applyFieldRules(asked, dialect.rules)
   const { upstream } = call.model
   const edited =
@@ -53,4 +65,19 @@ function toWire(call: VendorCall<EmbeddingsRequest>, dialect: OpenAIEmbeddingsDi
     body: edited ?? JSON.stringify({ ...(ruled ?? asked), model: upstream }),
     dropped,
   }
+}
+
+/** The request for an answer that is going to be translated. */
+function encodedRequest(
+  request: EmbeddingsRequest,
+  { givesSignedBytes, prefersBase64 }: OpenAIEmbeddingsDialect,
+): EmbeddingsRequest {
+  if (prefersBase64) return { ...request, encoding_format: 'base64' }
+  if (givesSignedBytes !== true) return request
+  const { encoding_format: _own, ...rest } = request
+  return rest as EmbeddingsRequest
+}
+
+function signedBytes(vector: EmbeddingVector): EmbeddingVector {
+  return typeof vector === 'string' ? Array.from(Int8Array.from(Buffer.from(vector, 'base64'))) : vector
 }

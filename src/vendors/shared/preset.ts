@@ -140,6 +140,12 @@ export interface Preset extends PresetDialect {
     readonly takesTokens?: boolean
     /** Does it encode base64? Yes by default. */
     readonly givesBase64?: boolean
+    /** Below the base URL; `/embeddings` by default. */
+    readonly path?: string
+    /** Rules by request field. The preset's others are those of chat. */
+    readonly fields?: Readonly<Record<string, PresetRule>>
+    /** True for servers whose vectors are base64 of signed bytes, whatever is asked for. */
+    readonly givesSignedBytes?: boolean
   }
   readonly moderations?: {
     /** False for servers that judge texts only: lists of parts, which may hold pictures, are refused. */

@@ -24,13 +24,16 @@ export class ToolCallRepair {
   mend(delta: Record<string, unknown>, choice: number, answerId: string): boolean {
     const given = delta['tool_calls']
     if (!Array.isArray(given) || given.length === 0) return false
+    // Of later calls no piece need have been read, so that only what a piece itself lacks is known.
+    const areKnown = this.readsCalls
     this.#hasSeenCalls = true
     const calls = this.#byChoice.get(choice) ?? new StreamedToolCalls()
     this.#byChoice.set(choice, calls)
     let isWhole = true
     const mended = given.filter(isJsonObject).map((piece) => {
       const { index, opens, id, name } = calls.locate(piece, answerId)
-      if (piece['index'] !== index || (opens && (piece['id'] !== id || !isText(piece['type'])))) isWhole = false
+      const isAsLocated = piece['index'] === index && (!opens || (piece['id'] === id && isText(piece['type'])))
+      if (!isAsLocated && (areKnown || !isWholeItself(piece))) isWhole = false
       return opens ? opening(piece, { index, id, name }) : continuing(piece, index)
     })
     if (!isWhole) this.#isNeeded = true
@@ -38,6 +41,12 @@ export class ToolCallRepair {
     delta['tool_calls'] = mended
     return true
   }
+}
+
+/** Does a piece have all by which clients gather it, if it is one that it looks like? */
+function isWholeItself(piece: Record<string, unknown>): boolean {
+  const isHeadWhole = isText(piece['id']) ? isText(piece['type']) : !isText(functionOf(piece)['name'])
+  return typeof piece['index'] === 'number' && isHeadWhole
 }
 
 function opening(

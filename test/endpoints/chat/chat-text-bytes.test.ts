@@ -11,6 +11,11 @@ test.each([
     { content: null, tool_calls: [{ function: { name: 'add', arguments: '{}' } }, null] },
     5,
   ],
+  [
+    'names and inputs of calls of the other forms',
+    { tool_calls: [{ custom: { name: 'add', input: '1+1' } }], function_call: { name: 'add', arguments: '{}' } },
+    11,
+  ],
 ])('%s count', (_what, message, bytes) => {
   expect(messageTextBytes(message)).toBe(bytes)
 })

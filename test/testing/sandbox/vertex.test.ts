@@ -243,6 +243,16 @@ describe('what is sent', () => {
 
     expect(answer.status).toBe(400)
     expect(await answer.json()).toMatchObject({ error: { param: 'messages[0].content[0].image_url.url' } })
+    const source = { type: 'url', url: 'gs://private-bucket/plan.png' }
+    const picture = { type: 'image', uri: source.url, mime_type: 'image/png' }
+    for (const [path, body] of [
+      [
+        `${MESSAGES}/count_tokens`,
+        { model: 'flash-vertex', messages: [{ role: 'user', content: [{ type: 'image', source }] }] },
+      ],
+      ['/v1/images/generations', { model: 'pictures', input: [{ type: 'text', text: 'Draw it' }, picture] }],
+    ] as const)
+      expect((await started.post(path, body)).status, path).toBe(400)
     expect(sandbox.requests).toHaveLength(0)
   })
 })

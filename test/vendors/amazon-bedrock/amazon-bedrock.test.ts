@@ -18,6 +18,11 @@ describe('addresses', () => {
   for (const [options, origin, path] of [
     [{ region: 'eu-central-1' }, 'https://bedrock-runtime.eu-central-1.amazonaws.com', '/openai/v1/chat/completions'],
     [{ region: 'us-gov-west-1' }, 'https://bedrock-runtime.us-gov-west-1.amazonaws.com', '/openai/v1/chat/completions'],
+    [
+      { region: 'eusc-de-east-1' },
+      'https://bedrock-runtime.eusc-de-east-1.amazonaws.eu',
+      '/openai/v1/chat/completions',
+    ],
     [{ region: 'cn-north-1' }, 'https://bedrock-runtime.cn-north-1.amazonaws.com.cn', '/openai/v1/chat/completions'],
     [
       { region: 'us-east-1', service: 'bedrock-mantle' },

@@ -26,6 +26,17 @@ describe('requests', () => {
         taskType: 'SINGLE_EMBEDDING',
         singleEmbeddingParams: {
           ...{ embeddingPurpose: 'TEXT_RETRIEVAL', embeddingDimension: 1024 },
+          text: { truncationMode: 'NONE', value: 'one' },
+        },
+      },
+    ],
+    [
+      NOVA,
+      { truncate: 'END' },
+      {
+        taskType: 'SINGLE_EMBEDDING',
+        singleEmbeddingParams: {
+          embeddingPurpose: 'GENERIC_INDEX',
           text: { truncationMode: 'END', value: 'one' },
         },
       },

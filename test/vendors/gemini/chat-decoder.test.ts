@@ -105,6 +105,34 @@ describe('golden streams', () => {
   })
 })
 
+describe('usage in the middle of a stream', () => {
+  const text = (words: string) => ({ candidates: [{ content: { parts: [{ text: words }] }, index: 0 }] })
+  const counts = { promptTokenCount: 8, candidatesTokenCount: 3, thoughtsTokenCount: 40, totalTokenCount: 51 }
+  const whole = { inputTokens: 8, outputTokens: 43, reasoningTokens: 40 }
+
+  // Vertex AI tells the kind of traffic with each event, some models zeros, and the counts with the last one.
+  test.each([
+    ['an empty report', {}],
+    ['the kind of traffic', { trafficType: 'ON_DEMAND' }],
+    ['zeros', { promptTokenCount: 0, candidatesTokenCount: 0, totalTokenCount: 0 }],
+  ])('%s is no report', (_what, usageMetadata) => {
+    const early = event({ ...text('Hel'), usageMetadata })
+    const last = event({ candidates: [{ finishReason: 'STOP', index: 0 }], usageMetadata: counts })
+
+    expect(decodeText(early).decoder.usage).toBeUndefined()
+    expect(decodeText(early + last).decoder.usage).toEqual(whole)
+    expect(decodeText(last + event({ usageMetadata })).decoder.usage).toEqual(whole)
+    expect(decodeText(event({ ...text('Hel'), usageMetadata: counts }) + early).decoder.usage).toEqual(whole)
+  })
+
+  test('zeros that come with the end of an answer are the report', () => {
+    const usageMetadata = { promptTokenCount: 0, candidatesTokenCount: 0 }
+    const { decoder } = decodeText(event({ candidates: [{ finishReason: 'STOP' }], usageMetadata }))
+
+    expect(decoder.usage).toEqual({ inputTokens: 0, outputTokens: 0 })
+  })
+})
+
 describe('how a stream ends', () => {
   const piece = event({ candidates: [{ content: { parts: [{ text: 'Half an ans' }] }, index: 0 }] })
 

@@ -44,7 +44,7 @@ const FIRST = chunk([{ delta: { role: 'assistant', content: '' } }])
 const LAST = chunk([{ delta: {}, finish: 'tool_calls' }])
 
 /** A chunk with an empty content in front of its piece of a call, as some servers write it. */
-function piece(text: string, head?: { id: string; index?: number }): Json {
+function piece(text: string, head?: { id?: string; index?: number }): Json {
   const { id, index = 0 } = head ?? {}
   const call = id === undefined ? { arguments: text } : { name: 'look', arguments: text }
   const tool_calls = [{ index, ...(id === undefined ? {} : { id, type: 'function' }), function: call }]
@@ -73,8 +73,30 @@ test('calls that a server writes under one index stay two, though their argument
   expect(argumentsIn(stream)).toEqual(['{"x":1}', '{"x":2}'])
 })
 
+test('the last piece of a second call stays with it in the chunk that ends the answer', () => {
+  const first = [piece('', { id: 'a' }), piece('{"x":1}')]
+  const second = [piece('', { id: 'b', index: 1 }), piece('{"y":', { index: 1 })]
+  const last = piece('2}', { index: 1 })
+  const [choice] = last['choices'] as Json[]
+
+  const stream = passed([
+    FIRST,
+    ...first,
+    ...second,
+    { ...last, choices: [{ ...choice, finish_reason: 'tool_calls' }] },
+  ])
+
+  expect(argumentsIn(stream)).toEqual(['{"x":1}', '{"y":2}'])
+})
+
 describe.each([
   ['arguments of a call', piece('0000'), 4],
+  [
+    'the input of a call of the other form',
+    chunk([{ delta: { content: '', tool_calls: [{ index: 0, custom: { input: 'ls' } }] } }]),
+    2,
+  ],
+  ['arguments in the old form', chunk([{ delta: { content: '', function_call: { arguments: '0000' } } }]), 4],
   ['reasoning', chunk([{ delta: { content: '', reasoning_content: 'hmm ' } }]), 4],
   ['a refusal', chunk([{ delta: { content: '', refusal: 'no ' } }]), 3],
   ['two choices', chunk([{ delta: { content: 'a' } }, { delta: { content: 'bc' } }]), 3],
@@ -106,6 +128,7 @@ const other = fc.oneof(
     { tool_calls: [] },
     { audio: { id: 'x' } },
     { audio: {} },
+    { function_call: { name: 'look', arguments: '1}' } },
   ),
   fc.record({ opens: fc.boolean(), text: fc.constantFrom('', '{"x":', '1}') }).map((call) => ({ call })),
 )
