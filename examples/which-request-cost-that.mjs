@@ -43,8 +43,8 @@ const { data: lines } = await read('accounts/acct_shop/journal?limit=1000')
 const dearest = lines
   .filter(({ kind = '' }) => kind === 'charge')
   .sort((one = { due: '' }, other = { due: '' }) => Number(other.due) - Number(one.due))[0]
-// The hold of a charge has the id of its request, which the caller read as `x-request-id`.
-const call = await read(`requests/${dearest.hold}`)
+// The hold of a charge has the id of its request, which the caller read as `x-request-id`. Both have one time.
+const call = await read(`requests/${dearest.hold}?ended_at=${dearest.created_at_ms}`)
 
 console.log(`$${call.charged} for ${call.model} by ${call.end_user} with the key ${call.key}`)
 console.log(`${call.usage.inputTokens} tokens in, ${call.usage.outputTokens} out, ${call.attempts.length} attempts`)

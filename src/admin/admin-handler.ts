@@ -17,6 +17,7 @@ import { type AdminAnswer, type AdminCall, type AdminRoute, checkScope } from '.
 import { type IdentifiedOperator, type OperatorRules, Operators } from './operators.ts'
 import { AdminRouteTable, type MatchedRoute } from './route-table.ts'
 import { ADMIN_ROUTES } from './routes/admin-routes.ts'
+import { runRoute } from './run-route.ts'
 import { checkSameOrigin } from './same-origin.ts'
 import { sendCsv } from './send-csv.ts'
 
@@ -105,23 +106,24 @@ class AdminEndpoint implements ExchangeHandler {
     const path = pathBelowMount(request.path)
     if (path === DOCUMENT_PATH && request.method === 'GET') return sendJson(sink, requestId, adminApi(ADMIN_ROUTES))
     const matched = this.#table.match(request.method, path.replace(/^\/v1(?=\/)/, ''))
+    if (matched.route.method !== 'GET') return await this.#change({ request, sink, requestId, operator, matched })
     checkScope(operator, matched.route.scope)
-    if (matched.route.method === 'GET') {
-      const answer = await matched.route.run(this.#call(request, matched, { operator, requestId, body: undefined }))
-      return await this.#send(sink, requestId, answer)
-    }
-    await this.#change({ request, sink, requestId, operator, matched })
+    const call = this.#call(request, matched, { operator, requestId })
+    checkIdempotencyKey(call)
+    await this.#send(sink, requestId, await runRoute(matched.route, call))
   }
 
   async #change(asked: AskedChange): Promise<void> {
     const { request, sink, requestId, operator, matched } = asked
     const { route } = matched
-    if (this.#parts.isReadOnly)
-      throw new GatewayError('method_not_allowed', { message: 'Nothing can be changed here.' })
-    if (!operator.hasKey) checkSameOrigin(request)
-    const body = await readJson(request)
-    const change = { route, call: this.#call(request, matched, { operator, requestId, body }) }
+    let change = { route, call: this.#call(request, matched, { operator, requestId }) }
     try {
+      checkScope(operator, route.scope)
+      if (this.#parts.isReadOnly)
+        throw new GatewayError('method_not_allowed', { message: 'Nothing can be changed here.' })
+      if (!operator.hasKey) checkSameOrigin(request)
+      checkIdempotencyKey(change.call)
+      change = { route, call: { ...change.call, body: await readJson(request) } }
       const { answer, isReplayed } = await this.#made(change, request)
       // What is only sent again changes nothing; it was told before.
       if (!isReplayed) this.#report(change, undefined)
@@ -137,11 +139,11 @@ class AdminEndpoint implements ExchangeHandler {
   async #made({ route, call }: Change, { path }: GatewayRequest): Promise<MadeChange> {
     const { idempotencyKey: key, operator, gateway, body } = call
     if (key === undefined || !route.answers.includes('application/json') || route.answers.length > 1)
-      return { answer: await route.run(call), isReplayed: false }
+      return { answer: await runRoute(route, call), isReplayed: false }
     let answer: AdminAnswer | undefined
     const request = JSON.stringify([route.method, pathBelowMount(path), body ?? null])
     const made = await gateway.operatorActions.once({ operator: operator.name, key, request }, async () => {
-      answer = await route.run(call)
+      answer = await runRoute(route, call)
       return storedAnswer(answer, route.secret)
     })
     return { answer: answer ?? made.answer, isReplayed: answer === undefined }
@@ -150,21 +152,17 @@ class AdminEndpoint implements ExchangeHandler {
   #call(
     request: GatewayRequest,
     { params }: MatchedRoute,
-    known: Pick<AdminCall, 'operator' | 'requestId' | 'body'>,
+    known: Pick<AdminCall, 'operator' | 'requestId'>,
   ): AdminCall {
     const { gateway, clock, isReadOnly } = this.#parts
-    const idempotencyKey = request.header('idempotency-key')
-    if (idempotencyKey !== undefined && !/^[\x21-\x7e]{1,200}$/.test(idempotencyKey)) {
-      const message = 'Idempotency-Key: must be 1 to 200 printable ASCII characters without spaces'
-      throw new GatewayError('invalid_request', { message, param: 'Idempotency-Key' })
-    }
     return {
       gateway,
       clock,
       isReadOnly,
       params,
       query: new URLSearchParams(request.query),
-      idempotencyKey,
+      idempotencyKey: request.header('idempotency-key'),
+      body: undefined,
       ...known,
     }
   }
@@ -179,7 +177,10 @@ class AdminEndpoint implements ExchangeHandler {
       status: error?.status ?? 200,
       code: error?.code,
     }
-    this.#parts.logger.info('an operator changed something', action)
+    this.#parts.logger.info(
+      error === undefined ? 'an operator changed something' : 'a change by an operator was refused',
+      action,
+    )
     this.#parts.gateway.operatorActions.report(action)
   }
 
@@ -232,6 +233,13 @@ function storedAnswer(answer: AdminAnswer, secret: string | undefined): StoredAn
   const json = 'json' in answer ? answer.json : {}
   const kept = secret === undefined ? json : { ...json, [secret]: null }
   return { status: 200, headers: JSON_HEADERS, body: Buffer.from(JSON.stringify(kept)) }
+}
+
+/** @throws GatewayError `invalid_request`. */
+function checkIdempotencyKey({ idempotencyKey }: AdminCall): void {
+  if (idempotencyKey === undefined || /^[\x21-\x7e]{1,200}$/.test(idempotencyKey)) return
+  const message = 'Idempotency-Key: must be 1 to 200 printable ASCII characters without spaces'
+  throw new GatewayError('invalid_request', { message, param: 'Idempotency-Key' })
 }
 
 /** @throws GatewayError `unsupported_media_type`, `body_too_large`, `body_consumed`, `client_closed_request`, `invalid_json`. */

@@ -131,13 +131,16 @@ async function showStatement(given: CommandArguments, terminal: Terminal): Promi
 
 async function showJournal(given: CommandArguments, terminal: Terminal): Promise<void> {
   const [accountId = ''] = given.positionals
+  const asCsv = given.flag('csv')
+  if (given.option('month') !== undefined) refuseBeside('--month', given, ['from', 'until'])
+  if (asCsv) refuseBeside('--csv', given, ['limit', 'cursor', 'oldest-first', 'json'])
   const month = parseGiven(given.option('month'), (text) => monthOf(parseMonth('--month', text)))
   const fromMs = parseGiven(given.option('from'), (text) => parseMoment('--from', text)) ?? month?.fromMs
   const untilMs = parseGiven(given.option('until'), (text) => parseMoment('--until', text)) ?? month?.untilMs
   const limit = parseCount('--limit', given.option('limit') ?? DEFAULT_LINES)
   const order = given.flag('oldest-first') ? 'oldest' : 'newest'
   await withStore(terminal, { store: given.option('store') }, async ({ accounts }) => {
-    if (given.flag('csv')) {
+    if (asCsv) {
       // `print` ends the line.
       for await (const piece of accounts.journalCsv(accountId, { fromMs, untilMs }))
         terminal.print(piece.replace(/\r\n$/, '\r'))
@@ -153,6 +156,12 @@ async function showJournal(given: CommandArguments, terminal: Terminal): Promise
     printRows(terminal, [['line', 'time', 'kind', 'amount', 'balance', 'text'], ...entries.map(journalRow)])
     printNext(terminal, nextCursor)
   })
+}
+
+/** @throws SettingError for an option that would have no effect beside another one. */
+function refuseBeside(name: string, given: CommandArguments, others: readonly string[]): void {
+  const other = others.find((option) => given.flag(option) || given.option(option) !== undefined)
+  if (other !== undefined) throw new SettingError(`--${other}: has no effect with ${name}; give one of them`)
 }
 
 /** @throws SettingError when there is none. */

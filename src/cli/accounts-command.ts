@@ -29,7 +29,7 @@ export const accountsCommand: GroupDefinition = {
     list: {
       summary: 'accounts by id',
       options: {
-        search: { value: 'TEXT', text: 'only those with this text in their id or name' },
+        search: { value: 'TEXT', text: 'only those with this text in their id' },
         limit: { value: 'N', text: `accounts at most (${DEFAULT_ACCOUNTS})` },
         cursor: { value: 'CURSOR', text: 'go on where the page before has ended' },
         ...STORE_OPTIONS,

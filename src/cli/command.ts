@@ -169,7 +169,7 @@ function addAction(parent: Command, name: string, definition: ActionDefinition, 
     if (negative !== undefined && definition.allowNegative !== true)
       throw new SettingError(`-${negative.slice(1)}: must not be negative`)
     const given: CommandArguments = {
-      positionals: command.args.map((word) => (word.startsWith(MINUS) ? `-${word.slice(1)}` : word)),
+      positionals: command.args.map(withHyphen),
       option: (option) => givenOf(option) as string | undefined,
       flag: (option) => givenOf(option) === true,
     }
@@ -181,7 +181,12 @@ function addAction(parent: Command, name: string, definition: ActionDefinition, 
 function checkedValue(option: string, word: string, given: readonly string[]): string {
   if (word.startsWith('-') && !given.includes(`--${option}=${word}`))
     throw new SettingError(`--${option} needs a value; see signalbox --help`)
-  return word.trim()
+  return withHyphen(word.trim())
+}
+
+/** A word as it was given. */
+function withHyphen(word: string): string {
+  return word.startsWith(MINUS) ? `-${word.slice(1)}` : word
 }
 
 /** The parser's own errors speak of its own interface. */

@@ -1,3 +1,4 @@
+import type { EventListener } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import { type RedisClient, redisLimits } from '../stores/redis/redis-limits.ts'
@@ -34,6 +35,7 @@ export async function openRedisLimits(
   url: string,
   expectedInstances: number | undefined,
   logger: Logger,
+  onEvent?: EventListener,
 ): Promise<SharedLimits> {
   // The limits log when they are shared and when not.
   const client = await connectRedis(url, () => undefined)
@@ -41,7 +43,12 @@ export async function openRedisLimits(
     logger.warn('Redis does not answer; this process enforces limits by itself until it does', {
       url: describeUrl(url),
     })
-  const limits = redisLimits({ client, logger, ...(expectedInstances === undefined ? {} : { expectedInstances }) })
+  const limits = redisLimits({
+    client,
+    logger,
+    ...(expectedInstances === undefined ? {} : { expectedInstances }),
+    ...(onEvent === undefined ? {} : { onEvent }),
+  })
   return {
     rateLimiter: limits.rateLimiter,
     concurrencyLimiter: limits.concurrencyLimiter,

@@ -10,6 +10,7 @@ import type { Logger } from '../core/logger.ts'
 import { accessLog } from '../gateway/access-log.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { UnpricedModels } from '../gateway/unpriced-models.ts'
+import { type GatewayMetrics, metricsHandler, prometheus } from '../metrics/index.ts'
 import { sandboxVendors } from '../testing/index.ts'
 import { announce } from './announce.ts'
 import { configuredVendors } from './configured-vendors.ts'
@@ -108,10 +109,12 @@ async function started(
     settings.store ?? (options.useStandIns || fallback !== undefined ? { kind: 'memory' } : DEFAULT_STORE)
   const opened = await openStore('SIGNALBOX_STORE', storeSetting)
   closers.push(opened.release)
+  // Without a key nobody could read them.
+  const metrics = settings.operatorKey === undefined ? undefined : prometheus()
   const limits =
     settings.redisUrl === undefined
       ? undefined
-      : await openRedisLimits(settings.redisUrl, settings.expectedInstances, logger)
+      : await openRedisLimits(settings.redisUrl, settings.expectedInstances, logger, (event) => metrics?.event(event))
   if (limits !== undefined) closers.push(limits.close)
   const standIns = options.useStandIns ? sandboxVendors() : undefined
   if (standIns !== undefined) closers.push(() => standIns.close())
@@ -126,6 +129,7 @@ async function started(
     store: opened.store,
     ...(limits === undefined ? {} : { rateLimiter: limits.rateLimiter, concurrencyLimiter: limits.concurrencyLimiter }),
     logger,
+    ...(metrics === undefined ? {} : { observe: [metrics] }),
     ...listenerOf(settings, logger),
   })
   closers.push(() => gateway.close({ drainMs: DRAIN_MS }))
@@ -144,8 +148,12 @@ async function started(
     await withMcp(gateway, { ...settings, logger }, closers),
     settings.corsOrigins === undefined ? undefined : { origins: settings.corsOrigins },
   )
-  const console = operator === undefined ? undefined : withConsole(gateway, gatewayHandler, { ...operator, logger })
-  const handle = nodeHandler(console ?? gatewayHandler)
+  const { operatorKey } = settings
+  const inner =
+    metrics === undefined || operatorKey === undefined
+      ? gatewayHandler
+      : withMetrics(gatewayHandler, metrics, { operatorKey, logger })
+  const handle = nodeHandler(operator === undefined ? inner : withConsole(gateway, inner, { ...operator, logger }))
   let isClosing = false
   const server = createServer((request, response) => {
     // A balancer must not keep a connection on which the next request would meet a closed server.
@@ -267,4 +275,20 @@ function listen(server: Server, { host, port }: ServeSettings): Promise<void> {
 function urlOf(server: Server, host: string): string {
   const { port } = server.address() as AddressInfo
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+const METRICS_PATH = '/metrics'
+
+/** The gateway with its metrics at `/metrics`, for the operator. */
+function withMetrics(
+  inner: ExchangeHandler,
+  metrics: GatewayMetrics,
+  options: { readonly operatorKey: string; readonly logger: Logger },
+): ExchangeHandler {
+  const scrapes = metricsHandler(metrics, options)
+  return {
+    handle(request, sink) {
+      ;(request.path === METRICS_PATH ? scrapes : inner).handle(request, sink)
+    },
+  }
 }

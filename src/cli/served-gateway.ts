@@ -15,7 +15,7 @@ export function servedGateway(
   settings: ServeSettings,
   vendors: readonly ConfiguredVendor[],
   further: FurtherOptions | undefined,
-  parts: Pick<GatewayOptions, 'store' | 'rateLimiter' | 'concurrencyLimiter' | 'logger' | 'onEvent'>,
+  parts: Pick<GatewayOptions, 'store' | 'rateLimiter' | 'concurrencyLimiter' | 'logger' | 'onEvent' | 'observe'>,
 ): Gateway {
   try {
     return createGateway({

@@ -285,7 +285,7 @@ export const SETTINGS: readonly Setting[] = [
   }),
   setting({
     variable: 'SIGNALBOX_OPERATOR_KEY',
-    text: 'at least 24 characters; opens GET /readyz?verbose and, with --console, the console',
+    text: 'at least 24 characters; opens GET /readyz?verbose, GET /metrics and, with --console, the console',
     member: 'operatorKey',
     schema: reference,
   }),

@@ -1,11 +1,11 @@
 import { formatDollars } from '../core/money.ts'
 import type { UsageDays, UsageReportRow, UsageReports } from '../gateway/usage.ts'
-import type { UsageQuery, UsageStep } from '../usage/usage-query.ts'
+import { USAGE_STEPS, type UsageQuery, type UsageStep } from '../usage/usage-query.ts'
 import type { AttemptRecord, UsageRecord } from '../usage/usage-record.ts'
 import { DAY_MS, USAGE_DIMENSIONS, type UsageDimension } from '../usage/usage-store.ts'
 import type { CommandArguments, GroupDefinition } from './command.ts'
 import { STORE_OPTIONS, withStore } from './open-store.ts'
-import { parseCount, parseNames } from './setting-values.ts'
+import { parseCount, parseNames, SettingError } from './setting-values.ts'
 import { dollarsText, printRows, type Terminal } from './terminal.ts'
 
 const DEFAULT_GROUPS = 'day,model'
@@ -66,13 +66,12 @@ export const usageCommand: GroupDefinition = {
 
 async function showUsage(given: CommandArguments, terminal: Terminal): Promise<void> {
   const names = parseNames('--by', given.option('by') ?? DEFAULT_GROUPS)
-  const groups = names.map((name) => USAGE_DIMENSIONS.find((dimension) => nameOf(dimension) === name) ?? name)
+  const groups = names.map(groupOf)
   const limit = given.option('limit')
   const query: UsageQuery = {
     from: given.option('from') ?? Date.now() - (DEFAULT_DAYS - 1) * DAY_MS,
     to: given.option('to'),
-    // Checked where the question is answered, which names what is wrong.
-    groupBy: groups as readonly (UsageStep | UsageDimension)[],
+    groupBy: groups,
     percentiles: given.flag('percentiles'),
     limit: limit === undefined ? undefined : parseCount('--limit', limit),
     ...Object.fromEntries(USAGE_DIMENSIONS.map((dimension) => [dimension, given.option(nameOf(dimension))])),
@@ -89,9 +88,18 @@ async function showUsage(given: CommandArguments, terminal: Terminal): Promise<v
   printRows(terminal, [head, ...report.rows.map((row) => rowText(row, groups))])
 }
 
-/** A dimension on the command line. */
-function nameOf(dimension: UsageDimension): string {
-  return dimension === 'endUser' ? 'end-user' : dimension
+const GROUPS: readonly (UsageStep | UsageDimension)[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS]
+
+/** @throws SettingError for a name that is none of `--by`. */
+function groupOf(name: string): UsageStep | UsageDimension {
+  const found = GROUPS.find((group) => nameOf(group) === name)
+  if (found !== undefined) return found
+  throw new SettingError(`--by: ${JSON.stringify(name)} is none of ${GROUPS.map(nameOf).join(', ')}`)
+}
+
+/** A dimension or step on the command line. */
+function nameOf(group: UsageStep | UsageDimension): string {
+  return group === 'endUser' ? 'end-user' : group
 }
 
 async function showRecords(given: CommandArguments, terminal: Terminal): Promise<void> {

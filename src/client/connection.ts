@@ -4,6 +4,7 @@ import { CallScope } from './call-scope.ts'
 import { clientClock, pause } from './client-clock.ts'
 import { brokenResponse, ClientError, clientError, foreignType, requestIdOf } from './client-error.ts'
 import { type CallOptions, type ClientOptions, checkClientOptions } from './client-options.ts'
+import { setField } from './upload.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
 const DEFAULT_MAX_RETRIES = 2
@@ -193,7 +194,7 @@ function bodyOf({ body, options }: Call): string | FormData | null {
   if (body === undefined) return null
   const extra = options?.extraBody ?? {}
   if (!(body instanceof FormData)) return JSON.stringify({ ...body, ...extra })
-  for (const [name, value] of Object.entries(extra)) body.set(name, String(value))
+  for (const [name, value] of Object.entries(extra)) setField(body, name, value)
   return body
 }
 

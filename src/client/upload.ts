@@ -46,16 +46,23 @@ export async function imageEditForm({ image, mask, ...fields }: ImageEditFields)
   return form
 }
 
-/** Writes a transcription as a form (OpenAI API, "Create transcription"): lists as `name[]`. Fields that are not given stay away. */
+/** Writes a transcription as a form (OpenAI API, "Create transcription"). Fields that are not given stay away. */
 export async function transcriptionForm({ file, ...fields }: { readonly file: Upload }): Promise<FormData> {
   const form = new FormData()
-  for (const [name, value] of Object.entries<unknown>(fields)) {
-    if (value === undefined || value === null) continue
-    if (Array.isArray(value)) for (const item of value) form.append(`${name}[]`, String(item))
-    else form.set(name, typeof value === 'object' ? JSON.stringify(value) : String(value))
-  }
+  for (const [name, value] of Object.entries<unknown>(fields)) setField(form, name, value)
   form.set('file', await uploadedFile(file, 'audio', RECORDINGS))
   return form
+}
+
+/** Writes a field: a list as `name[]`, an object as JSON, and nothing where there is no value. */
+export function setField(form: FormData, name: string, value: unknown): void {
+  if (value === undefined || value === null) return
+  if (!Array.isArray(value)) {
+    form.set(name, typeof value === 'object' ? JSON.stringify(value) : String(value))
+    return
+  }
+  form.delete(`${name}[]`)
+  for (const item of value) form.append(`${name}[]`, String(item))
 }
 
 /** Writes a file of requests as a form (OpenAI API, "Upload file"). */

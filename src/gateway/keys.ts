@@ -48,7 +48,7 @@ export interface Keys {
   /**
    * Makes a key. `key` is shown this once; the store keeps its SHA-256 only.
    * @throws GatewayError `invalid_request` when the account does not exist, the scopes name an endpoint that there is not, a limit
-   *   is no positive number, the expiry no time, or no store can keep the cap.
+   *   is no positive number, the expiry no time to come, or no store can keep the cap.
    */
   create(key: NewKey): Promise<{ readonly key: string; readonly record: KeyRecord }>
   /**
@@ -93,7 +93,7 @@ export function keysOf(
       return administer(ready, async () => {
         checkSpendingCap(wanted.spendingCap)
         checkLimits(wanted.limits)
-        checkExpiry(wanted.expiresAtMs)
+        checkExpiry(wanted.expiresAtMs, clock.now())
         checkTags(wanted.tags)
         const given = wanted.scopes ?? {}
         const scopes = names === undefined ? given : storedScopes(given, names)
@@ -167,10 +167,13 @@ function checkLimits(limits: RateLimits | null | undefined): void {
   throw new GatewayError('invalid_request', { message: `limits.${bad} must be a positive number`, param: 'limits' })
 }
 
-/** @throws GatewayError `invalid_request` for what is no time: a key with it would never end. */
-function checkExpiry(expiresAtMs: number | undefined): void {
-  if (expiresAtMs === undefined || Number.isFinite(expiresAtMs)) return
-  const message = `expiresAtMs must be Unix milliseconds, not ${expiresAtMs}`
+/**
+ * @throws GatewayError `invalid_request` for what is no time: a key with it would never end; and for what is past, such as seconds
+ *   given as milliseconds: nobody could use the key.
+ */
+function checkExpiry(expiresAtMs: number | undefined, nowMs: number): void {
+  if (expiresAtMs === undefined || (Number.isFinite(expiresAtMs) && expiresAtMs > nowMs)) return
+  const message = `expiresAtMs must be Unix milliseconds in the future, not ${expiresAtMs}`
   throw new GatewayError('invalid_request', { message, param: 'expiresAtMs' })
 }
 

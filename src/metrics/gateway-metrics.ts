@@ -31,6 +31,20 @@ const PROMETHEUS_OPTIONS = {
   accountLabel: true,
 } satisfies MemberNames<PrometheusOptions>
 
+const GIVEN_UP_REASONS = {
+  expired: true,
+  'too-many': true,
+  closing: true,
+  'hold-ended': true,
+} satisfies Record<Extract<GatewayEvent, { type: 'settlement-given-up' }>['reason'], true>
+
+const WEBHOOK_STATES = {
+  pending: true,
+  delivered: true,
+  failed: true,
+  disabled: true,
+} satisfies Record<Extract<GatewayEvent, { type: 'webhook-attempted' }>['state'], true>
+
 /**
  * Counts what the gateways that it observes do. Give it to `createGateway({ observe: [metrics] })`, and to `metricsHandler`. Nothing
  * is kept of single requests, callers or keys.
@@ -55,6 +69,9 @@ export class GatewayMetrics implements Observer {
     this.#hasAccounts = accountLabel
     this.set = new MetricSet(accountLabel)
     this.set.buildInfo.at(VERSION).value = 1
+    // Prometheus does not see the first step of a counter that begins above 0, and alerts wait for that step.
+    for (const reason of Object.keys(GIVEN_UP_REASONS)) this.set.settlementsGivenUp.at(reason)
+    for (const state of Object.keys(WEBHOOK_STATES)) this.set.webhooks.at(state)
     this.#stores = { reserve: storeSeries(this.set, 'reserve'), settle: storeSeries(this.set, 'settle') }
   }
 

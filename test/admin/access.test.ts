@@ -148,6 +148,33 @@ describe('scopes', () => {
   })
 })
 
+test('a change that is refused before its body is read is told too', async () => {
+  const reader = 'reader-key-0123456789abcdef'
+  const started = await admin(
+    {},
+    {
+      operatorKeys: [
+        { name: 'ops', key: OPERATOR_KEY },
+        { name: 'reader', key: reader, can: ['read'] },
+      ],
+      authorize: () => ({ name: 'alice', can: ['money'] }),
+    },
+  )
+  const path = '/accounts/acct_test/credits'
+  await started.ask('POST', path, { amount: '1' }, bearer(reader))
+  await started.ask('POST', path, { amount: '1' }, { authorization: '' })
+  await started.ask('POST', path, { amount: '1' }, { 'content-type': 'text/plain' })
+  await started.ask('POST', path, { amount: '1' }, { 'idempotency-key': 'a b' })
+
+  const told = started.actions.map(({ operator, action, target, status }) => [operator, action, target, status])
+  expect(told).toEqual([
+    ['reader', 'credit_account', 'acct_test', 403],
+    ['alice', 'credit_account', 'acct_test', 403],
+    ['ops', 'credit_account', 'acct_test', 415],
+    ['ops', 'credit_account', 'acct_test', 400],
+  ])
+})
+
 describe("the host's own check", () => {
   const operator: Operator = { name: 'alice@example.com', can: ['read', 'money'] }
   const session = { cookie: 'session=alice', authorization: '' }
@@ -267,7 +294,7 @@ describe.each([
     await gateway.accounts.create({ id: 'acct_late' })
     const made = await ask('POST', '/accounts/acct_late/credits', { amount: '1' }, headers)
 
-    expect(failed.status).toBe(400)
+    expect(failed.status).toBe(404)
     expect(made.body).toMatchObject({ is_new: true, balance: '1' })
   })
 })
@@ -289,7 +316,14 @@ describe('bad input', () => {
     ['GET', '/accounts/acct_test/journal.csv?month=never', undefined, 400],
     ['GET', '/accounts/acct_test/journal?month=never', undefined, 400],
     ['GET', '/accounts/acct_test/journal?month=2026-11&from=2026-11-02', undefined, 400],
-    ['GET', '/accounts/nobody/journal.csv', undefined, 400],
+    ['GET', '/accounts/nobody/journal', undefined, 404],
+    ['GET', '/accounts/nobody/journal.csv', undefined, 404],
+    ['GET', '/accounts/nobody/statements/2026-11', undefined, 404],
+    ['POST', '/accounts/nobody/credits', { amount: '1' }, 404],
+    ['POST', '/accounts/nobody/adjustments', { amount: '1', reason: 'x' }, 404],
+    ['POST', '/holds/none/settle', { amount: '1' }, 404],
+    ['POST', '/holds/none/void', {}, 404],
+    ['POST', '/keys/none/rotate', {}, 404],
     ['GET', '/holds?after=%00', undefined, 400],
     ['GET', '/accounts/%E0%A4%A', undefined, 404],
     ['GET', '/nothing', undefined, 404],
@@ -305,6 +339,7 @@ describe('bad input', () => {
     ['POST', '/accounts', { id: 'with space' }, 400],
     ['POST', '/accounts', { plan: 'no-such-plan' }, 400],
     ['POST', '/keys', { account: 'nobody' }, 400],
+    ['POST', '/keys', { account: 'acct_test', expires_at: '2020-01-01' }, 400],
     ['POST', '/playground', { account: 'acct_test', path: '/admin/v1/keys', request: {} }, 400],
     ['POST', '/playground', { account: 'acct_test', path: '/v1/nothing', request: {} }, 404],
     ['POST', '/vendor_keys/x/eject', { for_ms: -1 }, 400],
@@ -324,10 +359,29 @@ describe('bad input', () => {
     ['/keys?colour=red', 'colour', 'The query: there is no parameter "colour" here; there are account'],
     ['/vendors?colour=red', 'colour', 'The query: there is no parameter "colour" here; it takes none'],
     ['/accounts?limit=1&limit=2', 'limit', 'limit: is given twice'],
-  ])('GET %s names the parameter', async (path, param, message) => {
+    ['/accounts?after=garbage', 'after', 'this cursor is not one that was given'],
+    ['/requests?after=garbage', 'after', 'after: is not a cursor; give "next" of the page before'],
+    ['/usage?group_by=day,month', 'group_by', 'group_by: takes one of hour, day, month, not several'],
+    [
+      '/usage.csv?group_by=endUser',
+      'group_by',
+      'group_by: "endUser" is none of hour, day, month, account, key, model, endpoint, vendor, end_user, tag',
+    ],
+  ])('GET %s names the parameter as the API does', async (path, param, message) => {
     const { ask } = await admin()
 
     expect((await ask('GET', path)).body['error']).toMatchObject({ code: 'invalid_request', param, message })
+  })
+
+  test.each([
+    ['/keys', { account: 'nobody' }, 'account'],
+    ['/keys', { account: 'acct_test', expires_at: '1795751255' }, 'expires_at'],
+    ['/accounts/acct_test/credits', { amount: '1', expires_at: '2020-01-01' }, 'expires_at'],
+    ['/refunds', { charge: 'none', reason: 'x' }, 'charge'],
+  ])('POST %s of %j names the field as the API does', async (path, body, param) => {
+    const { ask } = await admin()
+
+    expect((await ask('POST', path, body)).body['error']).toMatchObject({ code: 'invalid_request', param })
   })
 
   test('a body that is no JSON, too large, or nested too deep', async () => {

@@ -157,6 +157,18 @@ describe.each(STORES)('the admin API on %s', (_name, store) => {
     })
   })
 
+  test('takes a time in a body as a number too, as answers have it', async () => {
+    const expiresAtMs = Date.now() + 86_400_000
+    const key = await started.ask('POST', '/keys', { account: TEST_ACCOUNT, expires_at: expiresAtMs })
+    const credit = { amount: '0.01', expires_at: expiresAtMs }
+    const credited = await started.ask('POST', `/accounts/${TEST_ACCOUNT}/credits`, credit)
+    const rebuilt = await started.ask('POST', '/usage/rebuild', { from: Date.now() })
+    await started.ask('POST', `/keys/${key.body['id']}/revoke`)
+
+    expect(key.body).toMatchObject({ expires_at_ms: expiresAtMs })
+    expect([credited.status, rebuilt.status]).toEqual([200, 200])
+  })
+
   test('makes, limits, rotates and revokes keys, and shows each key once', async () => {
     await started.ask('POST', '/accounts', { id: 'acct_keys' })
     const made = await started.ask('POST', '/keys', {
@@ -205,6 +217,9 @@ describe.each(STORES)('the admin API on %s', (_name, store) => {
     const percentiles = await started.ask('GET', '/usage?percentiles=true')
     const listed = await started.ask('GET', `/requests?account=${TEST_ACCOUNT}&model=cl-sonnet-4-6&ending=completed`)
     const none = await started.ask('GET', '/requests?code=no_such_code')
+    const named = await started.ask('GET', '/requests?user=user_7&code=')
+    const unnamed = await started.ask('GET', '/requests?user=')
+    const untagged = await started.ask('GET', '/requests?tag=')
     const found = await started.ask('GET', `/requests/${id}`)
     const row = (listed.body['data'] as { id: string; ended_at_ms: number; charged: string }[])[0]
     const exact = await started.ask('GET', `/requests/${id}?ended_at=${row?.ended_at_ms}`)
@@ -219,6 +234,10 @@ describe.each(STORES)('the admin API on %s', (_name, store) => {
     expect(percentiles.body['data']).toMatchObject([{ percentiles: { duration: { p50_ms: expect.any(Number) } } }])
     expect(row?.id).toBe(id)
     expect(none.body).toMatchObject({ data: [], next: null })
+    expect(named.body['data']).toMatchObject([{ id, end_user: 'user_7', code: null }])
+    const { records } = await started.gateway.usage.records()
+    expect(unnamed.body['data']).toHaveLength(records.filter(({ endUser }) => endUser === undefined).length)
+    expect(untagged.body['data']).toHaveLength(records.filter(({ tags }) => tags.length === 0).length)
     expect(found.body).toMatchObject({
       id,
       account: TEST_ACCOUNT,
@@ -293,7 +312,7 @@ describe.each(STORES)('the admin API on %s', (_name, store) => {
 
     expect(settled.body).toMatchObject({ resolved: true, charged: '0.25' })
     expect(voided.body).toMatchObject({ resolved: false, ended_by: 'settled' })
-    expect(unknown).toMatchObject({ status: 400, body: { error: { param: 'holdId' } } })
+    expect(unknown).toMatchObject({ status: 404, body: { error: { code: 'not_found', param: null } } })
   })
 
   test('leaves a vendor key alone, and uses it again', async () => {
@@ -456,4 +475,21 @@ describe.each(STORES)('the admin API on %s', (_name, store) => {
       expect.objectContaining({ action: 'revoke_key', target: 'key_none', status: 404, code: 'invalid_request' }),
     )
   })
+})
+
+test('finds a request by its id among many that ended after it', async () => {
+  const store = memoryStore()
+  const busy = await startAdmin({ store })
+  const response = await busy.post('/v1/chat/completions', chatBody('chat-relayed', 'hello'))
+  await busy.ended(response)
+  const id = response.headers.get('x-request-id') ?? ''
+  const { records } = await busy.gateway.usage.records()
+  const [own] = records
+  const later = Array.from({ length: 12_000 }, (_, index) => {
+    return { ...own!, id: `req_later_${index}`, endedAtMs: own!.endedAtMs + 2_000 + index }
+  })
+  await store.usage?.write(later)
+
+  expect(await busy.ask('GET', `/requests/${id}`)).toMatchObject({ status: 200, body: { id } })
+  await busy.close()
 })

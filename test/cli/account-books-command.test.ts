@@ -117,6 +117,21 @@ describe('signalbox accounts', () => {
     expect(page[2]).toMatch(/^more: --cursor \S+$/)
   })
 
+  test.each([
+    [['--csv', '--limit', '1'], '--limit: has no effect with --csv'],
+    [['--csv', '--oldest-first'], '--oldest-first: has no effect with --csv'],
+    [['--month', '2026-11', '--from', '2026-11-05'], '--from: has no effect with --month'],
+  ])('journal %j is refused, because one of them would do nothing', async (words, message) => {
+    await expect(run('accounts', 'journal', 'acct_one', ...words)).rejects.toThrow(message)
+  })
+
+  test('a reason that begins like a negative number stays as it is', async () => {
+    await run('accounts', 'adjust', 'acct_one', '-1', '--reason', '-3 seats')
+    const { data } = await json('accounts', 'journal', 'acct_one', '--limit', '1')
+
+    expect(data).toMatchObject([{ kind: 'adjustment', description: '-3 seats' }])
+  })
+
   test('credit takes a day on which it expires', async () => {
     await run('accounts', 'credit', 'acct_one', '3', '--expires', '2999-12-31')
 

@@ -112,3 +112,20 @@ test('without --console there is neither page nor admin API', async () => {
   expect((await fetch(`${running?.url}/console/`)).status).toBe(404)
   expect((await fetch(`${running?.url}/admin/v1/session`)).status).toBe(404)
 })
+
+test('with an operator key the metrics are at /metrics, for the operator alone', async () => {
+  const key = 'operator-key-0123456789abcdef'
+  await start({ SIGNALBOX_OPERATOR_KEY: key }, { serveConsole: false })
+  const unknown = await fetch(`${running?.url}/v1/chat/completions`, { method: 'POST' })
+  const closed = await fetch(`${running?.url}/metrics`)
+  const open = await fetch(`${running?.url}/metrics`, { headers: { authorization: `Bearer ${key}` } })
+
+  expect([unknown.status, closed.status, open.status]).toEqual([401, 401, 200])
+  expect(await open.text()).toMatch(/^signalbox_refusals_total\{endpoint="chat",code="\w+"\} 1$/m)
+})
+
+test('without an operator key there are no metrics', async () => {
+  await start({}, { serveConsole: false })
+
+  expect((await fetch(`${running?.url}/metrics`)).status).toBe(404)
+})

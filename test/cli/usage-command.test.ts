@@ -159,7 +159,7 @@ test('usage knows how long the configuration file keeps records and sums', async
 })
 
 test.each([
-  [['usage', '--by', 'user'], /groupBy: "user" is none of/],
+  [['usage', '--by', 'user'], /--by: "user" is none of .*, end-user, tag$/],
   [['usage', '--from', 'yesterday'], /from: must be a Date/],
   [['usage', '--from', '2010-01-01'], /at most 400 days/],
   [['usage', 'records', '--cursor', 'x'], /cursor: is not a cursor/],

@@ -54,6 +54,16 @@ describe.each([
     expect([sent?.filename, sent?.bytes.equals(TALK)]).toEqual([name, true])
   })
 
+  test('writes further fields as its own: objects as JSON, lists with brackets', async () => {
+    const extraBody = { chunking_strategy: { type: 'server_vad' }, include: ['logprobs'], temperature: null }
+    await open().audio.transcriptions.create({ model: 'gpt-4o-transcribe', file: TALK }, { extraBody })
+    const sent = formParts(started.sandbox.requests.at(-1)!)?.map(({ name, bytes }) => [name, String(bytes)])
+
+    expect(sent).toContainEqual(['chunking_strategy', '{"type":"server_vad"}'])
+    expect(sent).toContainEqual(['include[]', 'logprobs'])
+    expect(sent?.some(([name]) => name === 'temperature')).toBe(false)
+  })
+
   test('gives what the format is', async () => {
     const { transcriptions } = open().audio
     const plain = await transcriptions.create({ model: 'whisper-1', file: TALK })

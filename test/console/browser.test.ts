@@ -103,6 +103,19 @@ describe.skipIf(executablePath === undefined)('the console in a browser', { time
     expect(faults).toEqual([])
   })
 
+  test('a request is found by the id that its caller read', async () => {
+    const console = await open()
+    const { page, show, faults } = console
+    const id = await call(console, 'hello')
+    await show('requests')
+    await page.getByRole('form', { name: 'Request id' }).getByRole('textbox').fill(` ${id} `)
+    await page.getByRole('button', { name: 'Show request' }).click()
+    await page.getByRole('heading', { level: 1, name: id }).waitFor()
+    await page.getByRole('table', { name: 'Attempts' }).waitFor()
+
+    expect(faults).toEqual([])
+  })
+
   test('an account is made, credited, given a key that is shown once, and frozen', async () => {
     const { page, show, faults, gateway } = await open()
     await show('accounts')
@@ -176,6 +189,28 @@ describe.skipIf(executablePath === undefined)('the console in a browser', { time
       cap: undefined,
       month: spent?.month,
     })
+    expect(faults).toEqual([])
+  })
+
+  test('what another operator changes meanwhile stays as it is', async () => {
+    const { page, show, faults, gateway } = await open()
+    const [key] = await gateway.keys.list(TEST_ACCOUNT)
+    await show(`accounts/${TEST_ACCOUNT}`)
+    await page.getByText('Settings', { exact: true }).click()
+    await page.getByRole('button', { name: 'Limits' }).click()
+    const spendingCap = { amount: 5_000_000_000n, period: 'day' } as const
+    await gateway.accounts.update(TEST_ACCOUNT, { plan: null, spendingCap, creditLimit: 7_000_000_000n })
+    await gateway.keys.update(key?.id ?? '', { spendingCap })
+    await page.getByRole('form', { name: 'Settings' }).getByLabel('Name').fill('Test')
+    await page.getByRole('button', { name: 'Save settings' }).click()
+    await page.locator('.card').getByText('$5.00 a day').waitFor()
+    await page.getByRole('form', { name: 'Limits' }).getByLabel('At once').fill('3')
+    await page.getByRole('button', { name: 'Save limits' }).click()
+    await page.getByRole('table', { name: 'Keys' }).getByText('3 at once').waitFor()
+
+    const account = await gateway.accounts.get(TEST_ACCOUNT)
+    expect(account).toMatchObject({ name: 'Test', spendingCap, creditLimit: 7_000_000_000n })
+    expect((await gateway.keys.list(TEST_ACCOUNT))[0]).toMatchObject({ limits: { concurrency: 3 }, spendingCap })
     expect(faults).toEqual([])
   })
 

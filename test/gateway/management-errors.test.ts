@@ -127,7 +127,7 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
     'limits.concurrency must be a positive number',
     ({ keys }) => keys.update('key_1', { limits: { concurrency: Number.NaN } }),
   ],
-  ...[Number.NaN, '2027-01-01', new Date(0)].map((value): (typeof refusals)[number] => [
+  ...[Number.NaN, '2027-01-01', new Date(0), Math.floor(Date.now() / 1000)].map((value): (typeof refusals)[number] => [
     'keys.create',
     'expiresAtMs',
     'must be Unix milliseconds',

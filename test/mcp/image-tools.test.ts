@@ -126,6 +126,7 @@ describe('generate_image', () => {
     ['qw-image-edit', { reference_images: [PICTURE] }, 'reference_images'],
     ['gmn-2.5-flash-image', { n: 2 }, 'n'],
     ['gp-image-2', { seed: 1 }, 'seed'],
+    ['gp-image-2', { background: 'transparent' }, 'background'],
   ])('%s has no place for an argument, and says so', async (model, args, param) => {
     const result = await callTool(client, 'generate_image', { model, prompt: 'a boat', ...args })
 
@@ -202,4 +203,16 @@ describe('edit_image', () => {
 
     expect(errorIn(result)).toMatchObject({ code: 'invalid_mask', status: 400, param: 'mask' })
   })
+})
+
+test.each([
+  ['generate_image', { extra: { stream: true } }, 'extra.stream'],
+  ['edit_image', { images: [LINK], stream: true }, 'stream'],
+])('%s refuses a stream before it costs anything', async (tool, args, param) => {
+  const before = await started.account()
+  const result = await callTool(client, tool, { model: 'gp-image-2', prompt: 'a boat', ...args })
+
+  expect(errorIn(result)).toMatchObject({ code: 'invalid_request', param })
+  expect(started.sandbox.requests).toEqual([])
+  expect(await started.account()).toEqual(before)
 })

@@ -139,6 +139,15 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
     expect(started.sandbox.requests).toEqual([])
   })
 
+  test('estimate_cost offers no endpoint whose requests are no JSON', async () => {
+    const { tools } = await client.listTools()
+    const { properties } = tools.find(({ name }) => name === 'estimate_cost')?.inputSchema ?? {}
+    const { enum: offered } = { ...(properties?.['endpoint'] as object) } as { readonly enum?: readonly string[] }
+
+    expect(offered).toContain('image_edits')
+    expect(offered).not.toContain('transcriptions')
+  })
+
   test('arguments that do not fit are an error of the tool that names the argument', async () => {
     const bad = await callTool(client, 'chat_complete', { model: 'cl-sonnet-4-6', messages: SAID, temperature: 3 })
     const streamed = await callTool(client, 'chat_complete', { model: 'cl-sonnet-4-6', messages: SAID, stream: true })

@@ -49,6 +49,14 @@ test.each([
   expect(result.isError).toBe(true)
 })
 
+test('a stream is refused before it costs anything', async () => {
+  const before = await started.account()
+  const result = await callTool(client, 'transcribe_audio', { model: 'gpt-4o-transcribe', data, stream: true })
+
+  expect(errorIn(result)).toMatchObject({ code: 'invalid_request', param: 'stream' })
+  expect(await started.account()).toEqual(before)
+})
+
 test('an error names the field', async () => {
   const result = await callTool(client, 'transcribe_audio', {
     model: 'gpt-4o-transcribe',

@@ -43,6 +43,23 @@ function samplesIn(text: string): ReadonlyMap<string, string> {
 
 const OPENAI = 'model="chat-relayed",vendor="openai"'
 
+test('counters whose first step raises an alert begin at 0', async () => {
+  const metrics = prometheus()
+  const before = await samplesOf(metrics)
+  metrics.event({
+    ...{ type: 'settlement-given-up', requestId: 'r', holdId: 'h', taskId: undefined, accountId: 'a', keyId: 'k' },
+    ...{ amountNanoDollars: 1n, reason: 'expired', error: undefined },
+  })
+  const after = await samplesOf(metrics)
+
+  for (const reason of ['expired', 'too-many', 'closing', 'hold-ended'])
+    expect(before.get(`signalbox_settlements_given_up_total{reason="${reason}"}`)).toBe('0')
+  for (const state of ['pending', 'delivered', 'failed', 'disabled'])
+    expect(before.get(`signalbox_webhook_attempts_total{state="${state}"}`)).toBe('0')
+  expect(before.get('signalbox_usage_dropped_total')).toBe('0')
+  expect(after.get('signalbox_settlements_given_up_total{reason="expired"}')).toBe('1')
+})
+
 describe('the metrics of a gateway', () => {
   test('count hits of the response cache, stale ones too, and answers that it could not take', async () => {
     const { metrics, chat, ended } = await begin({ cache: { rules: [{ sampling: 'any' }] } })

@@ -2,10 +2,18 @@ import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 import { formatDollars } from '../../core/money.ts'
 import { monthOf } from '../../gateway/account-books.ts'
-import { type AdminCall, type AdminRoute, changeId, defineRawRoute, defineRoute, paramOf } from '../admin-route.ts'
+import {
+  type AdminCall,
+  type AdminRoute,
+  changeId,
+  defineRawRoute,
+  defineRoute,
+  existing,
+  paramOf,
+} from '../admin-route.ts'
 import { entryObject, entrySchema, statementObject, statementSchema } from '../objects/books.ts'
 import { countOf, dollars, id, label, listObject, listOfObjects, newId, pageQuery, reason } from '../objects/fields.ts'
-import { moment, momentMs } from './moment.ts'
+import { bodyMoment, moment, momentMs } from './moment.ts'
 
 const changeSchema = z.strictObject({
   object: z.literal('account.change'),
@@ -52,7 +60,7 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
       /** Makes it idempotent for ever; default: one that follows from the Idempotency-Key. */
       id: newId.optional(),
       description: label.optional(),
-      expires_at: moment.optional(),
+      expires_at: bodyMoment.optional(),
     }),
     answer: changeSchema,
     async run(call) {
@@ -135,6 +143,7 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
     answers: ['text/csv'],
     async run(call) {
       const account = paramOf(call, 'account')
+      existing('account', account, await call.gateway.accounts.get(account))
       const lines = call.gateway.accounts.journalCsv(account, rangeOf(call.query))
       return { csv: { fileName: `journal-${account}.csv`, lines } }
     },

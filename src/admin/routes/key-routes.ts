@@ -6,7 +6,7 @@ import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../ad
 import { id, label, listObject, listOfObjects, periodLimit, rateLimits } from '../objects/fields.ts'
 import { keyObject, keySchema, madeKeySchema } from '../objects/key.ts'
 import { capOf } from './account-routes.ts'
-import { moment, momentMs } from './moment.ts'
+import { bodyMoment, momentMs } from './moment.ts'
 
 const names = z.array(z.string().min(1).max(200)).min(1).max(1_000)
 
@@ -45,7 +45,7 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
       names_end_users: z.boolean().optional(),
       /** Of every call, for records of usage. */
       tags: z.array(z.string()).max(8).optional(),
-      expires_at: moment.optional(),
+      expires_at: bodyMoment.optional(),
     }),
     answer: madeKeySchema,
     async run({ gateway, body }) {

@@ -113,11 +113,12 @@ function isWanted(record: UsageRecord, { key, model, endpoint, vendor, ending, c
     isSame(ending, record.ending) &&
     isSame(code, record.code) &&
     isSame(user, record.endUser) &&
-    (tag === undefined || record.tags.includes(tag))
+    (tag === undefined || (tag === '' ? record.tags.length === 0 : record.tags.includes(tag)))
   )
 }
 
-function isSame(wanted: string | undefined, value: string | undefined): boolean {
+/** As in sums, an empty text stands for what there is not. */
+function isSame(wanted: string | undefined, value = ''): boolean {
   return wanted === undefined || wanted === value
 }
 
@@ -131,25 +132,48 @@ function madeAtMs(id: string, nowMs: number): number | undefined {
 /** A call ends so long after its id was made, at most; only a task lasts longer. */
 const LONGEST_CALL_MS = 15 * 60_000
 
+/** Most calls end in the first of the spans of time that are searched; each is twice as long as the one before. */
+const FIRST_SPAN_MS = 1_000
+
+interface Span {
+  readonly from: number
+  readonly to: number
+}
+
 async function recordOf(
   { gateway, clock }: Pick<AdminCall, 'gateway' | 'clock'>,
   id: string,
   endedAtMs: number | undefined,
 ): Promise<UsageRecord | undefined> {
+  if (endedAtMs !== undefined) return (await searched(gateway, id, { from: endedAtMs, to: endedAtMs + 1 })).record
   const startedAtMs = madeAtMs(id, clock.now())
-  if (endedAtMs === undefined && startedAtMs === undefined) return undefined
-  const from = endedAtMs ?? startedAtMs!
-  const to = endedAtMs === undefined ? startedAtMs! + LONGEST_CALL_MS : endedAtMs + 1
+  if (startedAtMs === undefined) return undefined
+  const lastMs = startedAtMs + LONGEST_CALL_MS
+  let from = startedAtMs
+  let read = 0
+  // Pages come newest first: of the whole time at once, those of a busy gateway would never reach the call.
+  for (let lengthMs = FIRST_SPAN_MS; from < lastMs && read < MOST_READ; lengthMs *= 2) {
+    const to = Math.min(from + lengthMs, lastMs)
+    const found = await searched(gateway, id, { from, to })
+    if (found.record !== undefined) return found.record
+    read += found.read
+    from = to
+  }
+  return undefined
+}
+
+/** The record of that id which ended within a span, among the newest of it, and how many were read. */
+async function searched(gateway: Gateway, id: string, span: Span) {
   let cursor: string | undefined
   let read = 0
   do {
-    const page = await gateway.usage.records({ from, to, cursor, limit: 1_000 })
-    const record = page.records.find((candidate) => candidate.id === id)
-    if (record !== undefined) return record
+    const page = await gateway.usage.records({ ...span, cursor, limit: 1_000 })
     read += page.records.length
+    const record = page.records.find((candidate) => candidate.id === id)
+    if (record !== undefined) return { record, read }
     cursor = page.next
   } while (cursor !== undefined && read < MOST_READ)
-  return undefined
+  return { record: undefined, read }
 }
 
 /** A charge is written at the end of its call, and its hold has the call's id. */

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { GatewayError } from '../../core/errors.ts'
 import { formatDollars } from '../../core/money.ts'
 import { csvCell } from '../../gateway/journal-csv.ts'
 import type { UsageReport } from '../../gateway/usage.ts'
@@ -7,7 +8,7 @@ import { DAY_MS, USAGE_DIMENSIONS } from '../../usage/usage-store.ts'
 import { type AdminCall, type AdminRoute, defineRawRoute, defineRoute } from '../admin-route.ts'
 import { countOf, dollars, timeMs } from '../objects/fields.ts'
 import { usageRowObject, usageRowSchema } from '../objects/usage.ts'
-import { moment, momentText } from './moment.ts'
+import { bodyMoment, moment, momentText } from './moment.ts'
 
 const filter = z.string().max(500).optional()
 const usageQuery = z.strictObject({
@@ -41,6 +42,7 @@ const reportSchema = z.strictObject({
 })
 
 const days = z.strictObject({ from: moment, to: moment.optional() })
+const daysOfBody = z.strictObject({ from: bodyMoment, to: bodyMoment.optional() })
 const DEFAULT_DAYS = 30
 
 /** Sums of calls, and their proof. */
@@ -110,7 +112,7 @@ export const USAGE_ROUTES: readonly AdminRoute[] = [
     tag: 'usage',
     summary: 'Makes the sums of whole days again from their records',
     scope: 'write',
-    body: days,
+    body: daysOfBody,
     answer: z.strictObject({ object: z.literal('usage.rebuild'), rebuilt: z.literal(true) }),
     async run({ gateway, body }) {
       await gateway.usage.rebuild(daysOf(body))
@@ -119,14 +121,24 @@ export const USAGE_ROUTES: readonly AdminRoute[] = [
   }),
 ]
 
-function daysOf({ from, to }: z.output<typeof days>) {
+function daysOf({ from, to }: z.output<typeof daysOfBody>) {
   return { from: momentText(from), ...(to === undefined ? {} : { to: momentText(to) }) }
 }
 
 type Asked = z.output<typeof usageQuery>
 
+/** Names of groups as the API has them. */
+const GROUPS: readonly string[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS].map((name) =>
+  name === 'endUser' ? 'end_user' : name,
+)
+
+/** @throws GatewayError `invalid_request` for a name that is none. */
 function groupsOf({ group_by }: Asked): readonly string[] {
-  return group_by === undefined || group_by === '' ? [] : group_by.split(',')
+  const groups = group_by === undefined || group_by === '' ? [] : group_by.split(',')
+  const unknown = groups.find((group) => !GROUPS.includes(group))
+  if (unknown === undefined) return groups
+  const message = `group_by: ${JSON.stringify(unknown)} is none of ${GROUPS.join(', ')}`
+  throw new GatewayError('invalid_request', { message, param: 'group_by' })
 }
 
 /** @throws GatewayError `invalid_request` naming the parameter. */
@@ -139,7 +151,6 @@ function reportOf({
   return gateway.usage.query({
     from: from === undefined ? clock.now() - (DEFAULT_DAYS - 1) * DAY_MS : momentText(from),
     ...(to === undefined ? {} : { to: momentText(to) }),
-    // Checked where the question is answered, which names what is wrong.
     groupBy: groupsOf(query).map((name) => (name === 'end_user' ? 'endUser' : name)) as NonNullable<
       UsageQuery['groupBy']
     >,
@@ -155,13 +166,11 @@ const SUMS = ['requests', 'failed', 'abandoned', 'estimated', 'duration_ms', 'du
 async function* csvOf({ rows }: UsageReport, groups: readonly string[]): AsyncIterable<string> {
   const units = [...new Set(rows.flatMap(({ usage }) => Object.keys(usage)))].sort()
   const steps: readonly string[] = USAGE_STEPS
-  const names: readonly string[] = [...steps, ...USAGE_DIMENSIONS, 'end_user']
-  const columns = groups.filter((group) => names.includes(group))
-  yield `${[...columns, ...SUMS, ...units].join(',')}\r\n`
+  yield `${[...groups, ...SUMS, ...units].join(',')}\r\n`
   for (const row of rows) {
     const { at_ms = 0, usage, percentiles: _none, ...sums } = usageRowObject(row)
     const cells = [
-      ...columns.map((column) => (steps.includes(column) ? new Date(at_ms).toISOString() : textOf(sums, column))),
+      ...groups.map((column) => (steps.includes(column) ? new Date(at_ms).toISOString() : textOf(sums, column))),
       ...SUMS.map((column) => textOf(sums, column)),
       ...units.map((unit) => String(usage[unit] ?? 0)),
     ]

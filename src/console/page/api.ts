@@ -83,3 +83,9 @@ export function queryOf(values: Readonly<Record<string, string | number | undefi
   const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
   return query === '' ? '' : `?${query}`
 }
+
+/** Members with other values than those that were shown: what another operator has changed meanwhile stays as it is. */
+export function changesOf(given: Readonly<Record<string, unknown>>, shown: Readonly<Record<string, unknown>>): object {
+  const isChanged = (name: string): boolean => JSON.stringify(given[name]) !== JSON.stringify(shown[name])
+  return Object.fromEntries(Object.entries(given).filter(([name]) => isChanged(name)))
+}

@@ -19,7 +19,7 @@ export interface Transcript {
   readonly usage: Usage | undefined
   /** The vendor's own answer, where it is one of the dialect in the format that it was asked for. */
   readonly body?: readonly Uint8Array[]
-  /** Set where the text is not the whole transcript: see {@link incompleteTranscript}. */
+  /** Set where the text is not the whole transcript: what its caller is told. */
   readonly failure?: VendorFailure | undefined
 }
 

@@ -12,6 +12,9 @@ export const idempotencyKey = z
   .optional()
   .describe('Makes repeating safe: calls with the same key and arguments are carried out and charged once in 24 hours.')
 
+/** For endpoints that can stream: an answer in events could not be read, and is charged all the same. */
+export const noStream = z.literal(false).optional().describe('Tools answer whole; nothing but false is taken.')
+
 /** Id of a video task. */
 export const taskId = z.string().min(1).max(10_000).describe('The task_id that submit_video gave.')
 

@@ -2,7 +2,7 @@ import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 import { defineTool, MAKES } from '../tool.ts'
 import { answeredPictures, picturesOutput } from './answered-pictures.ts'
-import { type GivenPicture, givenPicture, idempotencyKey, model, picture, pictureUrl } from './arguments.ts'
+import { type GivenPicture, givenPicture, idempotencyKey, model, noStream, picture, pictureUrl } from './arguments.ts'
 
 /** Arguments of `generate_image`, the same for all three request shapes of the endpoint. */
 const imageArguments = z.object({
@@ -24,7 +24,7 @@ const imageArguments = z.object({
     .optional()
     .describe('The interaction_id of an earlier answer, to go on from its pictures.'),
   extra: z
-    .record(z.string(), z.unknown())
+    .looseObject({ stream: noStream })
     .optional()
     .describe('Further members of the request body, see gateway://reference/images.'),
   idempotency_key: idempotencyKey,
@@ -71,6 +71,7 @@ export const editImage = defineTool({
     output_format: z.enum(['png', 'jpeg', 'webp']).optional(),
     background: z.enum(['transparent', 'opaque', 'auto']).optional(),
     response_format: z.enum(['b64_json', 'url']).optional().describe('url only for models that answer with addresses.'),
+    stream: noStream,
     idempotency_key: idempotencyKey,
   }),
   output: picturesOutput,
@@ -104,6 +105,12 @@ type Body = Record<string, unknown>
  * @throws GatewayError `unsupported_parameter` for an argument that the shape lacks: nothing is dropped silently.
  */
 function imageBody(args: ImageArguments, protocol: string | undefined): Body {
+  const unknown = Object.keys(args).find((name) => !Object.hasOwn(imageArguments.shape, name))
+  if (unknown !== undefined)
+    throw unsupported(
+      unknown,
+      `${unknown}: there is no such argument; further members of the request body go into extra`,
+    )
   const pictures = (args.reference_images ?? []).map((entry, index) =>
     givenPicture(entry, `reference_images[${index}]`),
   )

@@ -35,7 +35,8 @@ export const listModels = defineTool({
   },
 })
 
-const endpointIds = [...new Set(ENDPOINTS.map((endpoint) => endpoint.id))]
+/** Those whose requests can be written as JSON. */
+const endpointIds = [...new Set(ENDPOINTS.filter(({ takesForms }) => takesForms !== 'only').map(({ id }) => id))]
 
 /** The amount that would be held for a request. */
 export const estimateCost = defineTool({

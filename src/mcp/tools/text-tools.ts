@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { defineTool, MAKES } from '../tool.ts'
-import { idempotencyKey, model } from './arguments.ts'
+import { idempotencyKey, model, noStream } from './arguments.ts'
 
 const message = z.looseObject({
   role: z.enum(['system', 'developer', 'user', 'assistant', 'tool']),
@@ -24,7 +24,7 @@ export const chatComplete = defineTool({
     max_tokens: z.int().min(1).optional().describe('Most tokens of the answer.'),
     temperature: z.number().min(0).max(2).optional(),
     top_p: z.number().min(0).max(1).optional(),
-    stream: z.literal(false).optional().describe('Tools answer whole; nothing but false is taken.'),
+    stream: noStream,
     idempotency_key: idempotencyKey,
   }),
   output: z.looseObject({

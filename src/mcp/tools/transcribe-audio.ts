@@ -4,7 +4,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Form, FormPart } from '../../wire/multipart.ts'
 import { defineTool, MAKES } from '../tool.ts'
-import { idempotencyKey, model } from './arguments.ts'
+import { idempotencyKey, model, noStream } from './arguments.ts'
 
 /** `POST /v1/audio/transcriptions`, answered whole. */
 export const transcribeAudio = defineTool({
@@ -27,6 +27,7 @@ export const transcribeAudio = defineTool({
       .array(z.enum(['word', 'segment']))
       .optional()
       .describe('Needs verbose_json.'),
+    stream: noStream,
     idempotency_key: idempotencyKey,
   }),
   output: z.object({

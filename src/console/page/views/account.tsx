@@ -1,4 +1,5 @@
 import type { Account as AccountObject, Session, Spending } from '../answers.ts'
+import { changesOf } from '../api.ts'
 import { money, time } from '../format.ts'
 import { hrefOf } from '../location.ts'
 import { Card, Cards, ConfirmButton, choices, Disclosure, Fault, Field, Form, Loaded, type Values } from '../parts.tsx'
@@ -130,7 +131,7 @@ function Settings({ account, path, session, read }: PartProps & { account: Accou
         button="Save settings"
         isRunning={change.isRunning}
         error={change.error}
-        onSubmit={(values) => change.run('PATCH', path, settingsOf(values, mayMoney))}
+        onSubmit={(values) => change.run('PATCH', path, changesOf(settingsOf(values, mayMoney), { ...account }))}
       >
         <Field name="name" label="Name" value={account.name ?? ''} />
         <Field name="tier" label="Tier" value={account.tier} options={choices('paid', 'free')} />
@@ -171,7 +172,7 @@ const BILLING = [
 ] as const
 
 /** An empty field takes a value away. */
-function settingsOf({ name, tier, plan, cap, period, billing, credit_limit }: Values, mayMoney: boolean): object {
+function settingsOf({ name, tier, plan, cap, period, billing, credit_limit }: Values, mayMoney: boolean) {
   return {
     name: name ?? null,
     tier,

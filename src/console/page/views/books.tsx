@@ -155,31 +155,34 @@ function Holds({ account, session, onChange }: BooksProps) {
     <Section title="Open holds">
       <Fault text={ending.error} />
       <Loaded of={holds}>
-        {({ data }) =>
+        {({ data, has_more: hasMore }) =>
           data.length === 0 ? (
             <Empty>No call in progress holds money.</Empty>
           ) : (
-            <Table name="Open holds" head={['hold', ['amount'], 'since', 'expires', 'action']}>
-              {data.map((hold) => (
-                <tr key={hold.id}>
-                  <td>
-                    <code>{hold.id}</code>
-                  </td>
-                  <td class="number">{money(hold.amount)}</td>
-                  <td>{time(hold.created_at_ms)}</td>
-                  <td>{time(hold.expires_at_ms)}</td>
-                  <td>
-                    {may(session, 'money') ? (
-                      <ConfirmButton
-                        label="Void"
-                        question="Give it back without a charge?"
-                        onConfirm={() => ending.run('POST', `holds/${encodeURIComponent(hold.id)}/void`)}
-                      />
-                    ) : null}
-                  </td>
-                </tr>
-              ))}
-            </Table>
+            <>
+              {hasMore ? <p class="note">The oldest {data.length}; there are more.</p> : null}
+              <Table name="Open holds" head={['hold', ['amount'], 'since', 'expires', 'action']}>
+                {data.map((hold) => (
+                  <tr key={hold.id}>
+                    <td>
+                      <code>{hold.id}</code>
+                    </td>
+                    <td class="number">{money(hold.amount)}</td>
+                    <td>{time(hold.created_at_ms)}</td>
+                    <td>{time(hold.expires_at_ms)}</td>
+                    <td>
+                      {may(session, 'money') ? (
+                        <ConfirmButton
+                          label="Void"
+                          question="Give it back without a charge?"
+                          onConfirm={() => ending.run('POST', `holds/${encodeURIComponent(hold.id)}/void`)}
+                        />
+                      ) : null}
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+            </>
           )
         }
       </Loaded>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Key, List, MadeKey, Session, Spending } from '../answers.ts'
-import { queryOf } from '../api.ts'
+import { changesOf, queryOf } from '../api.ts'
 import { money, time } from '../format.ts'
 import {
   Badge,
@@ -80,7 +80,9 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
           button="Save limits"
           isRunning={limiting.isRunning}
           error={limiting.error}
-          onSubmit={(values) => limiting.run('PATCH', `keys/${encodeURIComponent(limited.id)}`, changedLimits(values))}
+          onSubmit={(values) =>
+            limiting.run('PATCH', `keys/${encodeURIComponent(limited.id)}`, changedLimits(values, limited))
+          }
         >
           <p>
             Limits of {limited.label === '' ? null : `${limited.label}, `}
@@ -199,8 +201,10 @@ function capOf({ cap, period }: Values): object | undefined {
   return cap === undefined ? undefined : { amount: cap, period }
 }
 
-function changedLimits(values: Values): object {
-  return { limits: limitsOf(values) ?? null, spending_cap: capOf(values) ?? null }
+function changedLimits(values: Values, { limits, spending_cap }: Key): object {
+  const given = { limits: limitsOf(values) ?? null, spending_cap: capOf(values) ?? null }
+  const shown = limits === null ? null : Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit != null))
+  return changesOf(given, { limits: shown, spending_cap })
 }
 
 function keyOf(account: string, values: Values): object {

@@ -17,6 +17,15 @@ export function Requests({ place }: { place: Place }) {
   return (
     <>
       <Form
+        name="Request id"
+        button="Show request"
+        onSubmit={({ id = '' }) => {
+          location.hash = hrefOf(['requests', id.trim()])
+        }}
+      >
+        <Field name="id" label="Request id" hint="x-request-id of the answer" isRequired />
+      </Form>
+      <Form
         name="Filters"
         button="Show"
         onSubmit={(values) => {
