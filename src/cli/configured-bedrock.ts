@@ -1,6 +1,6 @@
 import type { CredentialProvider } from '../core/credential.ts'
 import { awsSignature } from '../credentials/aws.ts'
-import { awsDomain } from '../credentials/aws-domain.ts'
+import { tokenServiceOf } from '../credentials/aws-identity.ts'
 import { amazonBedrock } from '../vendors/amazon-bedrock/amazon-bedrock.ts'
 import { anthropicBedrock } from '../vendors/anthropic/anthropic.ts'
 import type { Vendor } from '../vendors/vendor.ts'
@@ -62,6 +62,6 @@ export function configuredBedrock(
 
 /** Signs with the keys that the environment leads to, which may have to be asked for through its proxy. */
 function signatureIn(region: string, environment: Environment): CredentialProvider {
-  const proxy = environmentProxy(`https://sts.${region}.${awsDomain(region)}`, environment)
+  const proxy = environmentProxy(tokenServiceOf(region), environment)
   return awsSignature({ region, environment, ...(proxy === undefined ? {} : { proxy }) })
 }

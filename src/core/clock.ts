@@ -23,6 +23,14 @@ export const systemClock: Clock = {
   },
 }
 
+/**
+ * Is what was noted at `fromMs` younger than `ageMs` now? No for a time to come: the clock was set back since, and it may be of any
+ * age. What a process keeps for a while would otherwise be kept until the old time comes round again.
+ */
+export function isYoungerThan(ageMs: number, fromMs: number, nowMs: number): boolean {
+  return fromMs <= nowMs && nowMs - fromMs < ageMs
+}
+
 class SystemTimer implements Timer {
   readonly #handle: ReturnType<typeof setTimeout>
 

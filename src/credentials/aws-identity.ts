@@ -1,5 +1,4 @@
 import type { EgressOptions } from '../transport/egress-route.ts'
-import { awsDomain } from './aws-domain.ts'
 import type { AwsIdentity } from './aws-presign.ts'
 import { awsProfile } from './aws-profile.ts'
 import { type AskTokens, refusalOf, type TokenAnswer, textOfFile, tokenAsker } from './token-request.ts'
@@ -14,7 +13,7 @@ export interface AwsIdentityOptions extends EgressOptions {
   readonly region: string
   /** Replaces the environment that variables are read from. */
   readonly environment?: Environment | undefined
-  /** Replaces `https://sts.<region>.amazonaws.com`. */
+  /** Replaces the region's own, such as `https://sts.eu-central-1.amazonaws.com`. */
   readonly tokenServiceOrigin?: string | undefined
   /** Replaces `http://169.254.169.254`. */
   readonly instanceOrigin?: string | undefined
@@ -40,6 +39,17 @@ async function fromProfile(environment: Environment): Promise<AwsIdentity | unde
   return profile ? awsProfile(profile, environment) : undefined
 }
 
+/** The domain of AWS's services in a region: that of its partition (AWS, "Partitions"). */
+export function awsDomain(region: string): string {
+  if (region.startsWith('cn-')) return 'amazonaws.com.cn'
+  return region.startsWith('eusc-') ? 'amazonaws.eu' : 'amazonaws.com'
+}
+
+/** Where a region gives keys for a web identity. */
+export function tokenServiceOf(region: string): string {
+  return `https://sts.${region}.${awsDomain(region)}`
+}
+
 function fromEnvironment(environment: Environment): AwsIdentity | undefined {
   const accessKeyId = environment['AWS_ACCESS_KEY_ID']
   const secretAccessKey = environment['AWS_SECRET_ACCESS_KEY']
@@ -51,7 +61,7 @@ function fromEnvironment(environment: Environment): AwsIdentity | undefined {
 async function fromWebIdentity(
   ask: AskTokens,
   environment: Environment,
-  { region, tokenServiceOrigin = `https://sts.${region}.${awsDomain(region)}` }: AwsIdentityOptions,
+  { region, tokenServiceOrigin = tokenServiceOf(region) }: AwsIdentityOptions,
   signal: AbortSignal,
 ): Promise<AwsIdentity | undefined> {
   const file = environment['AWS_WEB_IDENTITY_TOKEN_FILE']

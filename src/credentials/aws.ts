@@ -22,7 +22,7 @@ export interface AwsBedrockOptions extends EgressOptions {
   readonly credentials?: (() => MaybePromise<AwsIdentity>) | undefined
   /** Replaces the environment that variables are read from. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined
-  /** Replaces `https://sts.<region>.amazonaws.com`. */
+  /** Replaces the region's own, such as `https://sts.eu-central-1.amazonaws.com`. */
   readonly tokenServiceOrigin?: string | undefined
   /** Replaces `http://169.254.169.254`. */
   readonly instanceOrigin?: string | undefined

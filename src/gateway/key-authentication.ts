@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts'
+import { type Clock, isYoungerThan } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -14,9 +14,9 @@ const MAX_CACHED_KEYS = 10_000
 
 interface CachedPrincipal {
   readonly principal: Principal
-  /** A time before it shows that the clock was set back: what was found is then of unknown age. */
   readonly fromMs: number
-  readonly untilMs: number
+  /** How long it may be used. */
+  readonly forMs: number
 }
 
 /**
@@ -31,8 +31,8 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
       const oldest = cache.keys().next().value
       if (oldest !== undefined) cache.delete(oldest)
     }
-    const untilMs = Math.min(nowMs + CACHE_MS, record.expiresAtMs ?? Number.POSITIVE_INFINITY)
-    cache.set(hash, { principal, fromMs: nowMs, untilMs })
+    const forMs = Math.min(CACHE_MS, (record.expiresAtMs ?? Number.POSITIVE_INFINITY) - nowMs)
+    cache.set(hash, { principal, fromMs: nowMs, forMs })
   }
 
   const lookUp = async (hash: string, nowMs: number): Promise<Principal | undefined> => {
@@ -64,7 +64,7 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
     const hash = hashApiKey(apiKey)
     const nowMs = clock.now()
     const cached = cache.get(hash)
-    const isCurrent = cached !== undefined && cached.untilMs > nowMs && cached.fromMs <= nowMs
+    const isCurrent = cached !== undefined && isYoungerThan(cached.forMs, cached.fromMs, nowMs)
     return isCurrent ? cached.principal : lookUp(hash, nowMs)
   }
 }

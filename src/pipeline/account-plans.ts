@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts'
+import { type Clock, isYoungerThan } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Ledger } from '../stores/ledger.ts'
@@ -9,7 +9,6 @@ const MAX_CACHED = 10_000
 
 interface CachedPlan {
   readonly plan: string | undefined
-  /** A time before it shows that the clock was set back. */
   readonly fromMs: number
 }
 
@@ -30,8 +29,8 @@ export class AccountPlans {
    */
   planOf(accountId: string): MaybePromise<string | undefined> {
     const cached = this.#cache.get(accountId)
-    const ageMs = cached === undefined ? -1 : this.#clock.now() - cached.fromMs
-    return cached !== undefined && ageMs >= 0 && ageMs < CACHE_MS ? cached.plan : this.#lookUp(accountId)
+    const isCurrent = cached !== undefined && isYoungerThan(CACHE_MS, cached.fromMs, this.#clock.now())
+    return isCurrent ? cached.plan : this.#lookUp(accountId)
   }
 
   async #lookUp(accountId: string): Promise<string | undefined> {

@@ -44,7 +44,7 @@ export function chargesBroken({ chargeBrokenAnswers }: PipelineContext, { hold }
   return chargeBrokenAnswers && hold !== undefined
 }
 
-/** What is charged for a call that failed, and what is told by whoever ends it. */
+/** The usage of a call that failed: what its caller is charged for, and what only the operator is told of. */
 type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilledUsage' | 'unreportedUsage'>
 
 /** What a caller pays whom no vendor answered: nothing, unless the host charges for what the last vendor may bill. */

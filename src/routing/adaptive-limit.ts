@@ -1,3 +1,5 @@
+import { isYoungerThan } from '../core/clock.ts'
+
 /** The initial limit of a vendor. */
 const INITIAL_CALLS = 100
 const FEWEST_CALLS = 5
@@ -49,9 +51,7 @@ export class AdaptiveLimit {
 
   /** The vendor reported overload. */
   shrink(nowMs: number): void {
-    const sinceMs = nowMs - this.#lastCutMs
-    // Below zero the clock was set back.
-    if (sinceMs >= 0 && sinceMs < CUT_INTERVAL_MS) return
+    if (isYoungerThan(CUT_INTERVAL_MS, this.#lastCutMs, nowMs)) return
     this.#lastCutMs = nowMs
     this.#limit = Math.max(FEWEST_CALLS, this.#limit * CUT)
   }

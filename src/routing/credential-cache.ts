@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts'
+import { type Clock, isYoungerThan } from '../core/clock.ts'
 import type { Credential, CredentialProvider } from '../core/credential.ts'
 import { isPending } from '../core/maybe-promise.ts'
 
@@ -114,9 +114,7 @@ export class CredentialCache {
   invalidate(credential: Credential): boolean {
     const kept = this.#kept
     if (kept === undefined || kept.credential !== credential) return true
-    const ageMs = this.#clock.now() - kept.obtainedAtMs
-    // Below zero the clock was set back, and it may be of any age.
-    if (ageMs >= 0 && ageMs < YOUNGEST_REPLACED_MS) return false
+    if (isYoungerThan(YOUNGEST_REPLACED_MS, kept.obtainedAtMs, this.#clock.now())) return false
     this.#kept = undefined
     return true
   }

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { createHmac } from 'node:crypto'
-import { type Clock, systemClock } from '../../core/clock.ts'
+import { type Clock, isYoungerThan, systemClock } from '../../core/clock.ts'
 import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import { type Logger, usableLogger } from '../../core/logger.ts'
 import { isPending } from '../../core/maybe-promise.ts'
@@ -131,9 +131,7 @@ export function redisCache(options: RedisCacheOptions): RedisCache {
 
     generation(scope) {
       const known = generations.get(scope)
-      const ageMs = known === undefined ? -1 : clock.now() - known.readAtMs
-      // Below zero the clock was set back, and what is known may be of any age.
-      if (known !== undefined && ageMs >= 0 && ageMs < GENERATION_MS) return known.generation
+      if (known !== undefined && isYoungerThan(GENERATION_MS, known.readAtMs, clock.now())) return known.generation
       return readGeneration(scope)
     },
 

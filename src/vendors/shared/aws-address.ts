@@ -1,4 +1,4 @@
-import { awsDomain } from '../../credentials/aws-domain.ts'
+import { awsDomain } from '../../credentials/aws-identity.ts'
 import { type VendorAddress, vendorAddress } from './vendor-address.ts'
 
 const REGION = /^[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}$/

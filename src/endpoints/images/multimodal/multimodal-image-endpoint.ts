@@ -4,9 +4,8 @@ import { jsonSchemaOf } from '../../json-schema.ts'
 import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
 import { type KindOf, textsIn } from '../../texts.ts'
-import { multimodalErrors } from '../image-errors.ts'
+import { multimodalErrors, refuseOtherShape } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
-import { refuseOtherShape } from '../other-shape.ts'
 import {
   asInvalidParameter,
   checkAbilities,

@@ -5,8 +5,8 @@ import { jsonSchemaOf } from '../../json-schema.ts'
 import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
 import { textsIn } from '../../texts.ts'
+import { refuseOtherShape } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
-import { refuseOtherShape } from '../other-shape.ts'
 import {
   checkFreeSize,
   checkPictureOptions,
