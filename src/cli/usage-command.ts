@@ -1,6 +1,6 @@
 import { formatDollars } from '../core/money.ts'
 import type { UsageDays, UsageReportRow, UsageReports } from '../gateway/usage.ts'
-import { USAGE_STEPS, type UsageQuery, type UsageStep } from '../usage/usage-query.ts'
+import { USAGE_GROUPS, type UsageQuery, type UsageStep } from '../usage/usage-query.ts'
 import type { AttemptRecord, UsageRecord } from '../usage/usage-record.ts'
 import { DAY_MS, USAGE_DIMENSIONS, type UsageDimension } from '../usage/usage-store.ts'
 import type { CommandArguments, GroupDefinition } from './command.ts'
@@ -88,13 +88,11 @@ async function showUsage(given: CommandArguments, terminal: Terminal): Promise<v
   printRows(terminal, [head, ...report.rows.map((row) => rowText(row, groups))])
 }
 
-const GROUPS: readonly (UsageStep | UsageDimension)[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS]
-
 /** @throws SettingError for a name that is none of `--by`. */
 function groupOf(name: string): UsageStep | UsageDimension {
-  const found = GROUPS.find((group) => nameOf(group) === name)
+  const found = USAGE_GROUPS.find((group) => nameOf(group) === name)
   if (found !== undefined) return found
-  throw new SettingError(`--by: ${JSON.stringify(name)} is none of ${GROUPS.map(nameOf).join(', ')}`)
+  throw new SettingError(`--by: ${JSON.stringify(name)} is none of ${USAGE_GROUPS.map(nameOf).join(', ')}`)
 }
 
 /** A dimension or step on the command line. */

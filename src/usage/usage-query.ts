@@ -61,7 +61,8 @@ const MAX_DAYS = 400
 const MAX_ROWS = 100_000
 const DEFAULT_ROWS = 10_000
 const KNOWN: readonly string[] = ['from', 'to', 'groupBy', 'percentiles', 'limit', ...USAGE_DIMENSIONS]
-const GROUPS: readonly string[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS]
+/** What sums may be asked for by. */
+export const USAGE_GROUPS: readonly (UsageStep | UsageDimension)[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS]
 
 /**
  * Checks a question.
@@ -220,8 +221,8 @@ function isStep(group: string): group is UsageStep {
 function checkGroups(groupBy: unknown): readonly (UsageStep | UsageDimension)[] {
   if (!Array.isArray(groupBy)) throw new UsageQueryError('groupBy', 'must be a list')
   for (const [index, group] of groupBy.entries()) {
-    if (!GROUPS.includes(group))
-      throw new UsageQueryError('groupBy', `${JSON.stringify(group)} is none of ${GROUPS.join(', ')}`)
+    if (!(USAGE_GROUPS as readonly string[]).includes(group))
+      throw new UsageQueryError('groupBy', `${JSON.stringify(group)} is none of ${USAGE_GROUPS.join(', ')}`)
     if (groupBy.indexOf(group) !== index)
       throw new UsageQueryError('groupBy', `${JSON.stringify(group)} is there twice`)
   }

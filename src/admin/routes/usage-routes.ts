@@ -3,8 +3,8 @@ import { GatewayError } from '../../core/errors.ts'
 import { formatDollars } from '../../core/money.ts'
 import { csvCell } from '../../gateway/journal-csv.ts'
 import type { UsageReport } from '../../gateway/usage.ts'
-import { USAGE_STEPS, type UsageQuery } from '../../usage/usage-query.ts'
-import { DAY_MS, USAGE_DIMENSIONS } from '../../usage/usage-store.ts'
+import { USAGE_GROUPS, USAGE_STEPS, type UsageQuery } from '../../usage/usage-query.ts'
+import { DAY_MS } from '../../usage/usage-store.ts'
 import { type AdminCall, type AdminRoute, defineRawRoute, defineRoute } from '../admin-route.ts'
 import { countOf, dollars, timeMs } from '../objects/fields.ts'
 import { usageRowObject, usageRowSchema } from '../objects/usage.ts'
@@ -128,9 +128,7 @@ function daysOf({ from, to }: z.output<typeof daysOfBody>) {
 type Asked = z.output<typeof usageQuery>
 
 /** Names of groups as the API has them. */
-const GROUPS: readonly string[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS].map((name) =>
-  name === 'endUser' ? 'end_user' : name,
-)
+const GROUPS: readonly string[] = USAGE_GROUPS.map((name) => (name === 'endUser' ? 'end_user' : name))
 
 /** @throws GatewayError `invalid_request` for a name that is none. */
 function groupsOf({ group_by }: Asked): readonly string[] {
