@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts'
+import { type Clock, isYoungerThan } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 
@@ -62,7 +62,7 @@ export class Health {
 
   async #store(): Promise<StoreHealth> {
     const { clock, ready } = this.#parts
-    if (this.#asking === undefined && clock.now() - this.#askedAtMs < FRESH_MS) return this.#last
+    if (this.#asking === undefined && isYoungerThan(FRESH_MS, this.#askedAtMs, clock.now())) return this.#last
     const isOpening = ready() !== undefined
     // A call that hangs is not asked again: the next probe waits for the same one.
     this.#asking ??= this.#ask().finally(() => {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../core/clock.ts'
-import { GatewayError } from '../core/errors.ts'
 import type { OperatorAction } from '../core/events.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
+import { replayOf } from '../pipeline/answer-once.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim, type StoredAnswer } from '../stores/idempotency-store.ts'
 import { administer } from './administer.ts'
@@ -62,10 +62,8 @@ export function operatorActionsOf(
         fingerprint: createHash('sha256').update(request).digest('hex'),
         expiresAtMs: nowMs + IDEMPOTENCY_RETENTION_MS,
       }
-      const found = await administer(ready, () => idempotency.claim(claim, nowMs))
-      if (found.status === 'replay') return { answer: found.answer, isReplay: true }
-      if (found.status === 'in_flight') throw new GatewayError('idempotency_in_flight')
-      if (found.status === 'mismatch') throw new GatewayError('idempotency_mismatch')
+      const replay = replayOf(await administer(ready, () => idempotency.claim(claim, nowMs)))
+      if (replay !== undefined) return { answer: replay, isReplay: true }
       const answer = await make().catch(async (error: unknown) => {
         await attempt(() => idempotency.release(claim))
         throw error

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { respondJson, respondReplay } from './respond.ts'
 
@@ -24,14 +24,16 @@ export async function answerOnce(
   { sink, requestId, claim }: OnceRequest,
   make: () => Promise<object>,
 ): Promise<void> {
-  const replay = claim && (await claimed(context, claim))
+  const replay = claim && replayOf(await context.store.idempotency.claim(claim, context.clock.now()))
   if (replay !== undefined) return respondReplay(sink, replay, requestId)
   respondJson(sink, requestId, await made(context, requestId, claim, make))
 }
 
-/** The answer of an earlier request with the same key; undefined: the key is this request's own now. */
-async function claimed({ store, clock }: PipelineContext, claim: IdempotencyClaim): Promise<StoredAnswer | undefined> {
-  const result = await store.idempotency.claim(claim, clock.now())
+/**
+ * The answer of an earlier request with the same key; undefined: the key is this request's own now.
+ * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`.
+ */
+export function replayOf(result: ClaimResult): StoredAnswer | undefined {
   if (result.status === 'in_flight') throw new GatewayError('idempotency_in_flight', { retryAfterSeconds: 1 })
   if (result.status === 'mismatch') throw new GatewayError('idempotency_mismatch')
   return result.status === 'replay' ? result.answer : undefined

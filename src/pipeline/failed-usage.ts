@@ -2,7 +2,7 @@ import type { Usage } from '../core/usage.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { emitUnbilledUsage, type FailedOperation, unreportedUsage } from './unbilled-usage.ts'
+import { emitUnbilledUsage, estimateUnreported, type FailedOperation } from './unbilled-usage.ts'
 import { cutUsage, estimatedUsage, mostUsage } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
 
@@ -23,7 +23,7 @@ export function failedAttempt<Asked extends Candidate>(
   failure: AttemptFailure,
   operation: FailedOperation,
 ): FailedAttempt<Asked> {
-  return { failure, candidate, unreported: unreportedUsage(call, failure, operation) }
+  return { failure, candidate, unreported: estimateUnreported(call, failure, operation) }
 }
 
 /** Emits what the vendor may bill for an attempt that no account is charged for. */

@@ -50,7 +50,7 @@ export interface FailedOperation {
  * What a vendor may bill for an attempt that failed without a report: it did not refuse, or has parts that it did not refuse. A whole
  * answer that took too long, or that was stopped, may still be made, so that its output counts as held. Undefined: nothing.
  */
-export function unreportedUsage(
+export function estimateUnreported(
   call: Reserved,
   failure: AttemptFailure,
   { reasonsUnseen, isMaking }: FailedOperation,

@@ -18,7 +18,7 @@ import { endTask, type ReportOutcome } from './apply-report.ts'
 import { chargedEnd, type DeferredCharge } from './deferred-end.ts'
 import { frozenCharge } from './frozen-prices.ts'
 import { runOrRetry, unsettled } from './submit-task.ts'
-import { commit, type WakeWebhooks } from './update-task.ts'
+import { commit, isSameEnd, type WakeWebhooks } from './update-task.ts'
 
 /** How a run went: over, or to be tried again at a later time. */
 export type RunOutcome = { readonly kind: 'ended' } | { readonly kind: 'again'; readonly atMs: number }
@@ -239,14 +239,9 @@ export class DeferredRun implements Completion {
       if (isSameEnd(now, outcome.task)) return
       // Who cancelled it was charged.
       if (now.state === 'cancelled') this.#stopReason = 'charged'
-      this.#tell(used)
+      else this.#tell(used)
     }
     const amount = outcome.ended?.costNanoDollars ?? 0n
     await runOrRetry(context, unsettled(requestId, task, amount), run, task.deadlineAtMs)
   }
-}
-
-/** Was a task ended by this run? A store may have taken an end without saying so, and is then offered it again. */
-function isSameEnd(now: TaskRecord, end: TaskRecord): boolean {
-  return now.state === end.state && now.updatedAtMs === end.updatedAtMs && now.details.polls === end.details.polls
 }

@@ -12,7 +12,7 @@ import { outcomesOf } from './batches/outcome-lines.ts'
 import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
 import { queuedReceipt, queuedTask } from './deferred-submission.ts'
 import { receiptResponse, unsettled } from './submit-task.ts'
-import { commit, missingKey, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
+import { commit, isSameEnd, missingKey, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
 
 /** How often the store is queried for due tasks while there are none, unless the poll interval is shorter. */
 const IDLE_INTERVAL_MS = 1_000
@@ -255,16 +255,19 @@ export class TaskWorker {
     const isOfVendor = task.details.deferred === undefined && !isBatch(task)
     const unbilled = isOfVendor ? mayBeMade(task.details) : undefined
     const end = endTask(task, { ...task.details, error }, { state: 'failed', nowMs, unbilled })
-    await commit(this.#context, task, end, this.#wake)
-    if (isBatch(task)) await this.#tellAnswered(task)
+    // What a batch was answered is charged by those who run batches. Nobody has for so long.
+    const answered = isBatch(task) ? await this.#amountOfOutcomes(task) : 0n
+    const now = await commit(this.#context, task, end, this.#wake)
+    if (answered > 0n && isSameEnd(now, end.task))
+      emitGivenUp(this.#context, unsettled(task.details.requestId, task, answered), 'expired', undefined)
   }
 
-  /** What a batch was answered is charged by those who run batches. Nobody has for so long. */
-  async #tellAnswered(task: TaskRecord): Promise<void> {
+  /** Nano-dollars. */
+  async #amountOfOutcomes({ id }: TaskRecord): Promise<bigint> {
     const { batches } = this.#context.store
     let amount = 0n
-    if (batches !== undefined) for await (const outcome of outcomesOf(batches, task.id)) amount += outcome.amount
-    if (amount > 0n) emitGivenUp(this.#context, unsettled(task.details.requestId, task, amount), 'expired', undefined)
+    if (batches !== undefined) for await (const outcome of outcomesOf(batches, id)) amount += outcome.amount
+    return amount
   }
 }
 

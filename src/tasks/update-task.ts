@@ -115,6 +115,11 @@ export async function commit(
   return outcome.task
 }
 
+/** Is this the end that was offered? A store may have taken it without saying so, and is then offered it again. */
+export function isSameEnd(now: TaskRecord, end: TaskRecord): boolean {
+  return now.state === end.state && now.updatedAtMs === end.updatedAtMs && now.details.polls === end.details.polls
+}
+
 /** What is recorded of a task that has ended. */
 function taskDraft(task: TaskRecord, { state, usage }: TaskEnd, nowMs: number): UsageDraft {
   const { details } = task

@@ -3,6 +3,8 @@ import OpenAI, { toFile } from 'openai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Clock, systemClock, type Timer } from '../../src/core/clock.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { BatchOutcome } from '../../src/stores/batch-store.ts'
+import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type BatchVendor, batchVendor, LINE_USAGE, type VendorBatch } from '../support/batch-vendor.ts'
@@ -115,6 +117,17 @@ const unbilled = ({ events }: StartedGateway): object[] =>
 
 /** Of a request of which nothing is known. */
 const AS_HELD = { inputTokens: expect.any(Number), outputTokens: 50, isEstimated: true }
+
+/** A store whose outcomes of requests fail to be kept where a test says so. */
+function faultyStore(fails: (outcome: BatchOutcome) => boolean): GatewayStore {
+  const store = memoryStore()
+  const batches = store.batches!
+  const add: typeof batches.add = (id, outcome, expiresAtMs) => {
+    if (!id.endsWith('_native') && fails(outcome)) throw new Error('the disk is full')
+    return batches.add(id, outcome, expiresAtMs)
+  }
+  return { ...store, batches: { ...batches, add } }
+}
 
 const singleCalls = (): number => vendor.calls.filter((call) => call === `POST ${CHAT}`).length
 
@@ -258,7 +271,7 @@ describe('a batch at the vendor', () => {
       'batch_expired',
     ])
     expect(await account()).toEqual({ balance: CREDIT, held: 0n })
-    expect(unbilled(started)).toEqual([AS_HELD, AS_HELD])
+    expect(unbilled(started)).toEqual([{ ...AS_HELD, outputTokens: 2 * AS_HELD.outputTokens }])
   })
 
   test.each([
@@ -401,6 +414,26 @@ describe('a batch at the vendor', () => {
     expect(await account()).toEqual({ balance: CREDIT - costNanoDollars, held: 0n })
   })
 
+  test('has an answer that cannot be read told once where its outcome is kept at the second try', async () => {
+    const clock = new AdvancedClock()
+    let faults = 1
+    const store = faultyStore(() => {
+      if (faults-- <= 0) return false
+      clock.offsetMs += 16_000
+      return true
+    })
+    const started = await start({ store, clock })
+    const created = await submit(started.client, [line(1)])
+    const batch = await atVendor()
+    vendor.end(batch, 'completed')
+    const result = { custom_id: 'r0', response: { status_code: 200, body: { choices: 'none' } }, error: null }
+    vendor.files.set(batch.output_file_id!, `${JSON.stringify(result)}\n`)
+    await started.taskEnded(created.id)
+
+    expect(faults).toBe(-1)
+    expect(unbilled(started).length).toBe(1)
+  })
+
   test('is made by ordinary calls where it was cancelled at the vendor by others than its caller', async () => {
     const { client, taskEnded, account } = await start()
     const created = await submit(
@@ -446,6 +479,37 @@ describe('a batch at the vendor', () => {
       expect(unbilled(started)).toEqual([AS_HELD, AS_HELD])
     },
   )
+
+  test('whose creation is lost has every request told once, also where the store fails and the vendor lists it later', async () => {
+    const own = openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })
+    const clock = new AdvancedClock()
+    let kept = 0
+    let hasFailed = false
+    const store = faultyStore(() => {
+      if (kept++ !== 1) return false
+      hasFailed = true
+      clock.offsetMs += 16_000
+      return true
+    })
+    const read = (): object => (hasFailed ? { batchId: 'batch_late' } : { after: 'batch_of_another' })
+    const batches = { ...own.batches!, search: { ...own.batches!.search!, read } }
+    const started = await start({ store, clock, vendors: [{ ...own, batches }] })
+    vendor.intercept = (call, response) => {
+      if (call !== 'POST /v1/batches') return false
+      clock.offsetMs += 70_000
+      response.destroy()
+      return true
+    }
+    const created = await submit(started.client, [line(1), line(2), line(3)])
+    await started.taskEnded(created.id)
+
+    expect(await started.client.batches.retrieve(created.id)).toMatchObject({
+      status: 'completed',
+      request_counts: { completed: 0, failed: 3 },
+    })
+    expect(unbilled(started)).toEqual([AS_HELD, AS_HELD, AS_HELD])
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+  })
 
   test('whose creation got no answer is not created again with a key of another account', async () => {
     const store = memoryStore()

@@ -13,6 +13,7 @@ import { mediaType } from '../../wire/headers.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import { ensureWebhookSecret } from '../submit-task.ts'
 import { pageOf } from '../task-requests.ts'
+import { POLLED_STATES } from '../update-task.ts'
 import { linesOf, readLine } from './batch-lines.ts'
 import { batchObject, factsOf, isBatch, isCancelling, isInline, NO_OUTCOMES } from './batch-record.ts'
 import type { BatchRunner } from './batch-runner.ts'
@@ -107,11 +108,13 @@ export async function cancelBatch(
   if (isCancelling(task)) return task
   const nowMs = clock.now()
   const details = { ...task.details, facts: { ...factsOf(task), cancellingAtMs: nowMs } }
-  const change = { id: task.id, from: [task.state], set: { details, updatedAtMs: nowMs } }
-  const isMade = await store.tasks.change(change, nowMs)
-  const now = (await store.tasks.find(task.accountId, task.id)) ?? task
-  // It was begun in between.
-  if (!isMade) return now.state === task.state ? now : await cancelBatch(context, service, now)
+  // One that is accepted is begun and put back again and again, which leaves its details as they are.
+  const from = POLLED_STATES.includes(task.state) ? POLLED_STATES : [task.state]
+  const isMade = await store.tasks.change({ id: task.id, from, set: { details, updatedAtMs: nowMs } }, nowMs)
+  const now = await store.tasks.find(task.accountId, task.id)
+  if (now === undefined) return task
+  // It was accepted or has ended in between.
+  if (!isMade) return await cancelBatch(context, service, now)
   service.runner.cancelled(task.id)
   return now
 }

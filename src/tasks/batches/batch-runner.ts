@@ -133,9 +133,9 @@ export class BatchRunner {
     const endpoint = this.#context.endpoints.at(factsOf(task).endpoint)
     if (endpoint === undefined || details.deferred === undefined || this.#running.has(id)) return
     const run = new BatchWork(this.#context, this.#settings, endpoint, task)
-    this.#waiting.delete(id)
+    const wasHere = this.#waiting.delete(id)
     if (isCancelling(task)) run.stop('cancelled')
-    const ended = this.#runTask(task, run)
+    const ended = this.#runTask(task, run, wasHere)
       .catch((error: unknown) => reportFault(this.#context, details.requestId, 'batches', error))
       .finally(() => {
         this.#running.delete(id)
@@ -144,13 +144,14 @@ export class BatchRunner {
     this.#running.set(id, { run, ended })
   }
 
-  async #runTask(task: TaskRecord, run: BatchWork): Promise<void> {
+  /** @param wasHere Has this process run it before? Then its key is completed. */
+  async #runTask(task: TaskRecord, run: BatchWork, wasHere: boolean): Promise<void> {
     const { clock, store } = this.#context
     const { id, accountId, details } = task
     const { claim } = details
     const nowMs = clock.now()
     // The process that accepted the batch may have died before its key was completed.
-    const isClaimed = claim !== undefined && task.state === 'queued' && claim.expiresAtMs > nowMs
+    const isClaimed = claim !== undefined && !wasHere && task.state === 'queued' && claim.expiresAtMs > nowMs
     const answered = isClaimed ? { claim, answer: queuedReceipt(this.#context, task) } : undefined
     // Its details stay: a cancellation may have been written into them since it was leased.
     const set = { state: 'in_progress', updatedAtMs: nowMs, nextPollAtMs: nowMs + LEASE_MS } as const

@@ -89,11 +89,10 @@ export class ResultCollection {
     await pool.ended()
   }
 
-  /** Tells what the vendor may bill of the requests without an outcome, and ends none of them. */
-  async tellOpen(): Promise<void> {
+  /** How many requests have no outcome. */
+  async countOpen(): Promise<number> {
     const { task } = this.#batch
-    const ended = await endedLines(this.#settings, task.id)
-    for (let open = factsOf(task).total - ended.size; open > 0; open--) this.#tellUnread()
+    return factsOf(task).total - (await endedLines(this.#settings, task.id)).size
   }
 
   async #keep(index: PlanIndex, line: number, { answer, mayBeBilled }: Made): Promise<void> {
@@ -106,21 +105,26 @@ export class ResultCollection {
       isRead = true
       return response
     }
-    const result = await new RequestRun(this.#context, { task, endpoint, planned, line, ask }).run()
+    const run = new RequestRun(this.#context, { task, endpoint, planned, line, ask })
+    const result = await run.run()
     if (result.kind === 'stopped') return
     // A fault of ours may pass; the vendor's answer stays where it is.
     if (result.kind === 'again' && result.error.code === 'store_unavailable') throw result.error
     const isKept = await this.#settings.outcomes.add(task.id, result.outcome, outcomesExpireAtMs(task))
-    if (isKept && mayBeBilled && !isRead) this.#tellUnread()
+    // Told with its outcome: what is not kept is read again.
+    if (!isKept) return
+    run.tellUnbilled()
+    if (mayBeBilled && !isRead) this.tellUnread(1)
   }
 
-  /** The vendor may have made a request whose answer is not read: it is lost, or the request cannot be run any more. */
-  #tellUnread(): void {
+  /** The vendor may have made requests whose answers are not read: they are lost, or the requests cannot be run any more. */
+  tellUnread(count: number): void {
+    if (count === 0) return
     const { task, plan } = this.#batch
     const { accountId, keyId, details } = task
     const { requestId, heldUsage } = details
     const { vendor, model } = plan
-    const usage = usagePart(heldUsage, 1 / factsOf(task).total)
+    const usage = usagePart(heldUsage, count / factsOf(task).total)
     const named = { requestId, accountId, keyId, vendor, model }
     emit(this.#context, { type: 'unbilled-usage', ...named, usage, isEstimated: true })
   }

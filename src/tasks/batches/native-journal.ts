@@ -27,8 +27,10 @@ export type NativeStep =
   | { readonly step: 'created'; readonly batchId: string; readonly atMs: number }
   /** The vendor has taken the cancellation. */
   | { readonly step: 'cancelling' }
-  /** Nobody knows whether the vendor made a batch. */
+  /** Nobody knows whether the vendor made a batch: its requests end with an error. */
   | { readonly step: 'lost' }
+  /** The vendor is not waited for any more, and what it may bill is told. */
+  | { readonly step: 'given-up' }
   /** Each result is an outcome. `rest`: what becomes of the requests that have none. */
   | { readonly step: 'collected'; readonly rest: BatchEnd | 'paced'; readonly results: readonly string[] }
   /** Requests without an outcome are ordinary calls from now on. */

@@ -81,6 +81,7 @@ export class NativeRun {
     if (captured === 'stopped') return this.#waits(0)
     if (captured === undefined) return PACED
     const plan = captured
+    if (this.#journal.latest('given-up') !== undefined) return this.#givenUp(plan)
     const at = this.#vendorOf(plan)
     const collected = this.#journal.latest('collected')
     if (collected !== undefined) return await this.#conclude(at, plan, collected)
@@ -174,6 +175,7 @@ export class NativeRun {
   }
 
   async #submit(at: NativeVendor): Promise<NativeTurn> {
+    if (this.#journal.latest('lost') !== undefined) return await this.#lose(at)
     const open = this.#journal.openCreation
     if (open !== undefined) return await this.#search(at, open.atMs)
     if (this.#isStopping) return this.#waits(0)
@@ -242,19 +244,19 @@ export class NativeRun {
   }
 
   async #lose(at: NativeVendor): Promise<NativeTurn> {
-    this.#context.logger.error(
-      'a vendor did not answer to the creation of a batch, which cannot be found there; its requests end with an error, because sending them again could be paid twice',
-      at.named,
-    )
-    await this.#journal.append({ step: 'lost' })
+    if (this.#journal.latest('lost') === undefined) {
+      this.#context.logger.error(
+        'a vendor did not answer to the creation of a batch, which cannot be found there; its requests end with an error, because sending them again could be paid twice',
+        at.named,
+      )
+      await this.#journal.append({ step: 'lost' })
+    }
     await this.#collection(at.plan).lose()
     await this.#journal.append({ step: 'collected', rest: this.#ownEnd, results: [] })
     return await this.#conclude(at, at.plan, this.#journal.latest('collected')!)
   }
 
   async #follow(at: NativeVendor): Promise<NativeTurn> {
-    // What it made was told as lost.
-    if (this.#journal.latest('lost') !== undefined) return await this.#giveUp(at.plan)
     const { batchId } = this.#journal.latest('created')!
     const read = await at.call(at.batches.read(batchId, at.called.apiKey), at.batches.report)
     if (read.kind !== 'answer') {
@@ -291,17 +293,11 @@ export class NativeRun {
     try {
       const unmade = await collection.read(at.called, report.results, () => this.#isStopping)
       if (this.#isStopping) return this.#waits(0)
-      const isOver = this.#isOver || report.isExpired || unmade.expired > 0
-      const rest = isOver
-        ? this.#reason === 'cancelled'
-          ? 'cancelled'
-          : 'expired'
-        : report.isCancelled || unmade.cancelled > 0
-          ? 'paced'
-          : 'completed'
+      const isExpired = report.isExpired || unmade.expired > 0
+      const isCancelled = report.isCancelled || unmade.cancelled > 0
       // A vendor that has ended in time and says nothing of a request may have billed it.
-      const isWhole = !report.isExpired && !report.isCancelled && unmade.expired === 0 && unmade.cancelled === 0
-      if (isWhole) await collection.lose()
+      if (!isExpired && !isCancelled) await collection.lose()
+      const rest = this.#restOf({ isExpired, isCancelled })
       await this.#journal.append({ step: 'collected', rest, results: report.results })
     } catch (error) {
       if (!(error instanceof ResultsUnreadable)) throw error
@@ -312,6 +308,13 @@ export class NativeRun {
       return this.#isGivenUp ? await this.#giveUp(at.plan) : this.#waits(this.#retryWaitMs)
     }
     return await this.#conclude(at, at.plan, this.#journal.latest('collected')!)
+  }
+
+  /** What becomes of the requests that the vendor did not make. */
+  #restOf(vendor: { readonly isExpired: boolean; readonly isCancelled: boolean }): BatchEnd | 'paced' {
+    if (this.#isOver) return this.#ownEnd
+    if (vendor.isExpired) return 'expired'
+    return vendor.isCancelled ? 'paced' : 'completed'
   }
 
   #collection(plan: NativePlan): ResultCollection {
@@ -328,17 +331,19 @@ export class NativeRun {
   }
 
   async #giveUp(plan: NativePlan): Promise<NativeTurn> {
-    const { vendor } = plan
-    // Told once, however often the end of the batch is tried.
-    if (this.#journal.latest('lost') === undefined) {
-      this.#context.logger.error('a batch is given up that its vendor has not ended; what it made is not charged', {
-        requestId: this.#task.details.requestId,
-        taskId: this.#task.id,
-        vendor,
-      })
-      await this.#journal.append({ step: 'lost' })
-      await this.#collection(plan).tellOpen()
-    }
+    const collection = this.#collection(plan)
+    const open = await collection.countOpen()
+    await this.#journal.append({ step: 'given-up' })
+    this.#context.logger.error('a batch is given up that its vendor has not ended; what it made is not charged', {
+      requestId: this.#task.details.requestId,
+      taskId: this.#task.id,
+      vendor: plan.vendor,
+    })
+    collection.tellUnread(open)
+    return this.#givenUp(plan)
+  }
+
+  #givenUp({ vendor }: NativePlan): NativeTurn {
     return { kind: 'ended', end: this.#reason === 'cancelled' ? 'cancelled' : 'expired', vendor }
   }
 

@@ -13,7 +13,7 @@ import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { chargeFor } from '../../pipeline/pricing.ts'
 import { settledUsage } from '../../pipeline/settle.ts'
 import { emitUnbilledEnding, emitUnbilledUsage } from '../../pipeline/unbilled-usage.ts'
-import type { JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
+import type { CallEnding, JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
 import type { BatchOutcome } from '../../stores/batch-store.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
@@ -33,6 +33,13 @@ interface ChargedCall {
   readonly candidate: Candidate
   readonly usage: Usage
   readonly isEstimated: boolean
+}
+
+/** A call that is over, of which it is not told yet what its vendor may bill and nobody is charged for. */
+interface UntoldCall {
+  readonly reserved: Reserved
+  readonly candidate: Candidate
+  readonly ending: CallEnding
 }
 
 /** A request of a batch, and where it stands. */
@@ -61,6 +68,8 @@ export class RequestRun implements Completion {
   #isStopped = false
   #result: RequestResult | undefined
   #charged: ChargedCall | undefined
+  /** Undefined: it is told, or there was no call. */
+  #untold: UntoldCall | undefined
 
   constructor(context: PipelineContext, run: BatchRequestRun) {
     this.#context = context
@@ -93,6 +102,14 @@ export class RequestRun implements Completion {
     if (this.#charged === undefined) return
     const { reserved, candidate, usage, isEstimated } = this.#charged
     emitUnbilledUsage(this.#context, reserved, candidate, usage, isEstimated)
+  }
+
+  /** Tells, once, what the vendor may bill and nobody is charged for. An answer that was given is told of only when its outcome is kept. */
+  tellUnbilled(): void {
+    if (this.#untold === undefined) return
+    const { reserved, candidate, ending } = this.#untold
+    this.#untold = undefined
+    emitUnbilledEnding(this.#context, reserved, candidate, ending)
   }
 
   /** Never rejects. */
@@ -142,13 +159,9 @@ export class RequestRun implements Completion {
       const amount = this.#amountOf(reserved, candidate, usage)
       if (response.kind === 'json') await this.#answered(reserved, response, { usage, amount })
       else this.#result = this.#failed(response.error, amount === undefined ? undefined : usage, amount ?? 0n)
-      if (candidate !== undefined)
-        emitUnbilledEnding(
-          context,
-          reserved,
-          candidate,
-          isCutOff ? { ...ending, unbilledUsage, isUnbilledEstimated: true } : ending,
-        )
+      const untold = isCutOff ? { ...ending, unbilledUsage, isUnbilledEstimated: true } : ending
+      this.#untold = candidate && { reserved, candidate, ending: untold }
+      if (this.ask === undefined) this.tellUnbilled()
     } finally {
       const used = usage ?? unbilledUsage
       await release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
