@@ -1,7 +1,13 @@
 import { Buffer } from 'node:buffer'
 import { type Clock, systemClock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import { type ByteSink, checkGateway, type ExchangeHandler, type GatewayRequest } from '../core/exchange.ts'
+import {
+  type ByteSink,
+  checkGateway,
+  type ExchangeHandler,
+  type GatewayRequest,
+  unreadableBody,
+} from '../core/exchange.ts'
 import { type Ids, timeOrderedIds } from '../core/ids.ts'
 import { isJsonObject, parseCallerJson } from '../core/json.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
@@ -106,11 +112,24 @@ class AdminEndpoint implements ExchangeHandler {
     const path = pathBelowMount(request.path)
     if (path === DOCUMENT_PATH && request.method === 'GET') return sendJson(sink, requestId, adminApi(ADMIN_ROUTES))
     const matched = this.#table.match(request.method, path.replace(/^\/v1(?=\/)/, ''))
-    if (matched.route.method !== 'GET') return await this.#change({ request, sink, requestId, operator, matched })
-    checkScope(operator, matched.route.scope)
-    const call = this.#call(request, matched, { operator, requestId })
-    checkIdempotencyKey(call)
-    await this.#send(sink, requestId, await runRoute(matched.route, call))
+    const asked = { request, sink, requestId, operator, matched }
+    return matched.route.method === 'GET' ? await this.#read(asked) : await this.#change(asked)
+  }
+
+  async #read({ request, sink, requestId, operator, matched: { route, params } }: AskedChange): Promise<void> {
+    const call = this.#call(request, { route, params }, { operator, requestId })
+    // Reading what makes something, or what only those may see who may change it, is told as a change is.
+    const isTold = route.scope === 'write'
+    try {
+      checkScope(operator, route.scope)
+      checkIdempotencyKey(call)
+      const answer = await runRoute(route, call)
+      if (isTold) this.#report({ route, call }, undefined)
+      await this.#send(sink, requestId, answer)
+    } catch (cause) {
+      if (isTold) this.#report({ route, call }, GatewayError.from(cause))
+      throw cause
+    }
   }
 
   async #change(asked: AskedChange): Promise<void> {
@@ -255,7 +274,11 @@ async function readJson(request: GatewayRequest): Promise<unknown> {
   // A form of another site can send no other type without being asked first.
   if (mediaType(request.header('content-type')) !== 'application/json')
     throw new GatewayError('unsupported_media_type', { message: 'Send changes as Content-Type: application/json.' })
-  return bytes.byteLength === 0 ? undefined : parseCallerJson(bytes)
+  try {
+    return bytes.byteLength === 0 ? undefined : parseCallerJson(bytes)
+  } catch (fault) {
+    throw unreadableBody(request, fault)
+  }
 }
 
 function targetOf({ target, path }: AdminRoute, { params, body }: AdminCall): string | undefined {

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { Clock, Timer } from '../core/clock.ts'
+import { type Clock, isYoungerThan, type Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
@@ -169,7 +169,7 @@ class TryLimit {
   readonly #perMinute: number
   readonly #clock: Clock
   /** Those whose window began first stand first. */
-  readonly #failures = new Map<string, { count: number; readonly endsAtMs: number }>()
+  readonly #failures = new Map<string, { count: number; beganAtMs: number }>()
 
   constructor(perMinute: number, clock: Clock) {
     this.#perMinute = perMinute
@@ -180,18 +180,21 @@ class TryLimit {
   waitMs(address: string): number {
     const known = this.#failures.get(address)
     if (known === undefined || known.count < this.#perMinute) return 0
-    return Math.max(0, known.endsAtMs - this.#clock.now())
+    const nowMs = this.#clock.now()
+    // The clock was set back: the minute begins again.
+    known.beganAtMs = Math.min(known.beganAtMs, nowMs)
+    return Math.max(0, known.beganAtMs + WINDOW_MS - nowMs)
   }
 
   failed(address: string): void {
     const nowMs = this.#clock.now()
     const known = this.#failures.get(address)
-    if (known !== undefined && known.endsAtMs > nowMs) {
+    if (known !== undefined && isYoungerThan(WINDOW_MS, known.beganAtMs, nowMs)) {
       known.count += 1
       return
     }
     this.#failures.delete(address)
-    this.#failures.set(address, { count: 1, endsAtMs: nowMs + WINDOW_MS })
+    this.#failures.set(address, { count: 1, beganAtMs: nowMs })
     if (this.#failures.size <= MAX_ADDRESSES) return
     const [oldest] = this.#failures.keys()
     this.#failures.delete(oldest!)

@@ -53,11 +53,12 @@ function jsonFaultOf(text: string): string {
     const end = pastBlanks(text, pastValue(text, 0))
     expect(text, end, end === text.length, 'nothing more')
   } catch (fault) {
+    if (fault instanceof RangeError) return 'it is nested too deep'
     if (!(fault instanceof FaultFound)) throw fault
     const { line, column, expected } = fault.fault
     return `line ${line}, column ${column}: expected ${expected}`
   }
-  return 'it holds more than a parser takes'
+  return 'it cannot be parsed'
 }
 
 class FaultFound extends Error {

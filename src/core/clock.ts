@@ -31,6 +31,18 @@ export function isYoungerThan(ageMs: number, fromMs: number, nowMs: number): boo
   return fromMs <= nowMs && nowMs - fromMs < ageMs
 }
 
+/** Tells how many milliseconds of `durationMs` are left whenever it is called. A clock that is set back meanwhile adds nothing. */
+export function countdown(clock: Clock, durationMs: number): () => number {
+  let leftMs = durationMs
+  let askedAtMs = clock.now()
+  return () => {
+    const nowMs = clock.now()
+    leftMs = Math.max(0, leftMs - Math.max(0, nowMs - askedAtMs))
+    askedAtMs = nowMs
+    return leftMs
+  }
+}
+
 class SystemTimer implements Timer {
   readonly #handle: ReturnType<typeof setTimeout>
 

@@ -21,6 +21,17 @@ const CONSUMED =
   'The request body was read before the gateway saw it, and nothing of it was kept. Mount the gateway before body parsers, ' +
   'or use one that leaves the parsed body on the request.'
 
+const LONGEST_ENCODING_SHOWN = 40
+
+/** The fault of a body whose bytes say nothing: where the caller has compressed it, that is what is wrong. */
+export function unreadableBody(request: GatewayRequest, fault: unknown): unknown {
+  const encoding = request.header('content-encoding')?.trim() ?? ''
+  if (encoding === '' || encoding.toLowerCase() === 'identity') return fault
+  const shown = JSON.stringify(encoding.slice(0, LONGEST_ENCODING_SHOWN))
+  const message = `The request body has the Content-Encoding ${shown}, which is not supported. Send it without one.`
+  return new GatewayError('unsupported_media_type', { message, cause: fault })
+}
+
 /** Receives a body, or the reason why there is none. Called exactly once. */
 export type BodyListener = (failure: BodyFailure | undefined, chunks: readonly Uint8Array[]) => void
 

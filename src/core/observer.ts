@@ -161,6 +161,8 @@ export interface VendorState {
 export interface Observer {
   /** A gateway has been made that tells this observer. */
   attached?(state: () => GatewayState): void
+  /** That gateway has closed. `state` is the function that {@link attached} was given. */
+  detached?(state: () => GatewayState): void
   /** @returns anything that {@link toolCallEnded} shall get for this call of a tool, and {@link requestStarted} for its requests. */
   toolCallStarted?(facts: ToolCallFacts): unknown
   /** Called once for each started call of a tool; of one that was abandoned, maybe before the end of its requests. */

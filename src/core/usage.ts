@@ -53,6 +53,19 @@ export type UsageField = Exclude<keyof Usage, 'otherModels'>
 /** The counts of {@link Usage}. */
 export type UsageCounts = Omit<Usage, 'otherModels'>
 
+/** What a vendor bills, or may bill, and no account is charged for. */
+export interface UnbilledUsage {
+  readonly usage: Usage
+  /** False: the vendor reported it. */
+  readonly isEstimated: boolean
+}
+
+/** A report of which any count is above zero; undefined: there is none. */
+export function usedOf(reported: Usage | undefined): Usage | undefined {
+  const isUsed = Object.values(reported ?? {}).some((count) => typeof count === 'number' && count > 0)
+  return isUsed ? reported : undefined
+}
+
 /** The sum of two calls. */
 export function addUsage(one: Usage, other: Usage): Usage {
   const sum: { -readonly [Name in keyof Usage]?: Usage[Name] } = { ...one }

@@ -1,6 +1,6 @@
 import type { EgressOptions } from '../transport/egress-route.ts'
 import type { AwsIdentity } from './aws-presign.ts'
-import { awsProfile } from './aws-profile.ts'
+import { awsDefaultProfile, awsProfile } from './aws-profile.ts'
 import { type AskTokens, refusalOf, type TokenAnswer, textOfFile, tokenAsker } from './token-request.ts'
 
 const INSTANCE_ORIGIN = 'http://169.254.169.254'
@@ -29,6 +29,7 @@ export function awsIdentity(options: AwsIdentityOptions): (signal: AbortSignal) 
     (await fromProfile(environment)) ??
     fromEnvironment(environment) ??
     (await fromWebIdentity(remote, environment, options, signal)) ??
+    (await awsDefaultProfile(environment)) ??
     (await fromContainer(local, environment, signal)) ??
     (await fromInstance(local, options.instanceOrigin ?? INSTANCE_ORIGIN, signal))
 }

@@ -5,25 +5,66 @@ import type { AwsIdentity } from './aws-presign.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
+/** A file of AWS's tools; the reason where it cannot be read. */
+interface ProfileFile {
+  readonly path: string
+  readonly text: string
+  readonly fault: NodeJS.ErrnoException | undefined
+}
+
 /**
- * The keys of a profile in the file of AWS's tools (AWS, "Configuration and credential file settings").
+ * The keys of a profile in the files of AWS's tools, `credentials` before `config` (AWS, "Configuration and credential file settings").
  * @throws Error that names the profile and what to do, when there is no such file or profile, or it holds no keys.
  */
 export async function awsProfile(profile: string, environment: Environment): Promise<AwsIdentity> {
-  const path = environment['AWS_SHARED_CREDENTIALS_FILE'] || join(homedir(), '.aws', 'credentials')
+  const { credentials, config, identity } = await keysOf(profile, environment)
+  if (identity !== undefined) return identity
   const what = `AWS_PROFILE: the profile ${JSON.stringify(profile)}`
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new Error(`${what} cannot be read: ${path} (${(cause as NodeJS.ErrnoException).code})`, { cause })
-  })
-  const values = sectionOf(text, profile)
+  if (credentials.fault !== undefined && config.fault !== undefined) {
+    const cause = credentials.fault
+    throw new Error(`${what} cannot be read: ${credentials.path} (${cause.code})`, { cause })
+  }
+  const export_ = `aws configure export-credentials --profile ${profile} --format env`
+  throw new Error(
+    `${what} has no keys in ${credentials.path} or ${config.path}; for one with SSO, a role or a process pass credentials of @aws-sdk/credential-providers, or set the variables that "${export_}" prints`,
+  )
+}
+
+/** The keys of the profile `default`; undefined: it has none. */
+export async function awsDefaultProfile(environment: Environment): Promise<AwsIdentity | undefined> {
+  return (await keysOf('default', environment)).identity
+}
+
+async function keysOf(
+  profile: string,
+  environment: Environment,
+): Promise<{
+  readonly credentials: ProfileFile
+  readonly config: ProfileFile
+  readonly identity: AwsIdentity | undefined
+}> {
+  const folder = join(environment['HOME'] || environment['USERPROFILE'] || homedir(), '.aws')
+  const [credentials, config] = await Promise.all([
+    fileAt(environment['AWS_SHARED_CREDENTIALS_FILE'] || join(folder, 'credentials')),
+    fileAt(environment['AWS_CONFIG_FILE'] || join(folder, 'config')),
+  ])
+  const named = profile === 'default' ? profile : `profile ${profile}`
+  const identity = identityIn(sectionOf(credentials.text, profile)) ?? identityIn(sectionOf(config.text, named))
+  return { credentials, config, identity }
+}
+
+async function fileAt(path: string): Promise<ProfileFile> {
+  try {
+    return { path, text: await readFile(path, 'utf8'), fault: undefined }
+  } catch (cause) {
+    return { path, text: '', fault: cause as NodeJS.ErrnoException }
+  }
+}
+
+function identityIn(values: ReadonlyMap<string, string> | undefined): AwsIdentity | undefined {
   const accessKeyId = values?.get('aws_access_key_id')
   const secretAccessKey = values?.get('aws_secret_access_key')
-  if (!accessKeyId || !secretAccessKey) {
-    const export_ = `aws configure export-credentials --profile ${profile} --format env`
-    throw new Error(
-      `${what} has no keys in ${path}; for one with SSO, a role or a process pass credentials of @aws-sdk/credential-providers, or set the variables that "${export_}" prints`,
-    )
-  }
+  if (!accessKeyId || !secretAccessKey) return undefined
   return { accessKeyId, secretAccessKey, sessionToken: values?.get('aws_session_token') || undefined }
 }
 
@@ -34,7 +75,7 @@ function sectionOf(text: string, name: string): ReadonlyMap<string, string> | un
   for (const line of text.split(/\r?\n/)) {
     const section = /^\s*\[\s*([^\]]*?)\s*\]/.exec(line)?.[1]
     if (section !== undefined) {
-      isInside = section === name
+      isInside = section.replace(/\s+/, ' ') === name
       if (isInside) found ??= new Map()
       continue
     }

@@ -57,8 +57,8 @@ const AWS_SIGNATURE_OPTIONS = {
 
 /**
  * Short-lived keys of Amazon Bedrock, made here from keys of AWS without asking a server. Without `credentials` those are looked
- * for in this order: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID`, the file of `AWS_WEB_IDENTITY_TOKEN_FILE` with `AWS_ROLE_ARN`, the container's server,
- * the instance's. The identity needs the permission `bedrock:CallWithBearerToken`.
+ * for in this order: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID`, the file of `AWS_WEB_IDENTITY_TOKEN_FILE` with `AWS_ROLE_ARN`, the
+ * profile `default`, the container's server, the instance's. The identity needs the permission `bedrock:CallWithBearerToken`.
  * @throws TypeError when no region is set.
  */
 export function awsBedrock(options: AwsBedrockOptions = {}): CredentialProvider {

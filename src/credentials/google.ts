@@ -198,9 +198,17 @@ function metadataOriginIn(environment: Readonly<Record<string, string | undefine
 function credentialFile(environment: Readonly<Record<string, string | undefined>>): string | undefined {
   const named = environment['GOOGLE_APPLICATION_CREDENTIALS']?.trim()
   if (named !== undefined && named !== '') return named
-  const folder = environment['CLOUDSDK_CONFIG'] || join(environment['HOME'] || homedir(), '.config', 'gcloud')
-  const file = join(folder, 'application_default_credentials.json')
+  const file = join(gcloudFolder(environment), 'application_default_credentials.json')
   return existsSync(file) ? file : undefined
+}
+
+/** Where gcloud keeps its files. */
+function gcloudFolder(environment: Readonly<Record<string, string | undefined>>): string {
+  const { CLOUDSDK_CONFIG: named, APPDATA: roaming, HOME: home } = environment
+  if (named) return named
+  return process.platform === 'win32' && roaming
+    ? join(roaming, 'gcloud')
+    : join(home || homedir(), '.config', 'gcloud')
 }
 
 async function signedToken(

@@ -97,7 +97,10 @@ export interface StreamTransform {
   keepAlive?(): Uint8Array | string
   /** The end of a stream that broke: an error in the caller's dialect that continues the events so far. Absent: the dialect's own. */
   failed?(error: GatewayError): string
-  /** The call under way was refused or not sent, or it is the first and broke before an answer: nothing of it is charged for. Absent: usage is what the vendor reports. */
+  /**
+   * Takes the call under way out of `usage`: it was refused or not sent, or it is the first and broke before an answer. Absent: usage is
+   * what the vendor reports.
+   */
   withdrawCall?(): void
   /**
    * True while nothing is kept of the bytes that it was given or has returned: their memory is freed when it is not read again.

@@ -170,7 +170,7 @@ export function contextOf(
     },
     observers,
   }
-  for (const observer of options.observe ?? []) observer.attached?.(() => stateOf(context))
+  observers?.attached(() => stateOf(context))
   return context
 }
 

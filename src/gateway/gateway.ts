@@ -2,7 +2,7 @@ import { fetchHandler } from '../adapters/fetch.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { createClient } from '../client/create-client.ts'
 import type { GatewayClient } from '../client/gateway-client.ts'
-import type { Clock, Timer } from '../core/clock.ts'
+import { type Clock, countdown, type Timer } from '../core/clock.ts'
 import { endOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import type { EventListener } from '../core/events.ts'
@@ -310,14 +310,14 @@ export function createGateway(options: GatewayOptions): Gateway {
       closing ??= (async () => {
         if (delayMs > 0) await new Promise<void>((resolve) => context.clock.schedule(delayMs, resolve))
         isRefusing = true
-        const startedAtMs = context.clock.now()
+        const leftMs = countdown(context.clock, drainMs)
         sweeper?.cancel()
         overload?.close()
         await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer }, drainMs)
         await sweeping
         await Promise.all([context.transport.close(), context.publicTransport.close()])
-        const restMs = startedAtMs + drainMs - context.clock.now()
-        if (context.hooks !== undefined) await context.hooks.close(context.clock, restMs, context.logger)
+        context.observers?.detached()
+        if (context.hooks !== undefined) await context.hooks.close(context.clock, leftMs(), context.logger)
         if (starting !== undefined) await context.usage?.close()
         if (starting !== undefined) await context.store.close()
         // The last answers are sent before the host ends its process.

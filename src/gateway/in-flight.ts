@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts'
+import { type Clock, countdown } from '../core/clock.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { BatchRunner } from '../tasks/batches/batch-runner.ts'
 import type { DeferredRunner } from '../tasks/deferred-runner.ts'
@@ -84,10 +84,10 @@ export async function endWork(
   { inFlight, runner, batches, worker, deliverer }: GatewayWork,
   drainMs: number,
 ): Promise<void> {
-  const untilMs = clock.now() + drainMs
-  const left = (): { readonly drainMs: number } => ({ drainMs: Math.max(0, untilMs - clock.now()) })
+  const leftMs = countdown(clock, drainMs)
+  const left = (): { readonly drainMs: number } => ({ drainMs: leftMs() })
   await inFlight.drain(clock, drainMs)
   await Promise.all([runner.stop(left()), batches?.stop(left())])
-  await settlementRetries.drain(left().drainMs)
+  await settlementRetries.drain(leftMs())
   await Promise.all([worker.stop(left()), deliverer.stop(left())])
 }

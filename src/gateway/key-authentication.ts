@@ -1,5 +1,6 @@
-import { type Clock, isYoungerThan } from '../core/clock.ts'
+import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import { RecentMap } from '../core/recent-map.ts'
 import { hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { KeyRecord } from '../stores/key-store.ts'
@@ -12,31 +13,14 @@ const CACHE_MS = 5_000
 /** Most cached keys. */
 const MAX_CACHED_KEYS = 10_000
 
-interface CachedPrincipal {
-  readonly principal: Principal
-  readonly fromMs: number
-  /** How long it may be used. */
-  readonly forMs: number
-}
-
 /**
  * Authenticates by the keys of a store. Keys are looked up by their SHA-256, so neither the store nor the time of the
  * look-up reveals anything about a key. Unknown keys are not cached, so guesses cannot fill the memory.
  */
 export function keyAuthentication(store: GatewayStore, clock: Clock): Authenticate {
-  const cache = new Map<string, CachedPrincipal>()
-
-  const remember = (hash: string, record: KeyRecord, principal: Principal, nowMs: number): void => {
-    if (cache.size >= MAX_CACHED_KEYS) {
-      const oldest = cache.keys().next().value
-      if (oldest !== undefined) cache.delete(oldest)
-    }
-    const forMs = Math.min(CACHE_MS, (record.expiresAtMs ?? Number.POSITIVE_INFINITY) - nowMs)
-    cache.set(hash, { principal, fromMs: nowMs, forMs })
-  }
+  const cache = new RecentMap<Principal>(MAX_CACHED_KEYS)
 
   const lookUp = async (hash: string, nowMs: number): Promise<Principal | undefined> => {
-    cache.delete(hash)
     const found = await readStore(store, hash)
     if (found === undefined) return undefined
     const { record, account } = found
@@ -55,7 +39,7 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
       accountSpendingCap: account.spendingCap,
       keySpendingCap: record.spendingCap,
     }
-    remember(hash, record, principal, nowMs)
+    cache.set(hash, principal, nowMs, Math.min(CACHE_MS, (record.expiresAtMs ?? Number.POSITIVE_INFINITY) - nowMs))
     return principal
   }
 
@@ -63,9 +47,7 @@ export function keyAuthentication(store: GatewayStore, clock: Clock): Authentica
     if (apiKey === undefined) return undefined
     const hash = hashApiKey(apiKey)
     const nowMs = clock.now()
-    const cached = cache.get(hash)
-    const isCurrent = cached !== undefined && isYoungerThan(cached.forMs, cached.fromMs, nowMs)
-    return isCurrent ? cached.principal : lookUp(hash, nowMs)
+    return cache.get(hash, nowMs) ?? lookUp(hash, nowMs)
   }
 }
 

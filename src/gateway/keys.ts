@@ -59,6 +59,8 @@ export interface Keys {
   update(keyId: string, change: KeyUpdate): Promise<boolean>
   /** Keys of one account, or of all. */
   list(accountId?: string): Promise<readonly KeyRecord[]>
+  /** One key by its id; undefined: there is none. */
+  find(keyId: string): Promise<KeyRecord | undefined>
   /** Ends a key; every process refuses it within 5 seconds. False when there is no such key. */
   revoke(keyId: string): Promise<boolean>
   /**
@@ -116,14 +118,14 @@ export function keysOf(
       })
     },
     list: (accountId) => administer(ready, () => store.keys.list(accountId)),
+    find: (keyId) => administer(ready, () => storedKey(store, keyId)),
     revoke: (keyId) => administer(ready, () => store.keys.revoke(keyId, clock.now())),
     async rotate(keyId, options = {}) {
       checkMembers(options, ROTATE_OPTIONS, 'keys.rotate')
       const { overlapMs = DEFAULT_OVERLAP_MS } = options
       return administer(ready, async () => {
         checkOverlap(overlapMs)
-        const all = await store.keys.list()
-        const old = all.find((record) => record.id === keyId)
+        const old = await storedKey(store, keyId)
         if (old === undefined || old.revokedAtMs !== undefined) {
           const message = `there is no valid key ${JSON.stringify(keyId)}`
           throw new GatewayError('invalid_request', { message, param: 'keyId' })
@@ -135,7 +137,8 @@ export function keysOf(
           id: ids.next('key'),
           hash: hashApiKey(key),
           createdAtMs: nowMs,
-          expiresAtMs: lifetimeOf(old, all),
+          // One that was rotated has an end. All keys are read only then.
+          expiresAtMs: old.expiresAtMs === undefined ? undefined : lifetimeOf(old, await store.keys.list()),
           replaces: old.id,
         }
         await store.keys.insert(record)
@@ -220,6 +223,10 @@ export async function configureKey(
   throw new TypeError(
     `createGateway: a key of the account ${JSON.stringify(account)} is the key ${JSON.stringify(stored.id)} of the account ${JSON.stringify(stored.accountId)} in the store`,
   )
+}
+
+async function storedKey({ keys }: GatewayStore, keyId: string): Promise<KeyRecord | undefined> {
+  return keys.find === undefined ? (await keys.list()).find(({ id }) => id === keyId) : keys.find(keyId)
 }
 
 /** The record of a key, which holds only the key's digest. */

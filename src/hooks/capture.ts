@@ -231,8 +231,10 @@ class CaptureLog {
 
   #closeIdle(nowMs: number): void {
     for (const [key, open] of this.#open) {
-      if (nowMs - open.touchedAtMs < LONGEST_PAUSE_MS) return
-      this.#close(key, { ...open, isCut: true })
+      // The clock was set back: it may go on, and has the whole time again.
+      if (open.touchedAtMs > nowMs) open.touchedAtMs = nowMs
+      else if (nowMs - open.touchedAtMs < LONGEST_PAUSE_MS) return
+      else this.#close(key, { ...open, isCut: true })
     }
   }
 

@@ -61,7 +61,7 @@ export class GatewayMetrics implements Observer {
   readonly #accounts = new Set<string>()
   readonly #endpoints = new Map<string, EndpointSeries>()
   readonly #stores: { readonly [Operation in StoreFacts['operation']]: StoreSeries }
-  readonly #states: (() => GatewayState)[] = []
+  readonly #states = new Set<() => GatewayState>()
 
   constructor(options: PrometheusOptions = {}) {
     checkMembers(options, PROMETHEUS_OPTIONS, 'prometheus')
@@ -76,7 +76,11 @@ export class GatewayMetrics implements Observer {
   }
 
   attached(state: () => GatewayState): void {
-    this.#states.push(state)
+    this.#states.add(state)
+  }
+
+  detached(state: () => GatewayState): void {
+    this.#states.delete(state)
   }
 
   requestStarted({ endpoint }: RequestFacts): EndpointSeries {
@@ -170,8 +174,8 @@ export class GatewayMetrics implements Observer {
   /** Reads the gauges anew from the gateways. */
   refresh(): void {
     const { vendorInFlight, vendorLimit, vendorKeyUp, retriesLeft, settlementsWaiting, rollUpAge } = this.set
-    const states = this.#states.map((state) => state())
-    for (const family of [vendorInFlight, vendorLimit]) for (const series of family.series) series.value = 0
+    const states = [...this.#states].map((state) => state())
+    for (const family of [vendorInFlight, vendorLimit, vendorKeyUp]) family.clear()
     for (const { vendors } of states)
       for (const { vendor, inFlight, limit, keys } of vendors) {
         vendorInFlight.at(vendor).value += inFlight

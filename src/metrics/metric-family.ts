@@ -23,7 +23,7 @@ export class MetricFamily<Series extends object> {
   readonly #create: (labelText: string, values: readonly string[]) => Series
   /** Maps in maps, a level for each label: a joined key would cost a new text for each look-up. */
   readonly #root: Level<Series> = new Map()
-  readonly #series: Series[] = []
+  #series: Series[] = []
   readonly #onOverflow: () => void
   #other: Series | undefined
 
@@ -51,6 +51,14 @@ export class MetricFamily<Series extends object> {
   /** Does the series stand for all that found no place? */
   isOther(series: Series): boolean {
     return series === this.#other
+  }
+
+  /** Forgets all series of a metric with labels: what it counts is read anew, and some of it may be gone. */
+  clear(): void {
+    this.#root.clear()
+    // Another scrape may be writing the list.
+    this.#series = []
+    this.#other = undefined
   }
 
   /** The series with these label values, in the order of the labels. */

@@ -3,7 +3,15 @@ import type { ErrorCode, GatewayError } from '../core/errors.ts'
 import type { GatewayEvent } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
-import type { AttemptEnd, Observer, RequestEnd, RequestFacts, RequestOutcome, StoreFacts } from '../core/observer.ts'
+import type {
+  AttemptEnd,
+  GatewayState,
+  Observer,
+  RequestEnd,
+  RequestFacts,
+  RequestOutcome,
+  StoreFacts,
+} from '../core/observer.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Transport } from '../transport/transport.ts'
 import { type IndexedObserver, ObservedTransport, type SendingObservers } from './observed-transport.ts'
@@ -44,6 +52,7 @@ export class Observers implements SendingObservers {
   readonly senders: readonly IndexedObserver[]
   readonly headerGivers: readonly IndexedObserver[]
   readonly #logger: Logger
+  #state: (() => GatewayState) | undefined
   /** Milliseconds with a fraction, from an unknown beginning. */
   readonly nowMs: () => number
   /** Undefined: nobody takes part in sending. */
@@ -91,6 +100,23 @@ export class Observers implements SendingObservers {
         observer.event?.(event)
       } catch (error) {
         this.threw('event', error)
+      }
+    }
+  }
+
+  /** Tells of the gateway, which has been made. What an observer throws is the host's to read. */
+  attached(state: () => GatewayState): void {
+    this.#state = state
+    for (const observer of this.all) observer.attached?.(state)
+  }
+
+  /** The gateway has closed. */
+  detached(): void {
+    for (const observer of this.all) {
+      try {
+        if (this.#state !== undefined) observer.detached?.(this.#state)
+      } catch (error) {
+        this.threw('detached', error)
       }
     }
   }

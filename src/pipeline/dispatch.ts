@@ -20,6 +20,7 @@ import {
   type CallEnding,
   failedResponse,
   type JsonResponse,
+  refusedEnding,
   StreamResponse,
   type VendorResponse,
 } from './vendor-response.ts'
@@ -286,7 +287,7 @@ function wholeEnding(
   { chunks, usage, outputBytes, isRefusal }: UnstreamedBody,
   { reasonsUnseen: isUnseen = false }: Operation,
 ): CallEnding {
-  if (isRefusal === true) return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
+  if (isRefusal === true) return refusedEnding(usage)
   let byteLength = outputBytes ?? 0
   if (outputBytes === undefined) for (const chunk of chunks) byteLength += chunk.byteLength
   const estimated = estimatedUsage(call, { outputBytes: byteLength, isUnseen: isUnseen && usage === undefined })

@@ -112,7 +112,12 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
         operatorProblem: failure,
       }
     case 'timeout':
-      return { ...base, error: new GatewayError('upstream_timeout'), mayFallBack: true, mayRetry: false }
+      return {
+        ...base,
+        error: new GatewayError('upstream_timeout', { retryAfterSeconds }),
+        mayFallBack: true,
+        mayRetry: false,
+      }
     case 'unavailable':
       return {
         ...base,

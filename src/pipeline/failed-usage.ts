@@ -34,8 +34,8 @@ export function told<Asked extends Candidate>(
 ): FailedAttempt<Asked> {
   const { failure, candidate, unreported } = attempt
   const { billedUsage } = failure
-  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, billedUsage)
-  if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, unreported, true)
+  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, { usage: billedUsage, isEstimated: false })
+  if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, { usage: unreported, isEstimated: true })
   return { ...attempt, isTold: true }
 }
 
@@ -45,7 +45,7 @@ export function chargesBroken({ chargeBrokenAnswers }: PipelineContext, { hold }
 }
 
 /** The usage of a call that failed: what its caller is charged for, and what only the operator is told of. */
-type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilledUsage' | 'unreportedUsage'>
+type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilled' | 'unreportedUsage'>
 
 /** What a caller pays whom no vendor answered: nothing, unless the host charges for what the last vendor may bill. */
 export function failedUsage(context: PipelineContext, call: Reserved, last: FailedAttempt | undefined): FailedUsage {
@@ -60,7 +60,7 @@ export function failedUsage(context: PipelineContext, call: Reserved, last: Fail
   if (billedUsage === undefined) return { ...NOTHING_CHARGED, unreportedUsage }
   return (isPartDone === true ? context.chargePartialBatches : isCharged)
     ? { usage: billedUsage, estimatedUsage: undefined, unreportedUsage }
-    : { ...NOTHING_CHARGED, unbilledUsage: billedUsage, unreportedUsage }
+    : { ...NOTHING_CHARGED, unbilled: { usage: billedUsage, isEstimated: false }, unreportedUsage }
 }
 
 const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }

@@ -115,7 +115,7 @@ function tellFailed(context: PipelineContext, call: Reserved, { candidate, opera
 /** The other call was faster. Vendors finish a whole answer even if its call was cancelled. */
 function tellStopped(context: PipelineContext, call: Reserved, { candidate }: PreparedCall): void {
   const usage = estimatedUsage(call, { outputBytes: 0, isUnseen: true, isStopped: true })
-  emitUnbilledUsage(context, call, candidate, usage, true)
+  emitUnbilledUsage(context, call, candidate, { usage, isEstimated: true })
 }
 
 async function prepareSecond(

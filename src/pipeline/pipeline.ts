@@ -262,7 +262,7 @@ function sendWhole(
   const { candidate, dropped, body, ending } = response
   // Of the call that made it, where another one came before.
   const ofLast = reserved.earlier && (ending.usage ?? ending.estimatedUsage)
-  const usage = ofLast ?? settlement.usage ?? ending.unbilledUsage
+  const usage = ofLast ?? settlement.usage ?? ending.unbilled?.usage
   const isRefusal = body.isRefusal === true
   const given = reserved.cachePlan.unscreened ?? { chunks, dropped, isRefusal }
   keepInCache(context, reserved, { candidate, usage, contentType: wholeTypeOf(reserved), given })
@@ -333,7 +333,7 @@ async function endFailed(context: PipelineContext, reserved: Reserved, response:
   const settlement = await settle(context, reserved, { ending, candidate, status, answer: undefined, own })
   // A hook has withheld the answer of a vendor: those who wait for it have hooks of their own, which are asked again.
   if (cachePlan?.unscreened !== undefined && candidate !== undefined) {
-    const usage = settlement.usage ?? ending.unbilledUsage
+    const usage = settlement.usage ?? ending.unbilled?.usage
     const contentType = wholeTypeOf(reserved)
     keepInCache(context, reserved, { candidate, usage, contentType, given: cachePlan.unscreened })
   }

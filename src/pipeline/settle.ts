@@ -129,11 +129,12 @@ function releaseSettled(
 ): MaybePromise<SettlementResult> {
   const { input, usage, record } = call
   if (record !== undefined) noteRecord(context, reserved, call, record)
-  const { unbilledUsage } = input.ending
+  const { unbilled } = input.ending
   if (input.candidate !== undefined) emitUnbilledEnding(context, reserved, input.candidate, input.ending)
   const { earlier } = reserved
-  if (earlier?.isCharged === false) emitUnbilledUsage(context, reserved, earlier.candidate, earlier.usage)
-  const used = usage ?? (earlier === undefined ? unbilledUsage : addUsage(earlier.usage, unbilledUsage ?? {}))
+  if (earlier?.isCharged === false)
+    emitUnbilledUsage(context, reserved, earlier.candidate, { usage: earlier.usage, isEstimated: false })
+  const used = usage ?? (earlier === undefined ? unbilled?.usage : addUsage(earlier.usage, unbilled?.usage ?? {}))
   const result = { usage, costNanoDollars, dueNanoDollars }
   const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
   return isPending(released)

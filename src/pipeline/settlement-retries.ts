@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.ts'
+import { type Clock, countdown } from '../core/clock.ts'
 import type { Logger } from '../core/logger.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
@@ -70,10 +70,10 @@ export class SettlementRetries {
 
   /** For shutting down: retries at once, then as usual until everything is settled or the time is over. */
   async drain(drainMs: number): Promise<void> {
-    const untilMs = this.#clock.now() + drainMs
+    const leftMs = countdown(this.#clock, drainMs)
     await this.flush()
     while (this.#waiting.length > 0) {
-      const delayMs = Math.min(this.#delayMs, untilMs - this.#clock.now())
+      const delayMs = Math.min(this.#delayMs, leftMs())
       if (delayMs <= 0) break
       await new Promise<void>((resolve) => this.#clock.schedule(delayMs, resolve))
       await this.flush()

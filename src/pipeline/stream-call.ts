@@ -208,8 +208,8 @@ export class StreamCall implements TransportHandler {
 
   onFailure(failure: TransportFailure): void {
     this.#flush()
-    // Not a byte of the call has left; or it is the first, and nobody knows whether the vendor has it: then it is free, and told. A later
-    // one was sent beside what its caller has read.
+    // A call that did not connect was not sent. Whether the vendor has a first call that broke before its answer is not known: it is free,
+    // and told by an event. A later call counts, because its caller has read what came before it.
     const isUnknown = !this.#isStream && failure.kind !== 'aborted' && failure.kind !== 'timeout'
     if (failure.phase === 'connect' || isUnknown) this.transform.withdrawCall?.()
     const end: VendorStreamEnd = { kind: 'transport-failure', failure }

@@ -11,7 +11,7 @@ import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
 import type { StreamEnd, StreamReceiver, VendorStreamEnd } from './stream-call.ts'
 import { StreamRecording } from './stream-recording.ts'
 import { abandonedPictures, cutUsage, estimatedUsage } from './usage-estimate.ts'
-import { type CallEnding, type StreamResponse, uncharged } from './vendor-response.ts'
+import { type CallEnding, refusedEnding, type StreamResponse, uncharged } from './vendor-response.ts'
 
 /** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
 const COMMENT_AFTER_MS = 15_000
@@ -175,8 +175,7 @@ class StreamPump implements StreamReceiver {
     const { usage: reported } = transform
     const seen = this.#seen(this.#isUnseen)
     if (transform.isComplete && transform.failure === undefined) {
-      if (transform.isRefusal === true)
-        return { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
+      if (transform.isRefusal === true) return refusedEnding(reported)
       const textBytes = this.#textBytes
       const told = reported === undefined ? seen : this.#seen(false)
       return { kind: 'completed', usage: reported, estimatedUsage: told, textBytes, error: undefined }

@@ -1,17 +1,22 @@
-import type { Usage } from '../core/usage.ts'
+import type { UnbilledUsage, Usage } from '../core/usage.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { estimatedUsage, usagePart } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
 
+/** A call that its vendor bills, or may bill. */
+export interface UsedCall extends UnbilledUsage {
+  readonly reserved: Reserved
+  readonly candidate: Candidate
+}
+
 /** Tells the operator what a vendor has billed and no account is charged for. */
 export function emitUnbilledUsage(
   context: PipelineContext,
   { requestId, principal }: Reserved,
   { vendor, model }: Candidate,
-  usage: Usage,
-  isEstimated = false,
+  { usage, isEstimated }: UnbilledUsage,
 ): void {
   emit(context, {
     type: 'unbilled-usage',
@@ -30,10 +35,10 @@ export function emitUnbilledEnding(
   context: PipelineContext,
   call: Reserved,
   candidate: Candidate,
-  { unbilledUsage, isUnbilledEstimated, unreportedUsage }: CallEnding,
+  { unbilled, unreportedUsage: usage }: CallEnding,
 ): void {
-  if (unreportedUsage !== undefined) emitUnbilledUsage(context, call, candidate, unreportedUsage, true)
-  if (unbilledUsage !== undefined) emitUnbilledUsage(context, call, candidate, unbilledUsage, isUnbilledEstimated)
+  if (usage !== undefined) emitUnbilledUsage(context, call, candidate, { usage, isEstimated: true })
+  if (unbilled !== undefined) emitUnbilledUsage(context, call, candidate, unbilled)
 }
 
 /** Bytes of a whole answer that are no text: JSON around it has at least so many. */

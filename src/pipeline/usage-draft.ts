@@ -48,7 +48,7 @@ export function usageDraft(
     status,
     code: ending.error?.code,
     isStream: reserved.isStream,
-    usage: usage ?? ending.unbilledUsage ?? NO_USAGE,
+    usage: usage ?? ending.unbilled?.usage ?? NO_USAGE,
     isEstimated: ending.usage === undefined && ending.estimatedUsage !== undefined && usage !== undefined,
     durationMs: nowMs - reserved.startedAtMs,
     firstByteMs,

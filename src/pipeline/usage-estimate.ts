@@ -99,8 +99,8 @@ export function generatesTokens(estimate: Usage): boolean {
 
 /**
  * What an answer that was cut is charged for: what the vendor has reported so far, with at least the output seen. Vendors
- * report usage in pieces during a stream, and the last piece of a cut one is missing. Some tell zeros until then: no prompt of
- * text has none.
+ * report usage in pieces during a stream, and the last piece of a cut one is missing. Some report zeros until then: no text has
+ * zero tokens.
  * @param seen What would be charged for without a report.
  */
 export function cutUsage(reported: Usage, seen: Usage): Usage {

@@ -1,6 +1,6 @@
 import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { Usage } from '../core/usage.ts'
+import { type UnbilledUsage, type Usage, usedOf } from '../core/usage.ts'
 import type { AnswerBody } from '../endpoints/operation.ts'
 import type { Candidate } from './call-record.ts'
 import type { CandidateCall } from './candidate-call.ts'
@@ -19,11 +19,9 @@ export interface CallEnding {
   readonly estimatedUsage: Usage | undefined
   /** Bytes of text that the reported output tokens stand for; absent: not known, or they stand for more than text. */
   readonly textBytes?: number | undefined
-  /** What a vendor billed of a call that is not charged for; it counts against the token limit. */
-  readonly unbilledUsage?: Usage | undefined
-  /** True where `unbilledUsage` is an estimate, because the vendor reported nothing. Absent: it is a report. */
-  readonly isUnbilledEstimated?: boolean
-  /** What a vendor may bill of an attempt that failed without a report, and nobody is charged for. It counts nowhere. */
+  /** Of a call that is not charged for. It counts against the token limit. */
+  readonly unbilled?: UnbilledUsage | undefined
+  /** What a vendor may bill of an attempt that failed without a report, beside what is charged or `unbilled`. It counts nowhere. */
   readonly unreportedUsage?: Usage | undefined
   readonly error: GatewayError | undefined
 }
@@ -31,15 +29,16 @@ export interface CallEnding {
 /** The same ending without a charge: what the vendor bills is the operator's loss. */
 export function uncharged(ending: CallEnding): CallEnding {
   const { usage, estimatedUsage } = ending
+  const billed = usage ?? estimatedUsage
   // Nothing was to be charged: what the vendor bills is told already.
-  if (usage === undefined && estimatedUsage === undefined) return ending
-  return {
-    ...ending,
-    usage: undefined,
-    estimatedUsage: undefined,
-    unbilledUsage: usage ?? estimatedUsage,
-    isUnbilledEstimated: usage === undefined,
-  }
+  if (billed === undefined) return ending
+  const unbilled = { usage: billed, isEstimated: usage === undefined }
+  return { ...ending, usage: undefined, estimatedUsage: undefined, unbilled }
+}
+
+/** An answer by which the vendor refused, complete and not charged for. What it reports to have used is told. */
+export function refusedEnding(usage: Usage | undefined): CallEnding {
+  return uncharged({ kind: 'completed', usage: usedOf(usage), estimatedUsage: undefined, error: undefined })
 }
 
 /** A vendor's JSON response in the caller's dialect. */

@@ -36,6 +36,8 @@ export interface KeyChange {
 export interface KeyStore {
   /** By hash, revoked and expired ones included; the caller judges. */
   findByHash(hash: string): MaybePromise<KeyRecord | undefined>
+  /** By id, as {@link findByHash}. A store without it is asked for all keys instead. */
+  find?(keyId: string): MaybePromise<KeyRecord | undefined>
   /** Idempotent by hash: an existing record stays unchanged. */
   insert(record: KeyRecord): MaybePromise<void>
   /** Changes a key; its scopes and times stay. False when there is no such key. */

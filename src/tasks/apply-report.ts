@@ -1,5 +1,5 @@
 import { formatDollars } from '../core/money.ts'
-import { type Usage, withHookUnits } from '../core/usage.ts'
+import { type UnbilledUsage, type Usage, usedOf, withHookUnits } from '../core/usage.ts'
 import type { TaskReport } from '../endpoints/task.ts'
 import type { TaskChange, TaskDetails, TaskRecord, TaskState } from '../stores/task-store.ts'
 import { frozenCharge } from './frozen-prices.ts'
@@ -28,15 +28,8 @@ export interface ReportOutcome {
   readonly ended: TaskEnd | undefined
 }
 
-/** What of a task that ended without a charge the vendor may bill. */
-export interface UnbilledTask {
-  readonly usage: Usage
-  /** False: the vendor reported it. */
-  readonly isEstimated: boolean
-}
-
-/** A vendor that has not said that a task failed may have made it. */
-export function mayBeMade({ heldUsage: { hookUnits: _, ...usage } }: TaskDetails): UnbilledTask {
+/** A vendor that has not said that a task failed may have made it, and bill all that was held for. */
+export function unbilledAsHeld({ heldUsage: { hookUnits: _, ...usage } }: TaskDetails): UnbilledUsage {
   return { usage, isEstimated: true }
 }
 
@@ -48,7 +41,7 @@ export interface TaskEnd {
   /** Fields of the vendor's report that could not be believed, so that what was held for was charged. Empty: none. */
   readonly implausible: readonly string[]
   /** What the vendor bills, or may bill, although nobody is charged; absent: nothing. */
-  readonly unbilled?: UnbilledTask | undefined
+  readonly unbilled?: UnbilledUsage | undefined
 }
 
 /** When a task is polled next. */
@@ -73,35 +66,38 @@ export function applyReport(task: TaskRecord, report: TaskReport, facts: ReportF
           facts,
         )
       const error = { code: 'task_expired', message: 'The model vendor no longer knows the task.' }
-      const end = { state: 'failed', nowMs: facts.nowMs, unbilled: mayBeMade(details) } as const
+      const end = { state: 'failed', nowMs: facts.nowMs, unbilled: unbilledAsHeld(details) } as const
       return endTask(task, { ...details, unknownReports, error }, end)
     }
     case 'completed':
       return completed(task, details, report, facts)
     case 'failed': {
       const error = report.error ?? { code: 'task_failed', message: 'The model vendor could not complete the task.' }
-      const end = { state: 'failed', nowMs: facts.nowMs, unbilled: billedAllTheSame(report, facts) } as const
+      const end = { state: 'failed', nowMs: facts.nowMs, unbilled: unbilledAsReported(report, facts) } as const
       return endTask(task, { ...details, error }, end)
     }
     case 'cancelled': {
-      const end = { state: 'cancelled', nowMs: facts.nowMs, unbilled: billedAllTheSame(report, facts) } as const
+      const end = { state: 'cancelled', nowMs: facts.nowMs, unbilled: unbilledAsReported(report, facts) } as const
       return endTask(task, details, end)
     }
   }
 }
 
 /** What a vendor reports of a task that it did not complete. */
-function billedAllTheSame({ billed }: TaskReport, facts: ReportFacts): UnbilledTask | undefined {
-  const usage = billed === undefined ? undefined : facts.billedUsage(billed)
-  const isAny = Object.values(usage ?? {}).some((count) => typeof count === 'number' && count > 0)
-  return usage !== undefined && isAny ? { usage, isEstimated: false } : undefined
+function unbilledAsReported({ billed }: TaskReport, facts: ReportFacts): UnbilledUsage | undefined {
+  const usage = usedOf(billed && facts.billedUsage(billed))
+  return usage && { usage, isEstimated: false }
 }
 
 /** Ends a task without a charge. */
 export function endTask(
   task: TaskRecord,
   details: TaskDetails,
-  end: { readonly state: 'failed' | 'cancelled'; readonly nowMs: number; readonly unbilled?: UnbilledTask | undefined },
+  end: {
+    readonly state: 'failed' | 'cancelled'
+    readonly nowMs: number
+    readonly unbilled?: UnbilledUsage | undefined
+  },
 ): ReportOutcome {
   const set = { state: end.state, updatedAtMs: end.nowMs, details }
   return {

@@ -1,17 +1,17 @@
 import { Buffer } from 'node:buffer'
 import { createRate } from '../catalog/prices/rate.ts'
 import { GatewayError } from '../core/errors.ts'
-import { type Usage, withHookUnits } from '../core/usage.ts'
+import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { release } from '../pipeline/admit.ts'
-import { type Admitted, CallRecord, type Candidate, type Hold, type Reserved } from '../pipeline/call-record.ts'
+import { type Admitted, CallRecord, type Hold, type Reserved } from '../pipeline/call-record.ts'
 import { InnerCaller, innerRequest } from '../pipeline/inner-request.ts'
 import { keptTurn } from '../pipeline/kept-answers.ts'
 import { type Completion, pipeline } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { chargeFor } from '../pipeline/pricing.ts'
 import { settledUsage } from '../pipeline/settle.ts'
-import { emitUnbilledEnding, emitUnbilledUsage } from '../pipeline/unbilled-usage.ts'
+import { emitUnbilledEnding, emitUnbilledUsage, type UsedCall } from '../pipeline/unbilled-usage.ts'
 import type { JsonResponse, VendorResponse } from '../pipeline/vendor-response.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask, type ReportOutcome } from './apply-report.ts'
@@ -28,14 +28,6 @@ const ENDED: RunOutcome = { kind: 'ended' }
 /** Waits before a run that a limit or the store stopped: half of the time that it has waited, within these. */
 const SHORTEST_RETRY_DELAY_MS = 1_000
 const LONGEST_RETRY_DELAY_MS = 60_000
-
-/** A call to a vendor that is over, and what is charged for it. */
-interface UsedCall {
-  readonly reserved: Reserved
-  readonly candidate: Candidate
-  readonly usage: Usage
-  readonly isEstimated: boolean
-}
 
 /** Why a run is stopped. `ended`: its task has ended elsewhere. `charged`: so, and the end has charged it. */
 type StopReason = 'put-back' | 'cancelled' | 'ended' | 'charged'
@@ -135,7 +127,6 @@ export class DeferredRun implements Completion {
     const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
     const isEstimated = ending.usage === undefined
     const used = usage && candidate && { reserved, candidate, usage, isEstimated }
-    const { unbilledUsage } = ending
     try {
       if (this.#isLost) this.#tell(used)
       else if (response.kind === 'json') await this.#completed(reserved, response, used)
@@ -146,7 +137,7 @@ export class DeferredRun implements Completion {
       this.#tell(used)
       throw error
     } finally {
-      const counted = usage ?? unbilledUsage
+      const counted = usage ?? ending.unbilled?.usage
       await release(context, reserved, (counted?.inputTokens ?? 0) + (counted?.outputTokens ?? 0))
     }
   }
@@ -159,8 +150,7 @@ export class DeferredRun implements Completion {
   /** What a vendor bills of a run that counts no more is the operator's loss, unless the end of the task has charged it. */
   #tell(used: UsedCall | undefined): void {
     if (used === undefined || this.#stopReason === 'charged') return
-    const { reserved, candidate, usage, isEstimated } = used
-    emitUnbilledUsage(this.#context, reserved, candidate, usage, isEstimated)
+    emitUnbilledUsage(this.#context, used.reserved, used.candidate, used)
   }
 
   async #completed(reserved: Reserved, response: JsonResponse, used: UsedCall | undefined): Promise<void> {

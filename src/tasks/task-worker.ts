@@ -1,11 +1,11 @@
-import type { Timer } from '../core/clock.ts'
+import { isYoungerThan, type Timer } from '../core/clock.ts'
 import type { TaskOperation } from '../endpoints/task.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { emitGivenUp } from '../pipeline/settle.ts'
 import { IDEMPOTENCY_RETENTION_MS } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Vendor } from '../vendors/vendor.ts'
-import { endTask, mayBeMade } from './apply-report.ts'
+import { endTask, unbilledAsHeld } from './apply-report.ts'
 import { vendorOf } from './ask-vendor.ts'
 import { BATCH_CREDENTIAL_ID, isBatch } from './batches/batch-record.ts'
 import { outcomesOf } from './batches/outcome-lines.ts'
@@ -69,12 +69,14 @@ export class TaskWorker {
   readonly #running = new Set<Promise<void>>()
   #timer: Timer | undefined
   #isStopped = true
-  #overdueAtMs = 0
+  /** When all tasks past their deadline were last taken. */
+  #sweptAtMs = Number.NEGATIVE_INFINITY
   readonly #retentionMs: number
-  #purgeAtMs = 0
+  /** When the last expired task was purged. */
+  #purgedAtMs = Number.NEGATIVE_INFINITY
   /** Credential ids of keys that were taken away, whose open tasks another key of the vendor follows. */
   #replaced: readonly PolledCredential[] = []
-  #replacedAtMs = 0
+  #replacedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(context: PipelineContext, wake: WakeWebhooks, options: TaskWorkerOptions = {}) {
     this.#retentionMs = (options.retentionDays ?? DEFAULT_RETENTION_DAYS) * DAY_MS
@@ -166,8 +168,8 @@ export class TaskWorker {
   async #findReplaced(): Promise<void> {
     const { clock, store, routes, warnings } = this.#context
     const nowMs = clock.now()
-    if (nowMs < this.#replacedAtMs) return
-    this.#replacedAtMs = nowMs + REPLACED_KEYS_INTERVAL_MS
+    if (isYoungerThan(REPLACED_KEYS_INTERVAL_MS, this.#replacedAtMs, nowMs)) return
+    this.#replacedAtMs = nowMs
     const replaced: PolledCredential[] = []
     for (const credentialId of await store.tasks.credentialIds()) {
       if (credentialId === DEFERRED_CREDENTIAL_ID || credentialId === BATCH_CREDENTIAL_ID) continue
@@ -184,19 +186,19 @@ export class TaskWorker {
   async #sweep(): Promise<void> {
     const { clock, store } = this.#context
     const nowMs = clock.now()
-    if (nowMs < this.#overdueAtMs) return
+    if (isYoungerThan(OVERDUE_INTERVAL_MS, this.#sweptAtMs, nowMs)) return
     const tasks = await store.tasks.leaseExpired({ nowMs, leaseUntilMs: nowMs + TASK_LEASE_MS, limit: OVERDUE_BATCH })
-    if (tasks.length < OVERDUE_BATCH) this.#overdueAtMs = nowMs + OVERDUE_INTERVAL_MS
+    if (tasks.length < OVERDUE_BATCH) this.#sweptAtMs = nowMs
     for (const task of tasks) this.#track(this.#expire(task))
   }
 
   async #purge(): Promise<void> {
     const { clock, store } = this.#context
     const nowMs = clock.now()
-    if (nowMs < this.#purgeAtMs || !Number.isFinite(this.#retentionMs)) return
+    if (isYoungerThan(PURGE_INTERVAL_MS, this.#purgedAtMs, nowMs) || !Number.isFinite(this.#retentionMs)) return
     const query = { changedUntilMs: nowMs - this.#retentionMs, limit: PURGE_BATCH }
     const count = await store.tasks.purge(query)
-    if (count < PURGE_BATCH) this.#purgeAtMs = nowMs + PURGE_INTERVAL_MS
+    if (count < PURGE_BATCH) this.#purgedAtMs = nowMs
   }
 
   async #expire(task: TaskRecord): Promise<void> {
@@ -253,9 +255,9 @@ export class TaskWorker {
     const nowMs = this.#context.clock.now()
     // What was run here has told of its own calls.
     const isOfVendor = task.details.deferred === undefined && !isBatch(task)
-    const unbilled = isOfVendor ? mayBeMade(task.details) : undefined
+    const unbilled = isOfVendor ? unbilledAsHeld(task.details) : undefined
     const end = endTask(task, { ...task.details, error }, { state: 'failed', nowMs, unbilled })
-    // What a batch was answered is charged by those who run batches. Nobody has for so long.
+    // The answers of a batch are charged by the process that runs it. None has for a year.
     const answered = isBatch(task) ? await this.#amountOfOutcomes(task) : 0n
     const now = await commit(this.#context, task, end, this.#wake)
     if (answered > 0n && isSameEnd(now, end.task))

@@ -191,7 +191,13 @@ export class WebhookDeliverer {
     if ('reason' in check) return { error: `the URL ${check.reason}` }
     if (this.#isGivingUp || clock.now() > startUntilMs) return undefined
     const { id, body } = delivery
-    const headers = webhookHeaders({ secrets, id, timestampSeconds: Math.floor(nowMs / 1000), body })
+    let headers: string[]
+    try {
+      headers = webhookHeaders({ secrets, id, timestampSeconds: Math.floor(nowMs / 1000), body })
+    } catch (fault) {
+      // Written into the store by another hand. It counts as a failure, so that the message does not stay for ever.
+      return { error: fault instanceof Error ? fault.message : 'the message cannot be signed' }
+    }
     const call = postWebhook({ transport: publicTransport, clock, url: check.url, headers, body })
     this.#calls.add(call)
     return call.answer.finally(() => this.#calls.delete(call))

@@ -1,3 +1,4 @@
+import { isYoungerThan } from '../core/clock.ts'
 import type { WebhookDelivery } from '../stores/webhook-store.ts'
 
 /** Most concurrent messages, to all receivers and to one host. */
@@ -32,7 +33,8 @@ export class WebhookQueue {
 
   /** How many more messages may be taken. */
   room(nowMs: number): number {
-    if (this.#waiting.length >= MOST_WAITING) this.#keep(({ takenAtMs }) => nowMs - takenAtMs < PATIENCE_MS)
+    if (this.#waiting.length >= MOST_WAITING)
+      this.#keep(({ takenAtMs }) => isYoungerThan(PATIENCE_MS, takenAtMs, nowMs))
     return MOST_WAITING - this.#waiting.length
   }
 

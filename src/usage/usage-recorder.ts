@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../core/clock.ts'
+import { type Clock, isYoungerThan, type Timer } from '../core/clock.ts'
 import type { MemberNames } from '../core/known-members.ts'
 import type { UsageRecord } from './usage-record.ts'
 import { DAY_MS, type UsageStore } from './usage-store.ts'
@@ -146,7 +146,7 @@ export class UsageRecorder {
       while (!this.#isClosed && (await store.rollUp(ROWS_PER_STEP, clock.now())).added > 0) beganAtMs = clock.now()
       // What came during the last step follows with the next run.
       this.#notedAtMs = this.#rollUpTimer === undefined ? undefined : beganAtMs
-      if (clock.now() - this.#forgottenAtMs < FORGET_INTERVAL_MS) return
+      if (isYoungerThan(FORGET_INTERVAL_MS, this.#forgottenAtMs, clock.now())) return
       this.#forgottenAtMs = clock.now()
       const retention = this.#retention()
       while (!this.#isClosed && (await store.forget(retention)) >= ROWS_PER_STEP);

@@ -82,6 +82,20 @@ describe('wrong keys', () => {
     expect(later.status).toBe(200)
   })
 
+  test('are limited for a minute, also where the clock is set back by an hour meanwhile', async () => {
+    const clock = fakeClock()
+    let backMs = 0
+    const { ask } = await admin({}, { clock: { now: () => clock.now() - backMs, schedule: clock.schedule } })
+    for (let turn = 0; turn < 6; turn++)
+      await ask('GET', '/session', undefined, bearer('operator-key-that-is-wrong-00'))
+    backMs = 3_600_000
+    const right = await ask('GET', '/session')
+    clock.advance(60_000)
+
+    expect([right.status, right.headers.get('retry-after')]).toEqual([429, '60'])
+    expect((await ask('GET', '/session')).status).toBe(200)
+  })
+
   test('of one address do not keep out another', async () => {
     const { ask } = await admin({}, { clientAddress: (request) => request.header('x-forwarded-for') })
     for (let turn = 0; turn < 6; turn++)

@@ -493,3 +493,48 @@ test('finds a request by its id among many that ended after it', async () => {
   expect(await busy.ask('GET', `/requests/${id}`)).toMatchObject({ status: 200, body: { id } })
   await busy.close()
 })
+
+test('tells who reads the secret that signs webhooks, or was refused it, and nothing of it', async () => {
+  const other = await startAdmin(
+    {},
+    {
+      operatorKeys: [
+        { name: 'ops', key: OPERATOR_KEY },
+        { name: 'reader', key: 'reader-key-0123456789abcdef', can: ['read'] },
+      ],
+    },
+  )
+  const path = `/accounts/${TEST_ACCOUNT}/webhook_secret`
+  const read = await other.ask('GET', path)
+  const refused = await other.ask('GET', path, undefined, { authorization: 'Bearer reader-key-0123456789abcdef' })
+  await other.ask('GET', `/accounts/${TEST_ACCOUNT}`)
+  await other.close()
+
+  expect([read.status, refused.status]).toEqual([200, 403])
+  expect(other.actions).toMatchObject([
+    { operator: 'ops', action: 'read_webhook_secret', target: TEST_ACCOUNT, status: 200 },
+    { operator: 'reader', action: 'read_webhook_secret', target: TEST_ACCOUNT, status: 403 },
+  ])
+  expect(JSON.stringify(other.actions)).not.toContain('whsec_')
+})
+
+test('looks up one key by its id, and reads no others to change, rotate or revoke it', async () => {
+  const store = memoryStore()
+  let lists = 0
+  const list: typeof store.keys.list = (accountId) => {
+    lists += 1
+    return store.keys.list(accountId)
+  }
+  const other = await startAdmin({ store: { ...store, keys: { ...store.keys, list } } })
+  const made = await other.ask('POST', '/keys', { account: TEST_ACCOUNT, limits: { concurrency: 1 } })
+  const keyId = String(made.body['id'])
+  const changed = await other.ask('PATCH', `/keys/${keyId}`, { limits: { concurrency: 2 } })
+  const rotated = await other.ask('POST', `/keys/${keyId}/rotate`, { overlap_ms: 1_000 })
+  const revoked = await other.ask('POST', `/keys/${keyId}/revoke`)
+  await other.close()
+
+  expect(changed.body).toMatchObject({ id: keyId, limits: { concurrency: 2 } })
+  expect(rotated.body).toMatchObject({ replaces: keyId, limits: { concurrency: 2 } })
+  expect(revoked.body['revoked_at_ms']).toBeTypeOf('number')
+  expect(lists).toBe(0)
+})

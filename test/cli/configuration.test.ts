@@ -261,6 +261,12 @@ describe('the configuration file', () => {
     expect((await read()).environment['PORT']).toBe('81')
   })
 
+  test('is refused, not a crash, where it is nested too deep to find its fault', async () => {
+    write('signalbox.config.json', '['.repeat(200_000))
+
+    await expect(read()).rejects.toThrow('signalbox.config.json: is not valid JSON: it is nested too deep')
+  })
+
   test('says in which line a module does not compile', () => {
     write('signalbox.config.mjs', "export default {\n  port: 80,\n  host '::1'\n}\n")
 

@@ -239,6 +239,24 @@ describe('Google', () => {
     await ask(googleDefaultCredentials({ environment: { CLOUDSDK_CONFIG: '', HOME: folder } }))
     expect(asked.pop()?.url).toBe('/home')
 
+    mkdirSync(join(folder, 'roaming', 'gcloud'), { recursive: true })
+    fileOf(
+      'roaming/gcloud/application_default_credentials.json',
+      JSON.stringify({ ...user, token_uri: `${origin}/roaming` }),
+    )
+    const { platform } = process
+    Object.defineProperty(process, 'platform', { value: 'win32' })
+    try {
+      await ask(
+        googleDefaultCredentials({
+          environment: { APPDATA: join(folder, 'roaming'), GCE_METADATA_HOST: origin.slice('http://'.length) },
+        }),
+      )
+    } finally {
+      Object.defineProperty(process, 'platform', { value: platform })
+    }
+    expect(asked.pop()?.url).toBe('/roaming')
+
     const environment = { CLOUDSDK_CONFIG: join(folder, 'none'), GCE_METADATA_HOST: origin.slice('http://'.length) }
     await ask(googleDefaultCredentials({ environment }))
     expect(asked[2]?.url).toBe('/computeMetadata/v1/instance/service-accounts/default/token')
@@ -346,7 +364,7 @@ describe('AWS', () => {
       { AWS_WEB_IDENTITY_TOKEN_FILE: tokenFile, AWS_ROLE_ARN: 'arn:aws:iam::1:role/r' },
       { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${origin}/container`, AWS_CONTAINER_AUTHORIZATION_TOKEN: 'pod-token' },
       {},
-    ]) {
+    ].map((variables) => ({ HOME: join(folder, 'none'), ...variables }))) {
       const options = { region: 'us-east-1', environment, tokenServiceOrigin: origin, instanceOrigin: origin }
       expect((await ask(awsBedrock(options))).expiresAtMs).toBe(NOW_MS + 1_800_000)
     }
@@ -365,7 +383,12 @@ describe('AWS', () => {
       'credentials',
       `[default]\naws_access_key_id = AKIDDEFAULT\n\n[team] # ours\naws_access_key_id=AKIDTEAM\n aws_secret_access_key = abc/+=\naws_session_token = tok==\n[sso]\nsso_session = s\n`,
     )
-    const environment = { AWS_SHARED_CREDENTIALS_FILE: file, AWS_ACCESS_KEY_ID: 'x', AWS_SECRET_ACCESS_KEY: 'y' }
+    const environment = {
+      HOME: folder,
+      AWS_SHARED_CREDENTIALS_FILE: file,
+      AWS_ACCESS_KEY_ID: 'x',
+      AWS_SECRET_ACCESS_KEY: 'y',
+    }
     const of = (AWS_PROFILE: string) =>
       awsBedrock({ region: 'eu-west-1', environment: { ...environment, AWS_PROFILE } })
 
@@ -376,13 +399,40 @@ describe('AWS', () => {
       expect(await failureOf(of(name))).toMatch(
         new RegExp(`^AWS_PROFILE: the profile "${name}" has no keys in .*export-credentials --profile ${name}`),
       )
-    const gone = { AWS_PROFILE: 'team', AWS_SHARED_CREDENTIALS_FILE: join(folder, 'none') }
+    const gone = { HOME: folder, AWS_PROFILE: 'team', AWS_SHARED_CREDENTIALS_FILE: join(folder, 'none') }
     expect(await failureOf(awsBedrock({ region: 'eu-west-1', environment: gone }))).toContain('ENOENT')
+  })
+
+  test('reads the profile "default" where no keys are set, and profiles of the file config, but never before a web identity', async () => {
+    const aws = join(folder, '.aws')
+    mkdirSync(aws, { recursive: true })
+    const section = (name: string, id: string) => `[${name}]\naws_access_key_id = ${id}\naws_secret_access_key = abc\n`
+    fileOf(
+      '.aws/config',
+      `${section('default', 'AKIDCONFIG')}region = eu-west-1\n${section('profile team', 'AKIDTEAM')}`,
+    )
+    answer = () => ({ status: 500, body: '' })
+    // Whatever the chain would ask next is this test's own server.
+    const options = { region: 'eu-west-1', tokenServiceOrigin: origin, instanceOrigin: origin }
+    const idOf = async (environment: Record<string, string>) => {
+      const { token } = await ask(awsBedrock({ ...options, environment: { HOME: folder, ...environment } }))
+      return signedBy(token).searchParams.get('X-Amz-Credential')?.split('/')[0]
+    }
+
+    expect(await idOf({})).toBe('AKIDCONFIG')
+    expect(await idOf({ AWS_PROFILE: 'team' })).toBe('AKIDTEAM')
+    fileOf('.aws/credentials', section('default', 'AKIDFILE'))
+    expect(await idOf({})).toBe('AKIDFILE')
+    expect(await idOf({ AWS_CONTAINER_CREDENTIALS_FULL_URI: `${origin}/container` })).toBe('AKIDFILE')
+    expect(await idOf({ AWS_ACCESS_KEY_ID: 'AKIDSET', AWS_SECRET_ACCESS_KEY: 's' })).toBe('AKIDSET')
+    expect(asked).toEqual([])
+    const web = { AWS_WEB_IDENTITY_TOKEN_FILE: fileOf('web', 'token'), AWS_ROLE_ARN: 'arn:aws:iam::1:role/r' }
+    expect(await failureOf(awsBedrock({ ...options, environment: { HOME: folder, ...web } }))).toContain('AWS_ROLE_ARN')
   })
 
   test('says what to set when there are no keys, they have expired, or no region is set', async () => {
     answer = () => ({ status: 404, body: '' })
-    const options = { region: 'us-east-1', environment: {}, instanceOrigin: origin }
+    const options = { region: 'us-east-1', environment: { HOME: folder }, instanceOrigin: origin }
     expect(await failureOf(awsBedrock(options))).toContain('set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY')
     const old = { ...keys, expiration: new Date(NOW_MS - 600_000) }
     expect(await failureOf(awsBedrock({ region: 'r', credentials: () => old }))).toBe(

@@ -56,6 +56,13 @@ const submit = async (client: OpenAI, lines: readonly (object | string)[], endpo
   return client.batches.create({ input_file_id: file.id, endpoint, completion_window: '24h', metadata: { job: 'one' } })
 }
 
+/** What a vendor answers to ten tokens. */
+function completion(outputTokens = 1): object {
+  const usage = { prompt_tokens: 10, completion_tokens: outputTokens, total_tokens: 10 + outputTokens }
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'one' }, finish_reason: 'stop' }]
+  return { id: 'c', object: 'chat.completion', model: 'm', choices, usage }
+}
+
 interface OutputLine {
   custom_id: string
   response: { status_code: number; body: { usage: { prompt_tokens: number; completion_tokens: number } } } | null
@@ -331,15 +338,7 @@ test('a batch that expires is charged for exactly the requests that were answere
   const vendor = await answeringVendor((response, { messages }) => {
     const number = Number(JSON.stringify(messages).replaceAll(/\D/g, ''))
     if (number > 4) return json(response, { error: { message: 'busy' } }, 503)
-    const message = { role: 'assistant', content: 'one' }
-    const usage = { prompt_tokens: 10, completion_tokens: number, total_tokens: 10 + number }
-    return json(response, {
-      id: 'c',
-      object: 'chat.completion',
-      model: 'm',
-      choices: [{ index: 0, message, finish_reason: 'stop' }],
-      usage,
-    })
+    return json(response, completion(number))
   })
   const clock = fakeClock()
   const { client, account, taskEnded, events } = await start({
@@ -379,10 +378,7 @@ test('an answer that no store takes is told, and its request is sent again', asy
   let calls = 0
   const vendor = await answeringVendor((response) => {
     calls++
-    const message = { role: 'assistant', content: 'one' }
-    const usage = { prompt_tokens: 10, completion_tokens: calls, total_tokens: 10 + calls }
-    const choices = [{ index: 0, message, finish_reason: 'stop' }]
-    json(response, { id: 'c', object: 'chat.completion', model: 'm', choices, usage })
+    json(response, completion(calls))
   })
   const clock = fakeClock()
   const { client, taskEnded, events } = await start({
@@ -405,6 +401,37 @@ test('an answer that no store takes is told, and its request is sent again', asy
   await vendor.close()
 })
 
+test('an answer that a store has taken without saying so is charged and not told', async () => {
+  const store = memoryStore()
+  const batches = store.batches!
+  let adds = 0
+  const add: typeof batches.add = async (...given) => {
+    const isKept = await batches.add(...given)
+    if (adds++ === 0) throw new Error('the connection broke')
+    return isKept
+  }
+  const vendor = await answeringVendor((response) => {
+    json(response, completion())
+  })
+  const clock = fakeClock()
+  const { client, taskEnded, events } = await start({
+    vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
+    clock,
+    store: { ...store, batches: { ...batches, add } },
+  })
+  const created = await submit(client, [line(1)])
+  const addsLater = (): number => {
+    clock.advance(2_000)
+    return adds
+  }
+  await expect.poll(addsLater).toBe(2)
+  const end = await taskEnded(created.id)
+
+  expect(end.costNanoDollars).toBe(10n * 500n + 2_000n)
+  expect(events.filter(({ type }) => type === 'unbilled-usage')).toEqual([])
+  await vendor.close()
+})
+
 test('an answer that another process had before is told, and the first one is charged', async () => {
   const store = memoryStore()
   const batches = store.batches!
@@ -414,9 +441,7 @@ test('an answer that another process had before is told, and the first one is ch
     return await batches.add(id, outcome, expiresAtMs)
   }
   const vendor = await answeringVendor((response) => {
-    const usage = { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11 }
-    const choices = [{ index: 0, message: { role: 'assistant', content: 'one' }, finish_reason: 'stop' }]
-    json(response, { id: 'c', object: 'chat.completion', model: 'm', choices, usage })
+    json(response, completion())
   })
   const { client, taskEnded, events } = await start({
     vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
@@ -438,9 +463,7 @@ describe('a batch of which nobody runs the rest for a long time', () => {
     let calls = 0
     const vendor = await answeringVendor((response) => {
       if (++calls > 1) return
-      const usage = { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11 }
-      const choices = [{ index: 0, message: { role: 'assistant', content: 'one' }, finish_reason: 'stop' }]
-      json(response, { id: 'c', object: 'chat.completion', model: 'm', choices, usage })
+      json(response, completion())
     })
     const vendors = [openai({ apiKey: 'k', baseURL: vendor.origin })]
     const { client, gateway } = await start({ store, vendors })
@@ -507,10 +530,7 @@ test.each([{}, { chargeBrokenAnswers: true }])(
         response.writeHead(200, { 'content-type': 'application/json', 'content-length': 4_200 })
         return void response.write('{"id":"c",')
       }
-      const message = { role: 'assistant', content: 'one' }
-      const usage = { prompt_tokens: 10, completion_tokens: 1, total_tokens: 11 }
-      const choices = [{ index: 0, message, finish_reason: 'stop' }]
-      json(response, { id: 'c', object: 'chat.completion', model: 'm', choices, usage })
+      json(response, completion())
     })
     const vendors = [openai({ apiKey: 'k', baseURL: vendor.origin })]
     const { client, gateway, events } = await start({ store, vendors, ...options })

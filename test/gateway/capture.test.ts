@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { silentLogger } from '../../src/core/logger.ts'
 import { type CapturedRecord, type CaptureOptions, capture } from '../../src/hooks/capture.ts'
-import type { AnyHook } from '../../src/hooks/hook.ts'
+import type { AnyHook, TextWindow } from '../../src/hooks/hook.ts'
 import { redact } from '../../src/hooks/redact.ts'
 import { pii } from '../../src/hooks/redaction-rules.ts'
 import { fakeClock } from '../../src/testing/index.ts'
@@ -29,6 +30,13 @@ async function start(
   const sink = (records: readonly CapturedRecord[]): void => void got.push(...records)
   gateway = await hookedGateway([...others, capture({ sink, ...options })], script, gatewayOptions)
   return { ...gateway, got }
+}
+
+/** A piece of a streamed answer, as hooks get it. */
+function windowOf(requestId: string, fresh: string): TextWindow {
+  const facts = { model: 'm', endpoint: 'chat', vendor: 'v', tags: [], principal: { accountId: 'a', keyId: 'k' } }
+  const part = { id: 'choices[0].message.content', kind: 'text', index: 0, before: '', held: '', isLast: false }
+  return { requestId, ...facts, ...part, fresh } as unknown as TextWindow
 }
 
 const textsOf = (records: readonly CapturedRecord[]): string[] =>
@@ -211,27 +219,38 @@ describe('capture', () => {
   test('writes what waits when the gateway closes, texts that have not ended as cut', async () => {
     const got: CapturedRecord[] = []
     const hook = capture({ sink: (records) => void got.push(...records) })
-    const facts = {
-      requestId: 'r',
-      model: 'm',
-      endpoint: 'chat',
-      vendor: 'v',
-      tags: [],
-      principal: { accountId: 'a', keyId: 'k' },
-    }
-    const window = {
-      id: 'choices[0].message.content',
-      kind: 'text',
-      index: 0,
-      before: '',
-      held: '',
-      fresh: 'Hel',
-      isLast: false,
-    }
-    await hook.text?.check({ ...facts, ...window } as never)
+    await hook.text?.check(windowOf('r', 'Hel'))
     await hook.close?.()
 
     expect(got).toMatchObject([{ isCut: true, texts: [{ text: 'Hel' }] }])
+  })
+
+  test('writes texts that were left, and keeps those that go on, after the clock was set back by an hour', async () => {
+    const got: CapturedRecord[] = []
+    const hook = capture({ sink: (records) => void got.push(...records) })
+    const clock = fakeClock()
+    let backMs = 0
+    hook.start?.({
+      logger: silentLogger,
+      clock: { now: () => clock.now() - backMs, schedule: clock.schedule },
+    } as never)
+    await hook.text?.check(windowOf('left', 'Hel'))
+    await hook.text?.check(windowOf('goes on', 'Wor'))
+    backMs = 3_600_000
+    clock.advance(300_000)
+    await hook.text?.check(windowOf('goes on', 'ld'))
+    clock.advance(300_000)
+    await hook.text?.check(windowOf('goes on', '!'))
+    clock.advance(300_000)
+    await hook.text?.check(windowOf('another', 'new'))
+    await expect.poll(() => got.length).toBe(1)
+    await hook.close?.()
+
+    expect(got.map(({ requestId, texts }) => [requestId, texts[0]?.text])).toEqual([
+      ['left', 'Hel'],
+      ['goes on', 'World!'],
+      ['another', 'new'],
+    ])
   })
 
   test.each<[object, RegExp]>([

@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { expressHandler } from '../../src/adapters/express.ts'
 import { fastifyGateway } from '../../src/adapters/fastify.ts'
 import type { BatchOptions } from '../../src/gateway/batch-options.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 
@@ -40,10 +41,25 @@ describe('a file', () => {
   })
 
   test('is kept once for one Idempotency-Key, and its answer is sent again', async () => {
-    const { client, url, clock } = await start()
-    const send = async (text: string, key: string, purpose = 'batch') => {
+    const { blobs = expect.fail() } = memoryStore()
+    const stored = new Set<string>()
+    const { client, url, clock } = await start({
+      blobs: {
+        ...blobs,
+        put(blob, content) {
+          stored.add(blob.id)
+          return blobs.put(blob, content)
+        },
+        delete(id) {
+          stored.delete(id)
+          return blobs.delete(id)
+        },
+      },
+    })
+    const send = async (text: string, key: string, purpose = 'batch', fields: Record<string, string> = {}) => {
       const form = new FormData()
       form.set('purpose', purpose)
+      for (const [name, value] of Object.entries(fields)) form.set(name, value)
       form.set('file', new Blob([text]), 'requests.jsonl')
       const headers = { authorization: `Bearer ${TEST_KEY}`, 'idempotency-key': key }
       const answer = await fetch(`${url}/v1/files`, { method: 'POST', headers, body: form })
@@ -55,6 +71,9 @@ describe('a file', () => {
     expect(status).toBe(200)
     expect(await send('one', 'k')).toEqual([200, id, 'true'])
     expect(await send('two', 'k')).toEqual([422, 'idempotency_mismatch', null])
+    const sooner = { 'expires_after[anchor]': 'created_at', 'expires_after[seconds]': '3600' }
+    expect(await send('one', 'k', 'batch', sooner)).toEqual([422, 'idempotency_mismatch', null])
+    expect([...stored]).toEqual([id])
     expect((await client.files.list()).data.map((kept) => kept.id)).toEqual([id])
     // A refused upload frees its key.
     expect(await send('three', 'other', 'vision')).toEqual([400, 'invalid_request', null])
@@ -81,6 +100,33 @@ describe('a file', () => {
 
     await expect(client.files.retrieve(short.id)).rejects.toMatchObject({ status: 404 })
     expect((await client.files.list()).data.map(({ id }) => id)).toEqual([long.id])
+  })
+
+  test('is deleted from the store after it has expired, also where the clock was set back by an hour', async () => {
+    const store = memoryStore()
+    const { files = expect.fail() } = store
+    const purgedAtMs: number[] = []
+    const purge: typeof files.purge = (nowMs, limit) => {
+      purgedAtMs.push(nowMs)
+      return files.purge(nowMs, limit)
+    }
+    const clock = fakeClock()
+    let backMs = 0
+    const started = await startGateway({
+      batches: {},
+      clock: { now: () => clock.now() - backMs, schedule: clock.schedule },
+      store: { ...store, files: { ...files, purge } },
+    })
+    open.push(started)
+    await expect.poll(() => purgedAtMs.length).toBe(1)
+
+    backMs = 3_600_000
+    await expect
+      .poll(() => {
+        clock.advance(1_000)
+        return purgedAtMs.length
+      })
+      .toBe(2)
   })
 
   test('is refused when it is too large, has no room or is for something else, and nothing is kept then', async () => {

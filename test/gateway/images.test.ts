@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { scriptedVendor } from './image-vendor.ts'
 
 let started: StartedGateway
 
@@ -181,6 +183,30 @@ describe('the interactions shape', () => {
     expect(answer.status).toBe(200)
     expect(await answer.json()).toMatchObject({ status: 'failed', steps: [] })
     expect(await started.account()).toMatchObject({ balance: 100_000_000_000n, held: 0n })
+  })
+
+  test.each([
+    ['usage', { total_input_tokens: 30, total_output_tokens: 0, total_thought_tokens: 200 }, {}, 1],
+    ['usage', { total_input_tokens: 30, total_output_tokens: 0, total_thought_tokens: 200 }, { stream: true }, 1],
+    ['no usage', undefined, {}, 0],
+    ['no usage', undefined, { stream: true }, 0],
+  ])('of a refused picture, %s that the vendor reports is told to the operator', async (_what, usage, fields, told) => {
+    const interaction = { id: 'v1_a', object: 'interaction', status: 'failed', usage }
+    const ended = JSON.stringify({ event_type: 'interaction.completed', interaction })
+    const vendor = await ('stream' in fields
+      ? scriptedVendor('text/event-stream', [`event: interaction.completed\ndata: ${ended}\n\ndata: [DONE]\n\n`])
+      : scriptedVendor('application/json', [JSON.stringify(interaction)]))
+    started = await startGateway({ vendors: [gemini({ apiKey: 'key', baseURL: vendor.origin })] })
+
+    const answer = await started.post(PATH, { model: FLASH, input: 'a mug', ...fields })
+    await answer.text()
+    await started.ended(answer)
+    await vendor.close()
+
+    const unbilled = { isEstimated: false, usage: { inputTokens: 30, outputTokens: 200 } }
+    expect(answer.status).toBe(200)
+    expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toMatchObject(Array(told).fill(unbilled))
+    expect(await started.account()).toEqual({ balance: 100_000_000_000n, held: 0n })
   })
 
   test('web-search tools are taken out and named', async () => {

@@ -127,12 +127,14 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
     'limits.concurrency must be a positive number',
     ({ keys }) => keys.update('key_1', { limits: { concurrency: Number.NaN } }),
   ],
-  ...[Number.NaN, '2027-01-01', new Date(0), Math.floor(Date.now() / 1000)].map((value): (typeof refusals)[number] => [
-    'keys.create',
-    'expiresAtMs',
-    'must be Unix milliseconds',
-    ({ keys }) => keys.create({ accountId: 'a', expiresAtMs: value as number }),
-  ]),
+  ...[Number.NaN, Infinity, '2027-01-01', new Date(2 ** 42), Math.floor(Date.now() / 1000)].map(
+    (value): (typeof refusals)[number] => [
+      'keys.create',
+      'expiresAtMs',
+      'must be Unix milliseconds',
+      ({ keys }) => keys.create({ accountId: 'a', expiresAtMs: value as number }),
+    ],
+  ),
   ['keys.rotate', 'keyId', 'there is no valid key "key_1"', ({ keys }) => keys.rotate('key_1')],
   ['keys.rotate', 'overlapMs', 'at least 0', ({ keys }) => keys.rotate('key_1', { overlapMs: -1 })],
   ['webhooks.rotateSecret', 'overlapMs', 'at least 0', ({ webhooks }) => webhooks.rotateSecret('a', { overlapMs: -1 })],
@@ -179,7 +181,7 @@ test('what a store throws is store_unavailable, with the error as its cause', as
   const fail = (): never => {
     throw down
   }
-  await start({ ...store, keys: { ...store.keys, list: () => Promise.reject(down), revoke: fail } })
+  await start({ ...store, keys: { ...store.keys, list: () => Promise.reject(down), find: fail, revoke: fail } })
 
   for (const call of [gateway.keys.list(), gateway.keys.revoke('key_1'), gateway.keys.rotate('key_1')]) {
     await expect(call).rejects.toMatchObject({ code: 'store_unavailable', retryable: true, cause: down })

@@ -234,6 +234,16 @@ describe('a principal of the host', () => {
     expect(started.sandbox.requests).toHaveLength(0)
   })
 
+  test.each(['requestsPerMinute', 'tokensPerMinute', 'concurrency'])(
+    'may have a limit of 0, which refuses every request: %s',
+    async (limit) => {
+      await start(sessionCookie({ ...USER, limits: { [limit]: 0 } }))
+
+      expect((await chat(COOKIE)).status).toBe(429)
+      expect(started.sandbox.requests).toHaveLength(0)
+    },
+  )
+
   test('needs no account where billing is off', async () => {
     await start(sessionCookie({ ...USER, accountId: 'acct_elsewhere' }), { billing: 'off' })
 

@@ -81,6 +81,26 @@ test('events that end early have no last event', async () => {
   expect((await started.ended(answer)).ending).toBe('failed')
 })
 
+test.each([
+  ['told', false, 0],
+  ['charged where the host says so', true, FIRST_PART],
+])(
+  'a vendor that does not begin in time has the part that it was sent %s',
+  async (_name, chargeBrokenAnswers, charged) => {
+    vendor = await speechVendor([() => undefined])
+    const vendors = [dashscope({ apiKey: 'vendor-key', baseURL: vendor.origin })]
+    started = await startSpeech({ vendors, chargeBrokenAnswers, timeouts: { firstByteMs: 60 } })
+    const answer = await started.post(SPEECH, speech(TWO_PARTS))
+    await answer.text()
+
+    expect(answer.status).toBe(504)
+    expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual(
+      charged > 0 ? [] : [expect.objectContaining({ usage: { characters: FIRST_PART } })],
+    )
+    await expectChargedOnce(charged)
+  },
+)
+
 describe('a caller who leaves', () => {
   test('in the middle stops the vendor and pays once for the text', async () => {
     started = await startSpeech()
@@ -106,6 +126,17 @@ describe('a caller who leaves', () => {
 
     expect((await ending).ending).toBe('abandoned')
     await expectChargedOnce(input.length)
+  })
+
+  test('before the first of two parts pays for that one', async () => {
+    await startBefore(() => undefined)
+    const caller = rawPost(started.url, SPEECH, speech(TWO_PARTS))
+    await expect.poll(() => vendor?.texts.length).toBe(1)
+    const ending = started.nextEnded()
+    caller.leave()
+
+    expect((await ending).ending).toBe('abandoned')
+    await expectChargedOnce(FIRST_PART)
   })
 
   test('between two parts has no further part made, and pays for the first (803 characters before, now 401)', async () => {

@@ -280,10 +280,11 @@ describe('a transcript that the vendor cut off', () => {
   const LISTENER = { id: 'heard', kind: 'transcription', vendor: 'gemini', upstream: 'gemini-2.5-flash' } as const
   const unbilled = () => started.events.filter(({ type }) => type === 'unbilled-usage')
 
-  async function startCut(options: Partial<GatewayOptions> = {}): Promise<void> {
-    vendor = await listeningVendor((response, { request }) =>
-      json(response, request.url?.includes('generateContent') === true ? CUT : verbose({ duration: 12.5 })),
-    )
+  async function startCut(options: Partial<GatewayOptions> = {}, given: object = CUT): Promise<void> {
+    vendor = await listeningVendor((response, { request }) => {
+      response.setHeader('x-request-id', 'vendor-request')
+      json(response, request.url?.includes('generateContent') === true ? given : verbose({ duration: 12.5 }))
+    })
     const connection = { apiKey: 'k', baseURL: vendor.origin }
     started = await startTranscriptions({ vendors: [gemini(connection), openai(connection)], models: [], ...options })
   }
@@ -295,7 +296,9 @@ describe('a transcript that the vendor cut off', () => {
     expect([status, cost]).toEqual([400, 0n])
     expect(JSON.parse(body).error).toMatchObject({ code: 'transcript_too_long', param: 'file' })
     expect(unbilled()).toEqual([expect.objectContaining({ usage: BILLED, isEstimated: false })])
-    expect(started.events).toContainEqual(expect.objectContaining({ type: 'attempt-failed', reason: 'caller' }))
+    expect(started.events).toContainEqual(
+      expect.objectContaining({ type: 'attempt-failed', reason: 'caller', vendorRequestId: 'vendor-request' }),
+    )
   })
 
   test('is charged once, and told by no event, where broken answers are charged', async () => {
@@ -316,6 +319,17 @@ describe('a transcript that the vendor cut off', () => {
     expect(JSON.parse(body)).toMatchObject({ text: 'Hi.' })
     expect(cost).toBe(1_250_000n)
     expect(unbilled()).toEqual([expect.objectContaining({ model: 'heard', usage: BILLED })])
+  })
+
+  test('is asked for nowhere else where the vendor withheld it', async () => {
+    const withheld = { ...CUT, candidates: [{ ...CUT.candidates[0], finishReason: 'SAFETY' }] }
+    await startCut({ models: [{ ...LISTENER, fallbacks: ['whisper-1'] }] }, withheld)
+    const { status, body, cost } = await charged({ model: 'heard' })
+
+    expect([status, cost]).toEqual([400, 0n])
+    expect(JSON.parse(body).error).toMatchObject({ code: 'content_blocked', param: 'file' })
+    expect(vendor?.received).toHaveLength(1)
+    expect(unbilled()).toEqual([expect.objectContaining({ usage: BILLED, isEstimated: false })])
   })
 })
 

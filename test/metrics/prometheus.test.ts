@@ -6,6 +6,7 @@ import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { exposition, formatFor } from '../../src/metrics/exposition.ts'
 import { type GatewayMetrics, metricsHandler, type PrometheusOptions, prometheus } from '../../src/metrics/index.ts'
 import { MAX_SERIES } from '../../src/metrics/metric-family.ts'
+import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { MOUNTS } from '../adapters/support/mounts.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
 
@@ -189,6 +190,35 @@ describe('the metrics of a gateway', () => {
     ).text()
 
     expect(await exposition(metrics, formatFor(undefined))).not.toContain('canary')
+  })
+
+  test('forget the gauges of a gateway that has closed, beside another one that goes on', async () => {
+    const { metrics, chat, gateway } = await begin()
+    await chat('one')
+    const other = await startGateway({
+      observe: [metrics],
+      vendors: [openaiCompatible({ id: 'second', apiKey: 'k', baseURL: 'http://127.0.0.1:9', models: [] })],
+    })
+    const both = await samplesOf(metrics)
+    await gateway.close()
+    const one = await samplesOf(metrics)
+    await other.close()
+    const none = await samplesOf(metrics)
+
+    const vendorsOf = (samples: ReadonlyMap<string, string>) => [
+      ...new Set(
+        [...samples.keys()]
+          .filter((name) => /^signalbox_vendor_/.test(name))
+          .map((name) => /vendor="(\w+)"/.exec(name)?.[1]),
+      ),
+    ]
+    expect(vendorsOf(both)).toEqual(expect.arrayContaining(['openai', 'second']))
+    expect(vendorsOf(one)).toEqual(['second'])
+    expect(vendorsOf(none)).toEqual([])
+    expect(Number(both.get('signalbox_retries_left'))).toBe(2 * Number(one.get('signalbox_retries_left')))
+    expect(none.get('signalbox_retries_left')).toBe('0')
+    // What was counted stays.
+    expect(none.get(`signalbox_requests_total{endpoint="chat",${OPENAI},ending="completed",code=""}`)).toBe('1')
   })
 
   test('keep the count of what is in progress when a caller leaves', async () => {

@@ -28,3 +28,20 @@ test('a gateway that closes gives up questions that are not answered, and the ne
   expect(await bench.read(id)).toMatchObject({ status: 'completed' })
   await closed
 })
+
+test('a gateway that closes waits no longer than it was told, also where the clock is set back meanwhile', async () => {
+  const hanging = { name: 'hanging', request: () => undefined, close: () => new Promise<void>(() => undefined) }
+  bench = await taskBench({ hooks: [hanging] })
+  bench.sandbox.fault({ kind: 'hang', vendor: 'dashscope', operation: 'video-task' })
+  await bench.submit('a boat')
+  await bench.pass(16_000, 1_000)
+  let isClosed = false
+  const closed = bench.gateway.close({ drainMs: 10_000 }).then(() => {
+    isClosed = true
+  })
+  bench.setClockBack(3_600_000)
+  await bench.pass(30_000, 1_000)
+
+  expect(isClosed).toBe(true)
+  await closed
+})

@@ -86,17 +86,24 @@ describe('what is no verdict changes nothing', () => {
 })
 
 describe('how often the vendor is asked', () => {
-  test('one poll that fails late in a long rendering is made again after one interval', async () => {
+  test('a poll that fails late in a long rendering is made again after one interval, each time', async () => {
     bench = await taskBench()
     const id = await bench.submit('[[video:stuck]] a boat')
     for (let count = 0; count < 40 && bench.polls() < 9; count++) await bench.pass(15_000)
-    bench.sandbox.fault({ kind: 'status', status: 500, vendor: 'dashscope', operation: 'video-task' })
-    const before = bench.polls()
-    while (bench.polls() === before) await bench.pass(1_000)
-    const { nextPollAtMs } = await bench.task(id)
+    expect(bench.polls()).toBe(9)
+    const nextPoll = async (): Promise<void> => {
+      const before = bench.polls()
+      while (bench.polls() === before) await bench.pass(1_000)
+    }
+    for (let failures = 0; failures < 2; failures++) {
+      bench.sandbox.fault({ kind: 'status', status: 500, vendor: 'dashscope', operation: 'video-task' })
+      await nextPoll()
+      const { nextPollAtMs } = await bench.task(id)
 
-    expect(before).toBe(9)
-    expect(nextPollAtMs - bench.clock.now()).toBeLessThanOrEqual(15_000)
+      expect(nextPollAtMs - bench.clock.now()).toBeLessThanOrEqual(15_000)
+      // This one is answered.
+      await nextPoll()
+    }
   })
 
   test('it is asked more and more seldom while it does not answer, and at least every five minutes', async () => {

@@ -3,7 +3,6 @@ import OpenAI, { toFile } from 'openai'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Clock, systemClock, type Timer } from '../../src/core/clock.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
-import type { BatchOutcome } from '../../src/stores/batch-store.ts'
 import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
@@ -118,15 +117,44 @@ const unbilled = ({ events }: StartedGateway): object[] =>
 /** Of a request of which nothing is known. */
 const AS_HELD = { inputTokens: expect.any(Number), outputTokens: 50, isEstimated: true }
 
-/** A store whose outcomes of requests fail to be kept where a test says so. */
-function faultyStore(fails: (outcome: BatchOutcome) => boolean): GatewayStore {
+/** What a store does not take, as long as these say so. */
+interface Faults {
+  /** The outcome of a request. */
+  readonly outcome?: () => boolean
+  /** The end of a batch. */
+  readonly end?: () => boolean
+}
+
+/** A store with faults. After each, the clock is put ahead to when the batch is taken again. */
+function faultyStore(clock: AdvancedClock, { outcome, end }: Faults): GatewayStore {
   const store = memoryStore()
   const batches = store.batches!
-  const add: typeof batches.add = (id, outcome, expiresAtMs) => {
-    if (!id.endsWith('_native') && fails(outcome)) throw new Error('the disk is full')
-    return batches.add(id, outcome, expiresAtMs)
+  let isFailing = false
+  const check = (fails: boolean | undefined): void => {
+    if (fails !== true) return
+    isFailing = true
+    throw new Error('the disk is full')
   }
-  return { ...store, batches: { ...batches, add } }
+  const add: typeof batches.add = (id, given, expiresAtMs) => {
+    if (!id.endsWith('_native')) check(outcome?.())
+    return batches.add(id, given, expiresAtMs)
+  }
+  const change: typeof store.tasks.change = async (task, nowMs) => {
+    if (task.resolve !== undefined) check(end?.())
+    const isMade = await store.tasks.change(task, nowMs)
+    if (isFailing && task.set.state === 'queued') {
+      isFailing = false
+      clock.offsetMs += 16_000
+    }
+    return isMade
+  }
+  return { ...store, batches: { ...batches, add }, tasks: { ...store.tasks, change } }
+}
+
+/** Ends a batch of one request with this response to it. */
+function endWith(batch: VendorBatch, response: object): void {
+  vendor.end(batch, 'completed')
+  vendor.files.set(batch.output_file_id!, `${JSON.stringify({ custom_id: 'r0', response, error: null })}\n`)
 }
 
 const singleCalls = (): number => vendor.calls.filter((call) => call === `POST ${CHAT}`).length
@@ -274,6 +302,19 @@ describe('a batch at the vendor', () => {
     expect(unbilled(started)).toEqual([{ ...AS_HELD, outputTokens: 2 * AS_HELD.outputTokens }])
   })
 
+  test('that is given up is told once where the store does not take its end at the first try', async () => {
+    const clock = new AdvancedClock()
+    let ends = 0
+    const store = faultyStore(clock, { end: () => ends++ === 0 })
+    const started = await start({ store, clock })
+    const created = await submit(started.client, [line(1)])
+    await atVendor()
+    clock.offsetMs = 26 * 60 * 60_000
+    await started.taskEnded(created.id)
+
+    expect([ends, unbilled(started)]).toEqual([2, [AS_HELD]])
+  })
+
   test.each([
     ['the upload', 'POST /v1/files'],
     ['the creation', 'POST /v1/batches'],
@@ -403,9 +444,7 @@ describe('a batch at the vendor', () => {
     const { client, taskEnded, account } = started
     const created = await submit(client, [line(1)])
     const batch = await atVendor()
-    vendor.end(batch, 'completed')
-    const result = { custom_id: 'r0', response: { status_code: 200, body: { choices: 'none' } }, error: null }
-    vendor.files.set(batch.output_file_id!, `${JSON.stringify(result)}\n`)
+    endWith(batch, { status_code: 200, body: { choices: 'none' } })
     const { costNanoDollars } = await taskEnded(created.id)
 
     const ended = await client.batches.retrieve(created.id)
@@ -414,24 +453,49 @@ describe('a batch at the vendor', () => {
     expect(await account()).toEqual({ balance: CREDIT - costNanoDollars, held: 0n })
   })
 
+  test.each([500, 504])(
+    'has a request that its vendor could not answer neither told nor charged: %s',
+    async (status) => {
+      const started = await start({ chargeBrokenAnswers: true })
+      const created = await submit(started.client, [line(1)])
+      const batch = await atVendor()
+      endWith(batch, { status_code: status, body: { error: { message: 'It took too long.' } } })
+      const { costNanoDollars } = await started.taskEnded(created.id)
+
+      expect([costNanoDollars, unbilled(started)]).toEqual([0n, []])
+      expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+    },
+  )
+
   test('has an answer that cannot be read told once where its outcome is kept at the second try', async () => {
     const clock = new AdvancedClock()
     let faults = 1
-    const store = faultyStore(() => {
-      if (faults-- <= 0) return false
-      clock.offsetMs += 16_000
-      return true
-    })
+    const store = faultyStore(clock, { outcome: () => faults-- > 0 })
     const started = await start({ store, clock })
     const created = await submit(started.client, [line(1)])
     const batch = await atVendor()
-    vendor.end(batch, 'completed')
-    const result = { custom_id: 'r0', response: { status_code: 200, body: { choices: 'none' } }, error: null }
-    vendor.files.set(batch.output_file_id!, `${JSON.stringify(result)}\n`)
+    endWith(batch, { status_code: 200, body: { choices: 'none' } })
     await started.taskEnded(created.id)
 
     expect(faults).toBe(-1)
     expect(unbilled(started).length).toBe(1)
+  })
+
+  test('has an answer that cannot be read told by the process that keeps its outcome', async () => {
+    const memory = memoryStore()
+    const batches = memory.batches!
+    const add: typeof batches.add = async (id, outcome, expiresAtMs) => {
+      // Another process was faster.
+      if (!id.endsWith('_native')) await batches.add(id, outcome, expiresAtMs)
+      return await batches.add(id, outcome, expiresAtMs)
+    }
+    const started = await start({ store: { ...memory, batches: { ...batches, add } } })
+    const created = await submit(started.client, [line(1)])
+    const batch = await atVendor()
+    endWith(batch, { status_code: 200, body: { choices: 'none' } })
+    await started.taskEnded(created.id)
+
+    expect(unbilled(started)).toEqual([])
   })
 
   test('is made by ordinary calls where it was cancelled at the vendor by others than its caller', async () => {
@@ -485,12 +549,12 @@ describe('a batch at the vendor', () => {
     const clock = new AdvancedClock()
     let kept = 0
     let hasFailed = false
-    const store = faultyStore(() => {
+    const outcome = (): boolean => {
       if (kept++ !== 1) return false
       hasFailed = true
-      clock.offsetMs += 16_000
       return true
-    })
+    }
+    const store = faultyStore(clock, { outcome })
     const read = (): object => (hasFailed ? { batchId: 'batch_late' } : { after: 'batch_of_another' })
     const batches = { ...own.batches!, search: { ...own.batches!.search!, read } }
     const started = await start({ store, clock, vendors: [{ ...own, batches }] })
@@ -561,6 +625,34 @@ describe('a batch at the vendor', () => {
     expect([...unbilled(first), ...unbilled(next)]).toEqual([])
   })
 
+  test('answers its Idempotency-Key once, however often it is looked at, and not when the key is over', async () => {
+    const memory = memoryStore()
+    let answers = 0
+    const change: typeof memory.tasks.change = (task, nowMs) => {
+      if (task.answered !== undefined) answers++
+      return memory.tasks.change(task, nowMs)
+    }
+    const store = { ...memory, tasks: { ...memory.tasks, change } }
+    const clock = new AdvancedClock()
+    const first = await start({ store, clock })
+    const content = Buffer.from(JSON.stringify(line(1)))
+    const file = await first.client.files.create({ file: await toFile(content, 'requests.jsonl'), purpose: 'batch' })
+    const asked = { input_file_id: file.id, endpoint: CHAT, completion_window: '24h' } as const
+    const created = await first.client.batches.create(asked, { headers: { 'idempotency-key': 'k' } })
+    const batch = await atVendor()
+    const looks = (): number => vendor.calls.filter((call) => call === `GET /v1/batches/${batch.id}`).length
+    await expect.poll(looks, { timeout: 10_000, interval: 5 }).toBeGreaterThan(2)
+    await first.gateway.close()
+    // Its submission has answered it, and the process that began it.
+    expect(answers).toBe(2)
+
+    clock.offsetMs = 25 * 60 * 60_000
+    vendor.end(batch, 'completed')
+    const next = await start({ store, clock })
+    await next.taskEnded(created.id)
+    expect(answers).toBe(2)
+  })
+
   test('of a model that is gone when its results come is told, and costs nothing', async () => {
     const store = memoryStore()
     const first = await start({ store })
@@ -581,26 +673,15 @@ describe('a batch at the vendor', () => {
   })
 
   test('whose outcomes a store did not take has each of them once', async () => {
-    const store = memoryStore()
-    const batches = store.batches!
-    let faults = 3
-    const add: typeof batches.add = (id, outcome, expiresAtMs) => {
-      if (id.endsWith('_native') || faults-- <= 0) return batches.add(id, outcome, expiresAtMs)
-      throw new Error('the disk is full')
-    }
     const clock = new AdvancedClock()
-    const { client, taskEnded, account, events } = await start({
-      clock,
-      store: { ...store, batches: { ...batches, add } },
-    })
+    let faults = 3
+    const store = faultyStore(clock, { outcome: () => faults-- > 0 })
+    const { client, taskEnded, account } = await start({ store, clock })
     vendor.isInstant = true
     const created = await submit(
       client,
       [1, 2, 3, 4, 5].map((id) => line(id)),
     )
-    const hasFailed = (): boolean => events.some(({ type }) => type === 'internal-error')
-    await expect.poll(hasFailed, { timeout: 10_000, interval: 5 }).toBe(true)
-    clock.offsetMs = 20_000
     await taskEnded(created.id)
 
     expect(await client.batches.retrieve(created.id)).toMatchObject({ request_counts: { completed: 5, failed: 0 } })

@@ -57,6 +57,18 @@ describe('the operator’s limit', () => {
     expect(await bench.account()).toEqual({ balance: CREDIT - 400_000_000n, held: 0n })
   })
 
+  test('ends a task in its time also after the clock was set back by an hour', async () => {
+    bench = await taskBench({ taskDeadlineMs: 600_000 })
+    await bench.pass(10_000)
+    bench.setClockBack(HOUR_MS)
+    const id = await bench.submit('[[fault:reset]] a boat')
+
+    await bench.pass(620_000, 5_000)
+
+    expect(await bench.read(id)).toMatchObject({ status: 'failed', error: { code: 'submission_unknown' } })
+    expect(await bench.account()).toEqual(FREED)
+  })
+
   test('ends a task whose vendor cannot be reached', async () => {
     bench = await taskBench({ taskDeadlineMs: HOUR_MS })
     bench.sandbox.fault({ kind: 'refuse', vendor: 'dashscope', operation: 'video-task', times: 1_000 })

@@ -28,6 +28,16 @@ test('a task is forgotten 90 days after its end, and not a day earlier', async (
   expect(after).toMatchObject({ error: { code: 'task_not_found' } })
 })
 
+test('old tasks are deleted also after the clock was set back by an hour', async () => {
+  bench = await taskBench()
+  const template = await bench.task(await rendered())
+  bench.setClockBack(3_600_000)
+  await bench.store.tasks.insert({ ...template, id: 'task_old', updatedAtMs: template.updatedAtMs - 91 * DAY_MS })
+  await bench.pass(10_000, 1_000)
+
+  expect(await bench.read('task_old')).toMatchObject({ error: { code: 'task_not_found' } })
+})
+
 test('the operator says how long tasks are kept', async () => {
   bench = await taskBench({ taskRetentionDays: 1.5 })
   const id = await rendered()

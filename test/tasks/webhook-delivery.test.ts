@@ -75,6 +75,19 @@ describe('secrets', () => {
     expect(() => verify(GATEWAY_SECRET, message!)).toThrow('No matching signature')
   })
 
+  test('that no message can be signed with count as failures of their messages, which are not tried for ever', async () => {
+    await bench.webhooks.replaceSecret(ACCOUNT, 'whsec_too-short', bench.clock.now())
+    bench.queue('msg_one', hook())
+    bench.deliverer().start()
+    await bench.recorded(1)
+
+    const delivery = await bench.delivery('msg_one')
+    expect(receiver.messages).toEqual([])
+    expect([delivery.state, delivery.nextAttemptAtMs - bench.clock.now()]).toEqual(['pending', 5_000])
+    expect(delivery.attempts[0]?.error).toMatch(/^a webhook secret must be whsec_ and/)
+    expect(delivery.attempts[0]?.error).not.toContain('too-short')
+  })
+
   test('sign side by side for the overlap of a rotation, and then the new one alone', async () => {
     const older = await webhooks().rotateSecret(ACCOUNT)
     const newer = await webhooks().rotateSecret(ACCOUNT, { overlapMs: 60_000 })

@@ -80,6 +80,28 @@ describe('WebhookQueue', () => {
     expect(after).toBe(ROOM - 16)
   })
 
+  test('makes room also after the clock was set back: nobody knows how long those have waited', () => {
+    const queue = new WebhookQueue()
+    fill(queue, 516, () => 'hanging.example', 3_600_000)
+    begin(queue)
+
+    expect(queue.room(10_000)).toBe(ROOM)
+  })
+
+  test('gives up what waits, and names what certainly nobody else has leased since', () => {
+    const queue = new WebhookQueue()
+    for (const [id, takenAtMs] of [
+      ['begun', 0],
+      ['old', 0],
+      ['new', 1],
+    ] as const)
+      queue.add(taken('one.example', takenAtMs, id))
+    queue.next(0)
+
+    expect(queue.giveUp(60_001)).toEqual(['new'])
+    expect(begin(queue)).toEqual([])
+  })
+
   test('keeps messages that wait long while there is room for others', () => {
     const queue = new WebhookQueue()
     fill(queue, 100, () => 'slow.example')

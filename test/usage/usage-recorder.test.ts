@@ -20,6 +20,7 @@ function begin(
   deleted: () => Promise<void> = async () => undefined,
 ) {
   const clock = fakeClock()
+  const time = { backMs: 0 }
   const writes: number[] = []
   const drops: [number, unknown][] = []
   const faults: unknown[] = []
@@ -46,12 +47,12 @@ function begin(
   }
   const recorder = new UsageRecorder({
     store: store as UsageStore,
-    clock,
+    clock: { now: () => clock.now() - time.backMs, schedule: clock.schedule },
     retention: { recordDays: 2, hourDays: Number.POSITIVE_INFINITY },
     dropped: (count, error) => drops.push([count, error]),
     failed: (error) => faults.push(error),
   })
-  return { recorder, clock, writes, drops, faults, forgotten, left, calls }
+  return { recorder, clock, time, writes, drops, faults, forgotten, left, calls }
 }
 
 async function turns(): Promise<void> {
@@ -96,6 +97,22 @@ test('adds up what was recorded ten seconds later, until nothing is left, and de
       limit: 500,
     },
   ])
+})
+
+test('deletes what is old, and adds up, after the clock was set back by an hour as before', async () => {
+  const { recorder, clock, time, forgotten, left } = begin()
+  recorder.noted()
+  clock.advance(10_000)
+  await turns()
+  time.backMs = 3_600_000
+  left.unadded = 2
+  recorder.noted()
+  clock.advance(10_000)
+  await turns()
+
+  expect(left.unadded).toBe(0)
+  expect(recorder.rollUpAgeMs).toBe(0)
+  expect(forgotten).toHaveLength(2)
 })
 
 test('adds up what was recorded while old rows were being deleted, however long that takes', async () => {

@@ -123,12 +123,7 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
 ]
 
 async function storedKey(gateway: Gateway, keyId: string): Promise<KeyRecord> {
-  const keys = await gateway.keys.list()
-  return existing(
-    'key',
-    keyId,
-    keys.find(({ id: candidate }) => candidate === keyId),
-  )
+  return existing('key', keyId, await gateway.keys.find(keyId))
 }
 
 function limitsOf(limits: z.output<typeof rateLimits>): RateLimits {

@@ -100,6 +100,7 @@ function memoryKeys(): KeyStore & { capOf(keyId: string): SpendingCap | undefine
 
   return {
     findByHash: (hash) => byHash.get(hash),
+    find: (keyId) => byHash.get(hashById.get(keyId) ?? ''),
     capOf: (keyId) => byHash.get(hashById.get(keyId) ?? '')?.spendingCap,
     insert(record) {
       if (byHash.has(record.hash)) return

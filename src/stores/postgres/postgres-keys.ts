@@ -16,6 +16,11 @@ export function postgresKeys({ run }: PostgresConnection, schema: string): KeySt
       return row === undefined ? undefined : keyOf(row)
     },
 
+    async find(keyId) {
+      const [row] = await run(`SELECT ${SELECTED} FROM ${schema}.keys WHERE id = $1`, [keyId])
+      return row === undefined ? undefined : keyOf(row)
+    },
+
     async insert(record) {
       if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
       await run(

@@ -1,9 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { createHmac } from 'node:crypto'
-import { type Clock, isYoungerThan, systemClock } from '../../core/clock.ts'
+import { type Clock, systemClock } from '../../core/clock.ts'
 import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import { type Logger, usableLogger } from '../../core/logger.ts'
 import { isPending } from '../../core/maybe-promise.ts'
+import { RecentMap } from '../../core/recent-map.ts'
 import { memoryCache } from '../memory/memory-cache.ts'
 import { LONGEST_CACHE_KEEP_MS, type ResponseCache } from '../response-cache.ts'
 import { type RedisClient, redisLink, replyRunner } from './redis-link.ts'
@@ -88,15 +89,14 @@ export function redisCache(options: RedisCacheOptions): RedisCache {
       logger.warn('the shared cache is unreachable; requests ask their vendors', { reason, error }),
     onUp: (degradedMs) => logger.info('the cache is shared again', { degradedMs }),
   })
-  const generations = new Map<string, { readonly generation: number; readonly readAtMs: number }>()
+  const generations = new RecentMap<number>(MAX_GENERATIONS)
 
   const placeOf = (key: string): string =>
     `${prefix}cache:${secret === undefined ? key : createHmac('sha256', secret).update(key).digest('base64url')}`
   const generationKey = (scope: string): string => `${prefix}cache-generation:${scope}`
 
   function remember(scope: string, generation: number): number {
-    if (generations.size >= MAX_GENERATIONS) generations.clear()
-    generations.set(scope, { generation, readAtMs: clock.now() })
+    generations.set(scope, generation, clock.now(), GENERATION_MS)
     return generation
   }
 
@@ -130,9 +130,7 @@ export function redisCache(options: RedisCacheOptions): RedisCache {
     },
 
     generation(scope) {
-      const known = generations.get(scope)
-      if (known !== undefined && isYoungerThan(GENERATION_MS, known.readAtMs, clock.now())) return known.generation
-      return readGeneration(scope)
+      return generations.get(scope, clock.now()) ?? readGeneration(scope)
     },
 
     async clear(scope) {

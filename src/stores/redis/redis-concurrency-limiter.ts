@@ -16,7 +16,12 @@ export interface RedisConcurrencyLimiterOptions {
 
 /** A limiter that puts the server right after it was away. */
 export interface RedisConcurrencyLimiter extends ConcurrencyLimiter {
-  /** Enters the leases held here, and takes out those that were given back meanwhile. */
+  /**
+   * Tells a server that was away, by `call`, which leases are held here and which were given back meanwhile, until few are left: more at
+   * once would not be carried out before the deadline. False: the server does not answer.
+   */
+  prepare(call: RedisLink['call']): Promise<boolean>
+  /** Tells the server what is left. */
   reconcile(): Promise<void>
 }
 
@@ -24,6 +29,9 @@ interface KnownLease extends Lease {
   /** By our own clock. */
   expiresAtMs: number
 }
+
+/** Most leases that are told at once. */
+const TOLD_AT_ONCE = 200
 
 // Leases end by themselves, so what is dropped beyond this number is only late.
 const MAX_OWED = 10_000
@@ -39,6 +47,8 @@ export function redisConcurrencyLimiter(options: RedisConcurrencyLimiterOptions)
   const heldCursor = new MapCursor(held)
   /** Given back while the server was away, and perhaps still counted there. */
   const owed = new Map<string, KnownLease>()
+  /** Those of {@link held} that the server was told of since its last outage. */
+  let entered = new WeakSet<KnownLease>()
 
   const idOf = ({ bucket, leaseId }: Lease): string => `${leaseId} ${bucket}`
   const keysOf = ({ bucket }: Lease): string[] => [bucketKey(prefix, bucket)]
@@ -61,9 +71,31 @@ export function redisConcurrencyLimiter(options: RedisConcurrencyLimiterOptions)
   }
 
   async function giveBack(lease: KnownLease): Promise<void> {
-    const reply = link.isUp ? await link.call(RELEASE, keysOf(lease), [lease.leaseId]) : undefined
-    if (reply === undefined) noteOwed(lease)
-    else owed.delete(idOf(lease))
+    if (!link.isUp || !(await takeOut(lease, link.call))) noteOwed(lease)
+  }
+
+  async function takeOut(lease: KnownLease, call: RedisLink['call']): Promise<boolean> {
+    const isTold = (await call(RELEASE, keysOf(lease), [lease.leaseId])) !== undefined
+    if (isTold) owed.delete(idOf(lease))
+    return isTold
+  }
+
+  /** What the server must be told, without what has ended by itself. */
+  function untold(): KnownLease[] {
+    for (const [id, lease] of owed) if (lease.expiresAtMs <= clock.now()) owed.delete(id)
+    const alive = [...held.values()].filter((lease) => lease.expiresAtMs > clock.now() && !entered.has(lease))
+    return [...alive, ...owed.values()]
+  }
+
+  /** False: the server did not answer. */
+  async function tell(lease: KnownLease, call: RedisLink['call']): Promise<boolean> {
+    const id = idOf(lease)
+    if (owed.get(id) === lease) return takeOut(lease, call)
+    // It was given back since.
+    if (held.get(id) !== lease) return true
+    entered.add(lease)
+    const lifetimeMs = Math.max(1, Math.ceil(lease.expiresAtMs - clock.now()))
+    return (await call(ENTER, keysOf(lease), [lease.leaseId, `${lifetimeMs}`])) !== undefined
   }
 
   return {
@@ -104,17 +136,19 @@ export function redisConcurrencyLimiter(options: RedisConcurrencyLimiterOptions)
       await giveBack(known ?? { ...lease, expiresAtMs: Number.POSITIVE_INFINITY })
     },
 
+    async prepare(call) {
+      entered = new WeakSet()
+      for (let left = untold(); left.length > TOLD_AT_ONCE; left = untold()) {
+        for (let start = 0; start < left.length; start += TOLD_AT_ONCE) {
+          const told = left.slice(start, start + TOLD_AT_ONCE).map((lease) => tell(lease, call))
+          if ((await Promise.all(told)).includes(false)) return false
+        }
+      }
+      return true
+    },
+
     async reconcile() {
-      const entered = [...held.values()].map((lease) => {
-        const lifetimeMs = Math.ceil(lease.expiresAtMs - clock.now())
-        return lifetimeMs > 0 ? link.call(ENTER, keysOf(lease), [lease.leaseId, `${lifetimeMs}`]) : undefined
-      })
-      const returned = [...owed.values()].map((lease) => {
-        if (lease.expiresAtMs > clock.now()) return giveBack(lease)
-        owed.delete(idOf(lease))
-        return undefined
-      })
-      await Promise.all([...entered, ...returned])
+      await Promise.all(untold().map((lease) => tell(lease, link.call)))
     },
   }
 }

@@ -102,6 +102,7 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
       logger.warn('shared limits are unreachable; this process enforces its own share', { reason, error })
       emit({ type: 'limits-degraded', reason, error })
     },
+    beforeUp: (call) => concurrencyLimiter.prepare(call),
     onUp(degradedMs) {
       wentUpAtMs = clock.now()
       // Sent before any request, so that the server counts the requests in progress.
@@ -110,7 +111,12 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
       emit({ type: 'limits-recovered', degradedMs })
     },
   })
-  const mayHaveLostBuckets = (): boolean => clock.now() - wentUpAtMs < REMEMBERED_MS
+  const mayHaveLostBuckets = (): boolean => {
+    const nowMs = clock.now()
+    // The clock was set back: a minute from now is long enough.
+    wentUpAtMs = Math.min(wentUpAtMs, nowMs)
+    return nowMs - wentUpAtMs < REMEMBERED_MS
+  }
   const rateLimiter = redisRateLimiter({ link, prefix, expectedInstances, mayHaveLostBuckets })
   const concurrencyLimiter = redisConcurrencyLimiter({ link, prefix, expectedInstances, clock })
   return { rateLimiter, concurrencyLimiter, close: () => link.close() }

@@ -86,6 +86,11 @@ export interface RedisLinkOptions<Reply> {
   readonly probeKey: (failedKey: string) => string
   readonly probe: Script
   readonly onDown: (failure: LinkFailure) => void
+  /**
+   * Tells a server that is back what it must know before it is used. `call` has the deadline of every call, and works though the link
+   * is down. False: it is tried again after the next probe.
+   */
+  readonly beforeUp?: (call: RedisLink<Reply>['call']) => Promise<boolean>
   readonly onUp: (downMs: number) => void
 }
 
@@ -115,6 +120,7 @@ export function redisLink<Reply>(options: RedisLinkOptions<Reply>): RedisLink<Re
   let generation = 0
   let downSinceMs = 0
   let probesUnderWay = 0
+  let isPreparing = false
   let probeKey = ''
   let probeTimer: Timer | undefined
 
@@ -124,6 +130,14 @@ export function redisLink<Reply>(options: RedisLinkOptions<Reply>): RedisLink<Re
     probeKey = options.probeKey(failedKey)
     scheduleProbe()
     options.onDown(failure)
+  }
+
+  async function prepare(): Promise<void> {
+    if (isPreparing) return
+    isPreparing = true
+    const isReady = (await options.beforeUp?.((...call) => send(...call))) ?? true
+    isPreparing = false
+    if (isReady && !isClosed) goUp()
   }
 
   function goUp(): void {
@@ -148,7 +162,7 @@ export function redisLink<Reply>(options: RedisLinkOptions<Reply>): RedisLink<Re
       () => {
         probesUnderWay -= 1
         if (isUp || isClosed) return
-        if (clock.now() - sentAtMs <= deadlineMs) goUp()
+        if (clock.now() - sentAtMs <= deadlineMs) void prepare()
         // A late answer may come from a client's queue after a reconnect: only a new probe shows the server's current
         // speed.
         else if (probesUnderWay === 0) sendProbe()
@@ -159,6 +173,32 @@ export function redisLink<Reply>(options: RedisLinkOptions<Reply>): RedisLink<Re
     )
   }
 
+  function send(
+    script: Script,
+    keys: readonly string[],
+    args: readonly string[],
+    onFailure?: (failure: LinkFailure) => void,
+  ): Promise<Reply | undefined> {
+    return new Promise((resolve) => {
+      let isOver = false
+      const end = (reply: Reply | undefined, failure?: LinkFailure): void => {
+        if (isOver) return
+        isOver = true
+        deadline.cancel()
+        if (failure !== undefined) onFailure?.(failure)
+        resolve(reply)
+      }
+      // After a pause of this process timers run before sockets are read: a reply that is already here still counts.
+      const deadline = clock.schedule(deadlineMs, () => {
+        setImmediate(() => end(undefined, { reason: 'deadline', error: undefined }))
+      })
+      run(script, keys, args).then(
+        (reply) => end(reply),
+        (error: unknown) => end(undefined, { reason: 'error', error }),
+      )
+    })
+  }
+
   return {
     get isUp() {
       return isUp
@@ -167,23 +207,8 @@ export function redisLink<Reply>(options: RedisLinkOptions<Reply>): RedisLink<Re
     async call(script, keys, args) {
       if (!isUp) return undefined
       const startedIn = generation
-      return new Promise((resolve) => {
-        let isOver = false
-        const end = (reply: Reply | undefined, failure?: LinkFailure): void => {
-          if (isOver) return
-          isOver = true
-          deadline.cancel()
-          if (failure !== undefined && isUp && startedIn === generation) goDown(failure, keys[0] ?? '')
-          resolve(reply)
-        }
-        // After a pause of this process timers run before sockets are read: a reply that is already here still counts.
-        const deadline = clock.schedule(deadlineMs, () => {
-          setImmediate(() => end(undefined, { reason: 'deadline', error: undefined }))
-        })
-        run(script, keys, args).then(
-          (reply) => end(reply),
-          (error: unknown) => end(undefined, { reason: 'error', error }),
-        )
+      return send(script, keys, args, (failure) => {
+        if (isUp && startedIn === generation) goDown(failure, keys[0] ?? '')
       })
     },
 

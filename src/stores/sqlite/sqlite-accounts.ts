@@ -65,11 +65,12 @@ export function sqliteAccounts(database: SqliteDatabase): SqliteAccounts {
 }
 
 /** API keys, inside the caller's transaction. */
-export type SqliteKeys = Synchronous<KeyStore>
+export type SqliteKeys = Synchronous<Required<KeyStore>>
 
 /** Prepares the statements of {@link SqliteKeys}. */
 export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
   const selectByHash = prepareExact(database, 'SELECT * FROM signalbox_keys WHERE hash = ?')
+  const selectById = prepareExact(database, 'SELECT * FROM signalbox_keys WHERE id = ?')
   const selectAll = prepareExact(database, 'SELECT * FROM signalbox_keys ORDER BY created_at_ms, rowid')
   const selectByAccount = prepareExact(
     database,
@@ -91,6 +92,10 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
   return {
     findByHash(hash) {
       const row = selectByHash.get(hash) as SqlRow | undefined
+      return row === undefined ? undefined : keyOf(row)
+    },
+    find(keyId) {
+      const row = selectById.get(keyId) as SqlRow | undefined
       return row === undefined ? undefined : keyOf(row)
     },
     insert: (record) => void insert.run(...keyValues(record, wholeMilliseconds)),

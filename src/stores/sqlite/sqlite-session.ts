@@ -128,6 +128,7 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
     ledger: ledgerOn(session),
     keys: {
       findByHash: async (hash) => session().read(({ keys }) => keys.findByHash(hash)),
+      find: async (keyId) => session().read(({ keys }) => keys.find(keyId)),
       async insert(record) {
         if (record.spendingCap !== undefined) assertAmount(record.spendingCap.amount)
         return session().write(({ keys }) => keys.insert(record))

@@ -7,7 +7,7 @@ import type { TaskMessage } from '../webhook-payload.ts'
 /** Credential id of batches, which the gateway runs itself. No vendor's begins so. */
 export const BATCH_CREDENTIAL_ID = '-batches'
 
-/** Only who runs batches ends them, however long after their time that was nobody: answers of vendors are charged. */
+/** A batch that no process runs stays open for so long after its time, because the next one that does charges its answers. */
 export const LONGEST_WAIT_MS = 365 * 24 * 60 * 60_000
 
 /** How a batch ends of which something was sent. */

@@ -1,4 +1,4 @@
-import type { Timer } from '../../core/clock.ts'
+import { isYoungerThan, type Timer } from '../../core/clock.ts'
 import { type BatchSettings, type PipelineContext, reportFault } from '../../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { queuedReceipt } from '../deferred-submission.ts'
@@ -46,7 +46,7 @@ export class BatchRunner {
   readonly #waiting = new Set<string>()
   #timer: Timer | undefined
   #looking: Promise<void> | undefined
-  #purgeAtMs = 0
+  #purgedAtMs = Number.NEGATIVE_INFINITY
   #isStopped = true
 
   constructor(context: PipelineContext, settings: BatchSettings, wakeWebhooks: WakeWebhooks) {
@@ -120,12 +120,12 @@ export class BatchRunner {
   }
 
   async #purge(nowMs: number): Promise<void> {
-    if (nowMs < this.#purgeAtMs) return
+    if (isYoungerThan(PURGE_INTERVAL_MS, this.#purgedAtMs, nowMs)) return
     const { files, blobs, outcomes } = this.#settings
     const ids = await files.purge(nowMs, PURGED_AT_ONCE)
     for (const id of ids) await blobs.delete(id)
     const others = (await blobs.purge(nowMs, PURGED_AT_ONCE)) + (await outcomes.purge(nowMs, PURGED_AT_ONCE))
-    if (ids.length < PURGED_AT_ONCE && others < PURGED_AT_ONCE) this.#purgeAtMs = nowMs + PURGE_INTERVAL_MS
+    if (ids.length < PURGED_AT_ONCE && others < PURGED_AT_ONCE) this.#purgedAtMs = nowMs
   }
 
   #begin(task: TaskRecord): void {

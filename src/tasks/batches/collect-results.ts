@@ -111,7 +111,7 @@ export class ResultCollection {
     // A fault of ours may pass; the vendor's answer stays where it is.
     if (result.kind === 'again' && result.error.code === 'store_unavailable') throw result.error
     const isKept = await this.#settings.outcomes.add(task.id, result.outcome, outcomesExpireAtMs(task))
-    // Told with its outcome: what is not kept is read again.
+    // Another process has kept it, and tells of it.
     if (!isKept) return
     run.tellUnbilled()
     if (mayBeBilled && !isRead) this.tellUnread(1)

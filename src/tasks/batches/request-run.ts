@@ -2,7 +2,6 @@ import { Buffer } from 'node:buffer'
 import { createRate } from '../../catalog/prices/rate.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { parseVendorJson } from '../../core/json.ts'
-import type { Usage } from '../../core/usage.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { release } from '../../pipeline/admit.ts'
 import { type Admitted, CallRecord, type Candidate, type Reserved } from '../../pipeline/call-record.ts'
@@ -12,7 +11,7 @@ import { type Ask, type Completion, pipeline } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { chargeFor } from '../../pipeline/pricing.ts'
 import { settledUsage } from '../../pipeline/settle.ts'
-import { emitUnbilledEnding, emitUnbilledUsage } from '../../pipeline/unbilled-usage.ts'
+import { emitUnbilledEnding, emitUnbilledUsage, type UsedCall } from '../../pipeline/unbilled-usage.ts'
 import type { CallEnding, JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
 import type { BatchOutcome } from '../../stores/batch-store.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
@@ -27,15 +26,7 @@ export type RequestResult =
   /** It was stopped from here. */
   | { readonly kind: 'stopped' }
 
-/** A call that the outcome of its request charges. */
-interface ChargedCall {
-  readonly reserved: Reserved
-  readonly candidate: Candidate
-  readonly usage: Usage
-  readonly isEstimated: boolean
-}
-
-/** A call that is over, of which it is not told yet what its vendor may bill and nobody is charged for. */
+/** A call that is over. What its vendor may bill, and nobody is charged for, is not told yet. */
 interface UntoldCall {
   readonly reserved: Reserved
   readonly candidate: Candidate
@@ -67,7 +58,8 @@ export class RequestRun implements Completion {
   readonly #caller = new InnerCaller()
   #isStopped = false
   #result: RequestResult | undefined
-  #charged: ChargedCall | undefined
+  /** The call that the outcome of the request charges. */
+  #charged: UsedCall | undefined
   /** Undefined: it is told, or there was no call. */
   #untold: UntoldCall | undefined
 
@@ -100,8 +92,8 @@ export class RequestRun implements Completion {
   /** Its outcome could not be kept, so that nobody is charged for it. */
   tellUnkept(): void {
     if (this.#charged === undefined) return
-    const { reserved, candidate, usage, isEstimated } = this.#charged
-    emitUnbilledUsage(this.#context, reserved, candidate, usage, isEstimated)
+    const { reserved, candidate } = this.#charged
+    emitUnbilledUsage(this.#context, reserved, candidate, this.#charged)
   }
 
   /** Tells, once, what the vendor may bill and nobody is charged for. An answer that was given is told of only when its outcome is kept. */
@@ -152,18 +144,17 @@ export class RequestRun implements Completion {
     const isCutOff =
       this.#isStopped && ending.kind !== 'completed' && ending.usage === undefined && settled !== undefined
     const usage = isCutOff ? undefined : settled
-    const unbilledUsage = isCutOff ? settled : ending.unbilledUsage
+    const unbilled = isCutOff ? { usage: settled, isEstimated: true } : ending.unbilled
     if (usage !== undefined && candidate !== undefined)
       this.#charged = { reserved, candidate, usage, isEstimated: ending.usage === undefined }
     try {
       const amount = this.#amountOf(reserved, candidate, usage)
       if (response.kind === 'json') await this.#answered(reserved, response, { usage, amount })
       else this.#result = this.#failed(response.error, amount === undefined ? undefined : usage, amount ?? 0n)
-      const untold = isCutOff ? { ...ending, unbilledUsage, isUnbilledEstimated: true } : ending
-      this.#untold = candidate && { reserved, candidate, ending: untold }
+      this.#untold = candidate && { reserved, candidate, ending: { ...ending, unbilled } }
       if (this.ask === undefined) this.tellUnbilled()
     } finally {
-      const used = usage ?? unbilledUsage
+      const used = usage ?? unbilled?.usage
       await release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
     }
   }

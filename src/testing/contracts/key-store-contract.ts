@@ -24,6 +24,16 @@ export function describeKeyStore({ describe, it, expect }: ContractRunner, subje
       expect(await keys.findByHash('constructor')).toEqual(undefined)
     })
 
+    check('finds a key by its id, where it can', async (keys) => {
+      const record = keyRecord('1', { limits: { requestsPerMinute: 60 } })
+      await keys.insert(record)
+      await keys.insert(keyRecord('2'))
+      if (keys.find === undefined) return
+      expect(await keys.find('key_1')).toEqual(record)
+      expect(await keys.find('key_3')).toEqual(undefined)
+      expect(await keys.find('constructor')).toEqual(undefined)
+    })
+
     check('keeps the first record when a hash is inserted again', async (keys) => {
       await keys.insert(keyRecord('1', { label: 'first' }))
       await keys.insert(keyRecord('1', { label: 'second', accountId: 'account_2' }))

@@ -77,10 +77,14 @@ export class AnswerReader {
     this.#count(usageFrom(response['usageMetadata']))
   }
 
-  /** In the middle of a stream, metadata may be there without counts, or with zeros. No prompt has none. */
+  /**
+   * In the middle of a stream, metadata may be there without counts, or with zeros. No prompt has none. For a blocked prompt
+   * nothing was generated, whether that is reported or not.
+   */
   #count(usage: Usage | undefined): void {
     const isReport = usage !== undefined && (usage.inputTokens ?? 0) > 0
-    if (isReport || (this.usage === undefined && this.isComplete)) this.usage = usage
+    if (isReport || (this.usage === undefined && this.isComplete))
+      this.usage = this.#isBlocked ? { outputTokens: 0, ...usage } : usage
   }
 
   #open(responseId: unknown): void {

@@ -1,7 +1,8 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { firstHeader, retryAfterSeconds } from '../../wire/headers.ts'
+import { firstHeader } from '../../wire/headers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
+import { askedWait } from './asked-wait.ts'
 import { isContextOverflow } from './context-overflow.ts'
 import { redactCredentials } from './redact-credentials.ts'
 
@@ -75,13 +76,11 @@ export function awsFailure(answer: WireAnswer, nowMs: number, apiKeys: readonly 
   const offsetMs = clockOffsetMs(answer, exception, nowMs)
   const failure = failureOf(exception, answer.status, offsetMs, apiKeys)
   const requestId = firstHeader(answer.headers, 'x-amzn-requestid')
-  const seconds = retryAfterSeconds(answer.headers, nowMs)
-  const canWait = failure.kind === 'rate_limited' || failure.kind === 'unavailable'
   return {
     ...failure,
     ...(requestId === undefined ? {} : { requestId }),
     ...(offsetMs === undefined ? {} : { clockOffsetMs: offsetMs }),
-    ...(canWait && seconds !== undefined ? { retryAfterSeconds: seconds } : {}),
+    ...askedWait(failure, answer, nowMs),
   }
 }
 

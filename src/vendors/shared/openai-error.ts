@@ -1,8 +1,9 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { MemberNames } from '../../core/known-members.ts'
-import { firstHeader, mediaType, retryAfterSeconds } from '../../wire/headers.ts'
+import { firstHeader, mediaType } from '../../wire/headers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
+import { askedWait } from './asked-wait.ts'
 import { isContextOverflow } from './context-overflow.ts'
 import { failedChoice, failedStatus, isErrorEnvelope } from './openai-chat-dialect.ts'
 import { redactCredentials } from './redact-credentials.ts'
@@ -123,9 +124,7 @@ export function errorReader(words: ErrorWords, apiKeys: readonly string[]): Erro
   return {
     fromAnswer: (answer, nowMs) => {
       const failure = failureOf(errorEnvelopeOf(answer), answer.status)
-      const seconds = retryAfterSeconds(answer.headers, nowMs)
-      const canWait = failure.kind === 'rate_limited' || failure.kind === 'unavailable'
-      return canWait && seconds !== undefined ? { ...failure, retryAfterSeconds: seconds } : failure
+      return { ...failure, ...askedWait(failure, answer, nowMs) }
     },
     fromStream: (envelope) => failureOf({ ...errorEnvelope(envelope), isStructured: true }, 0),
   }

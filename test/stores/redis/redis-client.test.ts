@@ -3,8 +3,10 @@ import type { Cluster as ValkeyCluster } from 'iovalkey'
 import type { RedisClusterType } from 'redis'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { redisCache } from '../../../src/stores/redis/redis-cache.ts'
+import { redisLimits } from '../../../src/stores/redis/redis-limits.ts'
 import { type RedisClient, scriptRunner } from '../../../src/stores/redis/redis-link.ts'
 import { ENTER, TAKE } from '../../../src/stores/redis/redis-scripts.ts'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
 
 const NO_SCRIPT = new Error('NOSCRIPT No matching script. Please use EVAL.')
 
@@ -37,6 +39,95 @@ describe('the shared cache', () => {
     expect([await seen(nowMs), await seen(nowMs + 999)]).toEqual([3, 3])
     expect(await seen(nowMs + 1)).toBe(4)
     expect(await seen(nowMs - 3_600_000)).toBe(5)
+  })
+})
+
+describe('the shared limits', () => {
+  it('restore lost buckets for a minute after an outage, also where the clock was set back meanwhile', async () => {
+    const clock = fakeClock()
+    let backMs = 0
+    let isAway = true
+    const levels: number[] = []
+    const answer = async (_: string, __: number, ...row: string[]): Promise<unknown> => {
+      if (isAway) throw new Error('away')
+      // A probe has no arguments.
+      if (row.length > 1) levels.push(Number(row.at(-1)))
+      return [0, 5, 30_000]
+    }
+    const { rateLimiter, close } = redisLimits({
+      client: { evalsha: answer, eval: answer },
+      clock: { now: () => clock.now() - backMs, schedule: clock.schedule },
+    })
+    const levelsAfter = async (waitMs: number): Promise<number[]> => {
+      levels.length = 0
+      clock.advance(waitMs)
+      for (let count = 0; count < 2; count++) {
+        await rateLimiter.take([{ bucket: 'requests:key_1', amount: 1, perMinute: 60 }], clock.now() - backMs)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      return [...levels]
+    }
+    const whileAway = await levelsAfter(0)
+    isAway = false
+    await levelsAfter(200)
+    const afterwards = await levelsAfter(0)
+    backMs = 3_600_000
+    const setBack = await levelsAfter(0)
+    const later = await levelsAfter(60_000)
+    close()
+
+    expect(whileAway).toEqual([])
+    expect(afterwards.at(-1)).toBe(30)
+    expect(setBack.at(-1)).toBe(30)
+    expect(later).toEqual([0, 0])
+  })
+
+  it('tell a server that is back of all leases, as many at once as it can take in, and fall back no second time', async () => {
+    const clock = fakeClock()
+    const events: string[] = []
+    const known = new Set<string>()
+    const waiting: (() => void)[] = []
+    let isAway = false
+    const answer = (script: string, __: number, ___: string, leaseId?: string): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        if (isAway) return reject(new Error('away'))
+        waiting.push(() => {
+          if (script === ENTER.text && leaseId !== undefined) known.add(leaseId)
+          resolve(1)
+        })
+      })
+    const { concurrencyLimiter, close } = redisLimits({
+      client: { evalsha: answer, eval: answer },
+      clock,
+      onEvent: ({ type }) => void events.push(type),
+    })
+    const acquire = (leaseId: string) => {
+      const nowMs = clock.now()
+      return concurrencyLimiter.acquire(
+        { bucket: 'concurrency:key_1', leaseId, limit: 10_000, expiresAtMs: nowMs + 600_000 },
+        nowMs,
+      )
+    }
+    // A server that carries out ten calls in a millisecond.
+    const pass = async (durationMs: number): Promise<void> => {
+      for (let passedMs = 0; passedMs < durationMs; passedMs += 10) {
+        for (const carryOut of waiting.splice(0, 100)) carryOut()
+        clock.advance(10)
+        for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+      }
+    }
+    for (let number = 0; number < 5_000; number += 100) {
+      for (let index = number; index < number + 100; index++) void acquire(`lease_${index}`)
+      await pass(10)
+    }
+    isAway = true
+    await acquire('lease_0')
+    isAway = false
+    await pass(2_000)
+    close()
+
+    expect(known.size).toBe(5_000)
+    expect(events).toEqual(['limits-degraded', 'limits-recovered'])
   })
 })
 

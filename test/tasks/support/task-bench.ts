@@ -50,6 +50,8 @@ export interface TaskBench {
   pass(durationMs: number, stepMs?: number): Promise<void>
   /** Lets everything happen that is due now. */
   settle(): Promise<void>
+  /** The gateway's clock shows an earlier time from now on. What was scheduled falls due as before. */
+  setClockBack(durationMs: number): void
   /** How often the vendor was asked about tasks. */
   polls(): number
   account(): Promise<{ balance: bigint; held: bigint }>
@@ -89,6 +91,7 @@ async function benchOn(shared: Shared, options: Partial<GatewayOptions>): Promis
   const { clock, sandbox } = shared
   const store = options.store ?? shared.store
   const events: GatewayEvent[] = []
+  let backMs = 0
   const gateway = createGateway({
     vendors: [dashscope({ apiKey: VENDOR_KEY, baseURL: 'https://vendor.example' })],
     ...(options.billing === 'off' ? {} : { prices: testPrices }),
@@ -97,7 +100,7 @@ async function benchOn(shared: Shared, options: Partial<GatewayOptions>): Promis
     transport: sandbox.transport(),
     onEvent: (event) => events.push(event),
     ...options,
-    clock,
+    clock: { now: () => clock.now() - backMs, schedule: clock.schedule },
     store,
   })
   await gateway.start()
@@ -160,6 +163,9 @@ async function benchOn(shared: Shared, options: Partial<GatewayOptions>): Promis
       }
     },
     settle,
+    setClockBack(durationMs) {
+      backMs += durationMs
+    },
     polls: () => sandbox.requests.filter(({ method, path }) => method === 'GET' && path.includes('/tasks/')).length,
     async account() {
       const account = await store.ledger.account(TEST_ACCOUNT)

@@ -173,7 +173,7 @@ describe('how a stream ends', () => {
       ['finish', 'content_filter', 0],
     ])
     expect(decoder.isComplete).toBe(true)
-    expect(decoder.usage).toEqual({ inputTokens: 3 })
+    expect(decoder.usage).toEqual({ inputTokens: 3, outputTokens: 0 })
   })
 
   test('a last event without its closing blank line counts', () => {

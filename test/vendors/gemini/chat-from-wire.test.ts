@@ -115,6 +115,13 @@ describe('golden answers', () => {
     expect(answer?.usage).toEqual({ inputTokens: 14, outputTokens: 0 })
   })
 
+  test.each([
+    ['no usage', {}, { outputTokens: 0 }],
+    ['only its prompt', { usageMetadata: { promptTokenCount: 14 } }, { inputTokens: 14, outputTokens: 0 }],
+  ])('a blocked prompt that reports %s generated nothing', (_what, report, usage) => {
+    expect(read({ promptFeedback: { blockReason: 'SAFETY' }, ...report })?.usage).toEqual(usage)
+  })
+
   test('a signature goes through an answer and back into the next request unchanged', () => {
     const message = read(fixture('thinking-and-tools'))?.completion.choices[0]?.message
     const next = chatCall(

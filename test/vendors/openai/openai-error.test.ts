@@ -78,6 +78,8 @@ describe('openai failures', () => {
   it('reads how long to wait, where waiting helps', () => {
     expect(failure(429, envelope('rate_limit_exceeded'), { 'retry-after': '7' }).retryAfterSeconds).toBe(7)
     expect(failure(503, '', { 'retry-after-ms': '1500' }).retryAfterSeconds).toBe(1.5)
+    for (const status of [408, 504, 524])
+      expect(failure(status, '', { 'retry-after': '7' })).toMatchObject({ kind: 'timeout', retryAfterSeconds: 7 })
     expect(failure(429, envelope('rate_limit_exceeded')).retryAfterSeconds).toBeUndefined()
     expect(failure(429, envelope('insufficient_quota'), { 'retry-after': '7' }).retryAfterSeconds).toBeUndefined()
   })
