@@ -292,7 +292,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   /** True for headers about the bytes on the wire once a body parser has replaced those bytes. */
   #isReplaced(name: string): boolean {
     if (name !== 'content-encoding' && name !== 'content-length' && name !== 'transfer-encoding') return false
-    return this.#request.body !== undefined && isSpent(this.#request)
+    return this.#bodyReader === undefined && this.#request.body !== undefined && isSpent(this.#request)
   }
 
   #endAfterDiscarding(bytes: Uint8Array | string | undefined): void {

@@ -1,6 +1,6 @@
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
-import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
+import { type ByteSink, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
@@ -99,7 +99,9 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (context.observers !== undefined)
       received.observation = context.observers.begin(received, incoming.toolCall?.states)
     await pipeline(context, received, (parsed) => completionOf(server, parsed))
-  } catch (cause) {
+  } catch (thrown) {
+    const isNoJson = GatewayError.isInstance(thrown) && thrown.code === 'invalid_json'
+    const cause = isNoJson ? unreadableBody(request, thrown) : thrown
     const record: RecordSoFar | undefined = received
     const isHooked = context.hooks !== undefined && record !== undefined
     const fault = isHooked ? await runFailedHooks(context, record, GatewayError.from(cause)) : cause

@@ -10,7 +10,13 @@ import {
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
-import { type ByteSink, bodyError, type ExchangeHandler, type GatewayRequest } from '../core/exchange.ts'
+import {
+  type ByteSink,
+  bodyError,
+  type ExchangeHandler,
+  type GatewayRequest,
+  unreadableBody,
+} from '../core/exchange.ts'
 import type { Ids } from '../core/ids.ts'
 import { parseCallerJson } from '../core/json.ts'
 import type { Logger } from '../core/logger.ts'
@@ -108,6 +114,8 @@ export class McpEndpoint implements McpHandler {
     try {
       body = parseCallerJson(bytes)
     } catch (cause) {
+      const fault = unreadableBody(request, cause)
+      if (fault !== cause) throw fault
       respondParseError(sink, GatewayError.from(cause))
       return
     }

@@ -3,7 +3,7 @@ import { createHash, type Hash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
-import { bodyError, type GatewayRequest } from '../core/exchange.ts'
+import { bodyError, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
 import { freeMemory } from '../core/free-memory.ts'
 import { type CallerJson, isJsonObject, readCallerJson } from '../core/json.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
@@ -143,7 +143,10 @@ function bodyReader({ request, called }: Authenticated): (chunks: readonly Uint8
   if (type === 'application/json') return (chunks) => joined(request, chunks)
   const takesForms = called.formBody !== undefined
   if (takesForms && type === 'multipart/form-data' && contentType !== undefined)
-    return (chunks) => readForm(contentType, chunks)
+    return (chunks) =>
+      readForm(contentType, chunks).catch((fault: unknown) => {
+        throw unreadableBody(request, fault)
+      })
   const types = takesForms ? 'multipart/form-data or application/json' : 'application/json'
   throw new GatewayError('unsupported_media_type', { message: `Send the body as Content-Type: ${types}.` })
 }

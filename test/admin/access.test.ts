@@ -189,6 +189,15 @@ test('a change that is refused before its body is read is told too', async () =>
   ])
 })
 
+test('a change in a compressed body is 415', async () => {
+  const { admin: url } = await admin()
+  const headers = { ...bearer(OPERATOR_KEY), 'content-type': 'application/json', 'content-encoding': 'gzip' }
+  const response = await fetch(`${url}/accounts/acct_test/credits`, { method: 'POST', headers, body: '\u001f' })
+
+  expect(response.status).toBe(415)
+  expect(await response.text()).toContain('Content-Encoding \\"gzip\\"')
+})
+
 describe("the host's own check", () => {
   const operator: Operator = { name: 'alice@example.com', can: ['read', 'money'] }
   const session = { cookie: 'session=alice', authorization: '' }

@@ -1,16 +1,24 @@
+import { gzipSync } from 'node:zlib'
 import express5 from 'express'
 import OpenAI from 'openai7'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expressHandler } from '../../src/adapters/express.ts'
 import { express4, MOUNTS, type Mounted } from '../adapters/support/mounts.ts'
 import { listen } from '../support/listen.ts'
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { openaiClient } from './support/openai-clients.ts'
 
 const ALL_MOUNTS: typeof MOUNTS = {
   ...MOUNTS,
   'express 5 behind express.json()': (gateway) =>
     listen(express5().use(express5.json()).use('/ai', expressHandler(gateway))),
+  // Its parser marks every request, those that it leaves unread too.
+  'express 4 behind express.urlencoded()': (gateway) =>
+    listen(
+      express4()
+        .use(express4.urlencoded({ extended: false }))
+        .use('/ai', expressHandler(gateway)),
+    ),
   'express 4 behind express.json()': (gateway) =>
     listen(express4().use(express4.json()).use('/ai', expressHandler(gateway))),
 }
@@ -19,7 +27,7 @@ const ALL_MOUNTS: typeof MOUNTS = {
 const MODELS = ['chat-relayed', 'cl-sonnet-4-6', 'gmn-2.5-flash'] as const
 const EMBEDDINGS = ['embedding-relayed', 'gmn-embedding-001'] as const
 
-describe.each(Object.entries(ALL_MOUNTS))('openai 7 through %s', (_name, mount) => {
+describe.each(Object.entries(ALL_MOUNTS))('openai 7 through %s', (name, mount) => {
   let started: StartedGateway
   let mounted: Mounted
   let client: OpenAI
@@ -41,6 +49,21 @@ describe.each(Object.entries(ALL_MOUNTS))('openai 7 through %s', (_name, mount) 
     })
 
     expect(completion.choices[0]?.message.content).toBe('You said: good morning, Zoë')
+  })
+
+  test('a compressed body is 415, or was unpacked by a body parser', async () => {
+    const answer = await fetch(`${mounted.origin}/ai/v1/chat/completions`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${TEST_KEY}`,
+        'content-type': 'application/json',
+        'content-encoding': 'gzip',
+      },
+      body: gzipSync(JSON.stringify({ model: MODELS[0], messages: [{ role: 'user', content: 'hello' }] })),
+    })
+
+    expect(answer.status).toBe(name.endsWith('behind express.json()') ? 200 : 415)
+    expect(await answer.text()).toContain(answer.status === 200 ? 'You said: hello' : 'Content-Encoding \\"gzip\\"')
   })
 
   test.each(MODELS)('streams from %s', async (model) => {

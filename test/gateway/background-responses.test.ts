@@ -59,7 +59,7 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect([before.balance - after.balance, after.held]).toEqual([2n * cost, 0n])
 
     const inputs = (await ask('GET', `/${id}/input_items`))[1]['data'] as Json[]
-    expect(inputs).toMatchObject([{ role: 'user', content: 'hi there' }])
+    expect(inputs).toMatchObject([{ role: 'user', content: [{ type: 'input_text', text: 'hi there' }] }])
     const next = (await ask('POST', '', { model: MODEL, input: 'and now', previous_response_id: id }))[1]
     expect(next).toMatchObject({ status: 'completed', previous_response_id: id })
     const events = responseEvents(await (await follow(id)).text())

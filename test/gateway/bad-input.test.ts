@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { RawClient } from '../adapters/support/raw-client.ts'
@@ -62,6 +63,8 @@ const CHAT_BOUNDS: readonly OutOfBounds[] = [
   ['messages', [...USER, { role: 'user' }], 'messages[1].content'],
   ['messages', [{ role: 'user', content: null }], 'messages[0].content'],
   ['messages', [{ role: 'assistant', content: null }], 'messages[0].content'],
+  ['messages', [{ role: 'assistant', content: null, audio: null }], 'messages[0].content'],
+  ['messages', [{ role: 'assistant', content: null, function_call: null }], 'messages[0].content'],
   ['messages', [{ role: 'user', content: 7 }], 'messages[0].content'],
   ['messages', [{ role: 'user', content: [{ type: 'text' }] }], 'messages[0].content[0].text'],
   ['messages', [{ role: 'user', content: [{ type: 'text', text: 7 }] }], 'messages[0].content[0].text'],
@@ -223,6 +226,21 @@ describe.each([CHAT, EMBEDDINGS])('on %s', (path) => {
     const response = await send(path, Buffer.from('{}'), { 'content-type': '' })
 
     expect(await refusalOf(response, 415)).toMatchObject({ code: 'unsupported_media_type' })
+  })
+
+  test.each(['gzip', 'br', 'x-unknown'])('a body compressed by %s is told apart from broken JSON', async (encoding) => {
+    const response = await send(path, gzipSync('{}'), { 'content-encoding': encoding })
+
+    expect(await refusalOf(response, 415)).toMatchObject({
+      code: 'unsupported_media_type',
+      message: `The request body has the Content-Encoding "${encoding}", which is not supported. Send it without one.`,
+    })
+  })
+
+  test('broken JSON without a compression stays broken JSON', async () => {
+    const response = await send(path, '{', { 'content-encoding': 'identity' })
+
+    expect(await refusalOf(response, 400)).toMatchObject({ code: 'invalid_json' })
   })
 
   test('an Idempotency-Key above 255 characters is refused', async () => {

@@ -44,6 +44,9 @@ describe.each(MODELS)('a chat with %s', (model) => {
     expect(textOf(withUsage)).toBe('You said: good morning')
     const last = chunksOf(withUsage).at(-1)
     expect(last).toMatchObject({ choices: [], usage: { prompt_tokens: expect.any(Number), completion_tokens: 4 } })
+    expect(chunksOf(withUsage).slice(0, -1)).toSatisfy((chunks: { usage?: unknown }[]) =>
+      chunks.every(({ usage }) => usage === null),
+    )
   })
 
   test('tells what it cost: a whole answer in a header, a stream in its last chunk', async () => {

@@ -113,13 +113,14 @@ describe.each([
   ['gmn-embedding-001', 205, 100, 3],
   ['vy-4', 1001, 1000, 2],
 ] as const)('a batch for %s of %i texts, %i at a time', (model, count, limit, calls) => {
+  const dimensions = 256
   const input = Array.from({ length: count }, (_, index) => `text number ${index}`)
 
   test('is sent in parts and comes back in order, usage added up, charged once', async () => {
-    const response = await started.post(EMBEDDINGS, { model, input, encoding_format: 'base64' })
+    const response = await started.post(EMBEDDINGS, { model, input, dimensions, encoding_format: 'base64' })
     const list = (await response.json()) as EmbeddingList
     const ended = await started.ended(response)
-    const [last] = (await embed({ model, input: [input.at(-1) ?? ''], encoding_format: 'base64' })).data
+    const [last] = (await embed({ model, input: [input.at(-1) ?? ''], dimensions, encoding_format: 'base64' })).data
     const settlements = (await started.gateway.accounts.ledger('acct_test')).filter(({ kind }) => kind === 'charge')
 
     expect(started.sandbox.requests).toHaveLength(calls + 1)
@@ -133,7 +134,7 @@ describe.each([
 
   test('fails as a whole when one part fails, and is not charged', async () => {
     const failing = input.map((text, index) => (index === limit ? `[[fault:status=500]] ${text}` : text))
-    const response = await started.post(EMBEDDINGS, { model, input: failing })
+    const response = await started.post(EMBEDDINGS, { model, input: failing, dimensions })
     const body = await response.json()
 
     expect(response.status).toBe(503)
@@ -143,13 +144,34 @@ describe.each([
 
   test('is charged by the estimate when one part reports no usage', async () => {
     const silent = input.map((text, index) => (index === limit ? `[[fault:no-usage]] ${text}` : text))
-    const response = await started.post(EMBEDDINGS, { model, input: silent })
+    const response = await started.post(EMBEDDINGS, { model, input: silent, dimensions })
     await response.body?.cancel()
     const ended = await started.ended(response)
 
     expect(response.status).toBe(200)
     expect(ended.costNanoDollars).toBeGreaterThan(0n)
     expect((await started.account()).held).toBe(0n)
+  })
+})
+
+describe.each([
+  ['vy-4-large', 120_000],
+  ['vy-4', 320_000],
+  ['vy-4-lite', 1_000_000],
+  ['embedding-relayed', 300_000],
+] as const)('a batch for %s, which takes %i tokens a call', (model, maxTokens) => {
+  const text = 'x'.repeat(30_000)
+  const fitting = Array.from({ length: maxTokens / 10_000 }, () => text)
+
+  test.each([
+    ['that many tokens', fitting, 1],
+    ['more tokens', [...fitting, 'one more'], 2],
+    ['one text of more tokens', ['first', 'x'.repeat(3 * maxTokens + 3), 'last'], 3],
+  ])('of %s is sent in as many calls as it needs, and comes back in order', async (_what, input, calls) => {
+    const list = await embed({ model, input, dimensions: 256 })
+
+    expect(started.sandbox.requests).toHaveLength(calls)
+    expect(list.data.map(({ index }) => index)).toEqual(input.map((_, index) => index))
   })
 })
 

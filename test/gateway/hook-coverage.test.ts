@@ -81,6 +81,13 @@ test.each([
     }),
   ],
   [
+    'the description of a function in the old form, in a chat',
+    '/v1/chat/completions',
+    chatBody('chat-relayed', 'hi', {
+      functions: [{ name: 'write', description: `Writes to ${SECRET}`, parameters: {} }],
+    }),
+  ],
+  [
     'what a shell has printed, in Responses',
     '/v1/responses',
     {

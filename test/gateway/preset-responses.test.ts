@@ -235,6 +235,29 @@ test('reasoning that a server counts beside its output is charged', async () => 
   expect(before.balance - (await started.account()).balance).toBe(12n * 3_000n + 291n * 15_000n)
 })
 
+test.each([true, false])(
+  'tokens that a server read from its cache, and counts beside its input, are charged (streamed: %s)',
+  async (stream) => {
+    await ofPreset(presets.xai)
+    const usage = {
+      input_tokens: 5,
+      input_tokens_details: { cached_tokens: 100 },
+      output_tokens: 10,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: 115,
+    }
+    const response = vendorResponse({ usage })
+    vendor.answer = { ...vendor.answer, whole: JSON.stringify(response), events: vendorEvents(response) }
+    const before = await started.account()
+    const answer = await post({ stream })
+    const text = await answer.text()
+    await started.ended(answer)
+
+    expect(text).toMatch(/"input_tokens":105,.*"total_tokens":115/)
+    expect(before.balance - (await started.account()).balance).toBe(5n * 3_000n + 100n * 300n + 10n * 15_000n)
+  },
+)
+
 test('pictures by URL reach a server that takes only bytes as bytes', async () => {
   await ofPreset(presets.lmstudio)
   const content = [{ type: 'input_image', image_url: `${vendor.origin}/not-there.png` }]

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { PriceRow } from '../../src/catalog/prices/prices.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { azureOpenai } from '../../src/vendors/azure-openai/azure-openai.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
@@ -338,6 +339,32 @@ describe('which models have Responses only', () => {
       'POST /v1/responses',
       'POST /v1/responses',
     ])
+  })
+
+  test.each([
+    ['v1', '/openai/v1/responses'],
+    ['2025-04-01-preview', '/openai/responses?api-version=2025-04-01-preview'],
+  ])('Azure has them at the paths of version %s', async (apiVersion, path) => {
+    await started.close()
+    const row = { kind: 'chat', vendor: 'azure-openai' } as const
+    await start({
+      billing: 'off',
+      vendors: [azureOpenai({ endpoint: vendor.origin, apiKey: 'azure-key', apiVersion })],
+      models: [
+        { ...row, id: 'by-name', upstream: 'gpt-5.4-pro' },
+        { ...row, id: 'by-row', upstream: 'my-deployment', protocol: 'responses' },
+      ],
+    })
+    for (const model of ['by-name', 'by-row'])
+      for (const [endpoint, body] of Object.entries(REQUESTS))
+        expect((await started.post(endpoint, { ...body, model })).status).toBe(200)
+
+    expect(new Set(vendor.calls.map((call) => call.path))).toEqual(new Set([`POST ${path}`]))
+    expect(vendor.calls.map(({ body }) => (JSON.parse(body) as { model: string }).model)).toEqual([
+      ...Array.from({ length: 3 }, () => 'gpt-5.4-pro'),
+      ...Array.from({ length: 3 }, () => 'my-deployment'),
+    ])
+    expect(vendor.calls.every(({ key }) => key === '')).toBe(true)
   })
 
   test('the catalog knows by the id of the vendor, for rows too', async () => {

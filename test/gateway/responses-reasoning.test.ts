@@ -1,7 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Hook } from '../../src/hooks/hook.ts'
+import { redact } from '../../src/hooks/redact.ts'
+import { pii } from '../../src/hooks/redaction-rules.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
+import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { presets } from '../../src/vendors/presets/presets.ts'
 import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { type AnsweringVendor, answeringVendor, eventStream } from './answering-vendor.ts'
@@ -177,4 +182,73 @@ describe('at a vendor whose reasoning travels in envelopes', () => {
     const [, turn] = bodies[1]!['messages'] as { content: Item[] }[]
     expect(turn?.content).toEqual([thinking, { type: 'tool_use', id: 'toolu_1', name: 'look', input: { at: 'x' } }])
   })
+
+  /** A server of the chat dialect that thinks of a mail address, and then calls a tool. */
+  async function thinkingServer(hooks: Hook[] = []): Promise<void> {
+    bodies = []
+    const call = { index: 0, id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } }
+    const thought = 'ask bob@example.com'
+    vendor = await answeringVendor((response, body) => {
+      bodies.push(body)
+      if (body['stream'] !== true) {
+        const message = { role: 'assistant', content: null, reasoning_content: thought, tool_calls: [call] }
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(JSON.stringify({ id: 'c1', choices: [{ index: 0, message, finish_reason: 'tool_calls' }] }))
+        return
+      }
+      eventStream(response)
+      const deltas = [{ reasoning_content: 'ask bob@' }, { reasoning_content: 'example.com' }, { tool_calls: [call] }]
+      const choices = [...deltas.map((delta) => ({ delta })), { delta: {}, finish_reason: 'tool_calls' }]
+      const chunks = choices.map((choice) => ({ id: 'c1', choices: [{ index: 0, finish_reason: null, ...choice }] }))
+      response.end(`${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`)
+    })
+    const server = openaiCompatible(presets.deepseek, {
+      apiKey: 'key',
+      baseURL: vendor.origin,
+      models: [{ id: 'thinker', kind: 'chat', upstream: 'deepseek-v4-pro' }],
+    })
+    started = await startGateway({ vendors: [server], billing: 'off', hooks })
+  }
+
+  /** The items of an answer that shows no reasoning, whole or streamed. */
+  async function itemsOf(stream: boolean): Promise<readonly Item[]> {
+    const request = { model: 'thinker', tools: [TOOL], input: [user('look at x')] }
+    if (stream) return streamedItems(request)
+    const answer = await started.post('/v1/responses', { ...request, store: false })
+    return ((await answer.json()) as { output: Item[] }).output
+  }
+
+  test.each([false, true])(
+    'reasoning that is only text comes back where the model reads it (streamed: %s)',
+    async (stream) => {
+      await thinkingServer()
+      const items = await itemsOf(stream)
+      expect(items.map(({ type }) => type)).toEqual(['reasoning', 'function_call'])
+      expect(items[0]).toMatchObject({ summary: [], encrypted_content: expect.any(String) })
+      const output = { type: 'function_call_output', call_id: 'call_1', output: 'sunny' }
+      const next = { model: 'thinker', tools: [TOOL], store: false, input: [user('look at x'), ...items, output] }
+      expect((await started.post('/v1/responses', next)).status).toBe(200)
+
+      const [, turn] = bodies[1]!['messages'] as Item[]
+      expect(turn).toMatchObject({ role: 'assistant', reasoning_content: 'ask bob@example.com' })
+    },
+  )
+
+  test.each([false, true])(
+    'reasoning that is carried is read by hooks, and not carried if they change it (streamed: %s)',
+    async (stream) => {
+      const rule = { name: 'word', pattern: /ask/g, maxLength: 3 }
+      await thinkingServer([redact([pii.email]), redact([rule], { name: 'words' })])
+      const changed = await itemsOf(stream)
+      expect(changed.map(({ type, encrypted_content: state }) => [type, state])).toEqual([
+        ['reasoning', ''],
+        ['function_call', undefined],
+      ])
+      await started.close()
+      await vendor.close()
+
+      await thinkingServer([redact([pii.iban])])
+      expect((await itemsOf(stream))[0]).toMatchObject({ encrypted_content: expect.stringMatching(/^signalbox:/) })
+    },
+  )
 })

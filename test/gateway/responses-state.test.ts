@@ -100,6 +100,12 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
       'one',
       'two',
     ])
+    // As OpenAI's clients read them, however they were written.
+    expect(items.data.map(({ id: _id, ...item }) => item)).toMatchObject([
+      { type: 'message', role: 'user', status: 'completed', content: [{ type: 'input_text', text: 'one' }] },
+      { type: 'message', role: 'assistant', status: 'completed', content: [{ type: 'output_text' }] },
+      { type: 'message', role: 'user', status: 'completed', content: [{ type: 'input_text', text: 'two' }] },
+    ])
     const page = await list(`${second.id}/input_items?limit=2`)
     expect([page.data.length, page.has_more]).toEqual([2, true])
     const last = await list(`${second.id}/input_items?limit=2&after=${page.data[1]!.id}`)

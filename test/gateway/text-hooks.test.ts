@@ -256,6 +256,40 @@ test.each([
   expect(joined(list, chatText('content'))).toBe('See both')
 })
 
+test.each([
+  ['as it comes', redact([pii.email])],
+  ['at its end', { ...redact([pii.email]), text: undefined } as unknown as AnyHook],
+])('the sources of a stream of Responses stay whole, and are redacted %s', async (_when, hook) => {
+  const source = {
+    type: 'url_citation',
+    title: `Mail to ${SECRET}`,
+    url: 'https://a.example',
+    start_index: 0,
+    end_index: 3,
+  }
+  const place = { item_id: 'm1', output_index: 1, content_index: 0 }
+  const list = responseEvents(['See ', 'both'])
+  const closing = list.findIndex(({ type }) => type === 'response.output_text.done')
+  list.splice(closing, 0, {
+    type: 'response.output_text.annotation.added',
+    ...place,
+    annotation_index: 0,
+    annotation: source,
+  })
+  const script = JSON.parse(
+    JSON.stringify(list).replaceAll('"annotations":[]', `"annotations":${JSON.stringify([source])}`),
+  ) as Json[]
+  const { post } = await start([hook], events(script.map((event, number) => ({ ...event, sequence_number: number }))))
+  const got = await readEvents(await post('/v1/responses', { model: 'chat-relayed', input: 'hi', stream: true }))
+  const all = got.join('\n')
+
+  expect(all).not.toContain('jane')
+  expect(all.match(/"title":"Mail to \[EMAIL\]","url":"https:\/\/a.example"/g)).toHaveLength(3)
+  expect(got.map((event) => (JSON.parse(event) as { type: string }).type)).toContain(
+    'response.output_text.annotation.added',
+  )
+})
+
 test('details of reasoning stay as they are where reasoning is not redacted', async () => {
   const details = detail({ type: 'reasoning.text', text: `Write to ${SECRET}`, signature: 'signed' })
   const hook = redact([pii.email], { kinds: ['text', 'tool_arguments', 'transcript'] })
@@ -263,6 +297,36 @@ test('details of reasoning stay as they are where reasoning is not redacted', as
   const list = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
 
   expect((JSON.parse(list[0]!) as Choices).choices?.[0]?.delta).toMatchObject(details)
+})
+
+test('the diff of a patch in a stream of Responses is redacted as what a tool is given, wherever it is cut', async () => {
+  const diff = `+Write to ${SECRET} today`
+  const place = { item_id: 'p1', output_index: 0 }
+  const patch = (text: string, status: string): Json => {
+    const operation = { type: 'update_file', path: 'a.txt', diff: text }
+    return { type: 'apply_patch_call', id: 'p1', call_id: 'c1', status, operation }
+  }
+  const base = { id: 'resp_1', object: 'response', created_at: 1, model: 'gpt-5.4', output: [] as Json[] }
+  const of = (pieces: readonly string[]): Json[] => [
+    { type: 'response.created', response: { ...base, status: 'in_progress' } },
+    { type: 'response.output_item.added', output_index: 0, item: patch('', 'in_progress') },
+    ...pieces.map((delta) => ({ type: 'response.apply_patch_call_operation_diff.delta', ...place, delta })),
+    { type: 'response.apply_patch_call_operation_diff.done', ...place, diff },
+    { type: 'response.output_item.done', output_index: 0, item: patch(diff, 'completed') },
+    { type: 'response.completed', response: { ...base, status: 'completed', output: [patch(diff, 'completed')] } },
+  ]
+  let pieces: readonly string[] = []
+  const hook = redact([pii.email], { kinds: ['tool_arguments'] })
+  const { post } = await start([hook], (response, asked) => events(of(pieces), '')(response, asked))
+  for (pieces of [[diff], [...diff], [diff.slice(0, 14), diff.slice(14)]]) {
+    const list = await readEvents(await post('/v1/responses', { model: 'chat-relayed', input: 'hi', stream: true }))
+
+    expect(list.join('\n')).not.toContain('doe@')
+    expect(
+      joined(list, ({ type, delta }) => (type === 'response.apply_patch_call_operation_diff.delta' ? delta : '')),
+    ).toBe('+Write to [EMAIL] today')
+    expect(list.join('\n').match(/"diff":"\+Write to \[EMAIL\] today"/g)).toHaveLength(3)
+  }
 })
 
 /** Texts of the windows that a hook was shown. */

@@ -1,8 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { formParts } from '../../src/testing/sandbox/openai-dialect/form-parts.ts'
-import type { StartedGateway } from '../support/start-gateway.ts'
+import { type StartedGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { wavFile } from '../wire/audio/written-files.ts'
 import { postForm, startTranscriptions, TRANSCRIPTIONS, transcriptionForm } from './transcription-gateway.ts'
 
@@ -243,6 +244,22 @@ describe('the form', () => {
 
     expect(answer.status).toBe(415)
     expect((await answer.json()).error.message).toContain('multipart/form-data')
+  })
+
+  test('is taken uncompressed', async () => {
+    const form = new Response(transcriptionForm(TALK, { model: 'whisper-1' }))
+    const answer = await fetch(`${started.url}${TRANSCRIPTIONS}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${TEST_KEY}`,
+        'content-type': form.headers.get('content-type')!,
+        'content-encoding': 'gzip',
+      },
+      body: gzipSync(await form.arrayBuffer()),
+    })
+
+    expect(answer.status).toBe(415)
+    expect((await answer.json()).error.message).toContain('Content-Encoding "gzip"')
   })
 
   test('may hold a file of 25 MiB and not a byte more', async () => {

@@ -22,13 +22,16 @@ afterEach(async () => {
 })
 
 /** Stand-ins render in a few milliseconds, and the gateway asks as often. */
+/** How long a stand-in makes a video. */
+const SHORT_VIDEOS: SandboxOptions = { videoPendingMs: 20, videoRunningMs: 20 }
+
 function startVideos(
   options: Partial<GatewayOptions> = {},
   sandboxOptions: SandboxOptions = {},
 ): Promise<StartedGateway> {
   return startGateway(
     { taskPollIntervalMs: 20, webhookSecret: SECRET, ...options },
-    { videoPendingMs: 20, videoRunningMs: 20, ...sandboxOptions },
+    { ...SHORT_VIDEOS, ...sandboxOptions },
   )
 }
 
@@ -192,7 +195,7 @@ describe('refusals', () => {
   })
 
   test('the first webhook of an account makes its secret, which the host can read at once', async () => {
-    started = await startGateway({ taskPollIntervalMs: 20 })
+    started = await startGateway({ taskPollIntervalMs: 20 }, SHORT_VIDEOS)
     receiver = await startReceiver()
 
     const answer = await started.post(PATH, prompted('x', { webhook_url: receiver.url }))

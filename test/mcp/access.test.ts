@@ -209,6 +209,13 @@ describe('what cannot be read', () => {
     expect((await post(LIST, { ...HEADERS, 'content-type': 'text/plain' })).status).toBe(415)
   })
 
+  test('a body that is compressed is 415, and no parse error', async () => {
+    const answer = await post('\u001f', { ...HEADERS, 'content-encoding': 'gzip' })
+
+    expect(answer.status).toBe(415)
+    expect(await answer.text()).toContain('Content-Encoding \\"gzip\\"')
+  })
+
   test('a message that is no request of the protocol is refused', async () => {
     for (const body of [
       {},

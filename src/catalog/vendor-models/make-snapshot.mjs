@@ -38,9 +38,14 @@ const OTHERS = {
   ],
 }
 
-/** What models.dev does not tell: chat models without chat completions (OpenAI, "Models", the endpoints of each). */
-const RESPONSES_ONLY = {
-  openai: /^(?:o\d-pro|gpt-5(?:\.\d)?-(?:pro|codex.*)|codex-mini.*|.*-deep-research|computer-use-preview)$/,
+const OPENAI_RESPONSES_ONLY =
+  /^(?:o\d-pro|gpt-5(?:\.\d)?-(?:pro|codex.*)|codex-mini.*|.*-deep-research|computer-use-preview)$/
+
+/** What models.dev does not tell: chat models without chat completions (OpenAI, "Models", the endpoints of each; Azure, "Reasoning"). */
+const RESPONSES_ONLY = { openai: OPENAI_RESPONSES_ONLY, azure: OPENAI_RESPONSES_ONLY }
+
+function isResponsesOnly(vendor, { id, kinds }) {
+  return kinds.includes('chat') && RESPONSES_ONLY[vendor]?.test(id) === true
 }
 
 const [path, date] = process.argv.slice(2)
@@ -70,7 +75,7 @@ const models = Object.fromEntries(
     const [provider = vendor] = MODELS_DEV_PROVIDERS[vendor] ?? []
     const found = catalog[provider] === undefined ? [] : modelsFromModelsDev(provider, catalog[provider])
     const listed = found.map((model) =>
-      writeVendorModel(RESPONSES_ONLY[vendor]?.test(model.id) ? { ...model, protocol: 'responses' } : model),
+      writeVendorModel(isResponsesOnly(vendor, model) ? { ...model, protocol: 'responses' } : model),
     )
     return [vendor, [...listed, ...(OTHERS[vendor] ?? [])].sort()]
   }),

@@ -19,13 +19,16 @@ export class ChatChunkWriter implements ChatStreamWriter {
   outputBytesSeen = 0
   readonly #createdSeconds: number
   readonly #modelJson: string
+  /** What ends every chunk of a choice. Where the usage is requested, all chunks before it carry null. */
+  readonly #tail: string
   #head = ''
   #text = ''
   readonly #openChoices = new Set<number>()
   #finishedChoices = 0
 
-  constructor(options: { readonly model: string; readonly createdSeconds: number }) {
+  constructor(options: { readonly model: string; readonly createdSeconds: number; readonly includeUsage?: boolean }) {
     this.#createdSeconds = options.createdSeconds
+    this.#tail = options.includeUsage === true ? '}],"usage":null}\n\n' : '}]}\n\n'
     this.#modelJson = JSON.stringify(options.model)
   }
 
@@ -92,7 +95,7 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#open(choice)
     this.#finishedChoices += 1
     this.hasContent = true
-    this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"}]}\n\n`
+    this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"${this.#tail}`
   }
 
   /** Ends the stream: the usage chunk if the caller requested it, then the end mark. */
@@ -113,14 +116,14 @@ export class ChatChunkWriter implements ChatStreamWriter {
   #delta(choice: number, deltaJson: string, logprobs?: readonly unknown[]): void {
     if (!this.#openChoices.has(choice)) this.#open(choice)
     const logprobsJson = logprobs === undefined ? 'null' : JSON.stringify({ content: logprobs, refusal: null })
-    this.#text += `${this.#head}${choice},"delta":${deltaJson},"logprobs":${logprobsJson},"finish_reason":null}]}\n\n`
+    this.#text += `${this.#head}${choice},"delta":${deltaJson},"logprobs":${logprobsJson},"finish_reason":null${this.#tail}`
   }
 
   /** The first chunk of every choice carries the role; SDKs refuse a stream without it. */
   #open(choice: number): void {
     if (this.#openChoices.has(choice)) return
     this.#openChoices.add(choice)
-    this.#text += `${this.#head}${choice},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}\n\n`
+    this.#text += `${this.#head}${choice},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null${this.#tail}`
   }
 }
 

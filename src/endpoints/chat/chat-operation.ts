@@ -41,6 +41,8 @@ export interface ChatOperation {
   readonly leavesOut?: ReadonlySet<string>
   /** False when images given as https URLs must be fetched by the gateway and sent as bytes. Absent: the vendor fetches them. */
   takesImageUrls?(model: CatalogModel): boolean
+  /** Does the model read the text of its reasoning again in later turns? Absent: no. */
+  replaysReasoning?(model: CatalogModel): boolean
   /** Is `cache_control` of parts of messages and of tools understood, so that Messages callers' is kept? Absent: no. */
   takesCacheControl?(model: CatalogModel): boolean
   /**
@@ -92,11 +94,16 @@ class TranslatedChat implements Operation {
 
   stream(): StreamTransform {
     const call = this.#call
-    const writer = new ChatChunkWriter({ model: call.publicModel, createdSeconds: Math.floor(call.nowMs / 1000) })
+    const includeUsage = call.request.stream_options?.include_usage === true
+    const writer = new ChatChunkWriter({
+      model: call.publicModel,
+      createdSeconds: Math.floor(call.nowMs / 1000),
+      includeUsage,
+    })
     return new TranslatedChatStream({
       decoder: this.#chat.decoder(call, writer),
       writer,
-      includeUsage: call.request.stream_options?.include_usage === true,
+      includeUsage,
       costOf: call.costOf,
       billedUsage: call.billedUsage,
     })

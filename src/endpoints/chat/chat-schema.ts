@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { isJsonObject } from '../../core/json.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import { listOf } from '../list-of.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
@@ -50,11 +51,7 @@ const message = onDemand(() =>
 )
 
 function hasOtherContent(value: Record<string, unknown>): boolean {
-  return (
-    typeof value['refusal'] === 'string' ||
-    typeof value['audio'] === 'object' ||
-    typeof value['function_call'] === 'object'
-  )
+  return typeof value['refusal'] === 'string' || isJsonObject(value['audio']) || isJsonObject(value['function_call'])
 }
 
 function issue(context: { issues: unknown[]; value: unknown }, path: PropertyKey[], text: string): void {

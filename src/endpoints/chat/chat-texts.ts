@@ -51,6 +51,13 @@ export const chatTexts: EndpointTexts<ChatRequest> = {
         const path = ['tools', index, member, 'description']
         texts.push(...textsIn(described['description'], path, { kindOf, index, role: 'system' }))
       }
+    // The form of tools before there were tools; vendors take it still.
+    const functions: unknown = Reflect.get(request, 'functions')
+    for (const [index, named] of (Array.isArray(functions) ? functions : []).entries())
+      if (isJsonObject(named)) {
+        const path = ['functions', index, 'description']
+        texts.push(...textsIn(named['description'], path, { kindOf, index, role: 'system' }))
+      }
     return texts
   },
   jsonSchema({ response_format: format }) {
@@ -85,11 +92,12 @@ function saidInChat(text: string, { request, model, nowMs, seed, isStream }: Sai
     const choices = [{ index: 0, message, logprobs: null, finish_reason: 'stop' }]
     return { id, object: 'chat.completion', created, model, choices, usage: chatUsage({}) }
   }
-  const writer = new ChatChunkWriter({ model, createdSeconds: created })
+  const includeUsage = (request as ChatRequest).stream_options?.include_usage === true
+  const writer = new ChatChunkWriter({ model, createdSeconds: created, includeUsage })
   writer.start(id)
   writer.text(text)
   writer.finish('stop')
-  writer.done((request as ChatRequest).stream_options?.include_usage === true ? {} : undefined)
+  writer.done(includeUsage ? {} : undefined)
   return writer.take()
 }
 

@@ -22,6 +22,8 @@ import { shapeVector } from './vector-encoding.ts'
 export interface EmbeddingsOperation {
   /** Most inputs of one call, for all models or by the vendor's id of one; longer lists are split. */
   readonly maxInputs: number | ((upstream: string) => number)
+  /** Most tokens of one call, by the vendor's id of a model; longer lists are split by the estimate. Undefined: no bound is known. */
+  readonly maxTokens?: ((upstream: string) => number) | undefined
   /** True when inputs may be token ids. */
   readonly takesTokens: boolean
   toWire(call: VendorCall<EmbeddingsRequest>): WireRequest
@@ -54,8 +56,13 @@ export function createEmbeddingsOperation(
     })
   }
   const plan = planDimensions(call.model, request.dimensions ?? undefined)
-  const { maxInputs } = operation
-  const batches = splitInput(request.input, typeof maxInputs === 'number' ? maxInputs : maxInputs(call.model.upstream))
+  const { maxInputs, maxTokens } = operation
+  const { upstream } = call.model
+  const batches = splitInput(
+    request.input,
+    typeof maxInputs === 'number' ? maxInputs : maxInputs(upstream),
+    maxTokens?.(upstream),
+  )
   const isWhole =
     batches.length === 1 && plan.truncateTo === undefined && plan.ask === (request.dimensions ?? undefined)
   if (isWhole && operation.passThrough?.applies(call) === true)
@@ -78,14 +85,36 @@ function holdsTokens(input: EmbeddingsRequest['input']): boolean {
   return Array.isArray(input) && typeof input[0] !== 'string'
 }
 
-/** Cuts the inputs into batches that the vendor takes; one list of token ids is one input. */
-function splitInput(input: EmbeddingsRequest['input'], maxInputs: number): EmbeddingsRequest['input'][] {
-  if (!Array.isArray(input) || typeof input[0] === 'number' || input.length <= maxInputs) return [input]
+/**
+ * Cuts the inputs into batches that the vendor takes; one list of token ids is one input. An input above the bound of tokens is
+ * a batch of its own, for the vendor to judge.
+ */
+function splitInput(
+  input: EmbeddingsRequest['input'],
+  maxInputs: number,
+  maxTokens: number | undefined,
+): EmbeddingsRequest['input'][] {
+  if (!Array.isArray(input) || typeof input[0] === 'number') return [input]
+  if (maxTokens === undefined && input.length <= maxInputs) return [input]
   const batches: EmbeddingsRequest['input'][] = []
-  for (let start = 0; start < input.length; start += maxInputs) {
-    batches.push(input.slice(start, start + maxInputs) as EmbeddingsRequest['input'])
+  let start = 0
+  let tokens = 0
+  for (const [index, item] of input.entries()) {
+    const itemTokens = maxTokens === undefined ? 0 : tokensOf(item)
+    if (index > start && (index - start === maxInputs || tokens + itemTokens > (maxTokens ?? 0))) {
+      batches.push(input.slice(start, index) as EmbeddingsRequest['input'])
+      start = index
+      tokens = 0
+    }
+    tokens += itemTokens
   }
+  batches.push(input.slice(start) as EmbeddingsRequest['input'])
   return batches
+}
+
+function tokensOf(item: string | number | readonly number[]): number {
+  if (typeof item === 'string') return estimateTokens(Buffer.byteLength(item))
+  return typeof item === 'number' ? 1 : item.length
 }
 
 function inputCount(input: EmbeddingsRequest['input']): number {

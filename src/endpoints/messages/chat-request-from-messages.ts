@@ -9,6 +9,7 @@ import type {
   ReasoningEffort,
 } from '../chat/chat-request.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
+import { changesNothing } from '../neutral-values.ts'
 import { chatMessages, keptCacheControl, type Report } from './chat-messages.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { isStrictSchema } from './strict-schema.ts'
@@ -53,7 +54,8 @@ export function chatRequestFromMessages(
   if (isSet(messages.thread)) throw threadUnsupported()
   const dropped = new Set<string>()
   const report: Report = Object.assign((field: string) => void dropped.add(headerName(field)), { keepsCacheControl })
-  for (const field of Object.keys(messages)) if (!MAPPED_FIELDS.has(field) && isSet(messages[field])) report(field)
+  for (const field of Object.keys(messages))
+    if (!MAPPED_FIELDS.has(field) && !changesNothing(field, messages[field])) report(field)
   const { temperature, top_p: topP, stop_sequences: stop } = messages
   const maxTokens = maxTokensOf(messages, maxOutputTokens, report)
   const effort = reasoningEffort(messages, report)
@@ -173,7 +175,7 @@ function chatTools(
   const tools = (request.tools ?? []).flatMap((tool) => chatTool(tool, report))
   const choice = request.tool_choice
   if (tools.length === 0) {
-    if (choice) report('tool_choice')
+    if (choice && choice.type !== 'auto' && choice.type !== 'none') report('tool_choice')
     return {}
   }
   const chosen = choice ? chatToolChoice(choice, tools) : undefined

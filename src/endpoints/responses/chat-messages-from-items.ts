@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../core/json.ts'
+import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import { textOrParts } from '../chat/text-or-parts.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
@@ -66,7 +66,8 @@ class ItemConversation {
   readonly #messages: ChatMessage[] = []
   readonly #paths: string[] = []
   readonly #context: ItemContext
-  readonly #callIds = new Set<string>()
+  /** The calls so far, by their order. */
+  readonly #calls = new Map<string, number>()
   #assistant: AssistantTurn | undefined
   /** Media of tool outputs, for the user message after them. */
   #media: ChatContentPart[] = []
@@ -160,15 +161,15 @@ class ItemConversation {
       this.#context.report('input.encrypted_content')
     for (const block of state?.blocks ?? []) turn.blocks.push(block)
     for (const [callId, extra] of Object.entries(state?.calls ?? {})) turn.callStates.set(callId, extra)
-    const thought = [...textsIn(item['summary']), ...textsIn(item['content'])].join('\n')
-    if (thought !== '') turn.thoughts.push(thought)
+    const thought = [...textsIn(item['summary']), ...textsIn(item['content'])].join('\n') || state?.text
+    if (thought) turn.thoughts.push(thought)
   }
 
   #call(item: ResponsesItem, path: string, tool: CallableTool): void {
     const turn = this.#turn(path)
     const id = typeof item['call_id'] === 'string' ? item['call_id'] : ''
     if (id === '') throw invalidField(`${path}.call_id`, 'is required')
-    this.#callIds.add(id)
+    this.#calls.set(id, this.#calls.size)
     const extra = turn.callStates.get(id)
     turn.calls.push({
       id,
@@ -180,7 +181,7 @@ class ItemConversation {
 
   #output(item: ResponsesItem, path: string): void {
     const { call_id: id } = item
-    if (typeof id !== 'string' || !this.#callIds.has(id))
+    if (typeof id !== 'string' || !this.#calls.has(id))
       throw invalidField(`${path}.call_id`, 'answers no call of this conversation')
     this.#closeAssistant()
     const texts: ChatContentPart[] = []
@@ -194,8 +195,20 @@ class ItemConversation {
       if (texts.length === 0) texts.push({ type: 'text', text: '(The result follows in the next message.)' })
       this.#media.push({ type: 'text', text: `Result of tool call ${id}:` }, ...media)
     }
-    this.#messages.push({ role: 'tool', tool_call_id: id, content: textOrParts(texts) })
-    this.#paths.push(path)
+    const place = this.#placeOf(id)
+    this.#messages.splice(place, 0, { role: 'tool', tool_call_id: id, content: textOrParts(texts) })
+    this.#paths.splice(place, 0, path)
+  }
+
+  /** Outputs of a run stand in the order of their calls: some servers match them by place. */
+  #placeOf(callId: string): number {
+    const order = this.#calls.get(callId) ?? 0
+    let place = this.#messages.length
+    for (; place > 0; place--) {
+      const { role, tool_call_id: before = '' } = this.#messages[place - 1]!
+      if (role !== 'tool' || (this.#calls.get(before) ?? 0) <= order) break
+    }
+    return place
   }
 
   #turn(path: string): AssistantTurn {
@@ -255,7 +268,10 @@ function namespaceOf({ namespace }: ResponsesItem): string | undefined {
 function argumentsOf(item: ResponsesItem, { kind }: CallableTool): string {
   if (kind === 'custom') return JSON.stringify({ [CUSTOM_INPUT]: item['input'] })
   const { arguments: given } = item
-  return typeof given === 'string' ? given : JSON.stringify(given ?? {})
+  if (typeof given !== 'string') return JSON.stringify(given ?? {})
+  if (given.trim() === '' || isJsonObject(parseVendorJson(given))) return given
+  // Models write text that is none, and an answer may be cut within them: vendors would refuse every later turn.
+  return JSON.stringify({ arguments: given })
 }
 
 /** What a search for tools has found, as the model reads it; the tools themselves join the request's. */

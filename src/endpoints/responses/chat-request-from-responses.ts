@@ -3,6 +3,7 @@ import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest, ChatResponseFormat } from '../chat/chat-request.ts'
 import { invalidField, renamedError, unsupportedField } from '../field-errors.ts'
 import { INLINE_MODERATION, refuseLostBlocking } from '../inline-moderation.ts'
+import { changesNothing } from '../neutral-values.ts'
 import { chatMessagesFromItems } from './chat-messages-from-items.ts'
 import { chatTools, type Report } from './chat-tools.ts'
 import type { EnvelopeOwner } from './reasoning-envelope.ts'
@@ -112,7 +113,7 @@ function checkFields(responses: ResponsesRequest, report: Report): void {
     const problem = REFUSED_FIELDS.get(field)
     if (problem !== undefined) throw unsupportedField(field, problem)
     if (field === INLINE_MODERATION) refuseLostBlocking(responses[field])
-    if (!MAPPED_FIELDS.has(field)) report(field)
+    if (!MAPPED_FIELDS.has(field) && !changesNothing(field, responses[field])) report(field)
   }
   if (responses.background === true) throw unsupportedField('background', 'this model answers on the connection only')
   if (typeof responses.previous_response_id === 'string')

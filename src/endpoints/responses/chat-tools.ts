@@ -85,9 +85,13 @@ function addTool(tool: ResponsesTool, path: string, sink: ToolSink, namespace?: 
       break
     default:
       // Coding clients send it with every request, so a refusal would shut them out.
-      if (!tool.type.startsWith('web_search')) throw hostedTool(path, tool.type)
+      if (!isWebSearch(tool)) throw hostedTool(path, tool.type)
       sink.report(`tools.${tool.type}`)
   }
+}
+
+function isWebSearch({ type }: ResponsesTool): boolean {
+  return type.startsWith('web_search')
 }
 
 function hostedTool(path: string, type: string): Error {
@@ -151,10 +155,14 @@ function chosen(
   if (choice.type === 'allowed_tools') {
     const list = toolsIn(choice['tools'], 'tool_choice.tools')
     const allowed = list.flatMap(({ tool, path }) => {
+      // Left out of the tools, and reported there.
+      if (isWebSearch(tool)) return []
       const found = tools.get(chatNameOf(tool, names, path))
       return found === undefined ? [] : [found]
     })
-    return { toolChoice: choice['mode'] === 'required' ? 'required' : 'auto', allowed }
+    const isForced = choice['mode'] === 'required'
+    if (isForced && allowed.length === 0) report('tool_choice')
+    return { toolChoice: isForced ? 'required' : 'auto', allowed }
   }
   const name = chatNameOf(choice, names, 'tool_choice')
   if (!tools.has(name)) throw invalidField('tool_choice', 'names a tool that is not in tools')

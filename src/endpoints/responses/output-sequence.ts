@@ -20,6 +20,8 @@ export interface SequenceFacts {
   /** The id of the response; its items have ids made of it. */
   readonly responseId: string
   readonly showsReasoning: boolean
+  /** Is the text of reasoning that is not shown carried as state? */
+  readonly carriesReasoning: boolean
   /** Seals the state of a reasoning item; undefined: it cannot be carried. */
   seal(state: ReasoningState): string | undefined
 }
@@ -226,10 +228,13 @@ export class OutputSequence {
 
   #reasoningItem(draft: ReasoningDraft): OutputItem | undefined {
     const { text, blocks, calls } = draft
-    const hasCalls = Object.keys(calls).length > 0
-    const state = { ...(blocks.length > 0 ? { blocks } : {}), ...(hasCalls ? { calls } : {}) }
-    const content = blocks.length > 0 || hasCalls ? this.#facts.seal(state) : undefined
-    const isShown = this.#facts.showsReasoning
+    const { showsReasoning: isShown, carriesReasoning } = this.#facts
+    const state = {
+      ...(blocks.length > 0 ? { blocks } : {}),
+      ...(carriesReasoning && !isShown && text !== '' ? { text } : {}),
+      ...(Object.keys(calls).length > 0 ? { calls } : {}),
+    }
+    const content = Object.keys(state).length > 0 ? this.#facts.seal(state) : undefined
     if (!isShown && content === undefined) return undefined
     const summary = isShown && text !== '' ? [{ type: 'summary_text', text }] : []
     const id = this.#openId

@@ -18,6 +18,8 @@ const VERSION = 1
 export interface ReasoningState {
   /** Blocks signed by the vendor, which precede the answer of their turn. */
   readonly blocks?: readonly ThinkingBlock[] | undefined
+  /** The text of reasoning, where the model reads it again and its caller did not ask to see it. */
+  readonly text?: string | undefined
   /** State of calls, by the id of the call. */
   readonly calls?: Readonly<Record<string, ExtraContent>> | undefined
 }
@@ -65,14 +67,22 @@ export function peekReasoning(content: unknown): ReasoningState | undefined {
   return readPayload(content.slice(ENVELOPE_MARK.length, content.lastIndexOf('.')))?.state
 }
 
+/** The reasoning in an envelope as text, unverified; empty if there is none. */
+export function reasoningIn(content: unknown): string {
+  const state = peekReasoning(content)
+  const thoughts = state?.blocks?.flatMap((block) => (block.type === 'thinking' ? [block.thinking] : [])) ?? []
+  return [...thoughts, state?.text ?? ''].filter((text) => text !== '').join('\n')
+}
+
 function readPayload(payload: string): { readonly vendor: unknown; readonly state: ReasoningState } | undefined {
   const content = parseVendorJson(Buffer.from(payload, 'base64url').toString('utf8'))
   if (!isJsonObject(content) || content['v'] !== VERSION || !isPlain(content)) return undefined
-  const { vendor, blocks, calls } = content
+  const { vendor, blocks, text, calls } = content
   return {
     vendor,
     state: {
       ...(Array.isArray(blocks) ? { blocks: blocks as ThinkingBlock[] } : {}),
+      ...(typeof text === 'string' ? { text } : {}),
       ...(isJsonObject(calls) ? { calls: calls as Record<string, ExtraContent> } : {}),
     },
   }

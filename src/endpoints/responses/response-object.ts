@@ -1,6 +1,6 @@
 import type { Usage } from '../../core/usage.ts'
 import type { VendorCall } from '../operation.ts'
-import type { ResponsesRequest } from './responses-request.ts'
+import type { ResponsesRequest, ResponsesTool } from './responses-request.ts'
 
 /** How a response stands. */
 export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed'
@@ -94,7 +94,7 @@ export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Re
     temperature: request.temperature ?? 1,
     text: { ...request.text, format: request.text?.format ?? { type: 'text' } },
     tool_choice: request.tool_choice ?? 'auto',
-    tools: request.tools ?? [],
+    tools: (request.tools ?? []).map(shownTool),
     top_logprobs: request['top_logprobs'] ?? 0,
     top_p: request.top_p ?? 1,
     truncation: request['truncation'] ?? 'disabled',
@@ -102,6 +102,11 @@ export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Re
     usage: ending.usage,
     ...conversation,
   }
+}
+
+/** A tool as the caller wrote it; of a function clients read all members, whether they were written or not. */
+function shownTool(tool: ResponsesTool): ResponsesTool {
+  return tool.type === 'function' ? { description: null, parameters: null, strict: null, ...tool } : tool
 }
 
 /** The member that names the conversation of an answer, if the request named one. */

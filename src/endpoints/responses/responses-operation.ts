@@ -172,6 +172,7 @@ class TranslatedResponses implements Operation {
       request: { ...written, input: '' },
       names: this.#translated.names,
       owner: { vendor: model.vendor, secret: stateSecret },
+      replaysReasoning: this.#chat.replaysReasoning?.(model),
     })
   }
 }

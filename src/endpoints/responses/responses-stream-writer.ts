@@ -25,6 +25,8 @@ import type { ToolNames } from './tool-names.ts'
 export interface WriterFacts extends ResponseFacts {
   readonly names: ToolNames
   readonly owner: EnvelopeOwner
+  /** Does the model read the text of its reasoning again in later turns? Absent: no. */
+  readonly replaysReasoning?: boolean | undefined
 }
 
 /** Longest id of a call in the dialect. */
@@ -51,6 +53,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     const sequence = {
       responseId: facts.id,
       showsReasoning: showsReasoning(facts.request),
+      carriesReasoning: facts.replaysReasoning === true,
       seal: (state: Parameters<typeof sealReasoning>[0]) => sealReasoning(state, facts.owner),
     }
     this.#output = new OutputSequence(

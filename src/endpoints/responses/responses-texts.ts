@@ -15,12 +15,25 @@ import {
   textsIn,
   turnsOf,
 } from '../texts.ts'
+import { reasoningIn } from './reasoning-envelope.ts'
 import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
 import { ResponsesStreamWriter } from './responses-stream-writer.ts'
 import { ToolNames } from './tool-names.ts'
 
 const kindOf = kindsByName({
-  text: ['content', 'text', 'refusal', 'output', 'query', 'queries', 'logs', 'stdout', 'stderr', 'description'],
+  text: [
+    'content',
+    'text',
+    'refusal',
+    'output',
+    'query',
+    'queries',
+    'logs',
+    'stdout',
+    'stderr',
+    'description',
+    'title',
+  ],
   tool_arguments: ['arguments', 'input', 'code', 'command', 'commands', 'diff'],
   transcript: ['transcript'],
 })
@@ -52,7 +65,7 @@ export const responsesTexts: EndpointTexts<ResponsesRequest> = {
   },
   answer: {
     whole: ({ output }) => outputTexts(output, ['output']),
-    replaced: withoutProbabilities,
+    replaced: withoutOtherForms,
     refusal: (answer, message) => ({
       ...answer,
       status: 'incomplete',
@@ -92,7 +105,36 @@ function itemTexts(
 }
 
 function outputTexts(output: unknown, path: readonly (string | number)[]): TextPart[] {
-  return Array.isArray(output) ? output.flatMap((item, index) => itemTexts(item, [...path, index], index)) : []
+  return Array.isArray(output) ? output.flatMap((item, index) => outputItemTexts(item, [...path, index], index)) : []
+}
+
+/** The texts of an item with the reasoning that it carries, which its caller could read too. */
+function outputItemTexts(item: unknown, path: readonly (string | number)[], index: number): TextPart[] {
+  const texts = itemTexts(item, path, index)
+  const carried = isJsonObject(item) ? reasoningIn(item[CARRIED]) : ''
+  if (carried !== '') {
+    const at = [...path, CARRIED]
+    texts.push({ id: fieldPath(at), kind: 'reasoning', index, text: carried, path: at })
+  }
+  return texts
+}
+
+const CARRIED = 'encrypted_content'
+const ENCODED = /^[\w+/=:.-]*$/
+
+/** Takes out what repeats a replaced text in another form: probabilities, and state of a vendor with a text in its place. */
+function withoutOtherForms(value: unknown): void {
+  withoutProbabilities(value)
+  withoutChangedState(value)
+}
+
+function withoutChangedState(value: unknown): void {
+  if (Array.isArray(value)) for (const entry of value) withoutChangedState(entry)
+  else if (isJsonObject(value)) {
+    const { type, [CARRIED]: carried } = value
+    if (type === 'reasoning' && typeof carried === 'string' && !ENCODED.test(carried)) value[CARRIED] = ''
+    for (const name of ['response', 'output', 'item']) withoutChangedState(value[name])
+  }
 }
 
 /** Probabilities name the tokens of a text. */
@@ -151,7 +193,7 @@ class ResponsesTextReader implements TextStreamReader {
       return { added: [], repeated, ended: isOver ? [''] : [], isBare: false }
     }
     if (isJsonObject(item)) {
-      const repeated = itemTexts(item, ['item'], output).map((text) => inOutput(text, output, []))
+      const repeated = outputItemTexts(item, ['item'], output).map((text) => inOutput(text, output, []))
       return { added: [], repeated, ended: type.endsWith('.done') ? [`output[${output}].`] : [], isBare: false }
     }
     if (isJsonObject(part)) {
@@ -164,6 +206,7 @@ class ResponsesTextReader implements TextStreamReader {
       const repeated = parts.map((text) => inOutput(text, output, at))
       return { added: [], repeated, ended: type.endsWith('.done') ? repeated.map(({ id }) => id) : [], isBare: false }
     }
+    if (isJsonObject(event['annotation'])) return annotationStep(event, event['annotation'], output)
     return textStep(event, type, output)
   }
 
@@ -171,7 +214,7 @@ class ResponsesTextReader implements TextStreamReader {
     return { ...event, delta: text }
   }
 
-  replaced = withoutProbabilities
+  replaced = withoutOtherForms
 
   sent({ type }: AnswerObject): void {
     if (type === 'response.created') this.#hasBegun = true
@@ -211,6 +254,13 @@ function textStep(event: AnswerObject, type: string, output: number): TextStep {
   const text = String(event[member])
   const repeated = text === '' ? [] : [{ id, kind, index: output, text, path: [member] }]
   return { added: [], repeated, ended: [id], isBare: false }
+}
+
+/** What an annotation says comes whole, and ends with it. */
+function annotationStep(event: AnswerObject, annotation: AnswerObject, output: number): TextStep {
+  const at = ['content', numberAt(event, 'content_index'), 'annotations', numberAt(event, 'annotation_index')]
+  const added = textsIn(annotation, ['annotation'], { kindOf, index: output }).map((text) => inOutput(text, output, at))
+  return { added, repeated: [], ended: [`${fieldPath(['output', output, ...at])}.`], isBare: false }
 }
 
 /** A text of an item or part, with its id in the whole answer. */

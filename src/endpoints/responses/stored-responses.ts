@@ -2,7 +2,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { outputOf, type StoredItem, type StoredResponse } from '../../stores/response-store.ts'
 import type { AnswerAccess, KeptAnswers, StoredQuery, StoredReply } from '../endpoint.ts'
 import { invalidField } from '../field-errors.ts'
-import { conversations } from './conversations.ts'
+import { conversationItem, conversations } from './conversations.ts'
 import { itemList, pageOf } from './item-page.ts'
 import { itemsBefore, previousNotFound, recallResponses } from './recalled-responses.ts'
 import type { ResponsesOffer } from './responses-operation.ts'
@@ -28,7 +28,8 @@ async function readStored({ id, action, parameters }: StoredQuery, access: Answe
   if (turn === undefined) throw new GatewayError('response_not_found')
   if (action === 'input_items') {
     const turns = (await store.conversation(accountId, id, nowMs)) ?? [turn]
-    return { json: inputPage(await inputOf(turns, access), parameters) }
+    const items = (await inputOf(turns, access)).map((item) => conversationItem(item, access))
+    return { json: inputPage(items, parameters) }
   }
   // Cancelling again gives the answer as it ended (OpenAI API reference, "Cancel a response").
   if (action === 'cancel' && turn.response['background'] === true) return { json: turn.response }

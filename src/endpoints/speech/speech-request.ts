@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import { onDemand } from '../../core/on-demand.ts'
 import { hasAtMost } from '../character-count.ts'
+import { changesNothing } from '../neutral-values.ts'
 
 /** How the sound is wrapped. */
 export type SpeechFormat = 'mp3' | 'wav'
@@ -64,9 +65,9 @@ const USED_FIELDS: ReadonlySet<string> = new Set([
 const PLAIN_NAME = /^[\w.-]{1,64}$/
 const MAX_NAMES = 20
 
-/** Names of the fields that a caller set and that have no effect. */
+/** Names of the fields that a caller set and that have no effect, though their values ask for one. */
 export function unusedSpeechFields(request: SpeechRequest): readonly string[] {
   return Object.keys(request)
-    .filter((field) => !USED_FIELDS.has(field) && (request[field] ?? null) !== null && PLAIN_NAME.test(field))
+    .filter((field) => !USED_FIELDS.has(field) && !changesNothing(field, request[field]) && PLAIN_NAME.test(field))
     .slice(0, MAX_NAMES)
 }

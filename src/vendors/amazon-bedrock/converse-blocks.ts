@@ -51,7 +51,7 @@ export class ConverseBlockWriter {
     if (block.type === 'cache_point') return cachePoint(block)
     const { source } = block
     // Pictures by URL are fetched before, and files have none.
-    if (source.type === 'url') throw new TypeError('Converse takes no URLs')
+    if (source.type !== 'base64') throw new TypeError('Converse takes bytes only')
     if (block.type === 'image')
       return { image: { format: source.media_type.slice('image/'.length), source: { bytes: source.data } } }
     const name = this.#fileName(block.title)

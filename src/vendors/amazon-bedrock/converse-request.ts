@@ -22,7 +22,7 @@ export const CONVERSE_FIELDS = {
 /** Billing fields of surcharges that the vendor never hears of. */
 export const SURCHARGES_LEFT_OUT = surchargesLeftOut(CONVERSE_FIELDS)
 
-const reportDroppedFields = fieldCheck(CONVERSE_FIELDS, { n: (value) => value === 1 })
+const reportDroppedFields = fieldCheck(CONVERSE_FIELDS)
 
 /** The body of a Converse call (Bedrock, reference of `Converse`), as far as chat fills it. */
 interface ConverseRequest {

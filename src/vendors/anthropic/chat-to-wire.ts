@@ -9,7 +9,7 @@ import { withCacheControl } from './cache-control.ts'
 /** Billing fields of surcharges that the vendor never hears of. */
 export const SURCHARGES_LEFT_OUT = surchargesLeftOut(MESSAGES_CHAT_FIELDS)
 
-const reportDroppedFields = fieldCheck(MESSAGES_CHAT_FIELDS, { n: (value) => value === 1 })
+const reportDroppedFields = fieldCheck(MESSAGES_CHAT_FIELDS)
 
 /** Where and how the vendor is reached. */
 export interface MessagesAddress {

@@ -1,6 +1,8 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import type { MemberNames } from '../../core/known-members.ts'
 import { keyHeaders } from '../shared/bearer-headers.ts'
+import { chatByResponses } from '../shared/chat-by-responses.ts'
+import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import type { OperationPath } from '../shared/openai-chat-dialect.ts'
@@ -14,7 +16,7 @@ import {
 } from '../shared/openai-field-rules.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiMedia } from '../shared/openai-media.ts'
-import { openaiResponses } from '../shared/openai-responses.ts'
+import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { type ResourceAddress, resourceAddress, vendorAddress } from '../shared/vendor-address.ts'
@@ -116,6 +118,21 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
   const modelOf = (deployment: string): string => deployments.get(deployment) ?? deployment
   const path = (operation: string): OperationPath => operationPath(`${prefix}/openai`, operation, apiVersion)
   const common = { headers: apiKeyHeaders, streamFailure: errors.fromStream }
+  const chat = openaiChat({
+    ...common,
+    path: path('chat/completions'),
+    rulesFor: (deployment) =>
+      OPENAI_RULES[tokenLimitField(modelOf(deployment), options.tokenLimitFields, DEFAULT_TOKEN_LIMIT_FIELD)],
+    reasonsUnseen: (deployment, request) => reasonsUnseen(modelOf(deployment), request),
+  })
+  const responses: OpenAIResponsesDialect = {
+    ...common,
+    ...responsesAddress(`${prefix}/openai`, apiVersion),
+    allowsVendorObjects: options.allowVendorObjects === true,
+    // No page of Azure's lists the count.
+    countsTokens: false,
+    reasonsUnseen: (deployment, effort) => effortUnseen(modelOf(deployment), effort),
+  }
   return {
     id,
     telemetryName: 'azure.ai.openai',
@@ -127,25 +144,13 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: 'azure',
     passUnknownModels: options.passUnknownModels ?? false,
-    chat: openaiChat({
-      ...common,
-      path: path('chat/completions'),
-      rulesFor: (deployment) =>
-        OPENAI_RULES[tokenLimitField(modelOf(deployment), options.tokenLimitFields, DEFAULT_TOKEN_LIMIT_FIELD)],
-      reasonsUnseen: (deployment, request) => reasonsUnseen(modelOf(deployment), request),
-    }),
     ...((options.responses ?? hasResponses(apiVersion))
       ? {
-          responses: openaiResponses({
-            ...common,
-            ...responsesAddress(`${prefix}/openai`, apiVersion),
-            allowsVendorObjects: options.allowVendorObjects === true,
-            // No page of Azure's lists the count.
-            countsTokens: false,
-            reasonsUnseen: (deployment, effort) => effortUnseen(modelOf(deployment), effort),
-          }),
+          chat: chatByResponses(chat, responses),
+          responses: openaiResponses(responses),
+          ownsReasoning: ownsEncryptedReasoning,
         }
-      : {}),
+      : { chat }),
     embeddings: openaiEmbeddings({
       headers: apiKeyHeaders,
       path: path('embeddings'),

@@ -1,6 +1,13 @@
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
-import { activeRules, type ChatFieldTable, hasExtensions, PASS_ALL, withoutExtensions } from '../shared/chat-fields.ts'
+import {
+  activeRules,
+  type ChatFieldTable,
+  forcesCall,
+  hasExtensions,
+  PASS_ALL,
+  withoutExtensions,
+} from '../shared/chat-fields.ts'
 import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
 
 /** There is no developer role, and reasoning of earlier turns must not be sent back. */
@@ -23,16 +30,35 @@ const asMaxTokens: FieldMapping<ChatRequest> = {
   },
 }
 
-/** The vendor refuses an empty list of tools; leaving it out means the same. */
+/** The vendor refuses an empty list of tools; leaving it out means the same. What is said about tools goes with it. */
 const toolsUnlessEmpty: FieldMapping<ChatRequest> = {
   needed: (value) => Array.isArray(value) && value.length === 0,
   apply: (body) => {
     delete body['tools']
+    delete body['tool_choice']
+    delete body['parallel_tool_calls']
+  },
+  losses: (_value, { tool_choice: choice }) => (forcesCall(choice) ? ['tool_choice'] : []),
+}
+
+/** Models that think or not, as a request says (Model Studio, "Deep thinking", hybrid thinking mode). */
+const HYBRID_MODELS = [
+  /^qwen3\.[567]-(?:max|plus|flash)(?:-preview|-\d{4}-\d{2}-\d{2})?$/,
+  /^qwen3(?:\.[56])?-\d+(?:\.\d+)?b(?:-a\d+b)?$/,
+  /^qwen-(?:plus|flash|turbo)(?:-latest)?$/,
+]
+
+/** Most hybrid models think unless they are told not to. A caller's own `enable_thinking` stays. */
+const effortUnlessNone: FieldMapping<ChatRequest> = {
+  needed: (effort, request) => effort === 'none' && request['enable_thinking'] === undefined,
+  apply: (body) => {
+    delete body['reasoning_effort']
+    body['enable_thinking'] = false
   },
 }
 
 /**
- * DashScope's chat fields (OpenAI-compatible mode). Values that only this vendor refuses, such as a temperature of 2, and
+ * DashScope's chat fields (OpenAI-compatible mode), without those of {@link HYBRID_MODELS}. Values that only this vendor refuses, such as a temperature of 2, and
  * its own fields, such as `enable_thinking`, pass through.
  */
 export const DASHSCOPE_FIELDS: ChatFieldTable = {
@@ -43,8 +69,13 @@ export const DASHSCOPE_FIELDS: ChatFieldTable = {
   frequency_penalty: 'drop',
 }
 
-/** The rules of {@link DASHSCOPE_FIELDS} that do something. */
-export const DASHSCOPE_RULES = activeRules(DASHSCOPE_FIELDS)
+const RULES = activeRules(DASHSCOPE_FIELDS)
+const HYBRID_RULES = activeRules({ ...DASHSCOPE_FIELDS, reasoning_effort: effortUnlessNone })
+
+/** The rules that do something, by the vendor's own id of a model. */
+export function dashscopeRules(upstream: string): FieldRules<ChatRequest> {
+  return HYBRID_MODELS.some((pattern) => pattern.test(upstream)) ? HYBRID_RULES : RULES
+}
 
 /** The vendor returns vectors only as numbers; the gateway encodes base64. */
 export const DASHSCOPE_EMBEDDING_RULES: FieldRules<EmbeddingsRequest> = {

@@ -13,7 +13,7 @@ import {
   type Vendor,
   vendorConnection,
 } from '../vendor.ts'
-import { DASHSCOPE_EMBEDDING_RULES, DASHSCOPE_RULES } from './dashscope-chat.ts'
+import { DASHSCOPE_EMBEDDING_RULES, dashscopeRules } from './dashscope-chat.ts'
 import { DASHSCOPE_ERROR_WORDS, dashscopeFailure } from './dashscope-errors.ts'
 import { dashscopeMedia } from './media-tokens.ts'
 import { multimodalImages } from './multimodal-images.ts'
@@ -83,7 +83,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     passUnknownModels: options.passUnknownModels ?? false,
     chat: openaiChat({
       path: `${prefix}${COMPATIBLE_PATH}/chat/completions`,
-      rulesFor: () => DASHSCOPE_RULES,
+      rulesFor: dashscopeRules,
       // Ids come empty, and indexes are reused or do not begin at 0.
       repairsToolCalls: true,
       streamFailure: errors.fromStream,

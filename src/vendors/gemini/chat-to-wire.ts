@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { reportLostMarks } from '../shared/lost-cache-marks.ts'
 import { unsupportedParameter } from '../shared/parameter-errors.ts'
 import {
@@ -84,7 +85,7 @@ export function chatToWire(call: VendorCall<ChatRequest>, { basePath, hasCallIds
   const body: GenerateContentRequest = {
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     contents,
-    ...toolsToWire(request, abilities),
+    ...toolsToWire(request, abilities, report),
     ...(config === undefined ? {} : { generationConfig: config }),
   }
   const method = stream ? 'streamGenerateContent' : 'generateContent'
@@ -138,35 +139,34 @@ function addLimits(config: GenerationConfig, request: ChatRequest): void {
 
 function addSampling(config: GenerationConfig, request: ChatRequest, context: GenerationContext): void {
   const { abilities, report } = context
+  const reportChange = (field: string, value: unknown): void => {
+    if (!changesNothing(field, value)) report(field)
+  }
   const { seed, temperature, top_p: topP, presence_penalty: presence, frequency_penalty: frequency } = request
   if (isSet(seed)) config.seed = seed
   if (isSet(temperature)) {
     if (abilities.sampling) config.temperature = temperature
-    else report('temperature')
+    else reportChange('temperature', temperature)
   }
   if (isSet(topP)) {
     if (abilities.sampling) config.topP = topP
-    else report('top_p')
+    else reportChange('top_p', topP)
   }
   if (isSet(presence)) {
     if (abilities.penalties) config.presencePenalty = presence
-    else report('presence_penalty')
+    else reportChange('presence_penalty', presence)
   }
   if (isSet(frequency)) {
     if (abilities.penalties) config.frequencyPenalty = frequency
-    else report('frequency_penalty')
+    else reportChange('frequency_penalty', frequency)
   }
 }
 
 function addLogprobs(config: GenerationConfig, request: ChatRequest, context: GenerationContext): void {
-  if (request.logprobs !== true) {
-    if (isSet(request.top_logprobs)) context.report('top_logprobs')
-    return
-  }
-  // Streamed chat has no place for them on the way to the caller.
-  if (context.stream) {
-    context.report('logprobs')
-    if (isSet(request.top_logprobs)) context.report('top_logprobs')
+  if (request.logprobs !== true || context.stream) {
+    // Streamed chat has no place for them on the way to the caller.
+    if (request.logprobs === true) context.report('logprobs')
+    if (!changesNothing('top_logprobs', request.top_logprobs)) context.report('top_logprobs')
     return
   }
   config.responseLogprobs = true

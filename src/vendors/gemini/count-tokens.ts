@@ -24,16 +24,12 @@ export function countTokens(api: GeminiApi): TokenCountOperation {
 function countTokensToWire({ request, model, apiKey }: VendorCall<ChatRequest>, api: GeminiApi): WireRequest {
   const abilities = modelAbilities(model.upstream)
   const dropped = new Set<string>()
-  const { systemInstruction, contents } = conversationToWire(
-    request.messages,
-    abilities,
-    (field) => void dropped.add(field),
-    api.hasCallIds,
-  )
+  const report = (field: string): void => void dropped.add(field)
+  const { systemInstruction, contents } = conversationToWire(request.messages, abilities, report, api.hasCallIds)
   const counted = {
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     contents,
-    ...toolsToWire(request, abilities),
+    ...toolsToWire(request, abilities, report),
   }
   return {
     ...apiRequestHead({ basePath: api.basePath, model: model.upstream, method: 'countTokens', apiKey }),

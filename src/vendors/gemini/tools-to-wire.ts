@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest, ChatTool } from '../../endpoints/chat/chat-request.ts'
+import { forcesCall } from '../shared/chat-fields.ts'
 import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
 import type { FunctionCallingConfig, FunctionDeclaration, GenerateContentRequest } from './api-request.ts'
 import type { ModelAbilities } from './model-abilities.ts'
@@ -7,13 +8,14 @@ import { parametersToWire } from './schema-to-wire.ts'
 
 /**
  * The functions a model may call and whether it must. Nothing without functions, because the vendor refuses an empty list
- * and a choice without functions.
+ * and a choice without functions; a call that was to be forced is reported then.
  * @throws GatewayError `unsupported_parameter` naming a tool or choice that is not a function, `invalid_request` for a
  *   malformed one.
  */
 export function toolsToWire(
   request: ChatRequest,
   abilities: ModelAbilities,
+  report: (field: string) => void,
 ): Pick<GenerateContentRequest, 'tools' | 'toolConfig'> {
   const tools = (request.tools ?? []).map((tool, index) => functionOf(tool, `tools[${index}]`))
   const allowed = allowedNames(request.tool_choice)
@@ -21,7 +23,10 @@ export function toolsToWire(
   if (allowed !== undefined && offered.length === 0) {
     throw invalidParameter('tool_choice', 'tool_choice: none of the allowed tools is among tools.')
   }
-  if (offered.length === 0) return {}
+  if (offered.length === 0) {
+    if (forcesCall(request.tool_choice)) report('tool_choice')
+    return {}
+  }
   const functionDeclarations = offered.map((tool) => tool.declaration)
   const isStrict = abilities.jsonSchema && offered.some((tool) => tool.strict)
   const config = callingConfig(request.tool_choice, isStrict)

@@ -24,7 +24,7 @@ import {
 } from '../vendor.ts'
 import { checkPreset } from './check-preset.ts'
 import { answerRepairOf } from './preset-answers.ts'
-import { embeddingsRules, presetRules, responsesRules } from './preset-fields.ts'
+import { embeddingsRules, presetRules, replaysReasoning, responsesRules } from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
 export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
@@ -143,9 +143,15 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
   const pool = keyPool(options.apiKey)
   const { origin, prefix } = vendorAddress(options.baseURL)
   const errors = errorReader({}, pool.apiKeys)
-  const rules = activeRules(options.replaysExtensions === true ? PASS_ALL : { ...PASS_ALL, messages: plainMessages })
+  const replays = options.replaysExtensions === true
+  const rules = activeRules(replays ? PASS_ALL : { ...PASS_ALL, messages: plainMessages })
   const { fromStream: streamFailure } = errors
-  const chat = openaiChat({ path: `${prefix}/chat/completions`, rulesFor: () => rules, streamFailure })
+  const chat = openaiChat({
+    path: `${prefix}/chat/completions`,
+    rulesFor: () => rules,
+    replaysReasoning: () => replays,
+    streamFailure,
+  })
   const responses: OpenAIResponsesDialect = { path: `${prefix}/responses`, allowsVendorObjects: false, streamFailure }
   return {
     id: options.id,
@@ -210,6 +216,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
           chat: openaiChat({
             path: `${prefix}/chat/completions`,
             rulesFor: presetRules(preset),
+            replaysReasoning: replaysReasoning(preset),
             answerRepair: answerRepairOf(preset),
             asksForUsage: preset.asksForUsage,
             takesImageUrls: preset.takesImageUrls,

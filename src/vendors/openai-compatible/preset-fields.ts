@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import type { FieldMapping, FieldRule, FieldRules } from '../shared/field-rules.ts'
 import { unsupportedParameter } from '../shared/parameter-errors.ts'
@@ -16,6 +17,15 @@ export function presetRules(preset: Preset): (upstream: string) => FieldRules<Ch
   )
   if (byModel.length === 0) return () => base
   return (upstream) => byModel.find(([pattern]) => pattern.test(upstream))?.[1] ?? base
+}
+
+/** Does a model of a preset, by the vendor's own id, get the text of its reasoning back? */
+export function replaysReasoning({ reasoning, byModel = [] }: Preset): (upstream: string) => boolean {
+  return (upstream) => {
+    const dialect = byModel.find(([pattern]) => pattern.test(upstream))?.[1]
+    const { back } = dialect?.reasoning ?? reasoning ?? { back: 'never' }
+    return back !== 'never'
+  }
 }
 
 /** The Responses rules of a preset. */
@@ -58,7 +68,8 @@ function refusal(field: string): FieldMapping<object> {
   return {
     needed: () => true,
     apply: (body, value) => {
-      if (!asksForNothing(value)) throw unsupportedParameter(field, `The model does not support ${field}.`)
+      if (!asksForNothing(value) && !changesNothing(field, value))
+        throw unsupportedParameter(field, `The model does not support ${field}.`)
       delete body[field]
     },
   }

@@ -118,6 +118,8 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,
       maxInputs: 2048,
+      // Of all inputs together (OpenAI API, "Create embeddings").
+      maxTokens: () => 300_000,
       takesTokens: true,
       rules: {},
       givesBase64: true,

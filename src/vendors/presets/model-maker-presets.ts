@@ -59,11 +59,14 @@ export const MODEL_MAKER_PRESETS = {
     serves: ['chat', 'responses', 'images'],
     // xAI, "Generate Text": answers are kept for 30 days.
     responses: { keepsAnswers: true },
-    fields: { parallel_tool_calls: { rename: 'parallel_function_calling' } },
+    fields: {
+      max_tokens: { rename: 'max_completion_tokens' },
+      parallel_tool_calls: { rename: 'parallel_function_calling' },
+    },
     byModel: [
       [
         /^grok-(?:3-mini|4(?!.*non-reasoning)|code)/,
-        { fields: { presence_penalty: 'drop', frequency_penalty: 'drop' } },
+        { fields: { stop: 'refuse', presence_penalty: 'drop', frequency_penalty: 'drop' } },
       ],
     ],
   },

@@ -37,7 +37,7 @@ export function chatByResponses(chat: ChatOperation, dialect: OpenAIResponsesDia
 }
 
 function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
-  const { path, allowsVendorObjects } = dialect
+  const { path, query = '', headers = bearerHeaders, allowsVendorObjects } = dialect
   return {
     reasonsUnseen: ({ model, request }) => dialect.reasonsUnseen?.(model.upstream, request.reasoning_effort) ?? false,
     toWire(call) {
@@ -45,8 +45,13 @@ function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
       const asked = unmoderated === undefined ? call : { ...call, request: unmoderated.request }
       const { request, dropped: lost } = responsesFromChat({ call: asked, allowsVendorObjects })
       const dropped = unmoderated === undefined ? lost : [...unmoderated.dropped, ...lost]
-      const headers = bearerHeaders(call.apiKey, call.stream ? 'text/event-stream' : 'application/json')
-      return { path, headers, body: JSON.stringify(request), dropped }
+      const accepted = call.stream ? 'text/event-stream' : 'application/json'
+      return {
+        path: `${path}${query}`,
+        headers: headers(call.apiKey, accepted),
+        body: JSON.stringify(request),
+        dropped,
+      }
     },
     fromWire(answer, call) {
       const response = parseVendorJson(asBuffer(answer.body).toString('utf8'))

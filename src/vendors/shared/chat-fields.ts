@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../core/json.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { FieldMapping, FieldRule, FieldRules } from './field-rules.ts'
 
@@ -42,6 +43,12 @@ export const PASS_ALL: ChatFieldTable = {
   response_format: 'pass',
   reasoning_effort: 'pass',
   user: 'pass',
+}
+
+/** Does a choice make the model call a tool? Without tools no other choice means anything. */
+export function forcesCall(choice: ChatRequest['tool_choice']): boolean {
+  if (choice === undefined || choice === null || choice === 'auto' || choice === 'none') return false
+  return !isJsonObject(choice) || choice.type !== 'allowed_tools' || choice.allowed_tools?.mode === 'required'
 }
 
 /** True when a message carries fields that the gateway adds to answers and strict servers refuse in a history. */

@@ -9,9 +9,11 @@ import type {
 import { joinChunks } from '../../wire/join-chunks.ts'
 import {
   bytesBetween,
+  CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
   JsonCursor,
+  OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
   textBetween,
@@ -156,25 +158,36 @@ function embeddingsShell(chunks: readonly Uint8Array[]): EmbeddingsShell | undef
   return { members, vectors: bytesBetween(chunks, start, end), ...walked }
 }
 
-/** Scans to after the bracket that closes the list. */
+/** Scans to after the bracket that closes the list. Undefined also for vectors out of order, which reading sorts. */
 function walkVectors(cursor: JsonCursor): Pick<EmbeddingsShell, 'count' | 'encoding'> | undefined {
   let count = 0
   let encoding: EmbeddingsShell['encoding'] | undefined
   while (!cursor.enter(CLOSE_BRACKET)) {
     cursor.enter(COMMA)
-    if (!cursor.seek('embedding')) return undefined
-    const found = cursor.peek() === QUOTE ? 'base64' : 'float'
-    if (found !== (encoding ?? found)) return undefined
+    if (!cursor.enter(OPEN_BRACE)) return undefined
+    let found: EmbeddingsShell['encoding'] | undefined
+    while (cursor.nextMember()) {
+      if (found === undefined && cursor.isNamed('embedding')) {
+        found = cursor.peek() === QUOTE ? 'base64' : 'float'
+        // A vector of numbers contains no bracket. In a malformed one the leftover bracket ends the scan.
+        const isPassed =
+          found === 'base64' ? cursor.skipValue() : cursor.enter(OPEN_BRACKET) && cursor.skipBehind(CLOSE_BRACKET)
+        if (!isPassed) return undefined
+      } else if (cursor.isNamed('index') ? !passNumber(cursor, count) : !cursor.skipValue()) return undefined
+    }
+    if (cursor.isBroken || found === undefined || found !== (encoding ?? found)) return undefined
     encoding = found
     count += 1
-    // A vector of numbers contains no bracket. In a malformed one the leftover bracket ends the scan.
-    const isPassed =
-      found === 'base64' ? cursor.skipValue() : cursor.enter(OPEN_BRACKET) && cursor.skipBehind(CLOSE_BRACKET)
-    if (!isPassed) return undefined
-    while (cursor.nextMember()) if (!cursor.skipValue()) return undefined
-    if (cursor.isBroken) return undefined
   }
   return encoding && { count, encoding }
+}
+
+/** Skips a member's value if it is this number. */
+function passNumber(cursor: JsonCursor, value: number): boolean {
+  const digits = String(value)
+  for (let at = 0; at < digits.length; at++) if (!cursor.enter(digits.charCodeAt(at))) return false
+  const next = cursor.peek()
+  return next === COMMA || next === CLOSE_BRACE
 }
 
 const FLOAT32_BYTES = 4

@@ -1,3 +1,5 @@
+import { changesNothing } from '../../endpoints/neutral-values.ts'
+
 /** What becomes of one request field on the way to a vendor of the same dialect. */
 export type FieldRule<Request> = 'pass' | 'drop' | FieldMapping<Request>
 
@@ -8,7 +10,7 @@ export interface FieldMapping<Request> {
   /** Makes the change in a shallow copy of the request; nested values belong to the caller and are replaced, not edited. */
   readonly apply: (body: Record<string, unknown>, value: unknown) => void
   /** Names of what the change loses, for the caller. Absent: it loses nothing. */
-  readonly losses?: (value: unknown) => readonly string[]
+  readonly losses?: (value: unknown, request: Request) => readonly string[]
 }
 
 /** A rule for each field that a vendor treats specially. Fields without a rule pass. */
@@ -24,8 +26,15 @@ export interface RuledBody {
 
 const NOTHING_DROPPED: readonly string[] = []
 
-/** Applies a vendor's table to a request. The request itself is never written to. */
-export function applyFieldRules<Request extends object>(request: Request, rules: FieldRules<Request>): RuledBody {
+/**
+ * Applies a vendor's table to a request. The request itself is never written to.
+ * @param isNeutral Does a value mean the same as none, so that its loss is not reported?
+ */
+export function applyFieldRules<Request extends object>(
+  request: Request,
+  rules: FieldRules<Request>,
+  isNeutral: (field: string, value: unknown) => boolean = changesNothing,
+): RuledBody {
   const values = request as Readonly<Record<string, unknown>>
   let body: Record<string, unknown> | undefined
   let dropped: string[] | undefined
@@ -37,14 +46,14 @@ export function applyFieldRules<Request extends object>(request: Request, rules:
       body ??= { ...values }
       delete body[field]
       // null means "not set" in this dialect, so the member is removed.
-      if (value !== null) {
+      if (value !== null && !isNeutral(field, value)) {
         dropped ??= []
         dropped.push(field)
       }
     } else if (rule.needed(value, request)) {
       body ??= { ...values }
       rule.apply(body, value)
-      const losses = rule.losses?.(value) ?? NOTHING_DROPPED
+      const losses = rule.losses?.(value, request) ?? NOTHING_DROPPED
       if (losses.length > 0) dropped = [...(dropped ?? []), ...losses]
     }
   }

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { type CacheMark, cacheMarkOf } from '../../endpoints/cache-marks.ts'
@@ -23,10 +24,13 @@ interface ImageBlock {
   source: { type: 'base64'; media_type: ImageMediaType; data: string } | { type: 'url'; url: string }
 }
 
-/** A file: PDF, and of other types where the model reads them. */
+/** A file: PDF, plain text, and of other types where the model reads them. */
 interface DocumentBlock {
   type: 'document'
-  source: { type: 'base64'; media_type: string; data: string } | { type: 'url'; url: string }
+  source:
+    | { type: 'base64'; media_type: string; data: string }
+    | { type: 'text'; media_type: string; data: string }
+    | { type: 'url'; url: string }
   title?: string
 }
 
@@ -100,7 +104,7 @@ export function textContent(
 }
 
 /**
- * Content of a user or tool message: text, pictures and PDF files.
+ * Content of a user or tool message: text, pictures and files.
  * @throws GatewayError `unsupported_parameter` for a type of part the vendor lacks, `invalid_request` for a picture or file
  *   that it cannot read, each naming the part.
  */
@@ -152,18 +156,28 @@ function documentBlock(file: unknown, path: string, { documentTypes }: ContentAb
     throw unsupportedParameter(path, 'The model takes a file as file_data only.')
   }
   const data = readDataUrl(fileData)
-  const isTaken = data !== undefined && (documentTypes?.has(data.mediaType) ?? data.mediaType === 'application/pdf')
+  const isTaken = data !== undefined && (documentTypes ?? MESSAGES_DOCUMENTS).has(data.mediaType)
   if (!isTaken) {
-    const types = documentTypes === undefined ? 'PDF files' : `files of the types ${[...documentTypes].join(', ')}`
+    const types =
+      documentTypes === undefined ? 'PDF and text files' : `files of the types ${[...documentTypes].join(', ')}`
     const message = `The model takes ${types} only, as a data URL: data:application/pdf;base64,…`
     throw invalidParameter(`${path}.file_data`, message)
   }
+  const { mediaType, base64 } = data
+  const isText = documentTypes === undefined && mediaType === PLAIN_TEXT
   return {
     type: 'document',
-    source: { type: 'base64', media_type: data.mediaType, data: data.base64 },
+    source: isText
+      ? { type: 'text', media_type: mediaType, data: Buffer.from(base64, 'base64').toString('utf8') }
+      : { type: 'base64', media_type: mediaType, data: base64 },
     ...(typeof filename === 'string' && filename !== '' ? { title: filename } : {}),
   }
 }
+
+const PLAIN_TEXT = 'text/plain'
+
+/** Files of the Messages API: PDF as base64, plain text as text (Anthropic API reference, "Create a Message", document). */
+const MESSAGES_DOCUMENTS: ReadonlySet<string> = new Set(['application/pdf', PLAIN_TEXT])
 
 function unsupportedPart(type: string, path: string): GatewayError {
   return unsupportedParameter(path, `The model does not support content of type ${JSON.stringify(type)} here.`)

@@ -1,4 +1,5 @@
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { VendorCall } from '../vendor.ts'
 import type { MessagesEffort, ModelAbilities } from './messages-abilities.ts'
 import type { CachePointBlock, TextBlock } from './messages-content.ts'
@@ -144,8 +145,9 @@ function samplingToWire(
   report: (field: string) => void,
 ): { temperature?: number; top_p?: number } {
   const hasTemperature = typeof temperature === 'number'
-  if (hasTemperature && (isRefused || temperature > 1)) report('temperature')
-  if (typeof topP === 'number' && (isRefused || (hasTemperature && !takesBoth))) report('top_p')
+  if (hasTemperature && (isRefused ? !changesNothing('temperature', temperature) : temperature > 1))
+    report('temperature')
+  if ((isRefused || (hasTemperature && !takesBoth)) && !changesNothing('top_p', topP)) report('top_p')
   if (isRefused) return {}
   const takesTopP = typeof topP === 'number' && (!hasTemperature || takesBoth)
   return { ...(hasTemperature ? { temperature: Math.min(temperature, 1) } : {}), ...(takesTopP ? { top_p: topP } : {}) }

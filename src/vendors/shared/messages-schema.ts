@@ -2,8 +2,6 @@ import { isJsonObject } from '../../core/json.ts'
 import { isObjectSchema, SCHEMA_MAPS } from '../../endpoints/json-schema.ts'
 import { type JsonSchema, resolveSchema, type SchemaDocument, schemaDocument } from './resolve-schema.ts'
 
-export type { JsonSchema } from './resolve-schema.ts'
-
 /** Members that hold one schema. */
 const SCHEMA_MEMBERS: ReadonlySet<string> = new Set(['items'])
 

@@ -1,8 +1,9 @@
 import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { hasOpenObjects, type JsonSchema, schemaToWire, withMergedParts } from './messages-schema.ts'
+import { hasOpenObjects, schemaToWire, withMergedParts } from './messages-schema.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
+import type { JsonSchema } from './resolve-schema.ts'
 import { toolInputSchema } from './tool-input-schema.ts'
 
 /** A tool that the caller runs. */

@@ -14,9 +14,9 @@ import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
+import { isCacheBeside, isReasoningBeside } from './counts-beside.ts'
 import { type AnswerRepair, failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
-import { isReasoningBeside } from './reasoning-beside.ts'
 import { answerMark, inventedCallId } from './streamed-tool-calls.ts'
 
 /**
@@ -122,7 +122,7 @@ function rewritten(completion: WireCompletion, call: VendorCall<ChatRequest>): B
       refusal: choice.message['refusal'] ?? null,
     },
     logprobs: choice['logprobs'] ?? null,
-    finish_reason: openaiFinishReason(choice['finish_reason']),
+    finish_reason: endReason(choice['finish_reason'], hasCalls(choice.message)),
   }))
   return Buffer.from(JSON.stringify({ ...completion, model: call.publicModel, choices }))
 }
@@ -155,7 +155,7 @@ export function openaiChatFromWire(
       index: typeof choice['index'] === 'number' ? choice['index'] : position,
       message: answerMessage(choice.message, answerMark(body['id'], call.nowMs)),
       logprobs: choice['logprobs'] ?? null,
-      finish_reason: openaiFinishReason(choice['finish_reason']),
+      finish_reason: endReason(choice['finish_reason'], hasCalls(choice.message)),
     })),
   }
   const counted = usage === undefined ? undefined : chatUsageOf(usage)
@@ -269,6 +269,16 @@ export function openaiFinishReason(value: unknown): FinishReason {
   return REASONS.get(value) ?? 'stop'
 }
 
+/** The reason of a choice that has ended: the vendor's, else what its content says. */
+export function endReason(value: unknown, hasToolCalls: boolean): FinishReason {
+  if (value !== undefined && value !== null && value !== '') return openaiFinishReason(value)
+  return hasToolCalls ? 'tool_calls' : 'stop'
+}
+
+function hasCalls({ tool_calls: calls }: Record<string, unknown>): boolean {
+  return Array.isArray(calls) && calls.length > 0
+}
+
 const NO_DETAILS: Readonly<Record<string, unknown>> = {}
 
 /**
@@ -308,13 +318,4 @@ function cachedTokens(usage: Record<string, unknown>, details: Record<string, un
     usage['prompt_cache_hit_tokens'],
   ]
   return places.find((count) => typeof count === 'number')
-}
-
-/** Does the total say that the prompt does not hold what was read from the cache? */
-function isCacheBeside(total: unknown, usage: Usage): boolean {
-  const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens = 0 } = usage
-  if (inputTokens === undefined || outputTokens === undefined || cachedInputTokens === undefined) return false
-  if (!(cachedInputTokens > inputTokens)) return false
-  const sum = inputTokens + cachedInputTokens + outputTokens
-  return total === sum || total === sum + reasoningTokens
 }

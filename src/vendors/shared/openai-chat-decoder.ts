@@ -6,7 +6,7 @@ import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
 import { invalidResponse } from './invalid-response.ts'
-import { openaiFinishReason, openaiUsage, reasoningText } from './openai-chat-answer.ts'
+import { endReason, openaiFinishReason, openaiUsage, reasoningText } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 
@@ -129,7 +129,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   #done(): void {
     this.#isDone = true
     for (const [index, state] of this.#choices) {
-      if (!state.isFinished) this.#writer.finish(state.toolCalls.count > 0 ? 'tool_calls' : 'stop', index)
+      if (!state.isFinished) this.#writer.finish(endReason(undefined, state.toolCalls.count > 0), index)
       state.isFinished = true
     }
   }

@@ -31,6 +31,8 @@ export interface OpenAIChatDialect {
   readonly asksForUsage?: boolean | undefined
   /** False for servers that take pictures as bytes only. */
   readonly takesImageUrls?: boolean | undefined
+  /** Does a model, by the vendor's own id, get the text of its reasoning back? Absent: no. */
+  readonly replaysReasoning?: ((upstream: string) => boolean) | undefined
   /** Are marks of Anthropic's dialect understood for a model, by the vendor's own id? Absent: no. */
   readonly takesCacheControl?: ((upstream: string) => boolean) | undefined
   /** Does a model, by the vendor's own id, reason unseen for this request? Absent: its reasoning is shown. */

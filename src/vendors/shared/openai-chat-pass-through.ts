@@ -8,7 +8,7 @@ import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import type { VendorCall } from '../vendor.ts'
 import { ChatChunkScan } from './chat-chunk-scan.ts'
 import { mendContentParts } from './content-parts.ts'
-import { openaiFinishReason, openaiUsage, shownUsage } from './openai-chat-answer.ts'
+import { endReason, openaiFinishReason, openaiUsage, shownUsage } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 import { answerMark } from './streamed-tool-calls.ts'
@@ -20,8 +20,8 @@ const DONE = Buffer.from(SSE_DONE)
  * Passes a streamed chat of OpenAI's dialect through, event by event, with the model id replaced. Ordinary chunks are only
  * scanned; the first, the last and unusual ones are parsed. Guarantees beyond the vendor: a choice in every chunk but that of
  * usage, a delta in every choice, a role in its first one, content as text, tool calls that clients can gather, one of the
- * dialect's finish reasons, usage only if requested, one `[DONE]`, no error events, and no `[DONE]` after an incomplete
- * answer.
+ * dialect's finish reasons in every choice, usage only if requested, one `[DONE]`, no error events, and no `[DONE]` after an
+ * incomplete answer.
  */
 export class OpenAIChatPassThrough extends PassThroughStream {
   usage: Usage | undefined
@@ -36,6 +36,9 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   readonly #publicModelJson: Buffer
   readonly #scan = new ChatChunkScan()
   readonly #choices: StreamedChoices
+  // Of the first chunk with a choice, for one that is made here.
+  #id: unknown
+  #created: unknown
 
   constructor(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect, maxEventBytes?: number) {
     super(maxEventBytes)
@@ -68,7 +71,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
       if (this.#passesOrdinary(event)) return
       if (event.isEndMark) {
         this.finish()
-        this.replaceEvent(DONE)
+        this.replaceEvent(this.#ending())
         return
       }
     }
@@ -89,6 +92,15 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     return true
   }
 
+  /** The end mark, after a chunk that ends the choices which the vendor has left open. */
+  #ending(): Buffer {
+    const choices = this.#choices.ends()
+    if (choices.length === 0) return DONE
+    const created = this.#created ?? Math.floor(this.#nowMs / 1000)
+    const chunk = { id: this.#id, object: 'chat.completion.chunk', created, model: this.#publicModel, choices }
+    return Buffer.concat([Buffer.from(sseData(JSON.stringify(chunk))), DONE])
+  }
+
   #readChunk(chunk: Record<string, unknown>): void {
     const usage = openaiUsage(chunk['usage'])
     if (usage !== undefined) this.usage = usage
@@ -96,6 +108,10 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     if (choices.length === 0 && (usage === undefined || !this.#wantsUsage)) {
       this.drop()
       return
+    }
+    if (choices.length > 0) {
+      this.#id ??= chunk['id']
+      this.#created ??= chunk['created']
     }
     const isMended = this.#repair?.(chunk) === true
     const findings = this.#choices.mend(choices, answerMark(chunk['id'], this.#nowMs))
@@ -169,6 +185,16 @@ class StreamedChoices {
   get haveEnded(): boolean {
     const endedCount = this.#ended?.size ?? 0
     return endedCount >= this.#expected && endedCount >= this.#begun.size
+  }
+
+  /** The last chunk's choices for those that have begun and not ended. */
+  ends(): object[] {
+    return [...this.#begun]
+      .filter((index) => this.#ended?.has(index) !== true)
+      .map((index) => {
+        const finishReason = endReason(undefined, this.#calls?.hasCalls(index) === true)
+        return { index, delta: {}, logprobs: null, finish_reason: finishReason }
+      })
   }
 
   /** Reads a chunk's choices and repairs them in place. */

@@ -24,6 +24,9 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
     fromWire: (answer, call) => openaiChatFromWire(answer, call, dialect.answerRepair),
     decoder: (call, writer) => new OpenAIChatDecoder(call, writer, dialect),
     ...(dialect.takesImageUrls === false ? { takesImageUrls: () => false } : {}),
+    ...(dialect.replaysReasoning === undefined
+      ? {}
+      : { replaysReasoning: ({ upstream }) => dialect.replaysReasoning?.(upstream) === true }),
     ...(dialect.takesCacheControl === undefined
       ? {}
       : { takesCacheControl: ({ upstream }) => dialect.takesCacheControl?.(upstream) === true }),

@@ -15,6 +15,7 @@ export interface OpenAIEmbeddingsDialect {
   /** The headers of a call; a bearer key by default. */
   readonly headers?: KeyHeaders | undefined
   readonly maxInputs: number
+  readonly maxTokens?: EmbeddingsOperation['maxTokens']
   readonly takesTokens: boolean
   readonly rules: FieldRules<EmbeddingsRequest>
   /** Can the vendor encode base64? If not, the gateway translates for callers who request it. */
@@ -39,6 +40,7 @@ export function openaiEmbeddings(dialect: OpenAIEmbeddingsDialect): EmbeddingsOp
     (dialect.givesBase64 || call.request.encoding_format !== 'base64')
   return {
     maxInputs: dialect.maxInputs,
+    maxTokens: dialect.maxTokens,
     takesTokens: dialect.takesTokens,
     toWire: (call) => toWire(call, dialect, passes(call)),
     fromWire(answer, call) {

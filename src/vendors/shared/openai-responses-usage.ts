@@ -1,8 +1,8 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
+import { isCacheBeside, isReasoningBeside } from './counts-beside.ts'
 import { withoutPurchasePrice } from './purchase-price.ts'
-import { isReasoningBeside } from './reasoning-beside.ts'
 
 /**
  * Reads the usage of a response: `input_tokens` includes what was read from or written to a cache. Searches are those that the
@@ -19,6 +19,7 @@ export function responsesUsage(response: Record<string, unknown>): Usage | undef
   if (typeof input['cache_write_tokens'] === 'number') usage.cacheWriteTokens = input['cache_write_tokens']
   if (typeof counts['output_tokens'] === 'number') usage.outputTokens = counts['output_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
+  if (isCacheBeside(counts['total_tokens'], usage)) usage.inputTokens = usage.inputTokens! + usage.cachedInputTokens!
   if (isReasoningBeside(counts['total_tokens'], usage))
     usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
   const searches = searchesOf(tools, response['output'])
@@ -56,7 +57,10 @@ export function mendedUsage(
 ): unknown {
   const shown = isBilled === true ? withoutPurchasePrice(wire) : wire
   if (billed === undefined) return shown === wire ? undefined : shown
-  const isSaid = isJsonObject(wire) && wire['output_tokens'] === reported?.outputTokens
+  const isSaid =
+    isJsonObject(wire) &&
+    wire['input_tokens'] === reported?.inputTokens &&
+    wire['output_tokens'] === reported?.outputTokens
   if (isSaid && reported !== undefined && isSameUsage(reported, billed)) return shown === wire ? undefined : shown
   return { ...(isJsonObject(shown) ? shown : {}), ...responseUsage(billed) }
 }

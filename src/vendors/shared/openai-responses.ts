@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { ENVELOPE_MARK, isEnvelope } from '../../endpoints/responses/reasoning-envelope.ts'
 import { ownMembersOf } from '../../endpoints/responses/response-object.ts'
 import type { ResponsesPassThroughOperation } from '../../endpoints/responses/responses-operation.ts'
@@ -131,7 +132,7 @@ function writtenRequest(
   if (!allowsVendorObjects) refuseVendorObjects(request)
   refuseUnpriced(request)
   const own = withoutEnvelopes(request, bytes)
-  const { body: ruled, dropped } = applyFieldRules(own, rules)
+  const { body: ruled, dropped } = applyFieldRules(own, rules, isNeutral)
   const isUnchanged = own === request && ruled === undefined
   const edited = isUnchanged && bytes !== undefined ? renamed(asBuffer(bytes), request, call) : undefined
   return {
@@ -140,6 +141,11 @@ function writtenRequest(
     body: edited ?? JSON.stringify({ ...(ruled ?? own), model: call.model.upstream }),
     dropped: own === request ? dropped : ['input.encrypted_content', ...dropped],
   }
+}
+
+/** In this dialect an answer is kept unless the request says that it must not be. */
+function isNeutral(field: string, value: unknown): boolean {
+  return field !== 'store' && changesNothing(field, value)
 }
 
 /** The request as the caller wrote it where this vendor keeps what it refers to, else with everything in it. */

@@ -15,9 +15,9 @@ export type PresetEndpoint =
 
 /**
  * What becomes of a request field. Fields without a rule pass.
- * `drop`: left out, and named in `x-signalbox-dropped`.
+ * `drop`: left out, and named in `x-signalbox-dropped` unless the value changes nothing.
  * `refuse`: 400 `unsupported_parameter`, because the answer would differ; values that ask for nothing (null, false, an empty
- * list or object) are left out instead.
+ * list or object, a default) are left out instead.
  * `rename`: sent under another name; of two numbers for one name the smaller counts.
  * `values`: other values for some; `atMost`: refused above this number.
  */

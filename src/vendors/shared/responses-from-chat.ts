@@ -3,6 +3,7 @@ import type { ChatRequest, ChatResponseFormat } from '../../endpoints/chat/chat-
 import { searchParam } from '../../endpoints/chat/chat-surcharges.ts'
 import type { ResponsesRequest, ResponsesTool } from '../../endpoints/responses/responses-request.ts'
 import type { VendorCall } from '../vendor.ts'
+import { forcesCall } from './chat-fields.ts'
 import { reportLostMarks } from './lost-cache-marks.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 import { type ItemContext, itemsFromChat } from './responses-items-from-chat.ts'
@@ -49,13 +50,7 @@ export const CHAT_FIELDS = {
   web_search_options: 'mapped',
 } as const satisfies TranslationTable
 
-const checkFields = fieldCheck(CHAT_FIELDS, {
-  n: (value) => value === 1,
-  stop: (value) => Array.isArray(value) && value.length === 0,
-  presence_penalty: (value) => value === 0,
-  frequency_penalty: (value) => value === 0,
-  logit_bias: (value) => isJsonObject(value) && Object.keys(value).length === 0,
-})
+const checkFields = fieldCheck(CHAT_FIELDS)
 
 /** Fields of both dialects with one name and meaning. */
 const SHARED_FIELDS = [
@@ -96,8 +91,11 @@ export function responsesFromChat({ call, allowsVendorObjects }: ResponsesFacts)
   // A model that does not reason refuses to be asked for reasoning.
   const include = model.reasonsUnseen === false ? [] : ['reasoning.encrypted_content']
   if (chat.logprobs === true) include.push('message.output_text.logprobs')
-  const choice = toolChoice(chat.tool_choice)
   const tools = toolsOf(chat)
+  // The dialect refuses a choice without tools.
+  const asked = toolChoice(chat.tool_choice)
+  const choice = tools.length === 0 ? undefined : asked
+  if (tools.length === 0 && forcesCall(chat.tool_choice)) report('tool_choice')
   const request: ResponsesRequest = {
     model: model.upstream,
     input: itemsFromChat(chat.messages, { call, allowsVendorObjects, report }),

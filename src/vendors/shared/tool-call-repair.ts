@@ -20,6 +20,11 @@ export class ToolCallRepair {
     return this.#isNeeded || !this.#hasSeenCalls
   }
 
+  /** Has a choice called a tool, as far as its pieces were read? */
+  hasCalls(choice: number): boolean {
+    return this.#byChoice.has(choice)
+  }
+
   /** Mends the pieces of one delta in place; true when something was changed. */
   mend(delta: Record<string, unknown>, choice: number, answerId: string): boolean {
     const given = delta['tool_calls']

@@ -1,6 +1,7 @@
 import { GatewayError } from '../../core/errors.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { INLINE_MODERATION, refuseLostBlocking } from '../../endpoints/inline-moderation.ts'
+import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { ChatField } from './chat-fields.ts'
 
 /** Fields that current SDKs send beyond those known by name. */
@@ -24,7 +25,7 @@ type ExtraField =
 /**
  * The treatment of a field in translation. `mapped`: it has an equivalent, or the gateway serves it itself; a value that
  * the current model lacks is still reported. `dropped`: left out and reported. `refused`: 400, because the answer would
- * differ.
+ * differ. Values that change nothing are neither reported nor refused.
  */
 export type TranslationRule = 'mapped' | 'dropped' | 'refused'
 
@@ -40,33 +41,23 @@ export function surchargesLeftOut(table: TranslationTable): ReadonlySet<string> 
   return new Set(fields.filter((field) => table[field] === 'dropped').map((field) => SURCHARGES[field]))
 }
 
-/** Recognises values of a refused field that change nothing, by field. */
-type HarmlessValues = Readonly<Record<string, (value: unknown) => boolean>>
-
-const HARMLESS: HarmlessValues = {
-  modalities: (value) => Array.isArray(value) && value.every((modality) => modality === 'text'),
-  function_call: (value) => value === 'none' || value === 'auto',
-  functions: (value) => Array.isArray(value) && value.length === 0,
-}
-
 /** Checks the fields of a request and reports those that are left out, unknown ones included. */
 export type FieldCheck = (request: ChatRequest, report: (field: string) => void) => void
 
 /**
- * Makes the check of a vendor's table; `harmless` adds to the values that are harmless everywhere. The check throws
- * GatewayError `unsupported_parameter` naming a field that must not be left out.
+ * Makes the check of a vendor's table. The check throws GatewayError `unsupported_parameter` naming a field that must not be
+ * left out.
  */
-export function fieldCheck(table: TranslationTable, harmless: HarmlessValues = {}): FieldCheck {
+export function fieldCheck(table: TranslationTable): FieldCheck {
   const rules: ReadonlyMap<string, TranslationRule> = new Map(Object.entries(table))
-  const isHarmless = new Map(Object.entries({ ...HARMLESS, ...harmless }))
   return (request, report) => {
     for (const field of Object.keys(request)) {
       const value = request[field]
-      if (value === undefined || value === null) continue
+      if (changesNothing(field, value)) continue
       const rule = rules.get(field) ?? 'dropped'
       if (field === INLINE_MODERATION && rule !== 'mapped') refuseLostBlocking(value)
       if (rule === 'dropped') report(field)
-      if (rule === 'refused' && isHarmless.get(field)?.(value) !== true) {
+      if (rule === 'refused') {
         throw new GatewayError('unsupported_parameter', {
           message: `The model does not support this value of ${field}.`,
           param: field,

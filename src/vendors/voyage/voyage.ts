@@ -30,6 +30,14 @@ export interface VoyageOptions extends UnlistedModelOptions, ConnectionOptions {
   readonly baseURL?: string | undefined
 }
 
+/** Most tokens of one call, where they are more than 120,000 (Voyage, text embeddings reference). */
+const MAX_CALL_TOKENS: Readonly<Record<string, number>> = {
+  'voyage-4': 320_000,
+  'voyage-3.5': 320_000,
+  'voyage-4-lite': 1_000_000,
+  'voyage-3.5-lite': 1_000_000,
+}
+
 const VOYAGE_OPTIONS = {
   apiKey: true,
   baseURL: true,
@@ -86,6 +94,7 @@ export function voyage(options: VoyageOptions = {}): Vendor {
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,
       maxInputs: 1000,
+      maxTokens: (upstream) => MAX_CALL_TOKENS[upstream] ?? 120_000,
       takesTokens: false,
       rules: VOYAGE_RULES,
       givesBase64: true,

@@ -195,6 +195,21 @@ describe('what counts as content', () => {
   )
 })
 
+test('where the usage is asked for, every chunk before it says null', () => {
+  const chunks = new ChatChunkWriter({ model: 'm', createdSeconds: 1, includeUsage: true })
+  chunks.start('id_1')
+  chunks.text('Hi')
+  chunks.toolCall({ index: 0, id: 'call_1', name: 'find' })
+  chunks.text('Ho', 1)
+  chunks.finish('stop')
+  chunks.done({ inputTokens: 3, outputTokens: 1 })
+
+  expect(chunksOf(chunks.take()).map(({ usage }) => usage)).toEqual([
+    ...Array<null>(6).fill(null),
+    { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 },
+  ])
+})
+
 test('the usage chunk is left out when nobody asked for it', () => {
   const chunks = writer()
   chunks.start('id_1')

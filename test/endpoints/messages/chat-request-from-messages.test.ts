@@ -71,6 +71,15 @@ describe('a field without an equivalent is named, never lost in silence', () => 
     expect(translate(fields).dropped).toEqual([name])
   })
 
+  test.each([
+    { service_tier: 'auto' },
+    { presence_penalty: 0 },
+    { tools: [], tool_choice: { type: 'auto' } },
+    { tool_choice: { type: 'none' } },
+  ])('nothing of %j, which changes nothing', (fields) => {
+    expect(translate(fields).dropped).toEqual([])
+  })
+
   test('max_tokens above what the model gives is lowered to it', () => {
     const { request, dropped } = translate({ max_tokens: 32_000 }, 8192)
 

@@ -171,6 +171,34 @@ test('a run of reasoning, text and calls is one assistant turn, and outputs foll
   ])
 })
 
+test('outputs of a run stand in the order of their calls, and a fault names the item of the caller', () => {
+  const input = [user('hi'), call('c1'), call('c2'), output('c2', 'two'), output('c1', 'one'), user('more'), call('c3')]
+  const later = [output('c3', 'three'), output('c1', 'again')]
+  const { request, paths } = translated({ input: [...input, ...later] })
+  const results = request.messages.flatMap(({ role, content }, index) =>
+    role === 'tool' ? [[content, paths[index]]] : [],
+  )
+
+  expect(results).toEqual([
+    ['one', 'input[4]'],
+    ['two', 'input[3]'],
+    ['again', 'input[8]'],
+    ['three', 'input[7]'],
+  ])
+})
+
+test('arguments that are no object, as models write them and cuts leave them, are an object in later turns', () => {
+  const calls = ['{"at":', '[1]', '', ' {"at": "x"} '].map((text, index) => ({ ...call(`c${index}`), arguments: text }))
+  const [, turn] = messagesOf([user('hi'), ...calls, user('go on')])
+
+  expect(turn?.tool_calls?.map((one) => one.function.arguments)).toEqual([
+    '{"arguments":"{\\"at\\":"}',
+    '{"arguments":"[1]"}',
+    '',
+    ' {"at": "x"} ',
+  ])
+})
+
 describe('state of a vendor', () => {
   const block = { type: 'thinking', thinking: 'hm', signature: 'sig' } as const
   const extra = { google: { thought_signature: 'abc' } }
@@ -277,6 +305,21 @@ describe('tools', () => {
     expect(request.tool_choice).toBe('required')
   })
 
+  test('a search of the web among those that may be called is left out like the tool', () => {
+    const look: ResponsesRequest['tools'] = [{ type: 'function', name: 'look' }, { type: 'web_search' }]
+    const choice = (mode: string, ...tools: object[]) => ({ type: 'allowed_tools', mode, tools })
+    const { request, dropped } = translated({
+      tools: look,
+      tool_choice: choice('auto', { type: 'web_search' }, { type: 'function', name: 'look' }),
+    })
+    expect(request.tools?.map((tool) => tool.function.name)).toEqual(['look'])
+    expect(dropped).toEqual(['tools.web_search'])
+
+    const forced = translated({ tools: look, tool_choice: choice('required', { type: 'web_search' }) })
+    expect(forced.request).not.toHaveProperty('tools')
+    expect(forced.dropped).toEqual(['tools.web_search', 'tool_choice'])
+  })
+
   test('have a grammar only in words', () => {
     const format = { type: 'grammar', syntax: 'lark', definition: 'start: "x"' }
     const { request, dropped } = translated({
@@ -323,6 +366,7 @@ test('fields without a place in chat are reported', () => {
     include: ['message.output_text.logprobs', 'reasoning.encrypted_content'],
     max_tool_calls: 3,
     client_metadata: { a: 'b' },
+    top_logprobs: 0,
     input: [
       { ...user('hi'), phase: 'commentary' },
       { type: 'web_search_call', id: 'ws_1' },

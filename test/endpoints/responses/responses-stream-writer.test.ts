@@ -37,6 +37,18 @@ function outputOf(events: readonly ResponseEvent[]): Item[] {
   return checkGrammar(events)['output'] as Item[]
 }
 
+test('tools are repeated as they were written, functions with all of their members', () => {
+  const look = { type: 'function', name: 'look', parameters: { type: 'object' }, defer_loading: true }
+  const patch = { type: 'custom', name: 'apply_patch' }
+  const request = { ...FACTS.request, tools: [look, patch] }
+  const [created] = written((writer) => writer.text('hi'), { request })
+
+  expect((created!['response'] as { tools: object[] }).tools).toEqual([
+    { ...look, description: null, strict: null },
+    patch,
+  ])
+})
+
 test('an answer is its beginning, its items in order, and one end with all usage', () => {
   const events = written((writer) => {
     writer.reasoning('Let me ')

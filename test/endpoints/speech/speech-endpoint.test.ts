@@ -81,6 +81,11 @@ describe('the voice', () => {
     expect(speechVoice('anybody', undefined)).toBe('anybody')
     expect(speechVoice(null, undefined)).toBe('Cherry')
     expect(speechVoice('alloy', undefined)).toBe('Cherry')
+    // A vendor whose usual voice is one of OpenAI's has the others too.
+    expect([speechVoice('nova', undefined, 'alloy'), speechVoice(undefined, undefined, 'alloy')]).toEqual([
+      'nova',
+      'alloy',
+    ])
     expect(() => speechVoice('', undefined)).toThrow('voice: must not be empty')
   })
 
@@ -95,6 +100,7 @@ test('names of fields that could not stand in a header are not reported, nor are
   const odd = { 'line\nbreak': 1, ['x'.repeat(65)]: 1, naïve: 1, '': 1 }
   const many = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`field_${index}`, index]))
 
-  expect(unusedSpeechFields({ ...parsed({}), ...odd, speed: 1 })).toEqual(['speed'])
+  expect(unusedSpeechFields({ ...parsed({}), ...odd, speed: 2 })).toEqual(['speed'])
+  expect(unusedSpeechFields({ ...parsed({}), ...odd, speed: 1 })).toEqual([])
   expect(unusedSpeechFields({ ...parsed({}), ...many })).toHaveLength(20)
 })

@@ -66,7 +66,7 @@ describe('the call', () => {
       service_tier: 'flex',
       presence_penalty: 1,
       parallel_tool_calls: false,
-      logit_bias: {},
+      logit_bias: { 7: 1 },
     }
 
     expect(sent({ ...fields, tools: [weather] }, NOVA).dropped.toSorted()).toEqual(Object.keys(fields).toSorted())

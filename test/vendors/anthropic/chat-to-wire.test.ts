@@ -121,8 +121,14 @@ describe('every field of a chat request is mapped, dropped and reported, or refu
     ['modalities', ['text']],
     ['function_call', 'none'],
     ['functions', []],
-  ])('lets %s pass when it asks for nothing', (field, value) => {
-    expect(translated({ [field]: value }).body).toStrictEqual(translated({}).body)
+    ['presence_penalty', 0],
+    ['frequency_penalty', 0],
+    ['logit_bias', {}],
+    ['logprobs', false],
+    ['service_tier', 'auto'],
+    ['store', false],
+  ])('neither sends nor names %s when it asks for nothing', (field, value) => {
+    expect(translated({ [field]: value })).toStrictEqual(translated({}))
   })
 })
 
@@ -158,6 +164,8 @@ describe('sampling', () => {
       {},
       ['temperature', 'top_p'],
     ],
+    ['names no default that it drops with thinking', { temperature: 1, top_p: 1, reasoning_effort: 'low' }, {}, []],
+    ['names no default that it drops beside another', { temperature: 0.5, top_p: 1 }, { temperature: 0.5 }, []],
   ])('%s', (_what, request, expected, dropped) => {
     const result = translated(request)
 

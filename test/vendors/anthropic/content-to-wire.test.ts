@@ -8,6 +8,20 @@ const withPart = (part: unknown, role = 'user') => ({
   ],
 })
 
+it('a file of plain text is a document of text', () => {
+  const file = {
+    filename: 'notes.txt',
+    file_data: `data:text/plain;base64,${Buffer.from('Grüezi').toString('base64')}`,
+  }
+  const { body } = translated(withPart({ type: 'file', file }))
+
+  expect(body.messages.at(-1)?.content.at(-1)).toEqual({
+    type: 'document',
+    source: { type: 'text', media_type: 'text/plain', data: 'Grüezi' },
+    title: 'notes.txt',
+  })
+})
+
 describe('content that Anthropic cannot take', () => {
   it.each([
     [
@@ -21,7 +35,11 @@ describe('content that Anthropic cannot take', () => {
       '.image_url.url',
     ],
     ['a picture by another scheme', { type: 'image_url', image_url: { url: 'file:///etc/passwd' } }, '.image_url.url'],
-    ['a file that is no PDF', { type: 'file', file: { file_data: 'data:text/csv;base64,YQ==' } }, '.file.file_data'],
+    [
+      'a file that is neither PDF nor text',
+      { type: 'file', file: { file_data: 'data:text/csv;base64,YQ==' } },
+      '.file.file_data',
+    ],
     ['a file without a data URL', { type: 'file', file: { file_data: 'JVBERi0=' } }, '.file.file_data'],
   ])('refuses %s as invalid, naming the part', (_what, part, suffix) => {
     expect(() => translated(withPart(part))).toThrow(

@@ -37,10 +37,15 @@ describe('dashscope chat requests', () => {
     [
       ['frequency_penalty', { frequency_penalty: 0.5 }, {}, ['frequency_penalty']],
       ['frequency_penalty', { frequency_penalty: null }, {}],
+      ['frequency_penalty', { frequency_penalty: 0 }, {}],
       ['max_completion_tokens', { max_completion_tokens: 7 }, { max_tokens: 7 }],
       ['max_completion_tokens', { max_completion_tokens: 7, max_tokens: 9 }, { max_tokens: 7 }],
       ['max_completion_tokens', { max_completion_tokens: null, max_tokens: 9 }, { max_tokens: 9 }],
       ['tools', { tools: [] }, {}],
+      ['tools', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}],
+      ['tools', { tools: [], tool_choice: 'none' }, {}],
+      ['tools', { tools: [], tool_choice: 'required' }, {}, ['tool_choice']],
+      ['tools', { tools: [], tool_choice: { type: 'function', function: { name: 'f' } } }, {}, ['tool_choice']],
     ]
   for (const [field, sent, expected, dropped = []] of rows) {
     it(`sends ${JSON.stringify(sent)} as ${JSON.stringify(expected)}, reporting ${dropped.join() || 'nothing'}`, () => {
@@ -69,6 +74,32 @@ describe('dashscope chat requests', () => {
     expect(chat.toWire(call).body).toBe(call.bytes)
     expect(chat.toWire(call).dropped).toEqual([])
   })
+
+  const efforts: [upstream: string, sent: Record<string, unknown>, expected: Record<string, unknown>][] = [
+    ...['qwen-plus', 'qwen-flash', 'qwen3-32b', 'qwen3-235b-a22b', 'qwen3.5-27b', 'qwen3.5-plus', 'qwen3.7-max'].map(
+      (upstream): (typeof efforts)[number] => [upstream, { reasoning_effort: 'none' }, { enable_thinking: false }],
+    ),
+    ['qwen3.6-plus', { reasoning_effort: 'high' }, { reasoning_effort: 'high' }],
+    ['qwen3.6-plus', { enable_thinking: true }, { enable_thinking: true }],
+    [
+      'qwen3.6-plus',
+      { reasoning_effort: 'none', enable_thinking: true },
+      { reasoning_effort: 'none', enable_thinking: true },
+    ],
+    // Their thinking cannot be turned off, or they take the effort themselves.
+    ...['qwen3-235b-a22b-thinking-2507', 'qwq-plus', 'qwen-max', 'qwen3.8-max', 'glm-5.3'].map(
+      (upstream): (typeof efforts)[number] => [upstream, { reasoning_effort: 'none' }, { reasoning_effort: 'none' }],
+    ),
+  ]
+  for (const [upstream, sent, expected] of efforts) {
+    it(`sends ${JSON.stringify(sent)} to ${upstream} as ${JSON.stringify(expected)}`, () => {
+      const text = JSON.stringify({ model: 'm', messages: [], ...sent })
+      const wire = chat.toWire(callFromText<ChatRequest>(text, { upstream }))
+
+      expect(bodyOf(wire.body)).toEqual({ model: upstream, messages: [], ...expected })
+      expect(wire.dropped).toEqual([])
+    })
+  }
 
   it('makes developers systems and never replays reasoning', () => {
     const messages = [

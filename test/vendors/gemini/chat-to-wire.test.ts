@@ -291,6 +291,27 @@ describe('every field of a chat request is mapped, refused, or dropped by name',
     },
   )
 
+  test('values that change nothing are left out without being named', () => {
+    const neutral = { temperature: 1, top_p: 1, presence_penalty: 0, frequency_penalty: 0, logprobs: false }
+    const others = { top_logprobs: 0, logit_bias: {}, parallel_tool_calls: true, store: false, metadata: {} }
+    const sent = ['gemini-3.1-pro', 'gemini-3.6-flash'].map((upstream) =>
+      vendor.chat?.toWire(chatCall({ ...neutral, ...others }, { upstream })),
+    )
+
+    expect(sent.map((wire) => wire?.dropped)).toEqual([[], []])
+  })
+
+  test.each<[ChatRequest['tool_choice'], string[]]>([
+    ['auto', []],
+    ['none', []],
+    ['required', ['tool_choice']],
+  ])('the choice %s without tools is not sent, and named where it would force a call', (choice, dropped) => {
+    const call = chatCall({ tools: [], tool_choice: choice! })
+
+    expect(vendor.chat?.toWire(call).dropped).toEqual(dropped)
+    expect(sentBody(call)).not.toHaveProperty('toolConfig')
+  })
+
   test('log probabilities of a stream are reported as left out', () => {
     const sent = vendor.chat?.toWire(chatCall({ logprobs: true, top_logprobs: 3 }, { stream: true }))
 

@@ -65,6 +65,21 @@ describe('openai whole answers, relayed', () => {
     })
   })
 
+  it('ends an answer without a finish reason by what it holds', () => {
+    const calls = [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }]
+    for (const [message, expected] of [
+      [{ content: 'x' }, 'stop'],
+      [{ content: null, tool_calls: calls }, 'tool_calls'],
+    ] as const) {
+      const body = { id: 'c', choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: null }] }
+
+      const relayed = chat.passThrough!.fromWire([Buffer.from(JSON.stringify(body))], call)
+
+      expect(JSON.parse(textOf(relayed?.chunks ?? []))).toMatchObject({ choices: [{ finish_reason: expected }] })
+      expect(chat.fromWire(wireAnswer(body), call)?.completion.choices[0]?.finish_reason).toBe(expected)
+    }
+  })
+
   for (const [what, body] of [
     ['half an answer', '{"id":"c","choices":[{"message":{'],
     ['a page', '<html></html>'],

@@ -85,6 +85,28 @@ describe('openai embedding answers, relayed', () => {
     }
   })
 
+  it('puts vectors into the order of their inputs, wherever the index stands in an item', () => {
+    for (const item of [
+      (index: number) => `{"object":"embedding","index":${index},"embedding":[${index}.5]}`,
+      (index: number) => `{"object":"embedding","embedding":[${index}.5],"index": ${index} }`,
+    ]) {
+      const text = `{"object":"list","data":[${item(1)},${item(0)}],"model":"m","usage":{"total_tokens":3}}`
+
+      expect(JSON.parse(relayText(text))).toEqual({
+        object: 'list',
+        data: [0, 1].map((index) => ({ object: 'embedding', index, embedding: [index + 0.5] })),
+        model: 'te-3',
+        usage: { prompt_tokens: 3, total_tokens: 3 },
+      })
+    }
+  })
+
+  it('does not pass an answer on that gives two vectors one index', () => {
+    const text = '{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[2]}],"model":"m"}'
+
+    expect(embeddings.passThrough!.fromWire([Buffer.from(text)], floatCall)).toBeUndefined()
+  })
+
   it('keeps other members and makes no usage up', () => {
     const text = `{"id":"e1","data":${VECTORS},"model":"m"}`
 

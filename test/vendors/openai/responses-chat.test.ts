@@ -110,6 +110,19 @@ describe('chats for models with Responses only', () => {
     expect(bodyOf(chat.toWire(call({}, { row: { reasonsUnseen: false } })).body)).not.toHaveProperty('include')
   })
 
+  it.each<[string, unknown, string[]]>([
+    ['auto', 'auto', []],
+    ['none', 'none', []],
+    ['required', 'required', ['tool_choice']],
+    ['a function', { type: 'function', function: { name: 'f' } }, ['tool_choice']],
+  ])('send no choice without tools, and name it where it would force a call: %s', (_what, choice, dropped) => {
+    const wire = chat.toWire(call({ tools: [], tool_choice: choice } as never))
+
+    expect(bodyOf(wire.body)).not.toHaveProperty('tools')
+    expect(bodyOf(wire.body)).not.toHaveProperty('tool_choice')
+    expect(wire.dropped).toEqual(dropped)
+  })
+
   it('go to chat completions where the row does not say so, or the server has no Responses', () => {
     expect(chat.toWire(call({}, { row: { protocol: undefined } })).path).toBe('/v1/chat/completions')
     expect(openai({ apiKey: 'k', responses: false }).chat!.toWire(call({})).path).toBe('/v1/chat/completions')

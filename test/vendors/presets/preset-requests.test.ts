@@ -169,17 +169,22 @@ describe('request fields', () => {
       expect(both).not.toHaveProperty('max_completion_tokens')
     }
     expect(sent(presets.ollama, { max_completion_tokens: 50 }).body['max_tokens']).toBe(50)
-    expect(sent(presets.cerebras, { max_tokens: 50 }).body).toMatchObject({ max_completion_tokens: 50 })
+    for (const preset of [presets.cerebras, presets.xai]) {
+      const both = sent(preset, { max_tokens: 50, max_completion_tokens: 80 }).body
+      expect(both['max_completion_tokens']).toBe(50)
+      expect(both).not.toHaveProperty('max_tokens')
+    }
   })
 
   it('that a server refuses are refused before it is asked, unless they ask for nothing', () => {
-    for (const [preset, fields, param] of [
+    for (const [preset, fields, param, upstream] of [
       [presets.groq, { logprobs: true }, 'logprobs'],
       [presets.groq, { logit_bias: { 1: 5 } }, 'logit_bias'],
       [presets.groq, { n: 2 }, 'n'],
       [presets.ollama, { n: 3 }, 'n'],
+      [presets.xai, { stop: ['end'] }, 'stop', 'grok-4'],
     ] as const) {
-      expect(() => sent(preset, fields as Partial<ChatRequest>)).toThrow(
+      expect(() => sent(preset, fields as Partial<ChatRequest>, upstream)).toThrow(
         expect.objectContaining({ code: 'unsupported_parameter', param }),
       )
     }
@@ -204,11 +209,25 @@ describe('request fields', () => {
   })
 
   it.each(['mistral', 'cerebras'] as const)('that say nothing about the answer do not make %s refuse it', (name) => {
-    const extra = { store: false, safety_identifier: 's', verbosity: 'low' } as Partial<ChatRequest>
+    const extra = { store: true, safety_identifier: 's', verbosity: 'low' } as Partial<ChatRequest>
     const { body, dropped } = sent(presets[name], extra)
 
     expect(Object.keys(body).sort()).toEqual(['messages', 'model'])
     expect([...dropped].sort()).toEqual(['safety_identifier', 'store', 'verbosity'])
+  })
+
+  it('that change nothing are left out and not reported', () => {
+    expect(
+      sent(presets.nvidia, { store: false, metadata: {}, service_tier: 'auto', verbosity: 'medium' }),
+    ).toMatchObject({
+      body: { model: 'some-model', messages: [{ role: 'user', content: 'Hi' }] },
+      dropped: [],
+    })
+    expect(sent(presets.xai, { presence_penalty: 0, frequency_penalty: 0 }, 'grok-4-fast-reasoning').dropped).toEqual(
+      [],
+    )
+    expect(sent(presets.ollama, { parallel_tool_calls: true }).dropped).toEqual([])
+    expect(sent({ ...presets.vllm, fields: { n: 'refuse', top_p: 'refuse' } }, { n: 1, top_p: 1 }).dropped).toEqual([])
   })
 
   it('have other names or values where the server has', () => {

@@ -237,6 +237,33 @@ describe('OpenAIChatPassThrough', () => {
     expect(relayed.endsWith('data: [DONE]\n\n')).toBe(true)
   })
 
+  it('ends choices that have no finish reason when the end mark comes', () => {
+    const piece = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
+    for (const [delta, reason] of [
+      [{ content: 'a' }, 'stop'],
+      [{ tool_calls: [piece] }, 'tool_calls'],
+    ] as const) {
+      const relay = relayFor()
+
+      const relayed = feed(relay, [Buffer.from(data(FIRST) + data(chunk(delta)) + data('[DONE]'))])
+
+      const end = { ...chunk({}, reason), model: 'gp-5.4' }
+      expect(relayed.endsWith(`\n\n${data(end)}${data('[DONE]')}`)).toBe(true)
+      expect(relay.isComplete).toBe(true)
+    }
+  })
+
+  it('ends only those of several choices that are still open', () => {
+    const other = { ...FIRST, choices: [{ index: 1, delta: { role: 'assistant' }, finish_reason: null }] }
+
+    const relayed = feed(relayFor({ n: 2 }), [
+      Buffer.from(data(FIRST) + data(other) + data(chunk({}, 'length')) + data('[DONE]')),
+    ])
+
+    expect(relayed.match(/"finish_reason":"\w+"/g)).toEqual(['"finish_reason":"length"', '"finish_reason":"stop"'])
+    expect(relayed).toContain('"choices":[{"index":1,"delta":{},"logprobs":null,"finish_reason":"stop"}]')
+  })
+
   it('reads an end mark whose blank line is missing', () => {
     const relay = relayFor()
 
