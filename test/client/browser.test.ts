@@ -85,7 +85,8 @@ let profile: string | undefined
 afterEach(async () => {
   if (page !== undefined && page.exitCode === null) {
     const exited = new Promise((resolve) => page?.once('exit', resolve))
-    page.kill('SIGKILL')
+    // With its helpers, which would write to its profile for a moment longer.
+    process.kill(-page.pid!, 'SIGKILL')
     await exited
   }
   for (const server of servers.splice(0)) {
@@ -93,7 +94,6 @@ afterEach(async () => {
     server.close()
   }
   await started?.close()
-  // Processes of the browser write to it for a moment longer.
   if (profile !== undefined) rmSync(profile, { recursive: true, force: true, maxRetries: 20 })
 })
 
@@ -139,7 +139,7 @@ async function bundled(contents: string): Promise<string> {
 function openPage(url: string): void {
   profile = mkdtempSync(join(tmpdir(), 'browser-'))
   const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', `--user-data-dir=${profile}`]
-  page = spawn(browser!, [...flags, url], { stdio: 'ignore' })
+  page = spawn(browser!, [...flags, url], { stdio: 'ignore', detached: true })
 }
 
 function withResolvers<Value>() {
