@@ -1,6 +1,7 @@
 import OpenAI, { toFile } from 'openai'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock, sandboxVendors } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
@@ -367,93 +368,75 @@ test('a batch that expires is charged for exactly the requests that were answere
   await vendor.close()
 })
 
-test('an answer that no store takes is told, and its request is sent again', async () => {
-  const store = memoryStore()
-  const batches = store.batches!
-  let faults = 5
-  const add: typeof batches.add = (id, outcome, expiresAtMs) => {
-    if (faults-- <= 0) return batches.add(id, outcome, expiresAtMs)
-    throw new Error('the disk is full')
-  }
-  let calls = 0
-  const vendor = await answeringVendor((response) => {
-    calls++
-    json(response, completion(calls))
-  })
-  const clock = fakeClock()
-  const { client, taskEnded, events } = await start({
-    vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
-    clock,
-    store: { ...store, batches: { ...batches, add } },
-  })
-  const created = await submit(client, [line(1)])
-  const callsLater = (): number => {
-    clock.advance(2_000)
-    return calls
-  }
-  await expect.poll(callsLater).toBe(2)
-  const end = await taskEnded(created.id)
+describe('a store that does not keep an outcome as it was given', () => {
+  type AddOutcome = NonNullable<GatewayStore['batches']>['add']
 
-  expect([end.costNanoDollars, calls]).toEqual([10n * 500n + 2n * 2_000n, 2])
-  expect(events.filter(({ type }) => type === 'unbilled-usage')).toEqual([
-    expect.objectContaining({ isEstimated: false, usage: expect.objectContaining({ outputTokens: 1 }) }),
-  ])
-  await vendor.close()
-})
-
-test('an answer that a store has taken without saying so is charged and not told', async () => {
-  const store = memoryStore()
-  const batches = store.batches!
-  let adds = 0
-  const add: typeof batches.add = async (...given) => {
-    const isKept = await batches.add(...given)
-    if (adds++ === 0) throw new Error('the connection broke')
-    return isKept
+  /** Runs a batch of one request to its end. The vendor's answers have 1, 2, 3 … output tokens. */
+  async function run(adding: (add: AddOutcome) => AddOutcome) {
+    const store = memoryStore()
+    const batches = store.batches!
+    let calls = 0
+    const vendor = await answeringVendor((response) => {
+      calls++
+      json(response, completion(calls))
+    })
+    const clock = fakeClock()
+    const { client, taskEnded, events } = await start({
+      vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
+      clock,
+      store: { ...store, batches: { ...batches, add: adding(batches.add) } },
+    })
+    let costNanoDollars: bigint | undefined
+    const ended = taskEnded((await submit(client, [line(1)])).id).then((end) => {
+      costNanoDollars = end.costNanoDollars
+    })
+    const costLater = (): bigint | undefined => {
+      clock.advance(2_000)
+      return costNanoDollars
+    }
+    await expect.poll(costLater).toBeDefined()
+    await ended
+    await vendor.close()
+    return { costNanoDollars, calls, unbilled: events.filter(({ type }) => type === 'unbilled-usage') }
   }
-  const vendor = await answeringVendor((response) => {
-    json(response, completion())
-  })
-  const clock = fakeClock()
-  const { client, taskEnded, events } = await start({
-    vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
-    clock,
-    store: { ...store, batches: { ...batches, add } },
-  })
-  const created = await submit(client, [line(1)])
-  const addsLater = (): number => {
-    clock.advance(2_000)
-    return adds
-  }
-  await expect.poll(addsLater).toBe(2)
-  const end = await taskEnded(created.id)
 
-  expect(end.costNanoDollars).toBe(10n * 500n + 2_000n)
-  expect(events.filter(({ type }) => type === 'unbilled-usage')).toEqual([])
-  await vendor.close()
-})
+  test('an answer that it does not take is told, and its request is sent again', async () => {
+    let faults = 5
+    const { costNanoDollars, calls, unbilled } = await run((add) => (id, outcome, expiresAtMs) => {
+      if (faults-- <= 0) return add(id, outcome, expiresAtMs)
+      throw new Error('the disk is full')
+    })
 
-test('an answer that another process had before is told, and the first one is charged', async () => {
-  const store = memoryStore()
-  const batches = store.batches!
-  const add: typeof batches.add = async (id, outcome, expiresAtMs) => {
-    const { usage, amount } = outcome
-    await batches.add(id, { ...outcome, usage: { ...usage, outputTokens: 2 }, amount: amount + 2_000n }, expiresAtMs)
-    return await batches.add(id, outcome, expiresAtMs)
-  }
-  const vendor = await answeringVendor((response) => {
-    json(response, completion())
+    expect([costNanoDollars, calls]).toEqual([10n * 500n + 2n * 2_000n, 2])
+    expect(unbilled).toEqual([
+      expect.objectContaining({ isEstimated: false, usage: expect.objectContaining({ outputTokens: 1 }) }),
+    ])
   })
-  const { client, taskEnded, events } = await start({
-    vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
-    store: { ...store, batches: { ...batches, add } },
-  })
-  const end = await taskEnded((await submit(client, [line(1)])).id)
 
-  expect(end.costNanoDollars).toBe(10n * 500n + 2n * 2_000n)
-  expect(events.filter(({ type }) => type === 'unbilled-usage')).toEqual([
-    expect.objectContaining({ isEstimated: false, usage: { inputTokens: 10, outputTokens: 1 } }),
-  ])
-  await vendor.close()
+  test('an answer that it has taken without saying so is charged and not told', async () => {
+    let adds = 0
+    const { costNanoDollars, unbilled } = await run((add) => async (...given) => {
+      const isKept = await add(...given)
+      if (adds++ === 0) throw new Error('the connection broke')
+      return isKept
+    })
+
+    expect([costNanoDollars, adds]).toEqual([10n * 500n + 2_000n, 2])
+    expect(unbilled).toEqual([])
+  })
+
+  test('an answer that another process had before is told, and the first one is charged', async () => {
+    const { costNanoDollars, unbilled } = await run((add) => async (id, outcome, expiresAtMs) => {
+      const { usage, amount } = outcome
+      await add(id, { ...outcome, usage: { ...usage, outputTokens: 2 }, amount: amount + 2_000n }, expiresAtMs)
+      return await add(id, outcome, expiresAtMs)
+    })
+
+    expect(costNanoDollars).toBe(10n * 500n + 2n * 2_000n)
+    expect(unbilled).toEqual([
+      expect.objectContaining({ isEstimated: false, usage: { inputTokens: 10, outputTokens: 1 } }),
+    ])
+  })
 })
 
 describe('a batch of which nobody runs the rest for a long time', () => {

@@ -58,8 +58,8 @@ const effortUnlessNone: FieldMapping<ChatRequest> = {
 }
 
 /**
- * DashScope's chat fields (OpenAI-compatible mode), without those of {@link HYBRID_MODELS}. Values that only this vendor refuses, such as a temperature of 2, and
- * its own fields, such as `enable_thinking`, pass through.
+ * DashScope's chat fields (OpenAI-compatible mode), of models that are not in {@link HYBRID_MODELS}. Values that only this
+ * vendor refuses, such as a temperature of 2, and its own fields, such as `enable_thinking`, pass through.
  */
 export const DASHSCOPE_FIELDS: ChatFieldTable = {
   ...PASS_ALL,
