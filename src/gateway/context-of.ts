@@ -62,6 +62,7 @@ export function contextOf(
   const clock = options.clock ?? systemClock
   const timeouts: Timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
   const drainMs = options.drainMs ?? DEFAULT_DRAIN_MS
+  const billing = billingModeOf(options.billing)
   const logger = usableLogger(options.logger)
   const store = options.store ?? memoryStore()
   const allowPrivate = options.allowPrivateUrls ?? false
@@ -115,7 +116,7 @@ export function contextOf(
     showPrices: options.showPrices ?? false,
     unpricedFeatures: new Set(options.unpricedFeatures),
     unknownInputTokens: options.unknownInputTokens ?? {},
-    billing: billingModeOf(options.billing) === 'metered' ? 'metered' : 'prepaid',
+    billing: billing === 'metered' ? 'metered' : 'prepaid',
     rateLimiter: options.rateLimiter ?? memoryRateLimiter(),
     concurrency: options.concurrencyLimiter ?? memoryConcurrencyLimiter(),
     limits,
@@ -134,7 +135,8 @@ export function contextOf(
     operatorKey: options.operatorKey,
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
-    holdTtlMs: options.holdTtlMs ?? defaultHoldTtlMs(timeouts.totalMs, drainMs),
+    // Without billing it bounds claims of Idempotency-Keys alone, which no call may outlive.
+    holdTtlMs: (billing === 'off' ? undefined : options.holdTtlMs) ?? defaultHoldTtlMs(timeouts.totalMs, drainMs),
     deadlines: new Deadlines(clock, timeouts.totalMs),
     disconnects: new Disconnects(options.disconnect, drainMs),
     outputBounds: {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Clock } from '../core/clock.ts'
 import type { OperatorAction } from '../core/events.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import { replayOf } from '../pipeline/answer-once.ts'
+import { replayOf } from '../pipeline/idempotency-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim, type StoredAnswer } from '../stores/idempotency-store.ts'
 import { administer } from './administer.ts'
@@ -49,8 +49,9 @@ export function operatorActionsOf(
   ready: () => Promise<void>,
   { report, onFault }: OperatorListeners,
 ): OperatorActions {
-  /** A key that stays claimed is free again in a day. */
-  const attempt = (call: () => MaybePromise<void>): Promise<void> => administer(ready, call).catch(onFault)
+  const attempt = async (call: () => MaybePromise<unknown>): Promise<void> => {
+    await administer(ready, call).catch(onFault)
+  }
   return {
     report,
     async once({ operator, key, request }, make) {
@@ -60,16 +61,17 @@ export function operatorActionsOf(
         accountId: `operator ${operator}`,
         key,
         fingerprint: createHash('sha256').update(request).digest('hex'),
+        // Not sooner if the process dies: whether the change was made is not known then, and most are not to be made twice.
         expiresAtMs: nowMs + IDEMPOTENCY_RETENTION_MS,
       }
-      const replay = replayOf(await administer(ready, () => idempotency.claim(claim, nowMs)))
-      if (replay !== undefined) return { answer: replay, isReplay: true }
+      const result = await administer(ready, () => idempotency.claim(claim, nowMs))
+      if (result.status !== 'claimed') return { answer: replayOf(result), isReplay: true }
       const answer = await make().catch(async (error: unknown) => {
         await attempt(() => idempotency.release(claim))
         throw error
       })
       // The change is made either way, and may have given what is shown once.
-      await attempt(() => idempotency.complete(claim, answer))
+      await attempt(() => idempotency.complete(claim, answer, clock.now()))
       return { answer, isReplay: false }
     },
   }

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
-import { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import type { IdempotencyClaim } from '../stores/idempotency-store.ts'
+import { claimKey, keepAnswer, replayOf } from './idempotency-key.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { respondJson, respondReplay } from './respond.ts'
 
@@ -24,19 +24,11 @@ export async function answerOnce(
   { sink, requestId, claim }: OnceRequest,
   make: () => Promise<object>,
 ): Promise<void> {
-  const replay = claim && replayOf(await context.store.idempotency.claim(claim, context.clock.now()))
-  if (replay !== undefined) return respondReplay(sink, replay, requestId)
+  if (claim !== undefined) {
+    const result = await claimKey(context, claim)
+    if (result.status !== 'claimed') return respondReplay(sink, replayOf(result), requestId)
+  }
   respondJson(sink, requestId, await made(context, requestId, claim, make))
-}
-
-/**
- * The answer of an earlier request with the same key; undefined: the key is this request's own now.
- * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`.
- */
-export function replayOf(result: ClaimResult): StoredAnswer | undefined {
-  if (result.status === 'in_flight') throw new GatewayError('idempotency_in_flight', { retryAfterSeconds: 1 })
-  if (result.status === 'mismatch') throw new GatewayError('idempotency_mismatch')
-  return result.status === 'replay' ? result.answer : undefined
 }
 
 const JSON_HEADERS = ['content-type', 'application/json']
@@ -48,16 +40,15 @@ async function made(
   make: () => Promise<object>,
 ): Promise<object> {
   if (claim === undefined) return await make()
-  const { idempotency } = context.store
   let answer: object
   try {
     answer = await make()
   } catch (cause) {
-    await noted(context, requestId, () => idempotency.release(claim))
+    await noted(context, requestId, () => context.store.idempotency.release(claim))
     throw cause
   }
   const kept = { status: 200, headers: JSON_HEADERS, body: Buffer.from(JSON.stringify(answer)) }
-  await noted(context, requestId, () => idempotency.complete(claim, kept))
+  await noted(context, requestId, () => keepAnswer(context, claim, kept))
   return answer
 }
 

@@ -57,7 +57,7 @@ function checked(
   received: ReceivedBody,
   chunks?: readonly Uint8Array[],
 ): Parsed {
-  const { called, request, principal } = authenticated
+  const { called, request, principal, requestId } = authenticated
   const { value, bytes } = isForm(received)
     ? { value: called.formBody!(received), bytes: undefined }
     : withDefaultModel(called, readCallerJson(received))
@@ -77,7 +77,7 @@ function checked(
     isStream: endpoint.isStream(body),
     chain,
     billingFields: endpoint.priceFields?.(body, model) ?? NO_FIELDS,
-    claim: claimOf(context, request, principal.accountId, received),
+    claim: claimOf(context, request, { accountId: principal.accountId, requestId }, received),
   })
 }
 
@@ -271,6 +271,12 @@ function notConfigured(context: PipelineContext, model: CatalogModel): GatewayEr
 
 const MAX_IDEMPOTENCY_KEY_LENGTH = 255
 
+/** Whose request claims a key. */
+interface Claimant {
+  readonly accountId: string
+  readonly requestId: string
+}
+
 /**
  * The claim of a request with an Idempotency-Key.
  * @throws GatewayError `invalid_request` for a key that is too long.
@@ -278,11 +284,11 @@ const MAX_IDEMPOTENCY_KEY_LENGTH = 255
 export function claimOf(
   context: PipelineContext,
   request: GatewayRequest,
-  accountId: string,
+  claimant: Claimant,
   received: ReceivedBody,
 ): IdempotencyClaim | undefined {
   const key = idempotencyKeyOf(request)
-  return key === undefined ? undefined : claimBy(context, accountId, key, fingerprintOf(request, received))
+  return key === undefined ? undefined : claimBy(context, claimant, key, fingerprintOf(request, received))
 }
 
 /** The claim of a request whose body is never whole in memory. */
@@ -300,14 +306,14 @@ export interface StreamedClaim {
 export function streamedClaimOf(
   context: PipelineContext,
   request: GatewayRequest,
-  accountId: string,
+  claimant: Claimant,
 ): StreamedClaim | undefined {
   const key = idempotencyKeyOf(request)
   if (key === undefined) return undefined
   const hash = hashOf(request)
   return {
     add: (piece) => void hash.update(piece),
-    end: () => claimBy(context, accountId, key, hash.digest('hex')),
+    end: () => claimBy(context, claimant, key, hash.digest('hex')),
   }
 }
 
@@ -320,8 +326,14 @@ function idempotencyKeyOf(request: GatewayRequest): string | undefined {
   })
 }
 
-function claimBy({ clock }: PipelineContext, accountId: string, key: string, fingerprint: string): IdempotencyClaim {
-  return { accountId, key, fingerprint, expiresAtMs: clock.now() + IDEMPOTENCY_RETENTION_MS }
+function claimBy(
+  { clock }: PipelineContext,
+  { accountId, requestId }: Claimant,
+  key: string,
+  fingerprint: string,
+): IdempotencyClaim {
+  const expiresAtMs = clock.now() + IDEMPOTENCY_RETENTION_MS
+  return { accountId, key, fingerprint, expiresAtMs, claimedBy: requestId }
 }
 
 function hashOf({ method, path }: GatewayRequest): Hash {

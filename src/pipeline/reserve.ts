@@ -7,6 +7,7 @@ import type { Principal } from '../stores/principal.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Admitted, Reserved } from './call-record.ts'
 import { fitToBalance } from './fit-to-balance.ts'
+import { claimKey, replayOf } from './idempotency-key.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type PricedRequest, priceRequest } from './pricing.ts'
 import { settleLater } from './settle.ts'
@@ -190,7 +191,9 @@ function outcomeOf(
     case 'claimed':
       return admitted.reserved(priced && { id, amount: priced.amount, rates: priced.rates }, priced?.chain)
     case 'replay':
-      return new StoredReplay(result.answer)
+    case 'in_flight':
+    case 'mismatch':
+      return new StoredReplay(replayOf(result))
     case 'account_frozen':
       throw new GatewayError('account_frozen')
     case 'credit_limit':
@@ -203,10 +206,6 @@ function outcomeOf(
       throw principalFaults.unknownAccount(admitted.principal.accountId)
     case 'spending_limit':
       throw new GatewayError('spending_cap_reached')
-    case 'in_flight':
-      throw new GatewayError('idempotency_in_flight', { retryAfterSeconds: 1 })
-    case 'mismatch':
-      throw new GatewayError('idempotency_mismatch')
   }
 }
 
@@ -255,7 +254,10 @@ function undoLater(context: PipelineContext, admitted: Admitted, attempt: Reserv
   settleLater(context, unsettled, { run, untilMs: context.clock.now() + context.holdTtlMs, error: cause })
 }
 
-/** Frees a key that was claimed without a hold. Another request may have claimed it since, which keeps it. */
+/**
+ * Frees a key that was claimed without a hold. Another request may have claimed it since, which keeps it. A claim that the store makes only
+ * after this is over in its time.
+ */
 async function freeOwnClaim(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt): Promise<void> {
   const { status } = await claim(context, admitted, attempt)
   if (status === 'claimed' && admitted.claim !== undefined) await context.store.idempotency.release(admitted.claim)
@@ -273,8 +275,7 @@ function claim(
   const nowMs = context.clock.now()
   // More than any account can have; a store would take it for a fault.
   if (priced !== undefined && priced.amount > MAX_AMOUNT) return { status: 'insufficient_balance' }
-  if (priced === undefined)
-    return claim === undefined ? NOTHING_TO_CLAIM : context.store.idempotency.claim({ ...claim, claimedBy: id }, nowMs)
+  if (priced === undefined) return claim === undefined ? NOTHING_TO_CLAIM : claimKey(context, claim)
   const reservation: Reservation = {
     holdId: id,
     accountId: principal.accountId,

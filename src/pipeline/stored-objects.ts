@@ -37,7 +37,8 @@ export async function serveStoredObjects(context: PipelineContext, asked: Stored
   await countReading(context, principal)
   const bytes = request.method === 'POST' ? await readJsonBytes(context, request) : NOTHING
   const body = bytes.byteLength === 0 ? undefined : parseCallerJson(bytes)
-  const claim = request.method === 'POST' ? claimOf(context, request, principal.accountId, bytes) : undefined
+  const claimant = { accountId: principal.accountId, requestId }
+  const claim = request.method === 'POST' ? claimOf(context, request, claimant, bytes) : undefined
   try {
     await answerOnce(context, { sink, requestId, claim }, () => answerOf(context, asked, body))
   } catch (cause) {

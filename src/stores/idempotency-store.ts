@@ -12,7 +12,15 @@ export interface IdempotencyClaim {
   readonly fingerprint: string
   /** Unix milliseconds at which the key expires. */
   readonly expiresAtMs: number
-  /** Id of the request that claims, so that it can find out whether a claim without an answer is its own. Absent: not known. */
+  /**
+   * Unix milliseconds at which the key is free again unless it has an answer by then: its request may have died. `expiresAtMs` when absent.
+   * Reservations have none: their key is freed with their hold.
+   */
+  readonly pendingUntilMs?: number
+  /**
+   * Id of the request that claims, in a reservation that of its hold, so that it changes no claim of another one that has taken the key over.
+   * Absent: not known.
+   */
   readonly claimedBy?: string
 }
 
@@ -33,15 +41,21 @@ export type ClaimResult =
   | { readonly status: 'mismatch' }
   | { readonly status: 'replay'; readonly answer: StoredAnswer }
 
-/** Idempotency keys. With billing on, the ledger claims and completes them inside its own transactions. */
+/**
+ * Idempotency keys. With billing on, the ledger claims and completes them inside its own transactions. A driver that processes share
+ * measures the time by a clock that they share, whatever `nowMs` says.
+ */
 export interface IdempotencyStore {
   /**
-   * Atomic: of many equal claims at once, exactly one is `claimed`. An expired key counts as unknown. A key that is in flight is `claimed`
-   * again by the same `claimedBy`.
+   * Atomic: of many equal claims at once, exactly one is `claimed`. A key whose time is over counts as unknown. A key that is in flight is
+   * `claimed` again by the same `claimedBy`, and is pending until the later of both times.
    */
   claim(claim: IdempotencyClaim, nowMs: number): MaybePromise<ClaimResult>
-  /** Keeps the answer for replay until the claim expires. */
-  complete(claim: IdempotencyClaim, answer: StoredAnswer): MaybePromise<void>
-  /** Frees the key: the request had no effect. Harmless when the key is unknown or completed. */
+  /**
+   * Keeps the answer for replay until `expiresAtMs`; the first answer stays. False: the key was freed, or another request has it by now, and
+   * the answer is not kept.
+   */
+  complete(claim: IdempotencyClaim, answer: StoredAnswer, nowMs: number): MaybePromise<boolean>
+  /** Frees the key: the request had no effect. Harmless when the key is unknown, completed, or another request's by now. */
   release(claim: IdempotencyClaim): MaybePromise<void>
 }

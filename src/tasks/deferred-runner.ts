@@ -5,7 +5,7 @@ import { endTask } from './apply-report.ts'
 import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
 import { DeferredRun, type RunOutcome } from './deferred-run.ts'
 import { queuedReceipt } from './deferred-submission.ts'
-import { commit, POLLED_STATES, type WakeWebhooks } from './update-task.ts'
+import { answeredLate, commit, POLLED_STATES, type WakeWebhooks } from './update-task.ts'
 
 /** How often the store is asked for work while there is none. */
 const LOOK_INTERVAL_MS = 1_000
@@ -140,11 +140,11 @@ export class DeferredRunner {
     const { id, details } = task
     if (details.polls >= MOST_RUNS) return await this.#giveUp(task)
     const { state, updatedAtMs, nextPollAtMs } = started
-    const { claim } = details
     const set = { state, updatedAtMs, nextPollAtMs, details: started.details }
-    // The process that accepted the request may have died before its key was completed.
-    const answered = claim && { claim, answer: queuedReceipt(this.#context, { ...task, state: 'queued' }) }
-    if (!(await store.tasks.change({ id, from: [task.state], set, answered }, clock.now()))) return
+    const nowMs = clock.now()
+    const receipt = () => queuedReceipt(this.#context, { ...task, state: 'queued' })
+    const answered = answeredLate(details.claim, nowMs, receipt)
+    if (!(await store.tasks.change({ id, from: [task.state], set, answered }, nowMs))) return
     const stopBeating = this.#beat(started, run)
     let outcome: RunOutcome
     try {

@@ -9,7 +9,7 @@ import { type ReserveOutcome, reserve, StoredReplay, type TaskPlan } from '../pi
 import { respondWhole, taskHead } from '../pipeline/respond.ts'
 import { settleLater, type UnsettledHold } from '../pipeline/settle.ts'
 import type { VendorResponse } from '../pipeline/vendor-response.ts'
-import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask } from './apply-report.ts'
 import { behaviourOf, type PlannedTask, planTask, taskAt } from './new-task.ts'
@@ -137,19 +137,30 @@ async function reserveAgain(
   }
 }
 
-/** Without a hold there is no shared transaction. The key comes first, so that a crash leaves no task without its key. */
+/**
+ * Without a hold there is no shared transaction. The key comes first, so that a crash leaves no task without its key. Once the task is
+ * written down, the key is its own for its whole time: whatever becomes of this process, another one finds the task and completes the key.
+ */
 async function claimAndInsert(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
   const outcome = await reserve(context, admitted)
   if (outcome instanceof StoredReplay) return outcome
+  const { claim } = admitted
   const insert = async (): Promise<void> => context.store.tasks.insert(plan.task)
   try {
     await insert()
+    if (claim !== undefined) await keepClaim(context, claim)
   } catch (cause) {
     // The key is this request's own, but it is freed with the task only: so the task must be there.
     undoLater(context, admitted, plan, { cause, makeSure: insert })
     throw new GatewayError('store_unavailable', { cause })
   }
   return outcome
+}
+
+/** @throws Error if the key is not this request's any more: its task is none that anyone may find by the key. */
+async function keepClaim({ store, clock }: PipelineContext, claim: IdempotencyClaim): Promise<void> {
+  const { status } = await store.idempotency.claim(claim, clock.now())
+  if (status !== 'claimed') throw new Error('an Idempotency-Key was free again before its task was written down')
 }
 
 /** The parts to undo. */

@@ -12,7 +12,15 @@ import { outcomesOf } from './batches/outcome-lines.ts'
 import { DEFERRED_CREDENTIAL_ID } from './deferred-end.ts'
 import { queuedReceipt, queuedTask } from './deferred-submission.ts'
 import { receiptResponse, unsettled } from './submit-task.ts'
-import { commit, isSameEnd, missingKey, POLLED_STATES, refreshTask, type WakeWebhooks } from './update-task.ts'
+import {
+  answeredLate,
+  commit,
+  isSameEnd,
+  missingKey,
+  POLLED_STATES,
+  refreshTask,
+  type WakeWebhooks,
+} from './update-task.ts'
 
 /** How often the store is queried for due tasks while there are none, unless the poll interval is shorter. */
 const IDLE_INTERVAL_MS = 1_000
@@ -221,18 +229,16 @@ export class TaskWorker {
     const nowMs = clock.now()
     // No vendor was asked for what is run here: it waits for its turn.
     if (task.details.deferred !== undefined) {
-      const { claim } = task.details
       const queued = queuedTask(this.#context, task)
       const { state, updatedAtMs, nextPollAtMs, deadlineAtMs } = queued
-      const answered = claim && { claim, answer: queuedReceipt(this.#context, queued) }
+      const answered = answeredLate(task.details.claim, nowMs, () => queuedReceipt(this.#context, queued))
       const waiting = { state, updatedAtMs, nextPollAtMs, deadlineAtMs }
       await store.tasks.change({ id: task.id, from: ['submitting'], set: waiting, answered }, nowMs)
       return
     }
     const set = { state: 'unknown', updatedAtMs: nowMs, deadlineAtMs: task.createdAtMs + taskDeadlineMs } as const
-    const { claim } = task.details
-    const answered =
-      claim === undefined ? undefined : { claim, answer: receiptResponse(this.#context, { ...task, ...set }) }
+    const lost = { ...task, ...set }
+    const answered = answeredLate(task.details.claim, nowMs, () => receiptResponse(this.#context, lost))
     await store.tasks.change({ id: task.id, from: ['submitting'], set, answered }, nowMs)
   }
 

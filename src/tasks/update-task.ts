@@ -2,8 +2,9 @@ import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { emitGivenUp, emitShortfall } from '../pipeline/settle.ts'
 import { emitCrossings } from '../pipeline/spending-events.ts'
+import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/resolution.ts'
-import type { TaskRecord, TaskState } from '../stores/task-store.ts'
+import type { TaskChange, TaskRecord, TaskState } from '../stores/task-store.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { applyReport, type ReportFacts, type ReportOutcome, type TaskEnd } from './apply-report.ts'
 import { readTaskReport, type TaskVendor, vendorOf } from './ask-vendor.ts'
@@ -20,6 +21,18 @@ const MAX_RETRY_DELAY_MS = 5 * 60_000
 
 /** Called when a message was queued. */
 export type WakeWebhooks = () => void
+
+/**
+ * What completes the key of a task for the process that accepted it, which may have died before. Undefined: there is no key, or its time is
+ * over, and another request may have it.
+ */
+export function answeredLate(
+  claim: IdempotencyClaim | undefined,
+  nowMs: number,
+  answer: () => StoredAnswer,
+): TaskChange['answered'] {
+  return claim === undefined || claim.expiresAtMs <= nowMs ? undefined : { claim, answer: answer() }
+}
 
 /**
  * Polls a task that this process holds a lease on, and stores the result. Returns the updated task.

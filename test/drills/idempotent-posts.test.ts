@@ -2,7 +2,7 @@ import { describe, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { temporaryPaths } from '../stores/sqlite/support/temporary-folder.ts'
-import { IDEMPOTENT_POSTS, idempotentPosts } from './support/idempotent-posts-drill.ts'
+import { IDEMPOTENT_POSTS, idempotentPosts, TAKEN_OVER, takenOver } from './support/idempotent-posts-drill.ts'
 
 const LIMIT = { timeout: 120_000 }
 const newPath = temporaryPaths()
@@ -10,8 +10,18 @@ const drill = idempotentPosts()
 
 describe('through a gateway on memory', () => {
   test(IDEMPOTENT_POSTS, LIMIT, () => drill(memoryStore()))
+
+  test(TAKEN_OVER, () => {
+    const store = memoryStore()
+    return takenOver([store, store])
+  })
 })
 
 describe('through a gateway on SQLite', () => {
   test(IDEMPOTENT_POSTS, LIMIT, () => drill(sqliteStore({ path: newPath() })))
+
+  test(TAKEN_OVER, () => {
+    const path = newPath()
+    return takenOver([sqliteStore({ path, clock: 'caller' }), sqliteStore({ path, clock: 'caller' })])
+  })
 })

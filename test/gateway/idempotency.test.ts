@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
@@ -221,6 +223,110 @@ describe('a claim without a hold whose acknowledgement was lost', () => {
 
     expect([lost.status, meanwhile.status]).toEqual([503, 409])
     expect(started.sandbox.requests).toHaveLength(1)
+  })
+})
+
+describe('a claim without a hold', () => {
+  const LASTS_MS = 15 * 60_000
+  const request = chatBody('chat-relayed', 'hello')
+  const OFF = { billing: 'off' } as const
+  const FREE_CALLS: [string, Partial<GatewayOptions>, string, object][] = [
+    ['billing off', OFF, CHAT, request],
+    ['billing off and holds that would be short', { ...OFF, holdTtlMs: 1_000 }, CHAT, request],
+    ['a call that is free', {}, '/v1/messages/count_tokens', chatBody('cl-sonnet-4-6', 'hello')],
+    ['an object that is kept', {}, '/v1/conversations', {}],
+  ]
+
+  /** Of a process that dies a store hears nothing more. */
+  function unheard(store: GatewayStore): GatewayStore {
+    const idempotency = { ...store.idempotency, complete: () => true, release: () => undefined }
+    return { ...store, idempotency, close: async () => undefined }
+  }
+
+  test.each(FREE_CALLS)(
+    '(%s) is over when its process has died and no call can be under way any more',
+    async (...given) => {
+      const [, options, path, body] = given
+      const shared = { ...options, clock: fakeClock(), store: memoryStore() }
+      const dying = await startGateway({ ...shared, store: unheard(shared.store) })
+      await dying.post(path, body, KEY).then((response) => response.text())
+      await dying.close()
+      started = await startGateway(shared)
+      shared.clock.advance(LASTS_MS - 1)
+      const meanwhile = await started.post(path, body, KEY)
+      shared.clock.advance(1)
+      const afterwards = await started.post(path, body, KEY)
+      await afterwards.text()
+      shared.clock.advance(LASTS_MS)
+      const replayed = await started.post(path, body, KEY)
+
+      expect([meanwhile.status, afterwards.status, replayed.status]).toEqual([409, 200, 200])
+      expect(meanwhile.headers.get('retry-after')).toBe('1')
+      expect(afterwards.headers.get('idempotent-replayed')).toBeNull()
+      expect(replayed.headers.get('idempotent-replayed')).toBe('true')
+    },
+  )
+
+  test('that a store makes only after it was undone is over then, too', async () => {
+    const clock = fakeClock()
+    const store = memoryStore()
+    const { idempotency } = store
+    let late: (() => unknown) | undefined
+    let released = 0
+    const tardy: typeof idempotency = {
+      ...idempotency,
+      claim(...given) {
+        if (late !== undefined) return idempotency.claim(...given)
+        late = () => idempotency.claim(...given)
+        throw new Error('no answer within 5000 ms')
+      },
+      release(claim) {
+        released += 1
+        return idempotency.release(claim)
+      },
+    }
+    started = await startGateway({ ...OFF, clock, store: { ...store, idempotency: tardy } })
+    const lost = await started.post(CHAT, request, KEY)
+    clock.advance(1_000)
+    await expect.poll(() => released).toBe(1)
+    await late?.()
+    const meanwhile = await started.post(CHAT, request, KEY)
+    clock.advance(LASTS_MS)
+    const afterwards = await started.post(CHAT, request, KEY)
+
+    expect([lost.status, meanwhile.status, afterwards.status]).toEqual([503, 409, 200])
+    expect(started.sandbox.requests).toHaveLength(1)
+  })
+
+  test('is not freed by a request that it was taken over from, while its own is under way', async () => {
+    const clock = fakeClock()
+    const store = memoryStore()
+    const { idempotency } = store
+    let carryOut: (() => void) | undefined
+    const slow: typeof idempotency = {
+      ...idempotency,
+      async release(claim) {
+        if (carryOut === undefined) await new Promise<void>((resolve) => (carryOut = resolve))
+        return await idempotency.release(claim)
+      },
+    }
+    started = await startGateway({ ...OFF, clock, store: { ...store, idempotency: slow } })
+    started.sandbox.fault({ kind: 'status', status: 400, times: 1 })
+    const first = started.post(CHAT, request, KEY)
+    await expect.poll(() => carryOut).toBeDefined()
+    clock.advance(LASTS_MS)
+    started.sandbox.reset()
+    started.sandbox.fault({ kind: 'hang' })
+    const leaving = new AbortController()
+    const running = started.post(CHAT, request, KEY, leaving.signal).catch(() => undefined)
+    await started.sandbox.nextRequest()
+    carryOut?.()
+    await first
+    const meanwhile = await started.post(CHAT, request, KEY)
+    leaving.abort()
+    await running
+
+    expect(meanwhile.status).toBe(409)
   })
 })
 

@@ -88,6 +88,34 @@ describe.each(['refuse', 'forget'] as const)('without billing, a store that is d
   })
 })
 
+test('without billing, a task that is written down after its key was taken over is undone, and the key stays', async () => {
+  const inner = memoryStore()
+  let writeDown: (() => void) | undefined
+  const slow: GatewayStore['tasks'] = {
+    ...inner.tasks,
+    async insert(task) {
+      if (writeDown === undefined) await new Promise<void>((resolve) => (writeDown = resolve))
+      return await inner.tasks.insert(task)
+    },
+  }
+  const first = await taskBench({ store: { ...inner, tasks: slow }, billing: 'off' })
+  bench = await first.another({ store: inner })
+  const late = first.post('a boat', ONCE)
+  await first.settle()
+  await bench.pass(16 * 60_000, 60_000)
+  const second = await bench.submit('a boat', ONCE)
+  writeDown?.()
+  await first.pass(10_000, 250)
+  const { tasks } = await inner.tasks.list('acct_test', { limit: 10 })
+  const again = await bench.submit('a boat', ONCE)
+  await first.close()
+
+  expect((await late).status).toBeGreaterThanOrEqual(500)
+  expect(tasks.map(({ id }) => id)).toEqual([second])
+  expect(again).toBe(second)
+  expect(submissions()).toBe(1)
+})
+
 test('a refusal that could be noted only after the submission was taken for lost frees the money then', async () => {
   const failing = new FailingStore()
   bench = await taskBench({ store: failing.store })

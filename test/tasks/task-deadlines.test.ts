@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
+import { TEST_KEY } from '../support/start-gateway.ts'
 import { CREDIT, type TaskBench, taskBench } from './support/task-bench.ts'
 
 const HOUR_MS = 3_600_000
@@ -11,6 +12,13 @@ const FREED = { balance: CREDIT, held: 0n }
 let bench: TaskBench
 
 afterEach(() => bench.close())
+
+const ONCE = { headers: { 'idempotency-key': 'once' } }
+
+/** A store in which a process finds no work of those that died. */
+function unseeing(store: GatewayStore): GatewayStore {
+  return { ...store, tasks: { ...store.tasks, leaseDue: () => [], leaseExpired: () => [] } }
+}
 
 /** A store on which a submission that the vendor has taken can never be noted, as if the process had died before. */
 function forgetful(store: GatewayStore): GatewayStore {
@@ -159,6 +167,40 @@ describe('a submission whose process died before it noted the answer', () => {
     expect(bench.sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
   })
 
+  test('without billing, too, its key stays with the task while no process is there to see to it', async () => {
+    const store = memoryStore()
+    const dying = await taskBench({ store: unseeing(forgetful(store)), billing: 'off' })
+    bench = await dying.another({ store: unseeing(store) })
+    void dying.post('a boat', ONCE)
+    await dying.settle()
+
+    await bench.pass(HOUR_MS, 60_000)
+    const again = await bench.post('a boat', ONCE)
+
+    expect(again.status).toBe(409)
+    expect(bench.sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
+  })
+
+  test('without billing, and before the task was written down, frees its key once no call can be under way', async () => {
+    const store = memoryStore()
+    const dying = await taskBench({
+      store: { ...store, tasks: { ...store.tasks, insert: () => new Promise(() => undefined) } },
+      billing: 'off',
+    })
+    bench = dying
+    void dying.post('a boat', ONCE)
+    await dying.settle()
+    bench = await dying.another({ store })
+
+    await bench.pass(15 * 60_000 - 1, 60_000)
+    const early = await bench.post('a boat', ONCE)
+    await bench.pass(1)
+    const again = await bench.post('a boat', ONCE)
+
+    expect([early.status, again.status]).toEqual([409, 202])
+    expect(bench.sandbox.requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
+  })
+
   test('a task in state unknown is not asked about, because there is no id to ask by, and cannot be cancelled', async () => {
     bench = await taskBench()
     const id = await bench.submit('[[fault:reset]] a boat')
@@ -169,5 +211,54 @@ describe('a submission whose process died before it noted the answer', () => {
     expect(await bench.read(id)).toMatchObject({ status: 'unknown' })
     expect(bench.polls()).toBe(0)
     expect(cancelled.status).toBe(409)
+  })
+})
+
+describe('a key whose time was over before another process found its task', () => {
+  /** What another request that has claimed the key of the only task since finds after a process has found that task. */
+  async function keyAfterwards(): Promise<string> {
+    const { store } = bench
+    await bench.pass(25 * HOUR_MS, HOUR_MS)
+    const [task] = (await store.tasks.list('acct_test', { limit: 10 })).tasks
+    const { claimedBy: _, ...claim } = task!.details.claim!
+    const nowMs = bench.clock.now()
+    const successor = { ...claim, expiresAtMs: nowMs + 24 * HOUR_MS }
+    expect(await store.idempotency.claim(successor, nowMs)).toEqual({ status: 'claimed' })
+    bench = await bench.another({ store })
+    await bench.pass(20_000, 1_000)
+    expect((await bench.task(task!.id)).state).not.toBe(task!.state)
+    return (await store.idempotency.claim(successor, bench.clock.now())).status
+  }
+
+  test('is left to the request that has it, by the worker that takes a submission for lost', async () => {
+    const store = memoryStore()
+    bench = await taskBench({ store: unseeing(forgetful(store)), billing: 'off', taskDeadlineMs: 72 * HOUR_MS })
+    void bench.post('a boat', ONCE)
+    await bench.settle()
+    bench = { ...bench, store }
+
+    expect(await keyAfterwards()).toBe('in_flight')
+  })
+
+  test('is left to the request that has it, by the process that runs a background answer', async () => {
+    const store = memoryStore()
+    const models = [{ id: 'chat-qwen', kind: 'chat', vendor: 'dashscope', upstream: 'qwen3-max' }] as const
+    bench = await taskBench({
+      store: unseeing(store),
+      billing: 'off',
+      taskDeadlineMs: 72 * HOUR_MS,
+      models: [...models],
+    })
+    const accepted = await bench.gateway.fetch(
+      new Request('http://gateway.example/v1/responses', {
+        method: 'POST',
+        headers: { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json', ...ONCE.headers },
+        body: JSON.stringify({ model: 'chat-qwen', input: 'hi', background: true }),
+      }),
+    )
+    bench = { ...bench, store }
+
+    expect(accepted.status).toBe(200)
+    expect(await keyAfterwards()).toBe('in_flight')
   })
 })

@@ -11,7 +11,8 @@ export interface MemoryClaimsOptions {
 
 interface ClaimEntry {
   readonly fingerprint: string
-  readonly expiresAtMs: number
+  /** When the key is free: without an answer it may be sooner. */
+  expiresAtMs: number
   readonly claimedBy: string | undefined
   answer: StoredAnswer | undefined
 }
@@ -51,9 +52,13 @@ export class MemoryClaims {
   claim(claim: IdempotencyClaim, nowMs: number): ClaimResult {
     const found = this.peek(claim, nowMs)
     const name = accountKey(claim.accountId, claim.key)
-    const { fingerprint, expiresAtMs, claimedBy } = claim
-    if (found === IN_FLIGHT && claimedBy !== undefined && this.#entries.get(name)?.claimedBy === claimedBy)
+    const { fingerprint, claimedBy } = claim
+    const expiresAtMs = claim.pendingUntilMs ?? claim.expiresAtMs
+    const entry = this.#entries.get(name)
+    if (found === IN_FLIGHT && entry !== undefined && claimedBy !== undefined && entry.claimedBy === claimedBy) {
+      entry.expiresAtMs = Math.max(entry.expiresAtMs, expiresAtMs)
       return CLAIMED
+    }
     if (found !== CLAIMED) return found
     this.#drop(name)
     this.#entries.set(name, { fingerprint, expiresAtMs, claimedBy, answer: undefined })
@@ -61,12 +66,13 @@ export class MemoryClaims {
     return CLAIMED
   }
 
-  complete(claim: IdempotencyClaim, answer: StoredAnswer): void {
+  complete(claim: IdempotencyClaim, answer: StoredAnswer): boolean {
     const name = accountKey(claim.accountId, claim.key)
     const entry = this.#entries.get(name)
-    // A key that expired meanwhile may belong to another request by now.
-    if (entry === undefined || entry.answer !== undefined || entry.fingerprint !== claim.fingerprint) return
+    if (entry === undefined || !isOf(entry, claim)) return false
+    if (entry.answer !== undefined) return true
     entry.answer = answer
+    entry.expiresAtMs = Math.max(entry.expiresAtMs, claim.expiresAtMs)
     this.#answered.set(name, answer.body.byteLength)
     this.#answerBytes += answer.body.byteLength
     while (this.#answered.size > this.#maxAnswers || this.#answerBytes > this.#maxAnswerBytes) {
@@ -74,12 +80,13 @@ export class MemoryClaims {
       if (oldest === undefined) break
       this.#drop(oldest[0])
     }
+    return true
   }
 
   release(claim: IdempotencyClaim): void {
     const name = accountKey(claim.accountId, claim.key)
     const entry = this.#entries.get(name)
-    if (entry !== undefined && entry.answer === undefined && entry.fingerprint === claim.fingerprint) this.#drop(name)
+    if (entry !== undefined && entry.answer === undefined && isOf(entry, claim)) this.#drop(name)
   }
 
   #sweep(nowMs: number): void {
@@ -94,4 +101,10 @@ export class MemoryClaims {
     this.#answerBytes -= this.#answered.get(name) ?? 0
     this.#answered.delete(name)
   }
+}
+
+/** A key whose time was over may belong to another request by now, told apart by its body, or by who has claimed it. */
+function isOf(entry: ClaimEntry, { fingerprint, claimedBy }: IdempotencyClaim): boolean {
+  const isOther = claimedBy !== undefined && entry.claimedBy !== undefined && entry.claimedBy !== claimedBy
+  return entry.fingerprint === fingerprint && !isOther
 }

@@ -3,7 +3,14 @@ import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
 import type { InteractionStore } from '../interaction-store.ts'
 import { INTERACTION_COLUMNS, interactionOf, interactionValues } from '../sql-rows.ts'
-import { answerParameters, claimResultOf, OUTCOME_COLUMNS, textParameter, timeParameter } from './column-values.ts'
+import {
+  answerParameters,
+  claimResultOf,
+  journalTime,
+  OUTCOME_COLUMNS,
+  textParameter,
+  timeParameter,
+} from './column-values.ts'
 import { migrate, quoteIdentifier } from './migrations/migrate.ts'
 import {
   type PostgresConnection,
@@ -89,7 +96,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   return {
     ledger: postgresLedger(connection, quotedSchema, clock),
     keys: postgresKeys(connection, quotedSchema),
-    idempotency: postgresIdempotency(connection, quotedSchema),
+    idempotency: postgresIdempotency(connection, quotedSchema, clock),
     interactions: postgresInteractions(connection, quotedSchema),
     responses: postgresResponses(connection, quotedSchema),
     files: postgresFiles(connection, quotedSchema),
@@ -108,27 +115,39 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
 }
 
 /** Idempotency keys in PostgreSQL, the same ones that the ledger claims. */
-function postgresIdempotency({ run }: PostgresConnection, schema: string): IdempotencyStore {
+function postgresIdempotency(
+  { run }: PostgresConnection,
+  schema: string,
+  clock: 'database' | 'caller',
+): IdempotencyStore {
   return {
-    async claim({ accountId, key, fingerprint, expiresAtMs, claimedBy }, nowMs) {
-      const [row] = await run(`SELECT ${OUTCOME_COLUMNS} FROM ${schema}.take_claim($1, $2, $3, $4, $5, $6) AS o`, [
+    async claim({ accountId, key, fingerprint, expiresAtMs, pendingUntilMs = expiresAtMs, claimedBy }, nowMs) {
+      const [row] = await run(`SELECT ${OUTCOME_COLUMNS} FROM ${schema}.take_claim($1, $2, $3, $4, $5, $6, $7) AS o`, [
         accountId,
         key,
         fingerprint,
-        timeParameter(expiresAtMs),
+        timeParameter(pendingUntilMs),
         timeParameter(nowMs),
         claimedBy ?? null,
+        clock === 'database' ? timeParameter(pendingUntilMs - nowMs) : null,
       ])
       return claimResultOf(row!)
     },
 
-    async complete({ accountId, key, fingerprint }, answer) {
-      const values = [accountId, key, fingerprint, ...answerParameters(answer)]
-      await run(`SELECT ${schema}.complete_claim($1, $2, $3, $4, $5, $6)`, values)
+    async complete({ accountId, key, fingerprint, expiresAtMs, claimedBy }, answer, nowMs) {
+      const [row] = await run(
+        `SELECT ${schema}.complete_claim($1, $2, $3, $4, $5, $6, $7, coalesce($8, ${schema}.now_ms()) + $9) AS is_kept`,
+        [
+          ...[accountId, key, fingerprint, ...answerParameters(answer), claimedBy ?? null],
+          ...[journalTime(clock, nowMs), timeParameter(expiresAtMs - nowMs)],
+        ],
+      )
+      return row!['is_kept'] as boolean
     },
 
-    async release({ accountId, key, fingerprint }) {
-      await run(`SELECT ${schema}.release_claim($1, $2, $3)`, [accountId, key, fingerprint])
+    async release({ accountId, key, fingerprint, claimedBy }) {
+      const values = [accountId, key, fingerprint, claimedBy ?? null]
+      await run(`SELECT ${schema}.release_claim($1, $2, $3, $4)`, values)
     },
   }
 }

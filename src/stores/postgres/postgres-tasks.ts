@@ -88,12 +88,17 @@ export function postgresTasks(connection: PostgresConnection, schema: string, cl
         detailsParameter(settle?.details),
         settle?.thresholds !== undefined,
       ]
+      const claimed =
+        answered === undefined
+          ? [null, null]
+          : [answered.claim.claimedBy ?? null, timeParameter(answered.claim.expiresAtMs - nowMs)]
       const statement = `SELECT s.changed, s.is_charge, ${CHARGE_COLUMNS} FROM ${schema}.change_task(
-        $1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS s`
+        $1, string_to_array($2, ','), $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) AS s`
       const { value, ...refused } = await orWithoutRecord(settle?.record, (sent) => {
-        if (keeps === undefined) return run(statement, [...values, sent])
+        const all = [...values, sent, ...claimed]
+        if (keeps === undefined) return run(statement, all)
         return transaction(async (session) => {
-          const rows = (await session.query(statement, [...values, sent])).rows as readonly PostgresRow[]
+          const rows = (await session.query(statement, all)).rows as readonly PostgresRow[]
           if (rows[0]!['changed'] === true) await saveResponse(session, schema, keeps)
           return rows
         })
@@ -105,8 +110,9 @@ export function postgresTasks(connection: PostgresConnection, schema: string, cl
     },
 
     async discard(id, claim) {
-      const values = [textParameter(id), claim?.accountId ?? null, claim?.key ?? null, claim?.fingerprint ?? null]
-      const [row] = await run(`SELECT ${schema}.discard_task($1, $2, $3, $4) AS discarded`, values)
+      const own = [claim?.accountId, claim?.key, claim?.fingerprint, claim?.claimedBy]
+      const values = [textParameter(id), ...own.map((value) => value ?? null)]
+      const [row] = await run(`SELECT ${schema}.discard_task($1, $2, $3, $4, $5) AS discarded`, values)
       return row!['discarded'] as boolean
     },
 

@@ -14,10 +14,19 @@ import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilli
 /** Idempotency keys, inside the caller's transaction. */
 export type SqliteClaims = ReturnType<typeof sqliteClaims>
 
-type ClaimName = Omit<IdempotencyClaim, 'expiresAtMs' | 'claimedBy'>
+/** What a claim is told apart by. */
+export type ClaimName = Omit<IdempotencyClaim, 'expiresAtMs' | 'pendingUntilMs'>
 
-/** Prepares the statements of {@link SqliteClaims}. */
-export function sqliteClaims(database: SqliteDatabase) {
+// A key whose time was over may belong to another request by now, told apart by its body, or by who has claimed it.
+const IS_OWN = `account_id = ? AND key = ? AND fingerprint = ?
+  AND (claimed_by IS NULL OR claimed_by = coalesce(?, claimed_by))`
+
+/**
+ * Prepares the statements of {@link SqliteClaims}.
+ *
+ * @param timeOf the time by which keys expire, when a caller's clock says `callerMs`.
+ */
+export function sqliteClaims(database: SqliteDatabase, timeOf: (callerMs: number) => number) {
   const select = prepareExact(
     database,
     `SELECT fingerprint, claimed_by, answer_status, answer_headers, answer_body FROM signalbox_idempotency
@@ -28,18 +37,23 @@ export function sqliteClaims(database: SqliteDatabase) {
     `INSERT OR REPLACE INTO signalbox_idempotency (account_id, key, fingerprint, expires_at_ms, claimed_by)
      VALUES (?, ?, ?, ?, ?)`,
   )
+  const renew = database.prepare(
+    `UPDATE signalbox_idempotency SET expires_at_ms = max(expires_at_ms, ?)
+     WHERE account_id = ? AND key = ? AND claimed_by = ?`,
+  )
   const complete = database.prepare(
-    `UPDATE signalbox_idempotency SET answer_status = ?, answer_headers = ?, answer_body = ?
-     WHERE account_id = ? AND key = ? AND fingerprint = ? AND answer_status IS NULL`,
+    `UPDATE signalbox_idempotency SET answer_status = ?, answer_headers = ?, answer_body = ?,
+       expires_at_ms = max(expires_at_ms, ?) WHERE ${IS_OWN} AND answer_status IS NULL`,
   )
-  const release = database.prepare(
-    `DELETE FROM signalbox_idempotency
-     WHERE account_id = ? AND key = ? AND fingerprint = ? AND answer_status IS NULL`,
-  )
+  const selectOwn = database.prepare(`SELECT 1 FROM signalbox_idempotency WHERE ${IS_OWN}`)
+  const release = database.prepare(`DELETE FROM signalbox_idempotency WHERE ${IS_OWN} AND answer_status IS NULL`)
+
+  /** The time of the database at what is `untilMs` for the caller. */
+  const endOf = (untilMs: number, nowMs: number): number => wholeMilliseconds(timeOf(nowMs) + (untilMs - nowMs))
 
   /** What claiming would find, without claiming. */
   function peek({ accountId, key, fingerprint }: IdempotencyClaim, nowMs: number): ClaimResult {
-    const row = select.get(accountId, key, nowMs) as SqlRow | undefined
+    const row = select.get(accountId, key, timeOf(nowMs)) as SqlRow | undefined
     if (row === undefined) return { status: 'claimed' }
     if (row['fingerprint'] !== fingerprint) return { status: 'mismatch' }
     return row['answer_status'] === null ? { status: 'in_flight' } : { status: 'replay', answer: answerOf(row) }
@@ -48,21 +62,28 @@ export function sqliteClaims(database: SqliteDatabase) {
   return {
     peek,
     claim(claim: IdempotencyClaim, nowMs: number): ClaimResult {
-      const { accountId, key, fingerprint, expiresAtMs, claimedBy } = claim
+      const { accountId, key, fingerprint, expiresAtMs, pendingUntilMs = expiresAtMs, claimedBy } = claim
       const found = peek(claim, nowMs)
-      if (found.status === 'claimed')
-        insert.run(accountId, key, fingerprint, wholeMilliseconds(expiresAtMs), claimedBy ?? null)
+      const endMs = endOf(pendingUntilMs, nowMs)
+      if (found.status === 'claimed') insert.run(accountId, key, fingerprint, endMs, claimedBy ?? null)
       if (found.status !== 'in_flight' || claimedBy === undefined) return found
-      const row = select.get(accountId, key, nowMs) as SqlRow | undefined
-      return row?.['claimed_by'] === claimedBy ? { status: 'claimed' } : found
+      return Number(renew.run(endMs, accountId, key, claimedBy).changes) > 0 ? { status: 'claimed' } : found
     },
-    complete({ accountId, key, fingerprint }: ClaimName, answer: StoredAnswer): void {
-      complete.run(...answerValues(answer), accountId, key, fingerprint)
+    endOf,
+    /** @param endMs until when it is kept, by the time of the database, if that is later than it is claimed for. */
+    complete(claim: ClaimName, answer: StoredAnswer, endMs = 0): boolean {
+      const own = ownValues(claim)
+      if (Number(complete.run(...answerValues(answer), endMs, ...own).changes) > 0) return true
+      return selectOwn.get(...own) !== undefined
     },
-    release({ accountId, key, fingerprint }: ClaimName): void {
-      release.run(accountId, key, fingerprint)
+    release(claim: ClaimName): void {
+      release.run(...ownValues(claim))
     },
   }
+}
+
+function ownValues({ accountId, key, fingerprint, claimedBy }: ClaimName): (string | null)[] {
+  return [accountId, key, fingerprint, claimedBy ?? null]
 }
 
 const PURGED_PER_SAVE = 2

@@ -15,7 +15,7 @@ import {
   type SqlValue,
   wholeMilliseconds,
 } from './sqlite-database.ts'
-import type { SqliteClaims } from './sqlite-expiring.ts'
+import type { ClaimName, SqliteClaims } from './sqlite-expiring.ts'
 import type { BufferedAccount, SqliteMoney } from './sqlite-money.ts'
 import {
   EndedElsewhere,
@@ -27,12 +27,6 @@ import {
   PlacedHolds,
 } from './sqlite-placed-holds.ts'
 import type { SqliteRecordInsert } from './sqlite-usage.ts'
-
-interface HoldClaimRow {
-  readonly claim_account_id: string
-  readonly claim_key: string
-  readonly claim_fingerprint: string
-}
 
 interface KnownRow {
   readonly is_held: bigint
@@ -104,7 +98,8 @@ export class SqliteHolds implements WriteBuffer {
     )
     this.#selectClaim = prepareExact(
       database,
-      'SELECT claim_account_id, claim_key, claim_fingerprint FROM signalbox_holds WHERE id = ?',
+      `SELECT claim_account_id AS accountId, claim_key AS key, claim_fingerprint AS fingerprint, id AS claimedBy
+       FROM signalbox_holds WHERE id = ?`,
     )
     this.#selectEnded = prepareExact(database, `SELECT ${HOLD_COLUMNS}, ended_by FROM signalbox_holds WHERE id = ?`)
     this.#setEnd = database.prepare('UPDATE signalbox_holds SET ended_by = ? WHERE id = ?')
@@ -164,7 +159,7 @@ export class SqliteHolds implements WriteBuffer {
     }
     this.#moveHeld(hold, amount, 0n)
     if (claim !== undefined) {
-      this.#parts.claims.claim(claim, nowMs)
+      this.#parts.claims.claim({ ...claim, claimedBy: holdId }, nowMs)
       this.#linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
     }
     // The hold of a task is ended much later, if at all by this process.
@@ -349,8 +344,7 @@ export class SqliteHolds implements WriteBuffer {
 
   #endClaim(holdId: string, { has_claim: hasClaim }: HoldRow, answer?: StoredAnswer): void {
     if (hasClaim === 0n) return
-    const row = this.#selectClaim.get(holdId) as HoldClaimRow
-    const claim = { accountId: row.claim_account_id, key: row.claim_key, fingerprint: row.claim_fingerprint }
+    const claim = this.#selectClaim.get(holdId) as ClaimName
     if (answer === undefined) this.#parts.claims.release(claim)
     else this.#parts.claims.complete(claim, answer)
   }

@@ -81,12 +81,12 @@ export interface SqliteSessionOptions extends GroupCommitOptions {
 
 /** Prepares all statements on a database that is open and migrated. */
 export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOptions): SqliteSession {
-  const claims = sqliteClaims(database)
   const insertTask = sqliteTaskInsert(database)
   const insertRecords = sqliteRecordInsert(database)
   const webhooks = sqliteWebhooks(database)
   // The database is a file on this machine, so its clock is the machine's.
   const timeOf = options.clock === 'caller' ? (callerMs: number) => callerMs : () => Date.now()
+  const claims = sqliteClaims(database, timeOf)
   const money = new SqliteMoney(database)
   const conversations = sqliteConversations(database)
   const responses = sqliteResponses(database, conversations)
@@ -143,7 +143,8 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
     },
     idempotency: {
       claim: async (claim, nowMs) => session().write(({ claims }) => claims.claim(claim, nowMs)),
-      complete: async (claim, answer) => session().write(({ claims }) => claims.complete(claim, answer)),
+      complete: async (claim, answer, nowMs) =>
+        session().write(({ claims }) => claims.complete(claim, answer, claims.endOf(claim.expiresAtMs, nowMs))),
       release: async (claim) => session().write(({ claims }) => claims.release(claim)),
     },
     interactions: {

@@ -114,7 +114,8 @@ export function sqliteTasks(
       ) as { readonly hold_id: string | null } | undefined
       if (row === undefined) return undefined
       // Before the hold ends: a key that has its answer is not freed with the hold.
-      if (answered !== undefined) claims.complete(answered.claim, answered.answer)
+      if (answered !== undefined)
+        claims.complete(answered.claim, answered.answer, claims.endOf(answered.claim.expiresAtMs, nowMs))
       const result = endHold(row.hold_id, resolve, nowMs)
       if (keeps !== undefined) responses.save(keeps)
       if (delivery !== undefined) webhooks.add(delivery)

@@ -144,7 +144,10 @@ async function submitted(
     idPrefix: 'batch',
     inputFileId: file.id,
     metadata: metadataText(metadata),
-    rest: () => ({ claim: claimOf(context, request, principal.accountId, bytes), webhookUrl }),
+    rest: () => ({
+      claim: claimOf(context, request, { accountId: principal.accountId, requestId }, bytes),
+      webhookUrl,
+    }),
     requests: numbered(blob.content, endpoint.path, context.bodyLimitBytes),
   })
 }

@@ -2,7 +2,7 @@ import { isYoungerThan, type Timer } from '../../core/clock.ts'
 import { type BatchSettings, type PipelineContext, reportFault } from '../../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { queuedReceipt } from '../deferred-submission.ts'
-import { POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
+import { answeredLate, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
 import { BATCH_CREDENTIAL_ID, factsOf, isCancelling } from './batch-record.ts'
 import { BatchWork } from './batch-work.ts'
 import { cleanUp, endBatch } from './end-batch.ts'
@@ -148,11 +148,9 @@ export class BatchRunner {
   async #runTask(task: TaskRecord, run: BatchWork, wasHere: boolean): Promise<void> {
     const { clock, store } = this.#context
     const { id, accountId, details } = task
-    const { claim } = details
     const nowMs = clock.now()
-    // The process that accepted the batch may have died before its key was completed.
-    const isClaimed = claim !== undefined && !wasHere && task.state === 'queued' && claim.expiresAtMs > nowMs
-    const answered = isClaimed ? { claim, answer: queuedReceipt(this.#context, task) } : undefined
+    const claim = wasHere || task.state !== 'queued' ? undefined : details.claim
+    const answered = answeredLate(claim, nowMs, () => queuedReceipt(this.#context, task))
     // Its details stay: a cancellation may have been written into them since it was leased.
     const set = { state: 'in_progress', updatedAtMs: nowMs, nextPollAtMs: nowMs + LEASE_MS } as const
     if (!(await store.tasks.change({ id, from: [task.state], set, answered }, nowMs))) return

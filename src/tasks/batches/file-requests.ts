@@ -55,7 +55,7 @@ async function uploadFile(
   settings: BatchSettings,
   { request, sink, requestId, principal: { accountId } }: BatchRequest,
 ): Promise<void> {
-  const { file, claim } = await receiveFile(context, settings, { request, accountId })
+  const { file, claim } = await receiveFile(context, settings, { request, accountId, requestId })
   let isKept = false
   try {
     await answerOnce(context, { sink, requestId, claim }, async () => {

@@ -40,7 +40,7 @@ export async function submitInline(
   { request, requestId, principal, endpoint, dialect }: InlineBatchRequest,
 ): ReturnType<typeof submitBatch> {
   requireJson(request, principal)
-  const claim = streamedClaimOf(context, request, principal.accountId)
+  const claim = streamedClaimOf(context, request, { accountId: principal.accountId, requestId })
   const maxItemBytes = context.bodyLimitBytes
   const { listMember: member } = dialect
   const splitter = new ListSplitter({ member, maxItemBytes, maxRestBytes: REST_BYTES })

@@ -40,13 +40,17 @@ export interface ReceivedFile {
 export async function receiveFile(
   context: PipelineContext,
   settings: BatchSettings,
-  { request, accountId }: { readonly request: GatewayRequest; readonly accountId: string },
+  {
+    request,
+    accountId,
+    requestId,
+  }: { readonly request: GatewayRequest; readonly accountId: string; readonly requestId: string },
 ): Promise<ReceivedFile> {
   const contentType = request.header('content-type') ?? ''
   if (mediaType(contentType) !== 'multipart/form-data')
     throw new GatewayError('unsupported_media_type', { message: 'Send the body as Content-Type: multipart/form-data.' })
   const { blobs, maxFileBytes, retentionMs } = settings
-  const claim = streamedClaimOf(context, request, accountId)
+  const claim = streamedClaimOf(context, request, { accountId, requestId })
   const nowMs = context.clock.now()
   await checkRoom(settings, accountId, nowMs, 0)
   const upload: Upload = {

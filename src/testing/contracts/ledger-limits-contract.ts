@@ -84,10 +84,32 @@ export function describeLedgerClaims(
     check('keeps an answer that was stored before the hold was voided', async (store) => {
       await fundedLedger(store, 1_000n)
       await store.ledger.reserve(exampleReservation({ claim }), EXAMPLE_NOW_MS)
-      await store.idempotency.complete(claim, exampleAnswer('accepted'))
+      await store.idempotency.complete(claim, exampleAnswer('accepted'), EXAMPLE_NOW_MS)
       await store.ledger.void('hold_1', EXAMPLE_NOW_MS)
       expect((await store.idempotency.claim(claim, EXAMPLE_NOW_MS)).status).toEqual('replay')
     })
+
+    for (const answer of [undefined, exampleAnswer('late')]) {
+      const end = answer === undefined ? 'frees' : 'completes'
+      check(
+        `${end} no key that an equal request has claimed after its time was over, when a hold ends late`,
+        async (store) => {
+          await fundedLedger(store, 1_000n)
+          const nowMs = claim.expiresAtMs + 1
+          const expiresAtMs = nowMs + 86_400_000
+          const first = { ...claim, claimedBy: 'hold_1' }
+          await store.ledger.reserve(exampleReservation({ claim: first, expiresAtMs }), EXAMPLE_NOW_MS)
+          const second = { ...claim, expiresAtMs, claimedBy: 'hold_2' }
+          const held = await store.ledger.reserve(
+            exampleReservation({ holdId: 'hold_2', claim: second, expiresAtMs }),
+            nowMs,
+          )
+          await store.ledger.settle({ holdId: 'hold_1', amount: 10n, description: 'late', answer }, nowMs)
+          expect(held).toEqual({ status: 'held' })
+          expect(await store.idempotency.claim(claim, nowMs)).toEqual({ status: 'in_flight' })
+        },
+      )
+    }
 
     check('stores no answer with a hold that had ended before', async (store) => {
       await fundedLedger(store, 1_000n)

@@ -86,6 +86,34 @@ export function describeTaskSubmission(
       expect(await keyOf(store)).toEqual('claimed')
     })
 
+    check('keeps the receipt of a task without a hold for the whole time of its key', async (store) => {
+      const own = { ...claim, claimedBy: 'req_1', pendingUntilMs: EXAMPLE_NOW_MS + 1_000 }
+      await store.idempotency.claim(own, EXAMPLE_NOW_MS)
+      await store.tasks.insert(exampleTask({ state: 'submitting' }))
+      await store.tasks.change(
+        { ...acceptance, answered: { claim: own, answer: exampleAnswer('accepted') } },
+        EXAMPLE_NOW_MS,
+      )
+      const found = await store.idempotency.claim({ ...own, claimedBy: 'req_2' }, own.expiresAtMs - 1)
+      expect(found.status).toEqual('replay')
+    })
+
+    check('touches no key that an equal request has taken over from that of the task', async (store) => {
+      const own = { ...claim, claimedBy: 'req_1', pendingUntilMs: EXAMPLE_NOW_MS + 1_000 }
+      const later = { ...claim, claimedBy: 'req_2' }
+      await store.idempotency.claim(own, EXAMPLE_NOW_MS)
+      await store.idempotency.claim(later, own.pendingUntilMs + 1)
+      await store.tasks.insert(exampleTask({ state: 'submitting' }))
+      await store.tasks.discard('task_1', own, own.pendingUntilMs + 1)
+      expect(await keyOf(store)).toEqual('in_flight')
+      await store.tasks.insert(exampleTask({ state: 'submitting' }))
+      await store.tasks.change(
+        { ...acceptance, answered: { claim: own, answer: exampleAnswer('accepted') } },
+        EXAMPLE_NOW_MS,
+      )
+      expect(await keyOf(store)).toEqual('in_flight')
+    })
+
     check('removes no task that was accepted', async (store) => {
       await accepted(store)
       expect(await store.tasks.discard('task_1', claim, EXAMPLE_NOW_MS)).toEqual(false)

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, test } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import { type Schemas, schemasOn } from '../../stores/postgres/support/fresh-schema.ts'
 import { realServer } from '../../support/real-servers.ts'
-import { IDEMPOTENT_POSTS, idempotentPosts } from '../support/idempotent-posts-drill.ts'
+import { IDEMPOTENT_POSTS, idempotentPosts, TAKEN_OVER, takenOver } from '../support/idempotent-posts-drill.ts'
 
 const postgres = await realServer('postgres')
 
@@ -21,4 +22,8 @@ describe.skipIf(postgres.missing !== undefined)('through a gateway on PostgreSQL
   })
 
   test(IDEMPOTENT_POSTS, { timeout: 120_000 }, () => drill(store))
+
+  test(TAKEN_OVER, () =>
+    takenOver([store, postgresStore({ pool: schemas.pool, schema: schemas.schemaOf(store), clock: 'caller' })]),
+  )
 })

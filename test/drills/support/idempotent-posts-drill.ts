@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { fakeClock } from '../../../src/testing/index.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
-import { chatBody, startGateway, TEST_ACCOUNT, TEST_KEY } from '../../support/start-gateway.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../../support/start-gateway.ts'
 import { sendCrowd } from './crowd.ts'
 import { GATED_ANSWER_COST, type GatedVendor, gatedVendor } from './gated-vendor.ts'
 
@@ -60,3 +61,57 @@ export function idempotentPosts(): (store: GatewayStore) => Promise<void> {
 }
 
 export const IDEMPOTENT_POSTS = '50 equal POSTs with one Idempotency-Key at the same time have one effect'
+
+/**
+ * Two processes, each with its view of one store: of the first one the store hears nothing while it answers, as if it had died. The second
+ * one has its key once no call can be under way, and keeps it when the first is heard after all.
+ */
+export async function takenOver([first, second]: readonly [GatewayStore, GatewayStore]): Promise<void> {
+  const shared = { billing: 'off', clock: fakeClock() } as const
+  const request = chatBody('chat-relayed', 'hello')
+  const post = (gateway: StartedGateway) =>
+    gateway.post('/v1/chat/completions', request, { 'idempotency-key': 'order-1' })
+  let isHeard: () => void = () => undefined
+  const hearing = new Promise<void>((resolve) => (isHeard = resolve))
+  let answers = 0
+  const late = await startGateway({
+    ...shared,
+    store: {
+      ...first,
+      idempotency: {
+        ...first.idempotency,
+        async complete(...given) {
+          answers += 1
+          await hearing
+          return await first.idempotency.complete(...given)
+        },
+      },
+    },
+  })
+  const other = await startGateway({ ...shared, store: second })
+  late.sandbox.reply({ text: 'the late answer' })
+  const answering = post(late).then((response) => response.text())
+  await expect.poll(() => answers).toBe(1)
+
+  shared.clock.advance(15 * 60_000 - 1)
+  const early = await post(other)
+  shared.clock.advance(1)
+  const taking = await post(other)
+  const taken = await taking.text()
+  isHeard()
+  const lateAnswer = await answering
+  const replayed = await post(late)
+  const replayedText = await replayed.text()
+  await late.close()
+  await other.close()
+
+  expect([early.status, taking.status, replayed.status]).toEqual([409, 200, 200])
+  expect(taken).toContain('You said:')
+  expect(replayedText).toBe(taken)
+  expect(lateAnswer).toContain('the late answer')
+  expect(late.events.filter(({ type }) => type === 'internal-error')).toMatchObject([{ where: 'idempotency' }])
+  expect([late, other].map(({ sandbox }) => sandbox.requests.length)).toEqual([1, 1])
+}
+
+export const TAKEN_OVER =
+  'an answer that comes after another process has its Idempotency-Key is not kept, and the operator is told'

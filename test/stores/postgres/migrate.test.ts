@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MIGRATIONS, migrate } from '../../../src/stores/postgres/migrations/migrate.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import { realServer } from '../../support/real-servers.ts'
+import { expectClaimsByOneClock } from '../support/claims-by-one-clock.ts'
 import { dropSchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
 
 const server = await realServer('postgres')
@@ -113,6 +114,14 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     expect(await store.ledger.expire(Date.now(), 10)).toBe(0)
     await reserve('over', Date.now() - wrongMs, 0)
     expect(await store.ledger.expire(Date.now() - wrongMs, 10)).toBe(1)
+    await dropSchema(schemas.pool, schema)
+  })
+
+  test('claims last by the clock of the server, whatever the clocks of the processes say', async () => {
+    const schema = freshSchemaName()
+    const store = postgresStore({ pool: schemas.pool, schema })
+    await store.start()
+    await expectClaimsByOneClock(store.idempotency)
     await dropSchema(schemas.pool, schema)
   })
 

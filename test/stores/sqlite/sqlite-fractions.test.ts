@@ -70,7 +70,7 @@ test('tasks and messages keep times with a fraction to the millisecond', async (
 test('keys, conversations, secrets and idempotency keys take times with a fraction', async () => {
   const claim = { ...exampleClaim(), expiresAtMs: NOW_MS + 1_000 }
   await store.idempotency.claim(claim, NOW_MS)
-  await store.idempotency.complete(claim, exampleAnswer('x'))
+  await store.idempotency.complete(claim, exampleAnswer('x'), NOW_MS)
   await store.webhooks.replaceSecret('account_1', 'whsec_old', NOW_MS)
   await store.webhooks.replaceSecret('account_1', 'whsec_new', NOW_MS + 100.5)
   await store.interactions.save({

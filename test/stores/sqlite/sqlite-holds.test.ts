@@ -5,6 +5,7 @@ import type { Ledger, Reservation } from '../../../src/stores/ledger.ts'
 import { memoryLedger } from '../../../src/stores/memory/memory-ledger.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
+import { expectClaimsByOneClock } from '../support/claims-by-one-clock.ts'
 import { type CountedDatabase, countedDatabase } from './support/counted-database.ts'
 import { testEngines } from './support/sqlite-engines.ts'
 import { temporaryPaths } from './support/temporary-folder.ts'
@@ -243,6 +244,15 @@ for (const engine of testEngines) {
         Date.now() - wrongMs,
       )
       expect(await store.ledger.expire(Date.now() - wrongMs, 10)).toBe(1)
+      await store.close()
+      database.close()
+    })
+
+    it('has claims last by the clock of the machine, whatever the clocks of the processes say', async () => {
+      const database = engine.open(newPath())
+      const store = sqliteStore({ database })
+      await store.start()
+      await expectClaimsByOneClock(store.idempotency)
       await store.close()
       database.close()
     })

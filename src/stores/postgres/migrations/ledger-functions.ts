@@ -93,9 +93,9 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
         IF v_request.claim_key IS NOT NULL THEN
           IF v_outcome.status = 'held' THEN
             v_claim := take_claim(v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint,
-              v_request.claim_expires, p_now);
+              v_created + (v_request.claim_expires - p_now), v_created, v_request.hold);
           ELSE
-            v_claim := find_claim(v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint, p_now);
+            v_claim := find_claim(v_request.claim_account, v_request.claim_key, v_request.claim_fingerprint, v_created);
           END IF;
           IF v_claim.status <> 'claimed' THEN
             v_outcome := v_claim;
@@ -254,10 +254,10 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     END IF;
     IF v_hold.claim_key IS NOT NULL THEN
       IF p_status IS NULL THEN
-        PERFORM release_claim(v_hold.claim_account_id, v_hold.claim_key, v_hold.claim_fingerprint);
+        PERFORM release_claim(v_hold.claim_account_id, v_hold.claim_key, v_hold.claim_fingerprint, p_hold);
       ELSE
         PERFORM complete_claim(v_hold.claim_account_id, v_hold.claim_key, v_hold.claim_fingerprint,
-          p_status, p_headers, p_body);
+          p_status, p_headers, p_body, p_hold);
       END IF;
     END IF;
   END $$`,
@@ -296,7 +296,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
       WHERE s.key_id = v_sum.key_id;
     END LOOP;
     PERFORM repay(ARRAY(SELECT DISTINCT h.account_id FROM unnest(v_holds) h), coalesce(p_now, now_ms()));
-    PERFORM release_claim(h.claim_account_id, h.claim_key, h.claim_fingerprint)
+    PERFORM release_claim(h.claim_account_id, h.claim_key, h.claim_fingerprint, h.id)
     FROM unnest(v_holds) h WHERE h.claim_key IS NOT NULL;
     RETURN cardinality(v_holds);
   END $$`,

@@ -9,6 +9,7 @@ import {
   CLAIMANTS,
   JOURNAL_TABLES,
   NEWEST_INDEXES,
+  PENDING_CLAIMS,
   RETENTION,
   SPENDING,
   TABLES,
@@ -34,6 +35,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   LATER_METERS,
   FILE_TABLES,
   CLAIMANTS,
+  PENDING_CLAIMS,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */

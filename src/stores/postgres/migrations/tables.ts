@@ -286,3 +286,6 @@ export const JOURNAL_TABLES: readonly string[] = [
 
 /** Which request has claimed an idempotency key. */
 export const CLAIMANTS: readonly string[] = [`ALTER TABLE claims ADD COLUMN claimed_by text`]
+
+/** Claims that end before they expire: functions alone. */
+export const PENDING_CLAIMS: readonly string[] = []

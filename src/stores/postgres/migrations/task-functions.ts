@@ -37,12 +37,14 @@ export const TASK_FUNCTIONS: readonly string[] = [
     p_resolve text, p_amount bigint, p_description text,
     p_claim_account text, p_claim_key text, p_claim_fingerprint text, p_status integer, p_headers text, p_body bytea,
     p_delivery jsonb, p_details text DEFAULT NULL, p_wants_facts boolean DEFAULT false, p_record jsonb DEFAULT NULL,
+    p_claimed_by text DEFAULT NULL, p_claim_lives bigint DEFAULT NULL,
     OUT changed boolean, OUT is_charge boolean,
     OUT charged bigint, OUT shortfall bigint, OUT ended_by text, OUT facts jsonb
   ) LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold_id text;
     v_hold holds;
+    v_claim_expires bigint := coalesce(p_now, now_ms()) + p_claim_lives;
   BEGIN
     is_charge := false;
     UPDATE tasks t SET
@@ -68,12 +70,14 @@ export const TASK_FUNCTIONS: readonly string[] = [
         SELECT * INTO v_hold FROM holds h WHERE h.id = v_hold_id FOR UPDATE;
         PERFORM 1 FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
         PERFORM lock_keys(ARRAY[v_hold.key_id]);
-        PERFORM complete_claim(p_claim_account, p_claim_key, p_claim_fingerprint, p_status, p_headers, p_body);
+        PERFORM complete_claim(p_claim_account, p_claim_key, p_claim_fingerprint, p_status, p_headers, p_body,
+          p_claimed_by, v_claim_expires);
       END IF;
       PERFORM end_holds(ARRAY[v_hold_id], 'voided', p_now);
     END IF;
     IF p_claim_key IS NOT NULL THEN
-      PERFORM complete_claim(p_claim_account, p_claim_key, p_claim_fingerprint, p_status, p_headers, p_body);
+      PERFORM complete_claim(p_claim_account, p_claim_key, p_claim_fingerprint, p_status, p_headers, p_body,
+        p_claimed_by, v_claim_expires);
     END IF;
     INSERT INTO deliveries (id, account_id, task_id, url, body, created_at_ms, next_attempt_at_ms)
     SELECT d.* FROM jsonb_to_record(p_delivery) AS d(id text, account text, task text, url text, body text,
@@ -81,7 +85,8 @@ export const TASK_FUNCTIONS: readonly string[] = [
     WHERE p_delivery IS NOT NULL ON CONFLICT (id) DO NOTHING;
   END $$`,
 
-  `CREATE FUNCTION discard_task(p_id text, p_claim_account text, p_claim_key text, p_claim_fingerprint text)
+  `CREATE FUNCTION discard_task(p_id text, p_claim_account text, p_claim_key text, p_claim_fingerprint text,
+    p_claimed_by text DEFAULT NULL)
   RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_hold_id text;
@@ -91,7 +96,7 @@ export const TASK_FUNCTIONS: readonly string[] = [
       RETURN false;
     END IF;
     PERFORM end_holds(ARRAY[v_hold_id], 'voided');
-    PERFORM release_claim(p_claim_account, p_claim_key, p_claim_fingerprint);
+    PERFORM release_claim(p_claim_account, p_claim_key, p_claim_fingerprint, p_claimed_by);
     RETURN true;
   END $$`,
 

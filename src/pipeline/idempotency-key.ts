@@ -1,0 +1,38 @@
+import { GatewayError } from '../core/errors.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import { type PipelineContext, reportFault } from './pipeline-context.ts'
+
+/**
+ * Claims the key of a request that holds no money. If its process dies, the key is free once no call of it can be under way any more, as
+ * the key of a hold is.
+ */
+export function claimKey(
+  { store, clock, holdTtlMs }: PipelineContext,
+  claim: IdempotencyClaim,
+): MaybePromise<ClaimResult> {
+  const nowMs = clock.now()
+  return store.idempotency.claim({ ...claim, pendingUntilMs: nowMs + holdTtlMs }, nowMs)
+}
+
+/**
+ * The answer of an earlier request with the same key.
+ * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`.
+ */
+export function replayOf(result: Exclude<ClaimResult, { status: 'claimed' }>): StoredAnswer {
+  if (result.status === 'in_flight') throw new GatewayError('idempotency_in_flight', { retryAfterSeconds: 1 })
+  if (result.status === 'mismatch') throw new GatewayError('idempotency_mismatch')
+  return result.answer
+}
+
+/** Keeps an answer for those who send its request again. The operator is told of one that comes too late to be kept. */
+export async function keepAnswer(
+  context: PipelineContext,
+  claim: IdempotencyClaim,
+  answer: StoredAnswer,
+): Promise<void> {
+  const { store, clock } = context
+  if (await store.idempotency.complete(claim, answer, clock.now())) return
+  const error = new Error('an Idempotency-Key was free again before the answer came: the answer is not kept')
+  reportFault(context, claim.claimedBy, 'idempotency', error)
+}
