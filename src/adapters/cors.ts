@@ -176,7 +176,7 @@ function checkedOrigins(origins: unknown): ReadonlySet<string> | undefined {
   if (!Array.isArray(origins) || origins.length === 0)
     throw new TypeError("cors: origins: must be '*' or a list such as ['https://app.example.com']")
   for (const origin of origins) {
-    const told = typeof origin === 'string' ? serialized(origin) : undefined
+    const told = typeof origin === 'string' ? serializedOrigin(origin) : undefined
     if (told === origin) continue
     const advice = told === undefined ? 'such as https://app.example.com' : `here ${JSON.stringify(told)}`
     throw new TypeError(`cors: origins: ${JSON.stringify(origin)} must be an origin as browsers send it, ${advice}`)
@@ -185,7 +185,7 @@ function checkedOrigins(origins: unknown): ReadonlySet<string> | undefined {
 }
 
 /** The origin of a URL as browsers send it; schemes of apps, such as `capacitor://localhost`, have only that form. */
-function serialized(text: string): string | undefined {
+export function serializedOrigin(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) return undefined
   if (url.origin !== 'null') return url.origin

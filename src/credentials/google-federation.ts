@@ -70,11 +70,17 @@ export async function impersonated(
     ? Number(content['service_account_impersonation']['token_lifetime_seconds'])
     : LONGEST_SECONDS
   const lifetimeSeconds = Number.isSafeInteger(wished) && wished > 0 ? wished : LONGEST_SECONDS
+  // The accounts between the identity and this one, of which each may make tokens of the next.
+  const { delegates } = content
   const answer = await ask({
     url,
     method: 'POST',
     headers: { authorization: `Bearer ${token}` },
-    json: { scope: [scope], lifetime: `${lifetimeSeconds}s` },
+    json: {
+      scope: [scope],
+      lifetime: `${lifetimeSeconds}s`,
+      ...(Array.isArray(delegates) && delegates.length > 0 ? { delegates } : {}),
+    },
     signal,
   })
   const { accessToken } = answer.json

@@ -1,4 +1,4 @@
-import { createSign } from 'node:crypto'
+import { createPrivateKey, createSign, type KeyObject } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ const GOOGLE_SERVICE_ACCOUNT_OPTIONS = {
 /** What a service account signs with. */
 interface ServiceAccount {
   readonly email: string
-  readonly privateKey: string
+  readonly privateKey: KeyObject
   readonly keyId: string | undefined
   readonly tokenUrl: string
 }
@@ -274,8 +274,19 @@ function serviceAccountIn(content: Readonly<Record<string, unknown>>, setting: s
     throw new TypeError(`${setting}: client_email or private_key is missing: give the whole key file`)
   return {
     email,
-    privateKey: key.replaceAll('\\n', '\n'),
+    privateKey: privateKeyIn(key, setting),
     keyId: typeof keyId === 'string' ? keyId : undefined,
     tokenUrl: typeof tokenUrl === 'string' ? tokenUrl : TOKEN_URL,
+  }
+}
+
+/** @throws TypeError that does not repeat it. */
+function privateKeyIn(text: string, setting: string): KeyObject {
+  try {
+    return createPrivateKey(text.replaceAll('\\n', '\n'))
+  } catch {
+    throw new TypeError(
+      `${setting}: private_key cannot be read: it must be whole, from BEGIN to END, with its line breaks or with \\n in their place`,
+    )
   }
 }

@@ -8,7 +8,8 @@ import { undiciTransport } from '../transport/undici.ts'
 /** Largest answer of a token endpoint that is read. */
 const MAX_ANSWER_BYTES = 256 * 1024
 
-const TIMEOUT_MS = 10_000
+/** Below the 10 seconds after which a provider is given up, so that the operator reads which server is silent. */
+const TIMEOUT_MS = 8_000
 
 /** One question to a token endpoint. */
 export interface TokenQuestion {
@@ -127,11 +128,16 @@ function withoutTokens(text: string): string {
   return text.replace(TOKENS, '[redacted]')
 }
 
+/** What stands in keys and tokens, and in no path: a setting that should name a file may hold the secret itself. */
+const IS_CONTENT = /[{}\n]|eyJ[\w-]{8}/
+
 /**
  * The text of a file that the platform writes anew from time to time, so it is read each time.
  * @throws Error naming the setting and the file.
  */
 export async function textOfFile(path: string, setting: string): Promise<string> {
+  if (IS_CONTENT.test(path))
+    throw new Error(`${setting}: holds the content of a file; write it to one, and set the path of that`)
   try {
     return (await readFile(path, 'utf8')).trim()
   } catch (cause) {

@@ -35,6 +35,8 @@ export interface TaskOperation {
   /** Reads a 2xx answer about a task. Undefined if it is malformed. */
   report(answer: WireAnswer): TaskReport | undefined
   cancel(upstreamId: string, apiKey: string): TaskCall
+  /** Does a 2xx answer to `cancel` confirm it? Absent: each does. */
+  confirmsCancel?(answer: WireAnswer): boolean
   /** The wait before a task is polled again. */
   readonly pollIntervalMs: number
   /** Most questions about tasks in a window of time for one credential at the vendor, over all processes. */

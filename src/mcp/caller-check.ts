@@ -1,3 +1,4 @@
+import { serializedOrigin } from '../adapters/cors.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
 
@@ -8,7 +9,7 @@ const LOCAL_NAMES: readonly string[] = ['localhost', '127.0.0.1', '[::1]']
 export interface CallerRules {
   /** Host names of the server, without ports; `any` turns the check off. Names of this machine always pass. */
   readonly allowedHosts?: readonly string[] | 'any' | undefined
-  /** Origins of web pages, such as `https://app.example.com`; `any` turns the check off. */
+  /** Origins of web pages and of apps, such as `https://app.example.com`; `any` turns the check off. */
   readonly allowedOrigins?: readonly string[] | 'any' | undefined
 }
 
@@ -31,10 +32,9 @@ export function callerCheck({
     if (allowedHosts !== 'any' && (host === undefined || !hosts.has(host))) throw refused('Host', 'allowedHosts')
     const origin = request.header('origin')
     if (origin === undefined || allowedOrigins === 'any') return
-    const url = URL.canParse(origin) ? new URL(origin) : undefined
-    if (url === undefined || !(origins.has(url.origin) || hosts.has(url.hostname))) {
+    const told = serializedOrigin(origin)
+    if (told === undefined || !(origins.has(told) || hosts.has(new URL(origin).hostname)))
       throw refused('Origin', 'allowedOrigins')
-    }
   }
 }
 
@@ -58,11 +58,9 @@ function checkedHost(host: string): string {
 }
 
 function checkedOrigin(origin: string): string {
-  const url = URL.canParse(origin) ? new URL(origin) : undefined
-  if (url === undefined || url.origin === 'null' || origin.replace(/\/$/, '').toLowerCase() !== url.origin) {
-    throw badOption('allowedOrigins', origin, 'an origin such as https://app.example.com')
-  }
-  return url.origin
+  const written = origin.replace(/\/$/, '').toLowerCase()
+  if (serializedOrigin(written) === written) return written
+  throw badOption('allowedOrigins', origin, 'an origin such as https://app.example.com')
 }
 
 function badOption(param: string, value: string, wanted: string): GatewayError {

@@ -3,6 +3,7 @@ import { GatewayError } from '../core/errors.ts'
 import { freeMemory } from '../core/free-memory.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CompiledHook, HookTable } from '../hooks/hook-table.ts'
+import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import { admit, admitUnlimited, release } from './admit.ts'
 import { announce } from './announce.ts'
 import { runAnswerHooks } from './answer-hooks.ts'
@@ -48,6 +49,8 @@ export interface Completion {
   readonly ask?: Ask | undefined
   /** Ends what was admitted and held without asking a vendor, and answers the caller. Absent: a vendor is asked. */
   accept?(context: PipelineContext, reserved: Reserved): Promise<void>
+  /** Answers again a request that came before with the same Idempotency-Key. Absent: by the bytes that are kept. */
+  replay?(context: PipelineContext, admitted: Admitted, answer: StoredAnswer): Promise<void>
   /**
    * Ends what was admitted and held, once, and answers the caller.
    * @throws GatewayError if the caller gets an error.
@@ -176,6 +179,7 @@ async function answer(context: PipelineContext, admitted: Admitted, completion: 
   }
   if (reserved instanceof StoredReplay) {
     await release(context, admitted, 0)
+    if (completion.replay !== undefined) return completion.replay(context, admitted, reserved.answer)
     return respondReplay(admitted.sink, reserved.answer, admitted.requestId)
   }
   if (completion.accept !== undefined) return completion.accept(context, reserved)

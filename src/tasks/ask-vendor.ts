@@ -42,5 +42,7 @@ export function cancelAtVendor(
   upstreamId: string,
 ): Promise<TaskResponse<true>> {
   const { operation, apiKey } = asked
-  return callVendor(context, asked, operation.cancel(upstreamId, apiKey), () => true)
+  return callVendor(context, asked, operation.cancel(upstreamId, apiKey), (answer) =>
+    operation.confirmsCancel?.(answer) === false ? undefined : true,
+  )
 }

@@ -3,6 +3,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
 import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { Admitted } from '../pipeline/call-record.ts'
 import { answerAccess } from '../pipeline/kept-answers.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { EVENT_STREAM, respondJson } from '../pipeline/respond.ts'
@@ -55,18 +56,41 @@ export class DeferredAnswers {
     if (action !== '')
       throw new GatewayError('invalid_request', { message: 'The items of a response are listed once it has ended.' })
     const parameters = new URLSearchParams(request.query)
-    if (parameters.get('stream') !== 'true') respondJson(asked.sink, asked.requestId, endpoint.deferral.record(task))
-    else await this.follow(context, asked, task, startOf(parameters))
+    // Who asks for the headers alone does not wait for the end.
+    const isFollowed = parameters.get('stream') === 'true' && request.method !== 'HEAD'
+    if (isFollowed) await this.follow(context, asked, task, startOf(parameters))
+    else respondJson(asked.sink, asked.requestId, endpoint.deferral.record(task))
     return 'served'
   }
 
+  /**
+   * The stream of a request whose Idempotency-Key came before, from its beginning.
+   * @throws GatewayError `response_not_found` if the answer has been deleted.
+   */
+  async followAgain(context: PipelineContext, repeated: Admitted, taskId: string): Promise<void> {
+    const { endpoint, principal, sink, requestId } = repeated
+    const task = await context.store.tasks.find(principal.accountId, taskId)
+    if (task === undefined) throw new GatewayError('response_not_found')
+    if (OPEN_TASK_STATES.includes(task.state)) return await this.follow(context, repeated, task, -1, REPLAYED)
+    const events = await restOf(context, endpoint, task, undefined)
+    if (sink.closed) return
+    sink.head(200, ['content-type', EVENT_STREAM, ...STREAM_HEADERS, 'x-request-id', requestId, ...REPLAYED])
+    sink.end(events)
+  }
+
   /** Sends an answer as events: its beginning at once, and its content when it is made. */
-  async follow(context: PipelineContext, exchange: Exchange, task: TaskRecord, startingAfter = -1): Promise<void> {
+  async follow(
+    context: PipelineContext,
+    exchange: Exchange,
+    task: TaskRecord,
+    startingAfter = -1,
+    headers: readonly string[] = [],
+  ): Promise<void> {
     const endpoint = context.endpoints.deferring(task.details.endpoint)
     if (endpoint?.deferral === undefined) throw new TypeError('only deferred answers are followed')
     const { sink, requestId } = exchange
     const { text, lastNumber } = endpoint.deferral.firstEvents(endpoint.deferral.record(task), startingAfter)
-    sink.head(200, ['content-type', EVENT_STREAM, ...STREAM_HEADERS, 'x-request-id', requestId])
+    sink.head(200, ['content-type', EVENT_STREAM, ...STREAM_HEADERS, 'x-request-id', requestId, ...headers])
     sink.write(text === '' ? endpoint.deferral.keepAlive : text)
     try {
       if (!(await this.#untilEnded(context, sink, task, endpoint.deferral.keepAlive))) return sink.destroy()
@@ -126,14 +150,16 @@ function cancelledEnd({ clock }: PipelineContext, task: TaskRecord): ReportOutco
 }
 
 const STREAM_HEADERS = ['cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no']
+const REPLAYED = ['idempotent-replayed', 'true']
 
 async function restOf(
   context: PipelineContext,
   { kept }: Endpoint,
   { id, accountId, keyId }: TaskRecord,
-  startingAfter: number,
+  startingAfter: number | undefined,
 ): Promise<string> {
-  const parameters = new URLSearchParams({ stream: 'true', starting_after: String(startingAfter) })
+  const parameters = new URLSearchParams({ stream: 'true' })
+  if (startingAfter !== undefined) parameters.set('starting_after', String(startingAfter))
   const access = answerAccess(context, { accountId, keyId, tier: 'paid' })
   const reply = await kept?.read({ id, action: '', parameters }, access)
   return reply !== undefined && 'events' in reply ? reply.events : ''

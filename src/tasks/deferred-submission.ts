@@ -8,7 +8,7 @@ import type { Completion } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { type PricedRequest, priceRequest } from '../pipeline/pricing.ts'
 import type { ReserveOutcome } from '../pipeline/reserve.ts'
-import { respondWhole, taskHead } from '../pipeline/respond.ts'
+import { respondReplay, respondWhole, taskHead } from '../pipeline/respond.ts'
 import { attributionOf } from '../pipeline/usage-draft.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { TaskDetails, TaskRecord } from '../stores/task-store.ts'
@@ -26,6 +26,8 @@ export interface DeferredQueue {
   wake(): void
   /** Sends a task to its caller as events until it has ended. */
   follow(context: PipelineContext, exchange: Pick<Reserved, 'sink' | 'requestId'>, task: TaskRecord): Promise<void>
+  /** The same for one that was accepted by an earlier request, and may have ended. */
+  followAgain(context: PipelineContext, repeated: Admitted, taskId: string): Promise<void>
 }
 
 /**
@@ -76,6 +78,12 @@ export class DeferredSubmission implements Completion {
     const { status, body } = receipt
     const facts = { vendorId: queued.details.vendor, dropped: [], byteLength: body.byteLength }
     respondWhole(reserved.sink, { status, headers: taskHead(reserved, facts) }, [body])
+  }
+
+  async replay(context: PipelineContext, admitted: Admitted, answer: StoredAnswer): Promise<void> {
+    if (!admitted.isStream) return respondReplay(admitted.sink, answer, admitted.requestId)
+    const { id } = JSON.parse(Buffer.from(answer.body).toString('utf8')) as { readonly id: string }
+    await this.#queue.followAgain(context, admitted, id)
   }
 
   end(): never {

@@ -27,7 +27,6 @@ export async function sendContent(
   if ('reason' in check)
     throw new GatewayError('upstream_invalid_response', { cause: new Error(`the content's address ${check.reason}`) })
   const { url } = check
-  const range = exchange.request.header('range')
   const transfer = new Transfer(exchange.sink, exchange.requestId)
   transfer.begin(
     context.publicTransport.send(
@@ -35,7 +34,7 @@ export async function sendContent(
         origin: url.origin,
         path: `${url.pathname}${url.search}`,
         method: 'GET',
-        headers: range === undefined ? ACCEPT : [...ACCEPT, 'range', range],
+        headers: [...ACCEPT, ...rangeOf(exchange.request)],
         body: null,
         firstByteTimeoutMs: context.timeouts.firstByteMs,
         idleTimeoutMs: context.timeouts.idleMs,
@@ -53,6 +52,13 @@ export async function sendContent(
 }
 
 const ACCEPT = ['accept', '*/*', 'accept-encoding', 'identity']
+
+/** The part that is asked for, and of which file: of another one than the caller has begun with, all is sent. */
+function rangeOf(request: GatewayRequest): string[] {
+  const range = request.header('range')
+  const file = request.header('if-range')
+  return range === undefined ? [] : ['range', range, ...(file === undefined ? [] : ['if-range', file])]
+}
 
 class Transfer implements TransportHandler {
   /** Rejects with a GatewayError if nothing was sent to the caller, or if the caller's side failed by its own fault. */

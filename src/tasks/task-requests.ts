@@ -125,12 +125,12 @@ async function upToDate(context: PipelineContext, task: TaskRecord, wake: WakeWe
 /**
  * Cancels a task that has not started, at the vendor first: only the vendor's confirmation releases the hold.
  * @throws GatewayError `task_not_cancellable` if it runs or has ended; `upstream_unavailable` if the vendor cannot be
- *   reached.
+ *   reached, or no key of it is configured any more.
  */
 export async function cancelTask(context: PipelineContext, task: TaskRecord, wake: WakeWebhooks): Promise<TaskRecord> {
+  if (task.state !== 'queued' || task.upstreamId === undefined) throw new GatewayError('task_not_cancellable')
   const asked = vendorOf(context, task)
-  if (task.state !== 'queued' || task.upstreamId === undefined || asked === undefined)
-    throw new GatewayError('task_not_cancellable')
+  if (asked === undefined) throw new GatewayError('upstream_unavailable')
   const answer = await cancelAtVendor(context, asked, task.upstreamId)
   if (answer.kind === 'refused' && answer.failure.kind === 'caller') throw new GatewayError('task_not_cancellable')
   if (answer.kind !== 'answer') throw new GatewayError('upstream_unavailable')
@@ -179,6 +179,9 @@ async function listTasks(
   }
 }
 
+/** Tasks that are read at once: most may be of other endpoints, and open ones may hold large requests. */
+const READ_AT_ONCE = 50
+
 /** Stores list the tasks of all endpoints, so pages are read until one page of the requested tasks is full. */
 export async function pageOf(
   context: PipelineContext,
@@ -187,15 +190,19 @@ export async function pageOf(
   { limit, ...cursors }: { limit: number; after: string | undefined; before: string | undefined },
 ): Promise<TaskPage> {
   let { after, before } = cursors
+  const isBackwards = after === undefined && before !== undefined
   let tasks: TaskRecord[] = []
   for (;;) {
-    const page = await context.store.tasks.list(accountId, { limit: limit - tasks.length, after, before })
+    const page = await context.store.tasks.list(accountId, { limit: Math.max(limit, READ_AT_ONCE), after, before })
     const own = page.tasks.filter(isAsked)
-    tasks = before === undefined ? [...tasks, ...own] : [...own, ...tasks]
-    const next = before === undefined ? page.tasks.at(-1) : page.tasks[0]
-    if (!page.hasMore || tasks.length === limit || next === undefined) return { tasks, hasMore: page.hasMore }
-    if (before === undefined) after = next.id
-    else before = next.id
+    tasks = isBackwards ? [...own, ...tasks] : [...tasks, ...own]
+    const next = isBackwards ? page.tasks[0] : page.tasks.at(-1)
+    if (!page.hasMore || tasks.length >= limit || next === undefined) {
+      const hasMore = page.hasMore || tasks.length > limit
+      return { tasks: isBackwards ? tasks.slice(-limit) : tasks.slice(0, limit), hasMore }
+    }
+    if (isBackwards) before = next.id
+    else after = next.id
   }
 }
 

@@ -174,6 +174,18 @@ describe('the default credentials', () => {
     expect(await ask(found(content))).toEqual({ token: 'account-token', expiresAtMs: NOW_MS + 3_600_000 })
     expect(asked.map(({ path }) => path)).toEqual(['/token', '/account'])
     expect(await failureOf(found({ ...content, source_credentials: content }))).toContain('are not read here')
+    expect(JSON.parse(asked[1]!.text)).not.toHaveProperty('delegates')
+  })
+
+  test('may impersonate it by way of other accounts', async () => {
+    const delegates = ['projects/-/serviceAccounts/between@our-project.iam.gserviceaccount.com']
+    const content = {
+      ...{ type: 'impersonated_service_account', service_account_impersonation_url: `${origin}/account`, delegates },
+      source_credentials: configuration({ file: fileOf('token', 'own-token') }),
+    }
+
+    expect(await ask(found(content))).toMatchObject({ token: 'account-token' })
+    expect(JSON.parse(asked[1]!.text)).toMatchObject({ delegates, lifetime: '3600s' })
   })
 })
 

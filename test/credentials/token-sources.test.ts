@@ -276,6 +276,20 @@ describe('Google', () => {
     expect(() => googleServiceAccount({ key: '{"private_key":"canary"}' })).toThrow(
       'client_email or private_key is missing',
     )
+    const inPlace = {
+      GOOGLE_APPLICATION_CREDENTIALS: JSON.stringify({ type: 'service_account', private_key: 'canary' }),
+    }
+    expect(await failureOf(googleDefaultCredentials({ environment: inPlace }))).toBe(
+      'GOOGLE_APPLICATION_CREDENTIALS: holds the content of a file; write it to one, and set the path of that',
+    )
+    const cut = { client_email: 'robot@example.com', private_key: '-----BEGIN PRIVATE KEY-----\ncanary' }
+    expect(() => googleServiceAccount({ key: cut })).toThrow(
+      /^googleServiceAccount\(\{ key \}\): private_key cannot be read: it must be whole, from BEGIN to END/,
+    )
+    fileOf('other.json', JSON.stringify({ type: 'service_account', ...cut }))
+    expect(await failureOf(googleDefaultCredentials({ environment }))).toMatch(
+      /^GOOGLE_APPLICATION_CREDENTIALS: private_key cannot be read/,
+    )
   })
 
   test('says so when a machine has no service account', async () => {

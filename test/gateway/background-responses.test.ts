@@ -77,6 +77,9 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect(await read(id)).toMatchObject({ id, status: 'in_progress', background: true, output: [], usage: null })
     for (const path of ['/input_items']) expect((await ask('GET', `/${id}${path}`))[0]).toBe(400)
     expect((await ask('DELETE', `/${id}`))[0]).toBe(400)
+    const headers = { authorization: `Bearer ${TEST_KEY}` }
+    const head = await fetch(`${started.url}/v1/responses/${id}?stream=true`, { method: 'HEAD', headers })
+    expect(head.status).toBe(200)
     const next = (await ask('POST', '', { model: MODEL, input: 'hi', previous_response_id: id }))[1]
     expect(next['error']).toMatchObject({ code: 'previous_response_not_found' })
 
@@ -151,7 +154,28 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect(await post()).toEqual(first)
     expect(started.events.filter(({ type }) => type === 'task-submitted')).toHaveLength(1)
   })
+
+  test('an Idempotency-Key gives the same stream again, while it is made and afterwards', async () => {
+    const body = { model: MODEL, input: 'hi', background: true, stream: true }
+    const post = (): Promise<Response> => started.post('/v1/responses', body, { 'idempotency-key': 'k2' })
+    const first = await post()
+    const second = await post()
+    const [firstText, secondText] = [await first.text(), await second.text()]
+    const third = await post()
+
+    expect(typesIn(firstText).at(-1)).toBe('response.completed')
+    expect(typesIn(secondText)).toEqual(typesIn(firstText))
+    expect(typesIn(await third.text())).toEqual(typesIn(firstText))
+    expect([first, second, third].map(({ headers }) => headers.get('idempotent-replayed'))).toEqual([
+      null,
+      'true',
+      'true',
+    ])
+    expect(started.events.filter(({ type }) => type === 'task-submitted')).toHaveLength(1)
+  })
 })
+
+const typesIn = (events: string): string[] => [...events.matchAll(/^event: (.*)$/gm)].map(([, type]) => type!)
 
 const follow = (id: string, rest = ''): Promise<Response> =>
   fetch(`${started.url}/v1/responses/${id}?stream=true${rest}`, { headers: { authorization: `Bearer ${TEST_KEY}` } })

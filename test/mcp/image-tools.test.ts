@@ -134,6 +134,19 @@ describe('generate_image', () => {
     expect(started.sandbox.requests).toEqual([])
   })
 
+  test('of a model that does not exist says so, whatever else is asked', async () => {
+    const args = { model: 'no-such-model', prompt: 'a boat' }
+    const plain = await callTool(client, 'generate_image', args)
+    const further = await callTool(client, 'generate_image', {
+      ...args,
+      aspect_ratio: '16:9',
+      reference_images: [PICTURE],
+    })
+
+    expect(errorIn(further)).toEqual(errorIn(plain))
+    expect(errorIn(plain)).toMatchObject({ message: expect.stringContaining('no-such-model'), param: 'model' })
+  })
+
   test('refuses a picture that is neither bytes nor an https address', async () => {
     const calls = [{}, { ...PICTURE, url: LINK.url }, { url: 'http://cdn.example.net/one.png' }, { data: 'AAAA' }]
 

@@ -143,6 +143,18 @@ describe.each(Object.keys(ERAS) as Era[])('in revision %s', (era) => {
   })
 })
 
+test('a model whose id has a slash is read with the slash as it is, and encoded', async () => {
+  const model = { id: 'ours/fast', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' } as const
+  started = await startMcp({ gateway: { billing: 'off', models: [model] } })
+  client = await started.connect()
+
+  for (const folder of ['gateway://catalog', 'gateway://pricing']) {
+    const written = await read(`${folder}/ours/fast`)
+    expect(await read(`${folder}/ours%2Ffast`)).toEqual(written)
+  }
+  await started.close()
+})
+
 test('without billing there are no prices, and an estimate says so', async () => {
   const free = await startMcp({ gateway: { billing: 'off' } })
   const caller = await free.connect()

@@ -38,6 +38,17 @@ test('on this machine only, it is reached by the names of this machine only', as
   await expect(client).rejects.toThrow()
 })
 
+test.each(['https://app.example.com', 'chrome-extension://abcdefghijklmnop'])(
+  'a page of %s that SIGNALBOX_CORS_ORIGINS names reaches it',
+  async (origin) => {
+    running = await start({ SIGNALBOX_CORS_ORIGINS: origin })
+    const client = await mcpClient(`${running.url}/mcp`, { apiKey: KEY, headers: { origin } })
+
+    expect((await client.listTools()).tools.length).toBeGreaterThan(0)
+    await client.close()
+  },
+)
+
 test('everything else is the gateway', async () => {
   running = await start()
 

@@ -1,6 +1,8 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TOOLS } from '../../src/mcp/tools/tools.ts'
+import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { listen } from '../support/listen.ts'
 import { TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { ERAS, type Era } from './support/mcp-client.ts'
 import { type StartedMcp, startMcp } from './support/start-mcp.ts'
@@ -198,4 +200,28 @@ test('a vendor that puts the key of the operator into its error text does not br
   } finally {
     await started.close()
   }
+})
+
+test.each([
+  ['chat_complete', { messages: SAID }, { choices: [{ message: { content: 'hi' } }], usage: { prompt_tokens: 1 } }],
+  ['create_embeddings', { input: 'hi' }, { object: 'list', data: [{ embedding: [1, 2] }] }],
+])('the official client takes what %s gives of a server that leaves members out', async (name, args, answer) => {
+  const server = await listen((request, response) => {
+    request.resume().on('end', () => response.setHeader('content-type', 'application/json').end(JSON.stringify(answer)))
+  })
+  const rows = [
+    { id: 'plain', kind: 'chat', upstream: 'plain' },
+    { id: 'vectors', kind: 'embedding', upstream: 'vectors' },
+  ] as const
+  const vendor = openaiCompatible({ id: 'own', baseURL: server.origin, apiKey: 'k', models: rows })
+  const started = await startMcp({ gateway: { billing: 'off', vendors: [vendor], models: [] } })
+  const client = await started.connect()
+  // It checks results against the schemas that it has read.
+  await client.listTools()
+
+  const result = await callTool(client, name, { model: name === 'chat_complete' ? 'plain' : 'vectors', ...args })
+
+  expect(result.isError, result.text).toBe(false)
+  await started.close()
+  await server.close()
 })

@@ -1,5 +1,6 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { formParts } from '../../src/testing/sandbox/openai-dialect/form-parts.ts'
 import { TRANSCRIPTION_PRICES } from '../gateway/transcription-gateway.ts'
 import { wavFile } from '../wire/audio/written-files.ts'
 import { type StartedMcp, startMcp } from './support/start-mcp.ts'
@@ -55,6 +56,23 @@ test('a stream is refused before it costs anything', async () => {
 
   expect(errorIn(result)).toMatchObject({ code: 'invalid_request', param: 'stream' })
   expect(await started.account()).toEqual(before)
+})
+
+test('fields that the tool does not name reach the vendor, objects as JSON', async () => {
+  started.sandbox.reset()
+  const result = await callTool(client, 'transcribe_audio', {
+    ...{ model: 'gpt-4o-transcribe', data, temperature: 0 },
+    ...{ chunking_strategy: { type: 'server_vad' }, include: ['logprobs'] },
+  })
+
+  expect(result.isError, result.text).toBe(false)
+  const sent = formParts(started.sandbox.requests[0]!)?.map(({ name, bytes }) => [name, bytes.toString('utf8')])
+  expect(sent).toEqual(
+    expect.arrayContaining([
+      ['chunking_strategy', '{"type":"server_vad"}'],
+      ['include[]', 'logprobs'],
+    ]),
+  )
 })
 
 test('an error names the field', async () => {

@@ -1,6 +1,7 @@
 import type { Client } from '@modelcontextprotocol/client'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { fakeClock } from '../../src/testing/index.ts'
+import { TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { ERAS, type Era } from './support/mcp-client.ts'
 import { type McpSettings, type StartedMcp, startMcp } from './support/start-mcp.ts'
 import { callTool, errorIn } from './support/tool-result.ts'
@@ -112,6 +113,28 @@ test('wait_for_video hands the id back when the time is over, and the task goes 
   expect(result.isError).toBe(false)
   expect(told).toEqual([0, 2, 4])
   expect(waits).toBe(3)
+})
+
+test('wait_for_video waits longer where the limit of the key on questions is used up', async () => {
+  const clock = fakeClock()
+  started = await startVideos({ sandbox: { videoPendingMs: 60_000 }, mcp: { clock } })
+  const { key } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT, limits: { requestsPerMinute: 1 } })
+  const client = await started.connect({ apiKey: key })
+  const id = await submit(client)
+  const endPause = (): void => {
+    clock.advance(2_000)
+    if (clock.pending > 0) setImmediate(endPause)
+  }
+
+  const result = await callTool(
+    client,
+    'wait_for_video',
+    { task_id: id, timeout_seconds: 50 },
+    { onprogress: () => setImmediate(endPause) },
+  )
+
+  expect(result.isError, result.text).toBe(false)
+  expect(result.structured).toMatchObject({ task_id: id, status: 'queued', finished: false })
 })
 
 test('a task that failed is a result with its error, not an error of the tool', async () => {

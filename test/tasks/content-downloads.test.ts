@@ -23,6 +23,8 @@ beforeEach(async () => {
   })
   files = createServer((request, response) => {
     if (request.headers.range === BEHIND_THE_END) return void response.writeHead(416).end()
+    if (request.headers['if-range'] !== undefined)
+      return void response.writeHead(request.headers['if-range'] === '"this"' ? 206 : 200).end('bytes')
     response.once('close', () => onCutOff(response.writableFinished))
     response.writeHead(200, { 'content-type': 'video/mp4', 'content-length': CHUNK.length * CHUNKS })
     let left = CHUNKS
@@ -111,6 +113,20 @@ test('a part behind the end is 416, and no fault of the vendor', async () => {
   expect(answer.status).toBe(416)
   expect(await answer.json()).toMatchObject({ error: { code: 'invalid_request', param: 'Range' } })
 })
+
+test.each([
+  ['"this"', 206],
+  ['"another"', 200],
+])(
+  'a part of the file %s is answered with %s, so that a download goes on with the same file only',
+  async (file, status) => {
+    const headers = { authorization: `Bearer ${TEST_KEY}`, range: 'bytes=0-4', 'if-range': file }
+    const answer = await fetch(`${started.url}/v1/videos/generations/task_made/content`, { headers })
+
+    expect(answer.status).toBe(status)
+    expect(await answer.text()).toBe('bytes')
+  },
+)
 
 test('a slow caller gets every byte', async () => {
   const response = await stalledDownload()

@@ -272,7 +272,7 @@ describe('a vendor’s key that is taken out of the configuration', () => {
 
     expect(meanwhile).toMatchObject({ status: 'queued' })
     expect(account).toEqual(HELD)
-    expect(cancelled.status).toBe(409)
+    expect(cancelled.status).toBe(503)
     expect(told).toEqual([expect.objectContaining({ type: 'configuration-warning' })])
     expect(await bench.read(id)).toMatchObject({ status: 'completed' })
     expect(await bench.account()).toEqual(CHARGED)

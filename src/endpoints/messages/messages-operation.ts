@@ -40,6 +40,8 @@ export interface MessagesOperation extends PassThroughOperation<MessagesRequest>
 
 /** Counts the tokens of a chat, free of charge. All functions are pure. */
 export interface TokenCountOperation {
+  /** False for models of the vendor whose tokens it does not count. Absent: it counts those of each. */
+  applies?(model: VendorCall<unknown>['model']): boolean
   /**
    * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming what cannot be translated.
    */
@@ -75,14 +77,16 @@ export function createMessagesOperation(
  * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the untranslatable field.
  */
 export function createTokenCountOperation(
-  { messages, chat, tokenCount }: MessagesOffer,
+  offer: MessagesOffer,
   call: VendorCall<MessagesRequest>,
 ): Operation | undefined {
+  const { messages, chat } = offer
   if (messages !== undefined) {
     const asked = asCalled(call)
     return passThrough(messages.tokenCount.toWire(asked), messages.tokenCount, asked)
   }
   if (chat === undefined) return undefined
+  const tokenCount = tokenCounter(offer, call)
   if (tokenCount === undefined) {
     const estimate = { input_tokens: estimateMessageTokens(call.request), estimated: true }
     return { requests: [], whole: () => jsonBody(estimate), stream: neverStreams }
@@ -98,6 +102,14 @@ export function createTokenCountOperation(
     },
     stream: neverStreams,
   }
+}
+
+/** What counts the tokens of a call at its vendor; undefined: they are estimated. */
+export function tokenCounter(
+  { tokenCount }: Pick<MessagesOffer, 'tokenCount'>,
+  { model }: VendorCall<unknown>,
+): TokenCountOperation | undefined {
+  return tokenCount?.applies?.(model) === false ? undefined : tokenCount
 }
 
 /** Callers get the id or alias that they wrote; an answer from a fallback has the fallback's id. */

@@ -4,7 +4,7 @@ import type { ChatCompletion } from '../chat/chat-completion.ts'
 import { type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
-import type { TokenCountOperation } from '../messages/messages-operation.ts'
+import { type TokenCountOperation, tokenCounter } from '../messages/messages-operation.ts'
 import {
   type AnswerBody,
   type ChunkedAnswer,
@@ -66,13 +66,15 @@ export function createResponsesOperation(
  * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the untranslatable field.
  */
 export function createInputTokensOperation(
-  { responses, chat, tokenCount }: ResponsesOffer,
+  offer: ResponsesOffer,
   call: VendorCall<ResponsesRequest>,
 ): Operation | undefined {
+  const { responses, chat } = offer
   const counted = responses?.inputTokens
   if (counted !== undefined) return passThrough(counted.toWire(call), counted, call)
   if (chat === undefined) return undefined
   const object = 'response.input_tokens'
+  const tokenCount = tokenCounter(offer, call)
   if (tokenCount === undefined) {
     const { input, instructions, tools, text } = call.request
     const inputTokens = estimateTokens(Buffer.byteLength(JSON.stringify({ input, instructions, tools, text })))

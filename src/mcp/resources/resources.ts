@@ -125,18 +125,17 @@ export function complete(caller: KeyOfCaller, { ref, argument }: CompleteRequest
 function valueAt(caller: KeyOfCaller, uri: string): unknown {
   if (uri === CATALOG.uri) return { models: visibleModels(caller) }
   if (uri === PRICING.uri) return pricingOf(caller)
-  const slash = uri.lastIndexOf('/')
-  const name = decoded(uri.slice(slash + 1))
+  // Ids of models may have slashes, which clients write as they are or encoded.
+  const folder = FOLDERS.find((candidate) => uri.startsWith(`${candidate.uri}/`))
+  const name = folder && decoded(uri.slice(folder.uri.length + 1))
   if (name === undefined) return undefined
-  switch (uri.slice(0, slash)) {
-    case CATALOG.uri:
+  switch (folder) {
+    case CATALOG:
       return modelEntry(caller, name)
-    case PRICING.uri:
+    case PRICING:
       return modelPrices(caller, name)
-    case REFERENCE.uri:
-      return REFERENCES.get(name)?.()
     default:
-      return undefined
+      return REFERENCES.get(name)?.()
   }
 }
 

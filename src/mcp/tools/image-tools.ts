@@ -40,15 +40,18 @@ export const generateImage = defineTool({
   annotations: MAKES,
   input: imageArguments,
   output: picturesOutput,
-  async answer(args, { gateway, json }) {
-    const found = gateway.catalog.find(args.model)
+  async answer(args, { gateway, principal, json }) {
+    const { model: asked, prompt } = args
+    const found = gateway.catalog.find(asked)
+    // What a model takes cannot be said of one that does not exist.
+    if (found === undefined) await gateway.estimate(principal, { endpoint: 'images', body: { model: asked, prompt } })
     const answer = await json({
       method: 'POST',
       path: '/v1/images/generations',
       body: imageBody(args, found?.protocol),
       idempotencyKey: args.idempotency_key,
     })
-    return answeredPictures(answer, found?.id ?? args.model)
+    return answeredPictures(answer, found?.id ?? asked)
   },
 })
 

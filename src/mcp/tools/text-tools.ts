@@ -27,17 +27,20 @@ export const chatComplete = defineTool({
     stream: noStream,
     idempotency_key: idempotencyKey,
   }),
+  // Answers of compatible servers pass unchanged, and some leave members out: clients refuse what the schema does not allow.
   output: z.looseObject({
-    id: z.string(),
+    id: z.string().nullish(),
     model: z.string(),
     choices: z.array(
       z.looseObject({
-        index: z.int(),
-        message: z.looseObject({ role: z.string() }),
+        index: z.int().optional(),
+        message: z.looseObject({ role: z.string().optional() }),
         finish_reason: z.string().nullable(),
       }),
     ),
-    usage: z.looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int() }).optional(),
+    usage: z
+      .looseObject({ prompt_tokens: z.int(), completion_tokens: z.int(), total_tokens: z.int().nullish() })
+      .nullish(),
   }),
   async answer({ idempotency_key: key, ...body }, { json }) {
     return {
@@ -94,8 +97,8 @@ export const createEmbeddings = defineTool({
     model: z.string(),
     data: z.array(
       z.looseObject({
-        object: z.literal('embedding'),
-        index: z.int(),
+        object: z.literal('embedding').optional(),
+        index: z.int().optional(),
         embedding: z.union([z.array(z.number()), z.string()]),
       }),
     ),

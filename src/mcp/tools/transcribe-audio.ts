@@ -51,10 +51,15 @@ export const transcribeAudio = defineTool({
 
 function fieldParts(fields: Readonly<Record<string, unknown>>): FormPart[] {
   return Object.entries(fields).flatMap(([name, value]): FormPart[] => {
-    if (value === undefined) return []
-    if (!Array.isArray(value)) return [{ kind: 'field', name, value: String(value) }]
-    return value.map((item) => ({ kind: 'field', name: `${name}[]`, value: String(item) }))
+    if (value === undefined || value === null) return []
+    if (!Array.isArray(value)) return [{ kind: 'field', name, value: fieldText(value) }]
+    return value.map((item) => ({ kind: 'field', name: `${name}[]`, value: fieldText(item) }))
   })
+}
+
+/** Objects are JSON in a form. */
+function fieldText(value: unknown): string {
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
 /** Without a name: the gateway gives it one by its format. */

@@ -4,6 +4,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { isTaskId } from '../../tasks/task-requests.ts'
 import type { GatewayCall } from '../gateway-call.ts'
 import { defineTool, LOOKS_UP_AT_VENDOR, MAKES } from '../tool.ts'
+import type { ToolContext } from '../tool-context.ts'
 import { idempotencyKey, model, taskId } from './arguments.ts'
 
 const VIDEOS_PATH = '/v1/videos/generations'
@@ -89,23 +90,45 @@ export const waitForVideo = defineTool({
     const { clock, signal } = context
     const startedAtMs = clock.now()
     const endsAtMs = startedAtMs + timeoutSeconds * 1000
+    let record: Record<string, unknown> | undefined
     for (;;) {
-      const record = await context.json(taskRequest(id))
-      if (FINAL_STATES.has(record['status']))
+      const look = await lookAt(id, context)
+      record = look.record ?? record
+      if (record !== undefined && FINAL_STATES.has(record['status']))
         return { structured: { ...record, finished: true }, content: videoLink(record) }
       const leftMs = endsAtMs - clock.now()
+      if (leftMs <= 0 && record === undefined) throw look.refusal
       if (leftMs <= 0) return { structured: { ...record, finished: false } }
       // Seconds of waiting, because vendors do not report how far a video is.
       const seconds = (clock.now() - startedAtMs) / 1000
       await context.progress({
         progress: Math.min(seconds, timeoutSeconds),
         total: timeoutSeconds,
-        message: `${String(record['status'])}, waited ${Math.round(seconds)} s`,
+        message: `${String(record?.['status'] ?? 'not read yet')}, waited ${Math.round(seconds)} s`,
       })
-      await pause(clock, Math.min(LOOK_INTERVAL_MS, leftMs), signal)
+      await pause(clock, Math.min(look.nextInMs, leftMs), signal)
     }
   },
 })
+
+/** One look at a task; without a record where the limit of the key on questions refuses it for now. */
+interface Look {
+  readonly record: Record<string, unknown> | undefined
+  readonly refusal: GatewayError | undefined
+  readonly nextInMs: number
+}
+
+/** @throws GatewayError for what waiting does not help against. */
+async function lookAt(taskId: string, { json }: ToolContext): Promise<Look> {
+  try {
+    return { record: await json(taskRequest(taskId)), refusal: undefined, nextInMs: LOOK_INTERVAL_MS }
+  } catch (cause) {
+    const refusal = GatewayError.from(cause)
+    if (refusal.status !== 429) throw cause
+    const askedMs = (refusal.retryAfterSeconds ?? 0) * 1_000
+    return { record: undefined, refusal, nextInMs: Math.max(LOOK_INTERVAL_MS, askedMs) }
+  }
+}
 
 /** @throws GatewayError `client_closed_request` when the caller disconnects meanwhile. */
 function pause(clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> {

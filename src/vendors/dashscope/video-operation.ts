@@ -8,7 +8,7 @@ import { asBuffer } from '../../wire/join-chunks.ts'
 import { type ByteSpan, findMembers } from '../../wire/json-cursor.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
 import type { VendorCall, VideoOperation, WireRequest } from '../vendor.ts'
-import { acceptedTask, taskReport } from './video-report.ts'
+import { acceptedTask, confirmsCancel, taskReport } from './video-report.ts'
 
 /** What of a body belongs to the vendor. */
 const PARTS = ['input', 'parameters'] as const
@@ -47,6 +47,7 @@ export function videoOperation(basePath: string, apiKeys: readonly string[]): Vi
       path: `${taskPath(basePath, upstreamId)}/cancel`,
       headers: taskHeaders(apiKey),
     }),
+    confirmsCancel,
     pollIntervalMs: 15_000,
     // The vendor takes 20 questions a second of one account. A second touches at most five windows.
     pollBudget: { takes: 4, windowMs: 250 },

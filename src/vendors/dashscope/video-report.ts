@@ -29,6 +29,12 @@ export function acceptedTask(answer: WireAnswer): AcceptedTask | undefined {
   return typeof taskId === 'string' && TASK_ID.test(taskId) ? { upstreamId: taskId, output } : undefined
 }
 
+/** The vendor confirms a cancellation by an object with the id of the request; a refusal has a code, whatever its status. */
+export function confirmsCancel(answer: WireAnswer): boolean {
+  const body = bodyOf(answer)
+  return body !== undefined && textOf(body['code']) === undefined
+}
+
 /**
  * Reads a task record. Undefined without a known status: such an answer is ignored.
  * @param apiKeys Removed from the vendor's texts.

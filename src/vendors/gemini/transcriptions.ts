@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-transcription.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { incompleteTranscript, type Transcript } from '../../endpoints/transcriptions/transcript.ts'
-import { unknownFields } from '../../endpoints/transcriptions/transcription-form.ts'
+import { changedFields, unknownFields } from '../../endpoints/transcriptions/transcription-form.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
 import type { TranscriptionRequest } from '../../endpoints/transcriptions/transcription-request.ts'
 import { base64Chunks } from '../../wire/base64-chunks.ts'
@@ -40,13 +40,12 @@ function toWire({ request, model, apiKey }: VendorCall<TranscriptionRequest>, ba
   const opening = `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"${AUDIO_TYPES[audio.format]}","data":"`
   const instruction = JSON.stringify({ text: instructionFor(request) })
   const closing = `"}},${instruction}]}],"generationConfig":${JSON.stringify(generationConfig)}}`
-  const droppedTemperature = temperature !== undefined && !sampling ? ['temperature'] : []
   return {
     ...apiRequestHead({ basePath, model: model.upstream, method: 'generateContent', apiKey }),
     body: [Buffer.from(opening), ...base64Chunks(file.chunks), Buffer.from(closing)],
     dropped: [
-      ...WITHOUT_EFFECT.filter((field) => request[field] !== undefined),
-      ...droppedTemperature,
+      ...changedFields(request, WITHOUT_EFFECT),
+      ...(sampling ? [] : changedFields(request, ['temperature'])),
       ...unknownFields(request.form),
     ],
   }

@@ -19,6 +19,7 @@ import {
   type Vendor,
   type VendorCall,
   vendorConnection,
+  type WireRequest,
 } from '../vendor.ts'
 import type { GeminiApi } from './api-request.ts'
 import { errorFrom } from './error-from.ts'
@@ -101,14 +102,16 @@ export function vertex(options: VertexOptions): Vendor {
     ...ofGoogle,
     chat: chatByModel(chatOf, allowsStorage),
     tokenCount: {
+      // The method is that of Google's models.
+      applies: ({ upstream }) => isTuned(upstream) || !isOpen(upstream),
       toWire(call) {
         if (!allowsStorage) refuseStorage(call.request)
         return (isTuned(call.model.upstream) ? tuned : ofGoogle).tokenCount.toWire(call)
       },
       fromWire: ofGoogle.tokenCount.fromWire,
     },
-    embeddings: vertexEmbeddings(api.basePath),
-    images: { interactions: generatedImages(api) },
+    embeddings: byPlace(vertexEmbeddings(api.basePath), vertexEmbeddings(path)),
+    images: { interactions: byPlace(generatedImages(api), generatedImages({ ...api, basePath: path })) },
     transcription: transcriptionByModel(transcriptions(api.basePath), transcriptions(path)),
     errorFrom: (answer, nowMs) => withRemedy(errorFrom(answer, nowMs, apiKeys), answer, place),
   }
@@ -144,6 +147,14 @@ function chatByModel(chatOf: (upstream: string) => ChatOperation, allowsStorage:
       stream: (call) => of(call).passThrough!.stream!(call),
       reasonsUnseen: (call) => of(call).reasonsUnseen?.(call) ?? false,
     },
+  }
+}
+
+/** An operation of Google's models, sent to the endpoint of a tuned one. Its answers are the same. */
+function byPlace<Op extends { toWire(call: VendorCall<never>): WireRequest }>(ofGoogle: Op, tuned: Op): Op {
+  return {
+    ...ofGoogle,
+    toWire: (call: VendorCall<never>) => (isTuned(call.model.upstream) ? tuned : ofGoogle).toWire(call),
   }
 }
 

@@ -36,6 +36,7 @@ beforeAll(async () => {
     { id: 'vectors-2-vertex', kind: 'embedding' as const, vendor: 'vertex', upstream: 'gemini-embedding-2-preview' },
     { id: 'texts-vertex', kind: 'embedding' as const, vendor: 'vertex', upstream: 'text-embedding-005' },
   ].map((row) => ({ ...row, limits: { dimensions: 768, nativeDimensions: { min: 128, max: 3072 } } }))
+  const open = { id: 'open-vertex', kind: 'chat' as const, vendor: 'vertex', upstream: 'openai/gpt-oss-120b-maas' }
   const pictures = {
     id: 'pictures',
     kind: 'image' as const,
@@ -44,7 +45,7 @@ beforeAll(async () => {
     protocol: 'interactions',
     image: { outputTokens: { default: 1290 } },
   }
-  const prices: PriceRow[] = [...rows, ...vectors, pictures].flatMap(({ id }) => [
+  const prices: PriceRow[] = [...rows, ...vectors, open, pictures].flatMap(({ id }) => [
     { model: id, meter: 'input_token' as const, amount: '3.00', per: 1_000_000 },
     { model: id, meter: 'cached_input_token' as const, amount: '0.30', per: 1_000_000 },
     { model: id, meter: 'cache_write_token' as const, amount: '3.75', per: 1_000_000 },
@@ -58,7 +59,7 @@ beforeAll(async () => {
       vertex(place),
       anthropicVertex(place),
     ],
-    models: [...rows, ...vectors, pictures],
+    models: [...rows, ...vectors, open, pictures],
     prices: { currency: 'USD', prices },
   })
 })
@@ -140,6 +141,16 @@ describe.each(Object.keys(PAIRS))('%s', (name) => {
     expect(await answer.json()).toEqual({ input_tokens: expect.any(Number) })
     expect(sandbox.requests.map(({ vendor, operation }) => `${vendor} ${operation}`)).toEqual(['vertex count-tokens'])
   })
+})
+
+test.each([
+  ['/v1/messages/count_tokens', messagesBody('open-vertex', 'Hello there')],
+  ['/v1/responses/input_tokens', { model: 'open-vertex', input: 'Hello there' }],
+])('tokens for an open model, which the vendor does not count, are estimated by %s', async (path, body) => {
+  const answer = await started.post(path, body)
+
+  expect(await answer.json()).toMatchObject({ input_tokens: expect.any(Number), estimated: true })
+  expect(sandbox.requests).toEqual([])
 })
 
 describe('what is sent', () => {

@@ -58,10 +58,11 @@ test('a call is one turn: the recording, then what to do with it', () => {
 })
 
 test('newer models think as little as they can, and take no temperature', () => {
-  const { body, dropped } = sent({ temperature: 0 }, 'gemini-4-hydrogen')
+  const { body, dropped } = sent({ temperature: 0.2 }, 'gemini-4-hydrogen')
 
   expect(body.generationConfig).toEqual({ thinkingConfig: { thinkingLevel: 'LOW' } })
   expect(dropped).toEqual(['temperature'])
+  expect(sent({ temperature: 0 }, 'gemini-4-hydrogen').dropped).toEqual([])
 })
 
 const read = (response: unknown) =>

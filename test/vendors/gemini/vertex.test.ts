@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
 import { type VertexOptions, vertex } from '../../../src/vendors/gemini/gemini.ts'
 import { chatCall, embeddingsCall, jsonAnswer, NOW_MS } from './gemini-call.ts'
+import { interactionCall } from './interaction-call.ts'
 
 const PLACE = { project: 'our-project', location: 'europe-west4' }
 const provider = () => ({ token: 'any' })
@@ -55,6 +56,17 @@ describe('golden requests of Vertex AI', () => {
       content: { role: 'user', parts: [{ text: 'red' }] },
       outputDimensionality: 256,
     })
+  })
+
+  test('vectors and pictures of tuned models are asked for at their endpoints', () => {
+    const { embeddings, images } = vertex({ ...PLACE, apiKey: provider })
+    const place = '/v1/projects/our-project/locations/europe-west4'
+
+    const vectors = embeddings!.toWire(embeddingsCall({ input: ['red'] }, 'endpoints/1234'))
+    const pictures = images!.interactions!.toWire(interactionCall({ input: 'a boat' }, { upstream: 'endpoints/1234' }))
+
+    expect(vectors.path).toBe(`${place}/endpoints/1234:predict`)
+    expect(pictures.path).toBe(`${place}/endpoints/1234:generateContent`)
   })
 })
 
