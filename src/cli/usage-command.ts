@@ -1,6 +1,7 @@
+import { GatewayError } from '../core/errors.ts'
 import { formatDollars } from '../core/money.ts'
 import type { UsageDays, UsageReportRow, UsageReports } from '../gateway/usage.ts'
-import { USAGE_GROUPS, type UsageQuery, type UsageStep } from '../usage/usage-query.ts'
+import { millisecondsOf, USAGE_GROUPS, type UsageQuery, UsageQueryError, type UsageStep } from '../usage/usage-query.ts'
 import type { AttemptRecord, UsageRecord } from '../usage/usage-record.ts'
 import { DAY_MS, USAGE_DIMENSIONS, type UsageDimension } from '../usage/usage-store.ts'
 import type { CommandArguments, GroupDefinition } from './command.ts'
@@ -69,8 +70,8 @@ async function showUsage(given: CommandArguments, terminal: Terminal): Promise<v
   const groups = names.map(groupOf)
   const limit = given.option('limit')
   const query: UsageQuery = {
-    from: given.option('from') ?? Date.now() - (DEFAULT_DAYS - 1) * DAY_MS,
-    to: given.option('to'),
+    from: momentOf(given, 'from') ?? Date.now() - (DEFAULT_DAYS - 1) * DAY_MS,
+    to: momentOf(given, 'to'),
     groupBy: groups,
     percentiles: given.flag('percentiles'),
     limit: limit === undefined ? undefined : parseCount('--limit', limit),
@@ -103,8 +104,8 @@ function nameOf(group: UsageStep | UsageDimension): string {
 async function showRecords(given: CommandArguments, terminal: Terminal): Promise<void> {
   const request = {
     account: given.option('account'),
-    from: given.option('from'),
-    to: given.option('to'),
+    from: momentOf(given, 'from'),
+    to: momentOf(given, 'to'),
     cursor: given.option('cursor'),
     limit: parseCount('--limit', given.option('limit') ?? DEFAULT_RECORDS),
   }
@@ -144,8 +145,8 @@ async function rebuildUsage(given: CommandArguments, terminal: Terminal): Promis
 }
 
 function daysOf(given: CommandArguments): { days: UsageDays; store: string | undefined; asJson: boolean } {
-  const from = given.option('from') ?? Date.now() - DAY_MS
-  return { days: { from, to: given.option('to') }, store: given.option('store'), asJson: given.flag('json') }
+  const from = momentOf(given, 'from') ?? Date.now() - DAY_MS
+  return { days: { from, to: momentOf(given, 'to') }, store: given.option('store'), asJson: given.flag('json') }
 }
 
 function withUsage<Result>(
@@ -153,7 +154,28 @@ function withUsage<Result>(
   store: string | undefined,
   ask: (usage: UsageReports) => Promise<Result>,
 ): Promise<Result> {
-  return withStore(terminal, { store }, ({ usage }) => ask(usage))
+  return withStore(terminal, { store }, async ({ usage }) => {
+    try {
+      return await ask(usage)
+    } catch (cause) {
+      throw GatewayError.isInstance(cause) && cause.cause instanceof UsageQueryError ? optionError(cause.cause) : cause
+    }
+  })
+}
+
+/** @throws SettingError for what is no moment. */
+function momentOf(given: CommandArguments, option: 'from' | 'to'): string | undefined {
+  const text = given.option(option)
+  if (text === undefined || !Number.isNaN(millisecondsOf(text))) return text
+  throw new SettingError(
+    `--${option}: ${JSON.stringify(text)} is not a UTC time such as 2026-11-01 or 2026-11-01T08:00Z`,
+  )
+}
+
+/** The same error under the names of options. */
+function optionError({ param, message }: UsageQueryError): SettingError {
+  const option = param === 'groupBy' ? 'by' : nameOf(param as UsageDimension)
+  return new SettingError(message.replace(param, `--${option}`).replace(/\bfrom$/, '--from'))
 }
 
 function rowText(row: UsageReportRow, groups: readonly string[]): string[] {

@@ -92,7 +92,7 @@ export type HostedToolType = 'web_search' | 'file_search' | 'code_interpreter' |
 
 /** What is counted: everything that the model reads (OpenAI API reference, "Get input token counts"). */
 export interface ResponsePrompt {
-  /** Text is one user message. */
+  /** Text is one user message. The list may be empty with `previous_response_id` or `conversation`. */
   readonly input: string | readonly ResponseInputItem[]
   /** System text of this request alone: later turns do not inherit it. */
   readonly instructions?: string | null

@@ -20,12 +20,16 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
   if (result === undefined || result.success) return body as Request
   const issue = mostSpecificIssue(result.error.issues)
   const param = fieldPath(issue.path)
-  const problem = issue.isOfUnion && valueAt(body, issue.path) === undefined ? 'is required' : issue.message
+  const isAbsent = issue.isOfUnion && valueAt(body, issue.path) === undefined
+  const problem = isAbsent ? 'is required' : issue.message.replace(OF_NOTHING, 'is required: $1')
   throw new GatewayError('invalid_request', {
     message: param === '' ? `The request body: ${problem}` : `${param}: ${problem}`,
     param: param === '' ? undefined : param,
   })
 }
+
+/** What zod says of a member that is absent. */
+const OF_NOTHING = /^Invalid input: (expected .*), received undefined$/
 
 /**
  * Undefined: the schema accepts it. Some checks of lengths run on values of any type, and a caller's own `length` may make them

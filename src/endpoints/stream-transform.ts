@@ -76,6 +76,8 @@ export interface StreamTransform {
   readonly failure: VendorFailure | undefined
   /** The vendor's latest usage report. */
   readonly usage: Usage | undefined
+  /** True where `usage` is what was sent, because the vendor reports nothing. Absent: it is a report. */
+  readonly countsUsage?: boolean
   /**
    * Bytes of UTF-8 text that the vendor has generated so far: answer, reasoning and arguments of tool calls. By it an answer is
    * charged that ends without a report of usage; how the vendor cuts the text into events makes no difference.

@@ -115,7 +115,7 @@ const UNUSABLE = {
 } as const
 
 /** What is no answer, or stands beside it: a refusal, and where the answer is from. */
-const BESIDE = /\.(?:refusal$|annotations\[)/
+const BESIDE = /^(?:citations|search_results|related_questions)\[|\.(?:refusal$|annotations\[)/
 
 /** Texts that say the answer: no reasoning, no refusal, no title of a source, and none beside a call of a tool, which is not the answer yet. */
 function checkedParts(answer: HookAnswer): readonly TextPart[] {

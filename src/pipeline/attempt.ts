@@ -13,6 +13,7 @@ import {
   failureOfTransport,
   failureOfVendor,
   unusableResponse,
+  withBillOf,
 } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
@@ -299,7 +300,7 @@ async function openStream(
   scope.delete(call)
   const failed = openingFailure(context, vendor, opening, proof?.credential)
   const failure = call.hasHead && hasBroken(opening) ? { ...failed, answerBytes: 0 } : failed
-  return { kind: 'failed', failure: stream.usage === undefined ? failure : { ...failure, billedUsage: stream.usage } }
+  return { kind: 'failed', failure: withBillOf(failure, stream) }
 }
 
 /** Did a stream break without a word of the vendor? */

@@ -1,7 +1,7 @@
 import { DetailedError } from '../core/detailed-error.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
-import type { VendorFailure } from '../endpoints/stream-transform.ts'
+import type { StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 import type { CallOutcome } from '../routing/route-candidate.ts'
 import type { TransportFailure } from '../transport/transport.ts'
 
@@ -38,6 +38,8 @@ export interface AttemptFailure {
   readonly answerBytes?: number
   /** What the vendor has reported, and so bills, all the same. */
   readonly billedUsage?: Usage | undefined
+  /** True where `billedUsage` is what was sent, and no report: the vendor may bill it. Absent: it is a report. */
+  readonly isBillCounted?: boolean
   /** True where `billedUsage` is that of some calls that were answered, and another one of the same answer failed. */
   readonly isPartDone?: boolean
   /** Of a split call, the share of its parts that the vendor has, and neither refused nor answered. Absent: not split, or none. */
@@ -184,6 +186,14 @@ function outcomeOf({
 export function failureOfAnswer(failure: VendorFailure, usage: Usage | undefined, answerBytes: number): AttemptFailure {
   const { concerns, ...told } = failure
   return { ...failureOfVendor(told), mayFallBack: concerns === 'size', billedUsage: usage, answerBytes }
+}
+
+/** The failure of a stream, with what the vendor bills or may bill for it. */
+export function withBillOf(
+  failure: AttemptFailure,
+  { usage, countsUsage = false }: Pick<StreamTransform, 'usage' | 'countsUsage'>,
+): AttemptFailure {
+  return usage === undefined ? failure : { ...failure, billedUsage: usage, isBillCounted: countsUsage }
 }
 
 /** Vendor statuses about the caller's own input; they are returned unchanged. */

@@ -33,8 +33,8 @@ export function told<Asked extends Candidate>(
   attempt: FailedAttempt<Asked>,
 ): FailedAttempt<Asked> {
   const { failure, candidate, unreported } = attempt
-  const { billedUsage } = failure
-  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, { usage: billedUsage, isEstimated: false })
+  const { billedUsage, isBillCounted: isEstimated = false } = failure
+  if (billedUsage !== undefined) emitUnbilledUsage(context, call, candidate, { usage: billedUsage, isEstimated })
   if (unreported !== undefined) emitUnbilledUsage(context, call, candidate, { usage: unreported, isEstimated: true })
   return { ...attempt, isTold: true }
 }
@@ -51,7 +51,7 @@ type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilled' | 'u
 export function failedUsage(context: PipelineContext, call: Reserved, last: FailedAttempt | undefined): FailedUsage {
   if (last === undefined || last.isTold === true) return NOTHING_CHARGED
   const { failure, unreported: unreportedUsage } = last
-  const { billedUsage, isPartDone, answerBytes, outcome } = failure
+  const { billedUsage, isBillCounted: isEstimated = false, isPartDone, answerBytes, outcome } = failure
   // What the gateway itself cut off, because it closes, is no fault of the vendor.
   const isCharged = chargesBroken(context, call) && outcome !== 'ignored'
   if (billedUsage === undefined && isCharged && (answerBytes !== undefined || mayStillRun(failure)))
@@ -59,8 +59,12 @@ export function failedUsage(context: PipelineContext, call: Reserved, last: Fail
   // Beside parts that were answered, what was sent and not answered is not charged.
   if (billedUsage === undefined) return { ...NOTHING_CHARGED, unreportedUsage }
   return (isPartDone === true ? context.chargePartialBatches : isCharged)
-    ? { usage: billedUsage, estimatedUsage: undefined, unreportedUsage }
-    : { ...NOTHING_CHARGED, unbilled: { usage: billedUsage, isEstimated: false }, unreportedUsage }
+    ? { ...(isEstimated ? estimate(billedUsage) : { usage: billedUsage, estimatedUsage: undefined }), unreportedUsage }
+    : { ...NOTHING_CHARGED, unbilled: { usage: billedUsage, isEstimated }, unreportedUsage }
+}
+
+function estimate(usage: Usage): Pick<CallEnding, 'usage' | 'estimatedUsage'> {
+  return { usage: undefined, estimatedUsage: usage }
 }
 
 const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
@@ -76,10 +80,11 @@ export function abandonedUsage(
   isUnseen: boolean,
 ): FailedUsage {
   if (last?.failure.mayHaveBegun !== true || last.isTold === true) return failedUsage(context, call, last)
-  const { billedUsage, outcome, error, isPartDone } = last.failure
+  const { billedUsage, isBillCounted, outcome, error, isPartDone } = last.failure
   const isStopped = outcome === 'ignored' || error.code === 'upstream_timeout'
   const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen: isUnseen && isStopped, isStopped: true })
-  if (billedUsage === undefined) return { usage: undefined, estimatedUsage: estimated }
+  if (billedUsage === undefined) return estimate(estimated)
+  if (isBillCounted === true) return estimate(cutUsage(billedUsage, estimated))
   // The report is of the parts that were answered, and the others were sent too.
   const usage = isPartDone === true ? mostUsage(billedUsage, estimated) : cutUsage(billedUsage, estimated)
   return { usage, estimatedUsage: estimated }

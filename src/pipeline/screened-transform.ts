@@ -50,6 +50,10 @@ export class ScreenedTransform implements StreamTransform {
     return this.#inner.usage
   }
 
+  get countsUsage(): boolean {
+    return this.#inner.countsUsage === true
+  }
+
   get outputBytesSeen(): number {
     return this.#inner.outputBytesSeen
   }

@@ -4,7 +4,13 @@ import type { Usage } from '../core/usage.ts'
 import type { StreamTransform } from '../endpoints/stream-transform.ts'
 import { SSE_COMMENT } from '../wire/sse.ts'
 import type { Reserved } from './call-record.ts'
-import { type AttemptFailure, failureOfTransport, failureOfVendor, unusableResponse } from './error-classification.ts'
+import {
+  type AttemptFailure,
+  failureOfTransport,
+  failureOfVendor,
+  unusableResponse,
+  withBillOf,
+} from './error-classification.ts'
 import { chargesBroken, failedAttempt, failedUsage } from './failed-usage.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
@@ -198,7 +204,7 @@ class StreamPump implements StreamReceiver {
   /** What is charged or told where no content came. */
   #failedUsage(failure: AttemptFailure): ReturnType<typeof failedUsage> {
     const { candidate, reasonsUnseen, call } = this.#response
-    const billed = { ...failure, billedUsage: call.transform.usage }
+    const billed = withBillOf(failure, call.transform)
     const attempt = failedAttempt(this.#reserved, candidate, billed, { reasonsUnseen, isMaking: false })
     return failedUsage(this.#context, this.#reserved, attempt)
   }

@@ -154,15 +154,23 @@ test('usage knows how long the configuration file keeps records and sums', async
   }
 
   await expect(ask(60, '--by', 'end-user')).resolves.toEqual(expect.any(Array))
-  await expect(ask(100, '--by', 'end-user')).rejects.toThrow(/^from: sums by end user and by tag/)
-  await expect(ask(9, '--by', 'day,account')).rejects.toThrow(/^from: sums by day/)
+  await expect(ask(100, '--by', 'end-user')).rejects.toThrow(/^--from: sums by end user and by tag/)
+  await expect(ask(9, '--by', 'day,account')).rejects.toThrow(/^--from: sums by day/)
 })
 
 test.each([
   [['usage', '--by', 'user'], /--by: "user" is none of .*, end-user, tag$/],
-  [['usage', '--from', 'yesterday'], /from: must be a Date/],
-  [['usage', '--from', '2010-01-01'], /at most 400 days/],
-  [['usage', 'records', '--cursor', 'x'], /cursor: is not a cursor/],
+  [['usage', '--from', 'yesterday'], /^--from: "yesterday" is not a UTC time such as/],
+  [['usage', '--from', '2026-13-01'], /^--from: "2026-13-01" is not/],
+  [['usage', '--from', '2026-11-01', '--to', '2026-11-31'], /^--to: "2026-11-31" is not/],
+  [['usage', '--from', '2010-01-01'], /^--from: at most 400 days/],
+  [['usage', '--from', '2026-11-02', '--to', '2026-11-01'], /^--to: must be after --from$/],
+  [['usage', '--by', 'day,hour'], /^--by: takes one of/],
+  [['usage', '--limit', '1000000'], /^--limit: must be a whole number/],
+  [['usage', 'records', '--cursor', 'x'], /^--cursor: is not a cursor/],
+  [['usage', 'records', '--to', 'x'], /^--to: "x" is not/],
+  [['usage', 'verify', '--from', '2026-13-01'], /^--from: "2026-13-01" is not/],
+  [['usage', 'rebuild', '--to', '2026-13-01'], /^--to: "2026-13-01" is not/],
   [['usage', 'everything'], /usage: say show, records, verify or rebuild/],
 ])('%j is refused with what is wrong', async (words, message) => {
   const error = await runCommand(words, environment).catch((cause: unknown) => cause)

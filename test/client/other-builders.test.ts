@@ -144,12 +144,12 @@ describe('response', () => {
   })
 
   test('goes on from an answer, given by itself or by its id', () => {
-    for (const answer of ['resp_1', { id: 'resp_1' }])
-      expect(response('cl-opus-4-7').continuing(answer).user('go on').build()).toEqual({
-        model: 'cl-opus-4-7',
-        previous_response_id: 'resp_1',
-        input: [{ role: 'user', content: 'go on' }],
-      })
+    for (const answer of ['resp_1', { id: 'resp_1' }]) {
+      const continued = response('cl-opus-4-7').continuing(answer)
+      const body = { model: 'cl-opus-4-7', previous_response_id: 'resp_1' }
+      expect(continued.build()).toEqual({ ...body, input: [] })
+      expect(continued.user('go on').build()).toEqual({ ...body, input: [{ role: 'user', content: 'go on' }] })
+    }
   })
 
   test('a half-built request can be shared', () => {

@@ -145,7 +145,7 @@ test('an odd request for a response is translated for other vendors, or refused 
       expect(new ResponsesConversation(request).messages).toBeInstanceOf(Array)
       expect(outcome(() => refuseVendorObjects(request))).toBe(undefined)
       const media = picturesOfResponses(request)
-      expect(media?.inline(media.urls.map(() => 'data:image/png;base64,aGk=')).input.length ?? 1).toBeGreaterThan(0)
+      expect(media?.inline(media.urls.map(() => 'data:image/png;base64,aGk=')).input?.length ?? 1).toBeGreaterThan(0)
       if (translated === undefined) return
       expect(() => JSON.stringify(translated.request)).not.toThrow()
       expect(translated.paths).toHaveLength(translated.request.messages.length)

@@ -62,6 +62,14 @@ describe('a request that does not fit its schema', () => {
     expect(() => checkRequest(texts, {})).toThrow('input: is required')
   })
 
+  test('says of a member that is absent that it is required, and of another type what it expected', () => {
+    const list = z.looseObject({ messages: z.array(z.looseObject({ role: z.string() })) })
+
+    expect(() => checkRequest(list, {})).toThrow(/^messages: is required: expected array$/)
+    expect(() => checkRequest(list, { messages: [{}] })).toThrow(/^messages\[0\]\.role: is required: expected string$/)
+    expect(() => checkRequest(list, { messages: 'hi' })).toThrow(/^messages: .*expected array/)
+  })
+
   test('is told that the body itself is wrong when it is no object', () => {
     const error = refusal([])
 

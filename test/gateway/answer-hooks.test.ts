@@ -1,5 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import type { AnyHook, HookAnswer } from '../../src/hooks/hook.ts'
+import { jsonAnswer } from '../../src/hooks/json-answer.ts'
+import { redact } from '../../src/hooks/redact.ts'
+import { pii } from '../../src/hooks/redaction-rules.ts'
 import { readEvents } from '../support/read-events.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import {
@@ -223,6 +226,31 @@ test('a hook that reads streams reads whole answers too, each text as one window
 
   expect(windows).toEqual(['choices[0].message.content blue true'])
   expect(answer.choices[0].message.content).toBe('other')
+})
+
+test('the sources beside the choices of a whole chat are texts, and go with a denied one', async () => {
+  const sources = {
+    citations: ['https://a.example/jane.doe@example.com'],
+    search_results: [{ title: 'Mail to jane.doe@example.com', url: 'https://a.example', snippet: null }],
+  }
+  const script: Script = (response) => {
+    const choice = { index: 0, message: { role: 'assistant', content: '{"a":1}' }, finish_reason: 'stop' }
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ id: 'c1', object: 'chat.completion', choices: [choice], usage: USAGE, ...sources }))
+  }
+  const format = { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } }
+  const body = chatBody('chat-relayed', 'hi', { response_format: format })
+  const redacted = await start([redact([pii.email]), jsonAnswer()], script)
+  const answer = await redacted.post('/v1/chat/completions', body)
+  expect(answer.headers.get('x-signalbox-schema')).toBe(null)
+  expect(await answer.json()).toMatchObject({
+    citations: ['https://a.example/[EMAIL]'],
+    search_results: [{ title: 'Mail to [EMAIL]', url: 'https://a.example', snippet: null }],
+  })
+  await redacted.close()
+
+  const denied = await start([{ name: 'no', answer: () => ({ deny: {} }) }], script)
+  expect(await (await denied.post('/v1/chat/completions', body)).text()).not.toContain('jane')
 })
 
 test('probabilities of tokens go with the text that was replaced', async () => {

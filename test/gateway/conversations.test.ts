@@ -122,6 +122,27 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect(new Set((await itemsOf(id)).map((item) => item.id)).size).toBe(5)
   })
 
+  test.each([undefined, []])('a conversation is answered without anything new (input: %j)', async (input) => {
+    const id = await newConversation({ items: [user('my name is Ada')] })
+    for (const model of [MODEL, 'gmn-2.5-flash', 'chat-qwen']) {
+      const answer = await respond({ model, conversation: id, input, store: false })
+      expect(answer).toMatchObject({ status: 'completed', conversation: { id } })
+      expect(JSON.stringify(answer['output'])).toContain('my name is Ada')
+      expect(JSON.stringify(started.sandbox.requests.at(-1)!.body)).toContain('my name is Ada')
+    }
+    const kept = await respond({ conversation: id, input })
+    expect(await textsOf(id)).toEqual(['my name is Ada', expect.stringContaining('You said')])
+    const inputs = (await ask('GET', `/responses/${String(kept['id'])}/input_items`))[1]['data'] as Item[]
+    expect(inputs.map(({ content }) => content[0]!.text)).toEqual(['my name is Ada'])
+    const counted = await ask('POST', '/responses/input_tokens', { model: MODEL, conversation: id, input })
+    expect(counted).toMatchObject([200, { object: 'response.input_tokens' }])
+  })
+
+  test('an empty conversation without input is a fault of its caller', async () => {
+    const conversation = await newConversation()
+    expect(await respond({ conversation })).toMatchObject({ error: { param: 'input', code: 'invalid_request' } })
+  })
+
   test('an answer of a conversation is continued by its id as it was then', async () => {
     const id = await newConversation({ items: [user('one')] })
     const first = await respond({ conversation: id, input: 'two' })

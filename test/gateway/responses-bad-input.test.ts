@@ -25,6 +25,7 @@ type Bad = readonly [what: string, body: object, param: string]
 /** What no vendor's request can be made of. */
 const EVERYWHERE: readonly Bad[] = [
   ['no input', { input: undefined }, 'input'],
+  ['no input beside null for what could hold it', { input: null, previous_response_id: null, prompt: null }, 'input'],
   ['an input that is a number', { input: 5 }, 'input'],
   ['an item that is no object', { input: [user, 'hello'] }, 'input[1]'],
   ['a type that is a number', { input: [user, { type: 5 }] }, 'input[1].type'],

@@ -121,6 +121,26 @@ test('an error inside a stream is told once, without words of the vendor, and it
   expect(cost).toBeGreaterThan(0n)
 })
 
+test('a rate limit inside a stream tells the wait that its vendor asks for, in the words that coding clients read', async () => {
+  const error = { code: 'rate_limit_exceeded', message: 'Limit of org-canary reached. Please try again in 11.054s.' }
+  const failed = { type: 'response.failed', sequence_number: 8, response: vendorResponse({ status: 'failed', error }) }
+  vendor.answer.events = [...vendorEvents().slice(0, 8), `data: ${JSON.stringify(failed)}\n\n`]
+  const { text } = await charged(() => started.post('/v1/responses', { model: MODEL, input: 'hi', stream: true }))
+  const { response } = responseEvents(text).at(-1) as unknown as { response: { error: Record<string, string> } }
+  expect(response.error['code']).toBe('rate_limit_exceeded')
+  // openai/codex, codex-rs/codex-api/src/sse/responses.rs
+  expect(/try again in\s*(\d+(?:\.\d+)?)\s*(s|ms|seconds?)/i.exec(response.error['message'] ?? '')?.[1]).toBe('12')
+  expect(text).not.toContain('org-canary')
+})
+
+test('a stored prompt of the operator needs no input', async () => {
+  await started.close()
+  await start([], { allowVendorObjects: true })
+  const body = { model: MODEL, prompt: { id: 'pmpt_1' } }
+  expect((await started.post('/v1/responses', body)).status).toBe(200)
+  expect(JSON.parse(vendor.calls[0]!.body)).toEqual({ ...body, model: 'gpt-5.4' })
+})
+
 test('the vendor is let go when the caller leaves', async () => {
   vendor.answer = { ...vendor.answer, events: vendorEvents().slice(0, 7), end: 'open' }
   const leaving = new AbortController()

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Hook } from '../../src/hooks/hook.ts'
+import { type CapturedRecord, capture } from '../../src/hooks/capture.ts'
+import type { AnyHook, Hook } from '../../src/hooks/hook.ts'
 import { redact } from '../../src/hooks/redact.ts'
 import { pii } from '../../src/hooks/redaction-rules.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
@@ -251,4 +252,72 @@ describe('at a vendor whose reasoning travels in envelopes', () => {
       expect((await itemsOf(stream))[0]).toMatchObject({ encrypted_content: expect.stringMatching(/^signalbox:/) })
     },
   )
+
+  /** Claude that thinks of a mail address, whole or streamed, with all of the reasoning shown and carried. */
+  async function shownReasoning(hooks: readonly AnyHook[], stream: boolean): Promise<Item> {
+    const usage = { input_tokens: 9, output_tokens: 5 }
+    const head = { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', usage }
+    const blocks = [
+      { type: 'thinking', thinking: 'ask bob@example.com', signature: 'c2lnbmF0dXJl' },
+      { type: 'text', text: 'Done.' },
+    ] as const
+    vendor = await answeringVendor((response) => {
+      if (!stream) {
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(JSON.stringify({ ...head, content: blocks, stop_reason: 'end_turn' }))
+        return
+      }
+      eventStream(response)
+      const [thought, said] = blocks
+      const delta = (index: number, members: object): object => ({ type: 'content_block_delta', index, delta: members })
+      response.end(
+        frames([
+          { type: 'message_start', message: { ...head, content: [] } },
+          { type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } },
+          delta(0, { type: 'thinking_delta', thinking: thought.thinking.slice(0, 8) }),
+          delta(0, { type: 'thinking_delta', thinking: thought.thinking.slice(8) }),
+          delta(0, { type: 'signature_delta', signature: thought.signature }),
+          { type: 'content_block_stop', index: 0 },
+          { type: 'content_block_start', index: 1, content_block: { type: 'text', text: '' } },
+          delta(1, { type: 'text_delta', text: said.text }),
+          { type: 'content_block_stop', index: 1 },
+          { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage },
+          { type: 'message_stop' },
+        ]),
+      )
+    })
+    started = await startGateway({ vendors: [anthropic({ apiKey: 'key', baseURL: vendor.origin })], hooks: [...hooks] })
+    const request = { model: 'cl-sonnet-4-6', reasoning: { effort: 'medium', summary: 'auto' }, input: [user('hi')] }
+    if (stream) return (await streamedItems(request))[0]!
+    const answer = await started.post('/v1/responses', { ...request, store: false })
+    return ((await answer.json()) as { output: Item[] }).output[0]!
+  }
+
+  test.each([false, true])('reasoning that is shown and carried is read once (streamed: %s)', async (stream) => {
+    const got: CapturedRecord[] = []
+    const log = capture({ on: ['answer'], sink: (records) => void got.push(...records) })
+    const item = await shownReasoning([log], stream)
+    await expect.poll(() => got.flatMap(({ texts }) => texts.map(({ text }) => text))).toContain('Done.')
+
+    const read = got.flatMap(({ texts }) => texts).filter(({ kind }) => kind === 'reasoning')
+    expect(read.map(({ id, text }) => [id, text])).toEqual([['output[0].summary[0].text', 'ask bob@example.com']])
+    expect(item).toMatchObject({ encrypted_content: expect.stringMatching(/^signalbox:/) })
+  })
+
+  test.each([false, true])('reasoning that a hook changes is not carried as it was (streamed: %s)', async (stream) => {
+    const item = await shownReasoning([redact([pii.email])], stream)
+    expect(item).toMatchObject({ summary: [{ text: 'ask [EMAIL]' }], encrypted_content: '' })
+    await started.close()
+    await vendor.close()
+
+    const all = { name: 'all', pattern: /.+/g, maxLength: 100 }
+    expect(await shownReasoning([redact([all])], stream)).toMatchObject({ encrypted_content: '' })
+    await started.close()
+    await vendor.close()
+
+    // What else is changed takes no state away.
+    const said = { name: 'said', pattern: /Done/g, maxLength: 4 }
+    const kept = await shownReasoning([redact([said])], stream)
+    expect(kept).toMatchObject({ encrypted_content: expect.stringMatching(/^signalbox:/) })
+  })
 })

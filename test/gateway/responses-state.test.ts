@@ -61,6 +61,17 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     ])
   })
 
+  test('an answer is continued without input where the model goes on by itself', async () => {
+    const first = await create({ input: 'my name is Ada' })
+    for (const input of [undefined, []]) {
+      const next = await create({ model: 'chat-qwen', input, previous_response_id: first.id, store: false })
+      expect(next).toMatchObject({ previous_response_id: first.id, status: 'completed' })
+      expect(sentMessages()).toMatchObject([{ role: 'user' }, { role: 'assistant' }])
+      const refused = await create({ input, previous_response_id: first.id })
+      expect(refused.error).toMatchObject({ code: 'unsupported_parameter', param: 'input' })
+    }
+  })
+
   test('a conversation keeps calls and outputs, and forgets instructions', async () => {
     const tools = [{ type: 'function', name: 'get_weather', parameters: { type: 'object', properties: {} } }]
     const first = await create({ input: 'call get_weather', instructions: 'Be brief.', tools })
@@ -274,6 +285,13 @@ describe('at a vendor that keeps answers too', () => {
     await (await started.post('/v1/responses', reference)).text()
     expect(vendor.calls.at(-1)).toMatchObject({ key: begun?.key })
     expect(JSON.parse(vendor.calls.at(-1)!.body)).toMatchObject({ input: reference.input })
+  })
+
+  test('a follow-up without input goes unchanged too', async () => {
+    await (await started.post('/v1/responses', { ...openaiModel, input: 'hi' })).text()
+    const body = { ...openaiModel, previous_response_id: 'resp_vendor1', store: false }
+    expect((await started.post('/v1/responses', body)).status).toBe(200)
+    expect(JSON.parse(vendor.calls.at(-1)!.body)).toEqual({ ...body, model: 'gpt-5.4' })
   })
 
   test('an id of another account is refused without a call', async () => {

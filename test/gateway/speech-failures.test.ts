@@ -95,8 +95,11 @@ test.each([
 
     expect(answer.status).toBe(504)
     expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual(
-      charged > 0 ? [] : [expect.objectContaining({ usage: { characters: FIRST_PART } })],
+      charged > 0 ? [] : [expect.objectContaining({ usage: { characters: FIRST_PART }, isEstimated: true })],
     )
+    await expect
+      .poll(async () => (await started.gateway.usage.records()).records)
+      .toMatchObject([{ usage: charged > 0 ? { characters: charged } : {}, isEstimated: charged > 0 }])
     await expectChargedOnce(charged)
   },
 )

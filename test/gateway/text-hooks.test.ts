@@ -256,6 +256,42 @@ test.each([
   expect(joined(list, chatText('content'))).toBe('See both')
 })
 
+const SOURCES = {
+  citations: ['https://a.example/jane.doe@example.com', 'https://b.example'],
+  search_results: [{ title: `Mail to ${SECRET}`, url: 'https://a.example', snippet: `at ${SECRET}` }, { title: 'Two' }],
+  related_questions: [`Who is ${SECRET}?`],
+}
+
+test.each([
+  ['as it comes', redact([pii.email])],
+  ['at its end', { ...redact([pii.email]), text: undefined } as unknown as AnyHook],
+])('the sources that stand beside the choices of each chunk of a chat are redacted %s', async (_when, hook) => {
+  const pieces = ['Mail jane', '.doe@exam', 'ple.com.']
+  const list = [
+    chunk({ role: 'assistant', content: '' }),
+    ...pieces.map((content, number) => ({ ...chunk({ content }), ...(number > 0 && SOURCES) })),
+    { ...chunk({}, 'stop'), ...SOURCES, usage: USAGE },
+  ]
+  const checked: string[] = []
+  const watch: AnyHook = {
+    name: 'watch',
+    text: { holdBack: { chars: 0 }, check: ({ id, isLast }) => void (isLast && checked.push(id)) },
+  }
+  const { post } = await start([watch, hook], events(list))
+  const got = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
+  const chunks = got.slice(0, -1).map((event) => JSON.parse(event) as Json)
+
+  expect(got.join()).not.toContain('jane')
+  expect(joined(got, chatText('content'))).toBe('Mail [EMAIL].')
+  expect(chunks.at(-1)).toMatchObject({
+    citations: ['https://a.example/[EMAIL]', 'https://b.example'],
+    search_results: [{ title: 'Mail to [EMAIL]', url: 'https://a.example', snippet: 'at [EMAIL]' }, { title: 'Two' }],
+    related_questions: ['Who is [EMAIL]?'],
+  })
+  // Each source once, however often it is repeated.
+  expect(checked.filter((id) => id.startsWith('search_results'))).toHaveLength(3)
+})
+
 test.each([
   ['as it comes', redact([pii.email])],
   ['at its end', { ...redact([pii.email]), text: undefined } as unknown as AnyHook],

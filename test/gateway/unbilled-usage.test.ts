@@ -79,6 +79,29 @@ describe('an answer without a report of usage', () => {
   )
 })
 
+test.each(['cut', 'whole'])('sound of a chat without a report of usage is charged by its length (%s)', async (end) => {
+  const second = Buffer.alloc(48_000).toString('base64')
+  const answer = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+  const deltas = [
+    { role: 'assistant', content: null },
+    ...Array.from({ length: 3 }, () => ({ audio: { id: 'audio_1', data: second } })),
+    { audio: { transcript: 'Good day to you all.' } },
+  ]
+  const speak: AnswerCall = (response) => {
+    eventStream(response)
+    for (const delta of deltas)
+      response.write(`data: ${JSON.stringify({ ...answer, choices: [{ index: 0, delta, finish_reason: null }] })}\n\n`)
+    response.end(end === 'cut' ? undefined : 'data: [DONE]\n\n')
+  }
+  await startBefore(speak, (baseURL) => ({ vendors: [openai({ apiKey: 'key', baseURL })], billing: 'off' }))
+  const sound = { modalities: ['text', 'audio'], audio: { voice: 'alloy', format: 'pcm16' }, stream: true }
+  const response = await started.post(CHAT, chatBody('chat-relayed', 'Greet us.', { ...sound, max_tokens: 2000 }))
+  await response.text().catch(() => undefined)
+
+  // 20 tokens for each of three seconds, and the transcript's 20 bytes.
+  expect((await started.ended(response)).usage?.outputTokens).toBe(3 * 20 + 5)
+})
+
 describe('the usage that a caller reads is the usage that is charged', () => {
   const faults = ['no-usage', 'usage=-1', "usage='12'", 'usage=5']
 

@@ -43,7 +43,7 @@ export interface ResponseBuilder<Model> {
   /** How much the model reasons, and whether its reasoning is shown. */
   reasoning(settings: NonNullable<ResponseRequest['reasoning']>): this
   endUser(id: string): this
-  /** @throws GatewayError `invalid_request` when there is no item. */
+  /** @throws GatewayError `invalid_request` when there is no item, and nothing that is continued. */
   build(): BuiltResponse<Model>
 }
 
@@ -106,8 +106,9 @@ class ResponseDraft<Model> extends Draft<State<Model>> implements ResponseBuilde
     return this.#set({ user: id })
   }
   build(): BuiltResponse<Model> {
-    if (this.state.input.length === 0) throw invalidField('input', 'needs at least one item')
-    return { ...this.state, input: [...this.state.input] }
+    const { input, previous_response_id: previous } = this.state
+    if (input.length === 0 && previous === undefined) throw invalidField('input', 'needs at least one item')
+    return { ...this.state, input: [...input] }
   }
 
   /** All of it but the model can be set. */

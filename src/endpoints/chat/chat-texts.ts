@@ -30,6 +30,20 @@ const kindOf: KindOf = (name, owner) => {
   return kind === 'text' && String(owner['type']).startsWith('reasoning.') ? 'reasoning' : kind
 }
 
+/** Members beside the choices in which vendors that search say what they found, and chunks repeat it (Perplexity, "Chat completions"). */
+const SOURCES = ['citations', 'search_results', 'related_questions'] as const
+
+/** In lists of sources a text may stand by itself: an address, or a question. */
+const sourceKind: KindOf = (name, owner) =>
+  name === 'snippet' || SOURCES.includes(name as (typeof SOURCES)[number]) ? 'text' : kindOf(name, owner)
+
+function sourceTexts(answer: AnswerObject): TextPart[] {
+  const texts: TextPart[] = []
+  for (const name of SOURCES)
+    if (answer[name] !== undefined) texts.push(...textsIn(answer[name], [name], { kindOf: sourceKind, index: 0 }))
+  return texts
+}
+
 /** Where a tool says what it does, by its type. */
 const DESCRIBED = ['function', 'custom'] as const
 
@@ -68,10 +82,10 @@ export const chatTexts: EndpointTexts<ChatRequest> = {
   continued: (body, answer, reply) =>
     body['n'] === undefined || body['n'] === null || body['n'] === 1 ? withTurns(body, answer, reply) : undefined,
   answer: {
-    whole: (answer) => choicesOf(answer).flatMap((choice, at) => choiceTexts(choice, at)),
+    whole: (answer) => [...choicesOf(answer).flatMap(choiceTexts), ...sourceTexts(answer)],
     replaced: withoutProbabilities,
     refusal: (answer, message) => ({
-      ...answer,
+      ...withoutSources(answer),
       choices: choicesOf(answer).map((choice, index) => ({
         index: choice['index'] ?? index,
         message: { role: 'assistant', content: null, refusal: message },
@@ -109,6 +123,12 @@ function choiceTexts({ message }: AnswerObject, at: number): TextPart[] {
   return textsIn(message, ['choices', at, 'message'], { kindOf, index: at })
 }
 
+function withoutSources(answer: AnswerObject): AnswerObject {
+  const others = { ...answer }
+  for (const name of SOURCES) delete others[name]
+  return others
+}
+
 /** Probabilities name the tokens of a text. */
 function withoutProbabilities(answer: AnswerObject): void {
   for (const choice of choicesOf(answer)) if (isJsonObject(choice['logprobs'])) choice['logprobs'] = null
@@ -127,6 +147,12 @@ class ChatTextReader implements TextStreamReader {
   readonly #seen = new Set<number>()
   /** By choice: annotations come whole, one after the other. */
   readonly #annotations = new Map<number, number>()
+  /** Texts of sources as they were told last, by their ids. */
+  readonly #sources = new Map<string, string>()
+
+  get repeats(): boolean {
+    return this.#sources.size > 0
+  }
 
   read(event: AnswerObject): TextStep {
     if (event['object'] !== undefined) this.#last = event
@@ -154,11 +180,21 @@ class ChatTextReader implements TextStreamReader {
       ended.push(`choices[${index}].`)
       isBare = false
     }
-    return { added, repeated: [], ended, isBare: isBare && added.length === 1 }
+    const repeated: TextPart[] = []
+    for (const part of sourceTexts(event)) {
+      isBare = false
+      if (this.#sources.get(part.id) === part.text) repeated.push(part)
+      else {
+        this.#sources.set(part.id, part.text)
+        added.push(part)
+        ended.push(part.id)
+      }
+    }
+    return { added, repeated, ended, isBare: isBare && added.length === 1 }
   }
 
   more(event: AnswerObject, { path }: TextPart, text: string): AnswerObject {
-    const { usage: _usage, ...shared } = event
+    const { usage: _usage, ...shared } = withoutSources(event)
     const choice = choicesOf(event)[path[1] as number] ?? {}
     const delta = isJsonObject(choice['delta']) ? choice['delta'] : {}
     const [, , , member, position] = path as readonly [string, number, string, string, number?]

@@ -1,5 +1,6 @@
 import type { GatewayError } from '../../core/errors.ts'
 import { sseEvent } from '../../wire/sse.ts'
+import { retryAfterOf } from '../error-dialect.ts'
 
 /** An event that clients of the dialect count as life; a comment does not keep all of them waiting. */
 export const KEEP_ALIVE = sseEvent('keepalive', JSON.stringify({ type: 'keepalive' }))
@@ -10,9 +11,17 @@ const FINAL_CODES: ReadonlySet<string> = new Set(['context_length_exceeded', 'in
 /** The code of a failed answer (OpenAI API reference, "The response object", error). */
 function failureCode(error: GatewayError): string {
   if (FINAL_CODES.has(error.publicCode)) return error.publicCode
-  if (error.status === 429) return 'rate_limit_exceeded'
+  if (error.status === 429) return RATE_LIMIT
   if (error.isOverload) return 'server_is_overloaded'
   return error.status < 500 ? 'invalid_prompt' : 'server_error'
+}
+
+const RATE_LIMIT = 'rate_limit_exceeded'
+
+/** A stream has no `retry-after`: Codex reads "try again in Ns" in the message, with this code only. */
+function withWait(error: GatewayError): string {
+  if (error.retryAfterSeconds === undefined) return error.message
+  return `${error.message.replace(/ Try again later\.$/, '')} Please try again in ${retryAfterOf(error)}s.`
 }
 
 /**
@@ -26,7 +35,8 @@ export function brokenStreamEnd(
   write: (type: string, members: Record<string, unknown>) => string,
 ): string {
   const code = failureCode(error)
-  const { message, type, param = null } = error
+  const { type, param = null } = error
+  const message = code === RATE_LIMIT ? withWait(error) : error.message
   const first = write('error', { code, message, param, error: { type, code, message, param } })
   const failed = { ...response, status: 'failed', error: { code, message } }
   return first + write('response.failed', { response: failed })

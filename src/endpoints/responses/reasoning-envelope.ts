@@ -67,11 +67,11 @@ export function peekReasoning(content: unknown): ReasoningState | undefined {
   return readPayload(content.slice(ENVELOPE_MARK.length, content.lastIndexOf('.')))?.state
 }
 
-/** The reasoning in an envelope as text, unverified; empty if there is none. */
-export function reasoningIn(content: unknown): string {
+/** The texts of reasoning in an envelope, unverified. */
+export function reasoningIn(content: unknown): readonly string[] {
   const state = peekReasoning(content)
   const thoughts = state?.blocks?.flatMap((block) => (block.type === 'thinking' ? [block.thinking] : [])) ?? []
-  return [...thoughts, state?.text ?? ''].filter((text) => text !== '').join('\n')
+  return [...thoughts, state?.text ?? ''].filter((text) => text !== '')
 }
 
 function readPayload(payload: string): { readonly vendor: unknown; readonly state: ReasoningState } | undefined {

@@ -5,7 +5,7 @@ import type { ResponsesItem, ResponsesRequest } from './responses-request.ts'
 /** The pictures of a request with a URL, in messages and in outputs of tools; undefined: none. */
 export function remotePictures(request: ResponsesRequest): RemoteMedia<ResponsesRequest> | undefined {
   const { input } = request
-  if (typeof input === 'string') return undefined
+  if (!Array.isArray(input)) return undefined
   const urls: CallerUrl[] = []
   walk(input, (url, param) => {
     urls.push({ url, param })

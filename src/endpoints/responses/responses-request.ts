@@ -22,8 +22,8 @@ export type ResponsesEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | '
 /** A request for a response. Fields that are absent stay absent; defaults are those of the API. */
 export interface ResponsesRequest {
   model: string
-  /** Text is one user message. */
-  input: string | ResponsesItem[]
+  /** Text is one user message. Absent only beside what holds the conversation already. */
+  input?: string | ResponsesItem[] | null
   /** System text of this request alone: later turns do not inherit it. */
   instructions?: string | null
   /** Upper bound of generated tokens, reasoning included; at least 16. */
@@ -55,9 +55,9 @@ export interface ResponsesRequest {
   [field: string]: unknown
 }
 
-/** The items of a request; text is one user message. */
+/** The items of a request: text is one user message, and no input is no item. */
 export function inputItems({ input }: Pick<ResponsesRequest, 'input'>): readonly ResponsesItem[] {
-  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : input
+  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : (input ?? [])
 }
 
 /** The type of an item: what has a role and no type is a message, and what has only an id is a reference. */

@@ -64,7 +64,7 @@ export const metadataSchema = onDemand(() =>
 
 const fields = onDemand(() => ({
   model: z.string().min(1),
-  input: z.union([z.string(), listOf(responsesItem())]),
+  input: z.union([z.string(), listOf(responsesItem())]).nullish(),
   instructions: z.string().nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
@@ -112,6 +112,7 @@ export const responsesSchema = onDemand(() =>
         .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), 'must be an http(s) URL')
         .nullish(),
     })
+    .check(needsInput)
     .check((context) => {
       const { previous_response_id: previous, conversation } = context.value
       if (isSet(previous) && isSet(conversation))
@@ -140,7 +141,16 @@ export const responsesSchema = onDemand(() =>
 )
 
 /** Rules of a request to count tokens: the same without what only an answer has. */
-export const inputTokensSchema = onDemand(() => z.looseObject(fields()))
+export const inputTokensSchema = onDemand(() => z.looseObject(fields()).check(needsInput))
+
+/** What may hold all that a model reads, so that nothing need be added to it. */
+const HOLDS_INPUT = ['previous_response_id', 'conversation', 'prompt'] as const
+
+function needsInput({ value, issues }: z.core.ParsePayload<Readonly<Record<string, unknown>>>): void {
+  if (isSet(value['input']) || HOLDS_INPUT.some((field) => isSet(value[field]))) return
+  const message = `is required without ${HOLDS_INPUT.join(', ')}`
+  issues.push({ code: 'custom', path: ['input'], message, input: value })
+}
 
 function isSet(value: unknown): boolean {
   return value !== undefined && value !== null

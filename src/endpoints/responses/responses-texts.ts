@@ -59,9 +59,7 @@ export const responsesTexts: EndpointTexts<ResponsesRequest> = {
   },
   jsonSchema: ({ text }) => (text?.format?.type === 'json_schema' ? text.format['schema'] : undefined),
   continued(body, answer, reply) {
-    const { input } = body
-    const turns = typeof input === 'string' ? [{ role: 'user', content: input }] : input
-    return Array.isArray(turns) ? { ...body, input: [...turns, ...turnsOf(answer, reply)] } : undefined
+    return { ...body, input: [...inputItems(body), ...turnsOf(answer, reply)] }
   },
   answer: {
     whole: ({ output }) => outputTexts(output, ['output']),
@@ -108,15 +106,29 @@ function outputTexts(output: unknown, path: readonly (string | number)[]): TextP
   return Array.isArray(output) ? output.flatMap((item, index) => outputItemTexts(item, [...path, index], index)) : []
 }
 
-/** The texts of an item with the reasoning that it carries, which its caller could read too. */
+/** The texts of an item with the reasoning that it carries and does not show, which its caller could read too. */
 function outputItemTexts(item: unknown, path: readonly (string | number)[], index: number): TextPart[] {
   const texts = itemTexts(item, path, index)
-  const carried = isJsonObject(item) ? reasoningIn(item[CARRIED]) : ''
+  const carried = isJsonObject(item) ? hiddenReasoning(item) : ''
   if (carried !== '') {
     const at = [...path, CARRIED]
     texts.push({ id: fieldPath(at), kind: 'reasoning', index, text: carried, path: at })
   }
   return texts
+}
+
+/** The reasoning that an item carries, unless it shows the same; empty if there is none. */
+function hiddenReasoning(item: AnswerObject): string {
+  const thoughts = reasoningIn(item[CARRIED])
+  const shown = shownReasoning(item)
+    .map(({ text }) => (typeof text === 'string' ? text : ''))
+    .join('\n')
+  return thoughts.every((thought) => shown.includes(thought)) ? '' : thoughts.join('\n')
+}
+
+/** The parts in which an item shows reasoning. */
+function shownReasoning({ summary, content }: AnswerObject): AnswerObject[] {
+  return [summary, content].flatMap((parts) => (Array.isArray(parts) ? parts.filter(isJsonObject) : []))
 }
 
 const CARRIED = 'encrypted_content'
@@ -131,10 +143,16 @@ function withoutOtherForms(value: unknown): void {
 function withoutChangedState(value: unknown): void {
   if (Array.isArray(value)) for (const entry of value) withoutChangedState(entry)
   else if (isJsonObject(value)) {
-    const { type, [CARRIED]: carried } = value
-    if (type === 'reasoning' && typeof carried === 'string' && !ENCODED.test(carried)) value[CARRIED] = ''
+    if (value['type'] === 'reasoning' && isChangedState(value)) value[CARRIED] = ''
     for (const name of ['response', 'output', 'item']) withoutChangedState(value[name])
   }
+}
+
+/** Is there a text in the place of state, or does an item carry what it no longer shows? */
+function isChangedState(item: AnswerObject): boolean {
+  const carried = item[CARRIED]
+  if (typeof carried !== 'string') return false
+  return !ENCODED.test(carried) || (shownReasoning(item).length > 0 && hiddenReasoning(item) !== '')
 }
 
 /** Probabilities name the tokens of a text. */

@@ -40,6 +40,7 @@ export class SpeechStream implements StreamTransform {
   isComplete = false
   failure: VendorFailure | undefined
   readonly outputBytesSeen = 0
+  readonly countsUsage = true
   /** Only whole events are given. */
   readonly atBoundary = true
   /** Set while the encoder is being made. */

@@ -92,6 +92,17 @@ export function unknownFields(form: Form): readonly string[] {
   )
 }
 
+/** Which of some fields a request sets to something else than their default, to be reported where they have no effect. */
+export function changedFields<Field extends string>(
+  request: Readonly<Partial<Record<Field, unknown>>>,
+  fields: readonly Field[],
+): readonly Field[] {
+  return fields.filter((field) => request[field] !== undefined && request[field] !== DEFAULTS.get(field))
+}
+
+/** OpenAI API, "Create transcription", defaults. */
+const DEFAULTS: ReadonlyMap<string, unknown> = new Map([['temperature', 0]])
+
 /** A member of a known object; undefined: the name is no such one. */
 function objectMember(field: string): { readonly object: string; readonly name: string } | undefined {
   const [, object = '', name = ''] = MEMBER_NAME.exec(field) ?? []

@@ -3,7 +3,7 @@ import type { ModelDefinition, TranscriptionAbilities } from '../../catalog/mode
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { incompleteTranscript, type Transcript } from '../../endpoints/transcriptions/transcript.ts'
-import { unknownFields } from '../../endpoints/transcriptions/transcription-form.ts'
+import { changedFields, unknownFields } from '../../endpoints/transcriptions/transcription-form.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
 import type { TranscriptionRequest } from '../../endpoints/transcriptions/transcription-request.ts'
 import { heardSeconds } from '../../endpoints/transcriptions/transcription-usage.ts'
@@ -63,7 +63,7 @@ function toWire({ request, model, apiKey }: VendorCall<TranscriptionRequest>, pa
     path,
     headers: bearerHeaders(apiKey, 'application/json'),
     body: [Buffer.from(head + opening), ...base64Chunks(file.chunks), Buffer.from('"}}]}]}')],
-    dropped: [...WITHOUT_EFFECT.filter((field) => request[field] !== undefined), ...unknownFields(request.form)],
+    dropped: [...changedFields(request, WITHOUT_EFFECT), ...unknownFields(request.form)],
   }
 }
 

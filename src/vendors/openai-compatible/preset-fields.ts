@@ -4,7 +4,7 @@ import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-re
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import type { FieldMapping, FieldRule, FieldRules } from '../shared/field-rules.ts'
-import { unsupportedParameter } from '../shared/parameter-errors.ts'
+import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
 import type { Preset, PresetDialect, PresetRule, PresetToolChoice } from '../shared/preset.ts'
 import { messagesMapping } from './preset-messages.ts'
 
@@ -129,8 +129,11 @@ function toolChoiceMapping({
       isIgnored === true || (choice === 'required' && required !== 'required') || (cuts && isJsonObject(choice)),
     apply: (body, choice) => {
       const named = namedTools(choice)
-      if (named !== undefined && Array.isArray(body['tools']))
-        body['tools'] = body['tools'].filter((tool) => named.names.has(nameOf(tool)))
+      if (named !== undefined && Array.isArray(body['tools']) && body['tools'].length > 0) {
+        const tools = body['tools'].filter((tool) => named.names.has(nameOf(tool)))
+        if (tools.length === 0) throw invalidParameter('tool_choice', 'tool_choice: names none of the tools in tools.')
+        body['tools'] = tools
+      }
       const mode = named?.mode ?? choice
       if (isIgnored === true) {
         delete body['tool_choice']

@@ -2,8 +2,11 @@ import type { ModelDefinition } from '../../catalog/model.ts'
 import { OPENAI_VOICES } from '../../endpoints/speech/check-speech-abilities.ts'
 import type { SpeechDecoder, TakeSamples } from '../../endpoints/speech/speech-decoder.ts'
 import { unusedSpeechFields } from '../../endpoints/speech/speech-request.ts'
+import { compressedFormat } from '../../wire/audio/audio-header.ts'
+import { joinChunks } from '../../wire/join-chunks.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
-import type { SpeechOperation } from '../vendor.ts'
+import { invalidResponse } from '../shared/invalid-response.ts'
+import type { SpeechOperation, VendorFailure } from '../vendor.ts'
 
 /** Longest text of one call (OpenAI API, "Create speech", `input`). */
 const MAX_CHARACTERS = 4096
@@ -61,18 +64,47 @@ export function openaiSpeech(path: string): SpeechOperation {
   }
 }
 
-/** Samples without a frame. Where they were cut, the transport tells, and `end` is never called. */
+/** Bytes by which compressed sound is told from samples: two frames of an MP3. About 40 ms of speech. */
+const SNIFFED_BYTES = 2_048
+
+/**
+ * Samples without a frame. Where they were cut, the transport tells, and `end` is never called. Servers that know no samples may send
+ * an MP3, whatever their media type says: as samples it would be noise.
+ */
 class BareSamples implements SpeechDecoder {
   isComplete = false
-  readonly failure = undefined
+  failure: VendorFailure | undefined
   readonly tokens = undefined
-  readonly push: TakeSamples
+  readonly #take: TakeSamples
+  /** Undefined once it is known what comes. */
+  #first: Uint8Array[] | undefined = []
+  #firstBytes = 0
 
   constructor(take: TakeSamples) {
-    this.push = take
+    this.#take = take
+  }
+
+  push(chunk: Uint8Array): void {
+    if (this.#first === undefined) {
+      if (this.failure === undefined) this.#take(chunk)
+      return
+    }
+    this.#first.push(chunk)
+    this.#firstBytes += chunk.byteLength
+    if (this.#firstBytes >= SNIFFED_BYTES) this.#begin()
   }
 
   end(): void {
-    this.isComplete = true
+    this.#begin()
+    this.isComplete = this.failure === undefined
+  }
+
+  #begin(): void {
+    if (this.#first === undefined) return
+    const start = joinChunks(this.#first)
+    this.#first = undefined
+    const format = compressedFormat(start)
+    if (format === undefined) this.#take(start)
+    else this.failure = invalidResponse(`The vendor was asked for samples and sent ${format}.`)
   }
 }

@@ -114,6 +114,8 @@ export const MODEL_MAKER_PRESETS = {
         1303: 'rate_limited',
         1305: 'rate_limited',
       },
+      // An API that the account may not use, and a file that is too large.
+      statuses: { 434: 'operator', 435: 'caller' },
       concerns: { 1113: 'key', 1211: 'model', 1220: 'model' },
     },
   },

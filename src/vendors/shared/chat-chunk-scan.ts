@@ -191,8 +191,8 @@ export class ChatChunkScan {
       this.#contentMembers += 1
       if (isText(bytes, nameStart, nameEnd, 'tool_calls')) this.hasToolCalls = true
     } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) {
-      // The old form of a call is rare enough to be parsed.
-      if (isText(bytes, nameStart, nameEnd, 'function_call')) return false
+      // The old form of a call, and sound, are rare enough to be parsed.
+      if (isText(bytes, nameStart, nameEnd, 'function_call') || isText(bytes, nameStart, nameEnd, 'audio')) return false
       this.#contentMembers += 1
     }
     return true

@@ -307,6 +307,11 @@ export function openaiUsage(value: unknown): Usage | undefined {
   return usage
 }
 
+/** The usage of a chunk as its server wrote it; older streams of Groq have it under `x_groq` only. */
+export function chunkUsage({ usage, x_groq: groq }: Readonly<Record<string, unknown>>): unknown {
+  return isJsonObject(usage) || !isJsonObject(groq) ? usage : groq['usage']
+}
+
 /** The places of the count at servers of the dialect: OpenAI's own, Moonshot's, Mistral's two, DeepSeek's older one. */
 function cachedTokens(usage: Record<string, unknown>, details: Record<string, unknown>): number | undefined {
   const misnamed = usage['prompt_token_details']

@@ -6,7 +6,7 @@ import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
 import { invalidResponse } from './invalid-response.ts'
-import { endReason, openaiFinishReason, openaiUsage, reasoningText } from './openai-chat-answer.ts'
+import { chunkUsage, endReason, openaiFinishReason, openaiUsage, reasoningText } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 
@@ -83,7 +83,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       return
     }
     this.#repair?.(chunk)
-    this.usage = openaiUsage(chunk['usage']) ?? this.usage
+    this.usage = openaiUsage(chunkUsage(chunk)) ?? this.usage
     // A chunk without choices may come before the answer has its id.
     if (!Array.isArray(chunk['choices']) || chunk['choices'].length === 0) return
     if (!this.#hasStarted) {

@@ -8,7 +8,7 @@ import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import type { VendorCall } from '../vendor.ts'
 import { ChatChunkScan } from './chat-chunk-scan.ts'
 import { mendContentParts } from './content-parts.ts'
-import { endReason, openaiFinishReason, openaiUsage, shownUsage } from './openai-chat-answer.ts'
+import { chunkUsage, endReason, openaiFinishReason, openaiUsage, shownUsage } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 import { answerMark } from './streamed-tool-calls.ts'
@@ -39,6 +39,8 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   // Of the first chunk with a choice, for one that is made here.
   #id: unknown
   #created: unknown
+  /** The chunk of usage that came before the ends of all choices, after which clients expect it. */
+  #usageChunk: Buffer | undefined
 
   constructor(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect, maxEventBytes?: number) {
     super(maxEventBytes)
@@ -62,7 +64,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     if (!this.#choices.haveEnded) return undefined
     // Every choice has a finish reason and the body ended cleanly, so the answer is complete without the end mark.
     this.finish()
-    return DONE
+    return this.#usageChunk === undefined ? DONE : Buffer.concat([this.#usageChunk, DONE])
   }
 
   protected readEvent(event: EventLines, isRest: boolean): void {
@@ -92,17 +94,20 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     return true
   }
 
-  /** The end mark, after a chunk that ends the choices which the vendor has left open. */
+  /** The end mark, after a chunk that ends the choices which the vendor has left open, and usage that came before. */
   #ending(): Buffer {
     const choices = this.#choices.ends()
-    if (choices.length === 0) return DONE
+    const usage = this.#usageChunk === undefined ? [] : [this.#usageChunk]
+    if (choices.length === 0 && usage.length === 0) return DONE
     const created = this.#created ?? Math.floor(this.#nowMs / 1000)
     const chunk = { id: this.#id, object: 'chat.completion.chunk', created, model: this.#publicModel, choices }
-    return Buffer.concat([Buffer.from(sseData(JSON.stringify(chunk))), DONE])
+    const end = choices.length === 0 ? [] : [Buffer.from(sseData(JSON.stringify(chunk)))]
+    return Buffer.concat([...end, ...usage, DONE])
   }
 
   #readChunk(chunk: Record<string, unknown>): void {
-    const usage = openaiUsage(chunk['usage'])
+    const told = chunkUsage(chunk)
+    const usage = openaiUsage(told)
     if (usage !== undefined) this.usage = usage
     const choices = Array.isArray(chunk['choices']) ? chunk['choices'] : []
     if (choices.length === 0 && (usage === undefined || !this.#wantsUsage)) {
@@ -122,10 +127,21 @@ export class OpenAIChatPassThrough extends PassThroughStream {
       chunk['choices'] = []
       changed = true
     }
-    if (usage !== undefined && this.#changesUsage(chunk, usage)) changed = true
-    if (!changed && this.editString(['model'], chunk['model'], this.#publicModelJson)) return
+    if (usage !== undefined) {
+      // What is sent now, or held in its place, is newer.
+      this.#usageChunk = undefined
+      if (chunk['usage'] !== told) changed = true
+      chunk['usage'] = told
+      if (this.#changesUsage(chunk, usage)) changed = true
+    }
+    const isEarly = choices.length === 0 && this.#choices.areOpen
+    if (!changed && !isEarly && this.editString(['model'], chunk['model'], this.#publicModelJson)) return
     chunk['model'] = this.#publicModel
-    this.replaceEvent(Buffer.from(sseData(JSON.stringify(chunk))))
+    const written = Buffer.from(sseData(JSON.stringify(chunk)))
+    if (isEarly) {
+      this.#usageChunk = written
+      this.drop()
+    } else this.replaceEvent(written)
   }
 
   /** Removes usage that was not requested, or puts what the caller pays in the place of what the operator does. */
@@ -185,6 +201,11 @@ class StreamedChoices {
   get haveEnded(): boolean {
     const endedCount = this.#ended?.size ?? 0
     return endedCount >= this.#expected && endedCount >= this.#begun.size
+  }
+
+  /** True if a choice has begun and not ended. */
+  get areOpen(): boolean {
+    return (this.#ended?.size ?? 0) < this.#begun.size
   }
 
   /** The last chunk's choices for those that have begun and not ended. */

@@ -3,7 +3,7 @@ import type { MemberNames } from '../../core/known-members.ts'
 import { firstHeader, mediaType } from '../../wire/headers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
-import { askedWait } from './asked-wait.ts'
+import { askedWait, waitInText } from './asked-wait.ts'
 import { isContextOverflow } from './context-overflow.ts'
 import { failedChoice, failedStatus, isErrorEnvelope } from './openai-chat-dialect.ts'
 import { redactCredentials } from './redact-credentials.ts'
@@ -17,6 +17,8 @@ export interface ErrorWords {
   readonly messages?: readonly (readonly [pattern: RegExp, kind: FailureKind])[]
   /** By code or type. A code with dots counts as its parent (`AccessDenied` for `AccessDenied.Unpurchased`) too. */
   readonly codes?: Readonly<Record<string, FailureKind>>
+  /** By status, for those that HTTP does not know. Asked where neither message nor code says more. */
+  readonly statuses?: Readonly<Record<number, FailureKind>>
   /** Codes of operator problems that concern one model, or the key, whatever the status. */
   readonly concerns?: Readonly<Record<string, Concern>>
   /** By message, the subject of an operator problem. */
@@ -26,6 +28,7 @@ export interface ErrorWords {
 export const ERROR_WORDS_MEMBERS = {
   messages: true,
   codes: true,
+  statuses: true,
   concerns: true,
   concernMessages: true,
 } satisfies MemberNames<ErrorWords>
@@ -99,7 +102,12 @@ export function errorReader(words: ErrorWords, apiKeys: readonly string[]): Erro
   }
   const kindOf = (envelope: ErrorEnvelope, status: number): FailureKind => {
     for (const [pattern, kind] of words.messages ?? []) if (pattern.test(envelope.message ?? '')) return kind
-    return kindByCode(envelope.code) ?? kindByCode(envelope.type) ?? kindByStatus(envelope, status)
+    return (
+      kindByCode(envelope.code) ??
+      kindByCode(envelope.type) ??
+      words.statuses?.[status] ??
+      kindByStatus(envelope, status)
+    )
   }
   const concerns = new Map(Object.entries(words.concerns ?? {}))
   const concernOf = ({ code, message = '' }: ErrorEnvelope, status: number): Concern | undefined => {
@@ -126,7 +134,10 @@ export function errorReader(words: ErrorWords, apiKeys: readonly string[]): Erro
       const failure = failureOf(errorEnvelopeOf(answer), answer.status)
       return { ...failure, ...askedWait(failure, answer, nowMs) }
     },
-    fromStream: (envelope) => failureOf({ ...errorEnvelope(envelope), isStructured: true }, 0),
+    fromStream: (envelope) => {
+      const failure = failureOf({ ...errorEnvelope(envelope), isStructured: true }, 0)
+      return { ...failure, ...waitInText(failure) }
+    },
   }
 }
 
@@ -222,7 +233,9 @@ function errorEnvelope(body: Record<string, unknown>): ErrorEnvelope {
   if (failed !== undefined) return fields(failed)
   const choice = failedChoice(body['choices'])
   if (choice !== undefined) return choiceEnvelope(choice)
-  return isErrorEnvelope(body) || body['object'] === 'error' ? fields(body) : { ...fields(body), isStructured: false }
+  if (isErrorEnvelope(body) || body['object'] === 'error') return fields(body)
+  // An object may be an answer.
+  return { ...fields({ ...body, message: textOf(body['message']) }), isStructured: false }
 }
 
 function firstOf(errors: unknown): Record<string, unknown> | undefined {
@@ -235,26 +248,44 @@ function choiceEnvelope(choice: Record<string, unknown>): ErrorEnvelope {
 }
 
 function fields(error: Record<string, unknown>): ErrorEnvelope {
+  const { message, param } = toldBy(error['message'])
   return {
-    message: textOf(error['message']),
+    message,
     code: textOf(error['code']),
     type: textOf(error['type']),
-    param: textOf(error['param']),
+    param: textOf(error['param']) ?? param,
     isStructured: true,
   }
 }
 
 function detailEnvelope(body: Record<string, unknown>): ErrorEnvelope {
-  const code = textOf(body['error_code'])
-  const detail = body['detail']
-  if (!Array.isArray(detail)) return { ...SILENT, message: textOf(detail), code, isStructured: true }
-  const problems = detail.filter(isJsonObject).map((problem) => ({
+  return { ...SILENT, ...toldBy(body['detail']), code: textOf(body['error_code']), isStructured: true }
+}
+
+/** A text, a list of validation errors, an object with either as `detail` (Mistral), or anything else as JSON. */
+function toldBy(value: unknown): Pick<ErrorEnvelope, 'message' | 'param'> {
+  const told = isJsonObject(value) ? (value['detail'] ?? value) : value
+  if (Array.isArray(told) && told.some(isJsonObject)) return validationErrors(told.filter(isJsonObject))
+  if (typeof told !== 'object' || told === null) return { message: textOf(told), param: undefined }
+  return { message: Object.keys(told).length === 0 ? undefined : jsonText(told), param: undefined }
+}
+
+/** Undefined for what is nested too deep. */
+function jsonText(value: object): string | undefined {
+  try {
+    return JSON.stringify(value).slice(0, MAX_TEXT_LENGTH)
+  } catch {
+    return undefined
+  }
+}
+
+function validationErrors(errors: readonly Record<string, unknown>[]): Pick<ErrorEnvelope, 'message' | 'param'> {
+  const problems = errors.map((problem) => ({
     place: Array.isArray(problem['loc']) ? problem['loc'].slice(1).join('.') : '',
     text: textOf(problem['msg']) ?? 'invalid',
   }))
   const message = problems.map(({ place, text }) => (place === '' ? text : `${place}: ${text}`)).join('; ')
-  const param = problems[0]?.place
-  return { ...SILENT, message: textOf(message), code, param: textOf(param), isStructured: true }
+  return { message, param: textOf(problems[0]?.place) }
 }
 
 function textOf(value: unknown): string | undefined {

@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer'
 import type { ByteSource } from './byte-source.ts'
 import { flacSeconds } from './flac-header.ts'
-import { isMp3, mp3Seconds } from './mp3-header.ts'
+import { beginsAsMp3, isMp3, mp3Seconds } from './mp3-header.ts'
 import { mp4Seconds } from './mp4-header.ts'
 import { oggSeconds } from './ogg-header.ts'
 import { wavSeconds } from './wav-header.ts'
@@ -43,8 +43,19 @@ export function audioHeader(bytes: ByteSource): AudioHeader | undefined {
   return { format, seconds: isPossible ? seconds : undefined }
 }
 
+/** The format in which sound is compressed that begins with these bytes; undefined: none that is known, as for bare samples. */
+export function compressedFormat(start: Buffer): Exclude<AudioFormat, 'wav'> | undefined {
+  const format = markedFormat(start)
+  if (format === 'wav') return undefined
+  return format ?? (beginsAsMp3(start) ? 'mp3' : undefined)
+}
+
 function formatOf(bytes: ByteSource): AudioFormat | undefined {
-  const start = bytes.read(0, 12)
+  return markedFormat(bytes.read(0, 12)) ?? (isMp3(bytes) ? 'mp3' : undefined)
+}
+
+/** By marks that stand at the beginning. */
+function markedFormat(start: Buffer): Exclude<AudioFormat, 'mp3'> | undefined {
   const mark = text(start, 0, 4)
   if ((mark === 'RIFF' || mark === 'RF64') && text(start, 8, 12) === 'WAVE') return 'wav'
   if (mark === 'fLaC') return 'flac'
@@ -52,7 +63,7 @@ function formatOf(bytes: ByteSource): AudioFormat | undefined {
   if (MP4_FIRST_BOXES.has(text(start, 4, 8))) return 'mp4'
   if (start.length >= 4 && start.readUInt32BE(0) === EBML) return 'webm'
   if (start.length >= 4 && start.readUInt32BE(0) === MPEG_PACK) return 'mpeg'
-  return isMp3(bytes) ? 'mp3' : undefined
+  return undefined
 }
 
 const MP4_FIRST_BOXES: ReadonlySet<string> = new Set(['ftyp', 'styp', 'moov', 'mdat', 'free', 'skip', 'wide'])

@@ -253,6 +253,18 @@ test('a stream that breaks ends with an error and a failed response, and shows w
   expect(events.at(-2)).toMatchObject({ code: 'server_error', error: { type: 'server_error' }, param: null })
 })
 
+test.each([
+  [3.2, 'Too many requests. Please try again in 4s.'],
+  [undefined, 'Too many requests. Try again later.'],
+])('a rate limit tells a known wait of %s seconds', (retryAfterSeconds, message) => {
+  const writer = new ResponsesStreamWriter(FACTS)
+  writer.start()
+  const error = new GatewayError('rate_limited', { message: 'Too many requests. Try again later.', retryAfterSeconds })
+  const events = responseEvents(writer.fail(error))
+  expect(events.at(-2)).toMatchObject({ type: 'error', message, error: { message } })
+  expect(events.at(-1)).toMatchObject({ response: { error: { code: 'rate_limit_exceeded', message } } })
+})
+
 test('any order of events gives a stream of the grammar', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('text' as const), text: fc.string() }),

@@ -37,9 +37,11 @@ test('a call without options is the recording alone', () => {
 })
 
 test('what has no effect is named', () => {
-  const request = { temperature: 0, timestamp_granularities: ['word'], chunking_strategy: 'auto' } as const
+  const request = { temperature: 0.2, timestamp_granularities: ['word'], chunking_strategy: 'auto' } as const
 
   expect(transcription!.toWire(callOf(request), 'json').dropped).toEqual(Object.keys(request))
+  // The default changes nothing.
+  expect(transcription!.toWire(callOf({ temperature: 0 }), 'json').dropped).toEqual([])
 })
 
 const read = (answer: unknown) => transcription!.fromWire([Buffer.from(JSON.stringify(answer))], callOf({}))

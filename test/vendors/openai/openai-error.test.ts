@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { openai } from '../../../src/vendors/openai/openai.ts'
+import { errorReader } from '../../../src/vendors/shared/openai-error.ts'
 import { NOW_MS, wireAnswer } from '../shared/vendor-call.ts'
 
 const KEY = 'sk-proj-0123456789abcdefghij'
@@ -106,6 +107,31 @@ describe('openai failures', () => {
     })
   }
 
+  it.each([
+    ['Please try again in 11.054s. Visit …', 11.054],
+    ['Please try again in 20ms.', 0.02],
+    ['Please try again in 1m2.5s.', 62.5],
+    ['Please try again in 2h0m5s.', 7_205],
+    ['Please try again in 1 second.', 1],
+    ['Please try again in 3m.', 180],
+    ['Please try again in 2 minutes.', 120],
+    ['Please try again in 500 milliseconds.', undefined],
+    ['Please try again in 24h.', 86_400],
+    ['Please try again in 25h.', undefined],
+    [`Please try again in ${'9'.repeat(20)}s.`, undefined],
+    ['Please try again in 3 days.', undefined],
+    ['Please try again in a while.', undefined],
+  ])('reads the wait in the text of an error inside a stream: %s', (message, seconds) => {
+    const { fromStream } = errorReader({}, [])
+    expect(fromStream(envelope('rate_limit_exceeded', message)).retryAfterSeconds).toBe(seconds)
+    expect(fromStream(envelope('insufficient_quota', message)).retryAfterSeconds).toBe(undefined)
+  })
+
+  it('shows nothing of an object that may be an answer', () => {
+    const answer = { message: { role: 'assistant', content: 'A secret.' }, done: true }
+    for (const status of [200, 500]) expect(failure(status, answer).message).not.toContain('secret')
+  })
+
   it('never throws, whatever the body', () => {
     for (const body of [
       '',
@@ -116,6 +142,10 @@ describe('openai failures', () => {
       '{"error":[]}',
       '{"error":null}',
       '{"detail":[7,{}]}',
+      '{"detail":[]}',
+      '{"error":{"message":{}}}',
+      `{"error":{"message":${'{"detail":'.repeat(50_000)}1${'}'.repeat(50_000)}}}`,
+      `{"error":{"message":${'['.repeat(50_000)}${']'.repeat(50_000)}}}`,
     ]) {
       for (const status of [200, 302, 400, 418, 429, 500]) expect(failure(status, body).message).not.toBe('')
     }

@@ -29,6 +29,54 @@ describe('failures', () => {
     ],
     [presets.zai, 429, { error: { code: '1302', message: 'Rate limit reached' } }, { kind: 'rate_limited' }],
     [presets.zai, 400, { error: { code: '1211', message: 'Unknown Model' } }, { kind: 'operator', concerns: 'model' }],
+    [presets.zai, 434, { error: { code: 'x', message: 'No API permission' } }, { kind: 'operator', status: 434 }],
+    [presets.zai, 435, { error: { message: 'File size exceeds 100MB' } }, { kind: 'caller', status: 400 }],
+    [presets.zai, 435, '', { kind: 'caller' }],
+    [
+      presets.mistral,
+      422,
+      {
+        object: 'error',
+        message: {
+          detail: [
+            {
+              type: 'extra_forbidden',
+              loc: ['body', 'messages', 0, 'user', 'name'],
+              msg: 'Extra inputs are not permitted',
+            },
+            { type: 'float_type', loc: ['body', 'top_p'], msg: 'Input should be a valid number' },
+          ],
+        },
+        type: 'invalid_request_error',
+        param: null,
+        code: null,
+      },
+      {
+        kind: 'caller',
+        status: 422,
+        message: 'messages.0.user.name: Extra inputs are not permitted; top_p: Input should be a valid number',
+        type: 'invalid_request_error',
+        param: 'messages.0.user.name',
+      },
+    ],
+    [
+      presets.mistral,
+      422,
+      { object: 'error', message: [{ loc: ['body', 'n'], msg: 'Too large' }], type: 'invalid_request_error' },
+      { kind: 'caller', message: 'n: Too large', param: 'n' },
+    ],
+    [
+      presets.mistral,
+      422,
+      { object: 'error', message: { detail: 'No such tool.' }, type: 'invalid_request_error' },
+      { kind: 'caller', message: 'No such tool.' },
+    ],
+    [
+      presets.mistral,
+      422,
+      { error: { message: { reason: 'odd', at: 3 } } },
+      { kind: 'caller', message: '{"reason":"odd","at":3}' },
+    ],
     [presets.zai, 400, { error: { code: '1301', message: 'Unsafe content' } }, { kind: 'caller', status: 400 }],
     [
       presets.openrouter,
@@ -194,6 +242,21 @@ describe('reasoning between tags', () => {
       })
     })
   }
+})
+
+describe('usage that stands under x_groq only', () => {
+  it('is read in streams that pass, and in those that are translated', () => {
+    const usage = { prompt_tokens: 23, completion_tokens: 19, total_tokens: 42 }
+    const wire = streamOf([{ content: 'Hi' }], {}, { x_groq: { id: 'req_1', usage } })
+    const request = { model: 'public', max_tokens: 2000, messages: [{ role: 'user', content: 'Hi' }], stream: true }
+    const call = { ...callOf(true), request } as unknown as VendorCall<MessagesRequest>
+    const translated = createMessagesOperation(vendorOf(presets.groq), call)!.stream()
+    translated.push(wire)
+    translated.end()
+
+    expect(translated.usage).toEqual({ inputTokens: 23, outputTokens: 19 })
+    expect(streamed(presets.groq, [wire]).transform.usage).toEqual({ inputTokens: 23, outputTokens: 19 })
+  })
 })
 
 describe('times with a fraction', () => {

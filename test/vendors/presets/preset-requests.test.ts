@@ -274,6 +274,20 @@ describe('the choice of a tool', () => {
     })
   })
 
+  it('of a function that is not among the tools is refused where it would cut the list to nothing', () => {
+    const other = { type: 'function' as const, function: { name: 'other' } }
+    const allowed = { type: 'allowed_tools' as const, allowed_tools: { mode: 'auto' as const, tools: [other] } }
+    for (const preset of [presets.mistral, presets.lmstudio, presets.llamacpp, presets.ollama])
+      for (const choice of [other, allowed])
+        expect(() => sent(preset, { tools: TOOLS, tool_choice: choice })).toThrow(
+          expect.objectContaining({
+            status: 400,
+            param: 'tool_choice',
+            message: expect.stringContaining('tool_choice'),
+          }),
+        )
+  })
+
   it('is reported where the server ignores it, and none sends no tools', () => {
     const named = sent(presets.ollama, { tools: TOOLS, tool_choice: WEATHER })
     expect(named.body['tools']).toEqual([TOOLS[0]])

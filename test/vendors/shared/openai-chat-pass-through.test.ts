@@ -201,6 +201,20 @@ describe('OpenAIChatPassThrough', () => {
     expect(relayed).not.toContain('usage')
   })
 
+  it('takes usage that stands under x_groq only, as older streams of Groq have it', () => {
+    const usage = { prompt_tokens: 23, completion_tokens: 19, total_tokens: 42 }
+    const last = { ...chunk({}, 'stop'), x_groq: { id: 'req_1', usage } }
+    for (const include_usage of [true, false]) {
+      const relay = relayFor({ stream_options: { include_usage } })
+
+      const relayed = feed(relay, [Buffer.from(data(FIRST) + data(last) + data('[DONE]'))])
+
+      const [, ended = ''] = relayed.split('\n\n')
+      expect(relay.usage).toEqual({ inputTokens: 23, outputTokens: 19 })
+      expect((JSON.parse(ended.slice(6)) as { usage?: unknown }).usage).toEqual(include_usage ? usage : undefined)
+    }
+  })
+
   it('leaves a stream that was cut incomplete and invents no end', () => {
     for (const tail of ['', 'data: {"id":"chatcmpl-1","choi', data(chunk({ content: 'more' }))]) {
       const relay = relayFor()
@@ -251,6 +265,55 @@ describe('OpenAIChatPassThrough', () => {
       expect(relayed.endsWith(`\n\n${data(end)}${data('[DONE]')}`)).toBe(true)
       expect(relay.isComplete).toBe(true)
     }
+  })
+
+  it('gives the usage after the ends of the choices, also where it came before them', () => {
+    const usage = { ...FIRST, choices: [], usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } }
+    const end = { ...chunk({}, 'stop'), model: 'gp-5.4' }
+    const expected = data(end) + data({ ...usage, model: 'gp-5.4' }) + data('[DONE]')
+    for (const tail of [
+      data(usage) + data('[DONE]'),
+      data({ ...usage, usage: { prompt_tokens: 1, completion_tokens: 0 } }) + data(usage) + data('[DONE]'),
+      data(usage) + data(chunk({}, 'stop')) + data('[DONE]'),
+      data(usage) + data(chunk({}, 'stop')),
+    ]) {
+      const relay = relayFor({ stream_options: { include_usage: true } })
+
+      const relayed = feed(relay, [Buffer.from(data(FIRST) + data(chunk({ content: 'a' })) + tail)])
+
+      expect(relayed.slice(relayed.indexOf('"a"')).split('\n\n').slice(1).join('\n\n')).toBe(expected)
+      expect(relay).toMatchObject({ isComplete: true, usage: { outputTokens: 2 } })
+    }
+  })
+
+  it('gives no usage twice where what came too early comes again', () => {
+    const usage = (completion_tokens: number) => ({ prompt_tokens: 1, completion_tokens })
+    const early = { ...FIRST, choices: [], usage: usage(1) }
+    const end = chunk({}, 'stop')
+    const body = data(FIRST) + data(early)
+    for (const tail of [
+      data(end) + data({ ...early, usage: usage(2) }),
+      data({ ...end, usage: usage(2) }),
+      data(end) + data({ ...early, usage: usage(2) }) + data('[DONE]'),
+    ]) {
+      const relay = relayFor({ stream_options: { include_usage: true } })
+
+      const relayed = feed(relay, [Buffer.from(body + tail)])
+
+      expect(relayed.match(/"completion_tokens":\d/g)).toEqual(['"completion_tokens":2'])
+      expect(relay).toMatchObject({ isComplete: true, usage: { outputTokens: 2 } })
+    }
+  })
+
+  it.each(['stop', null])('counts usage that came too early where the body is cut (choice 0 of 2: %s)', (reason) => {
+    const usage = { ...FIRST, choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } }
+    const relay = relayFor({ n: 2, stream_options: { include_usage: true } })
+    const second = { ...FIRST, choices: [{ index: 1, delta: { role: 'assistant' }, finish_reason: null }] }
+
+    const relayed = feed(relay, [Buffer.from(data(FIRST) + data(second) + data(chunk({}, reason)) + data(usage))])
+
+    expect(relayed).not.toContain('completion_tokens')
+    expect(relay).toMatchObject({ isComplete: false, usage: { inputTokens: 1, outputTokens: 2 } })
   })
 
   it('ends only those of several choices that are still open', () => {
