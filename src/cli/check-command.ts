@@ -4,7 +4,7 @@ import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { silentLogger } from '../core/logger.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { modelVendor } from '../gateway/model-vendor.ts'
-import { unpricedModelIds } from '../gateway/unpriced-models.ts'
+import { listUnpricedModels, nameOfUnpriced } from '../gateway/unpriced-models.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { undiciTransport } from '../transport/undici.ts'
 import { type Check, printChecks, variablesOf } from './check-report.ts'
@@ -179,18 +179,20 @@ function checkPrices(
   )
   const list = 'forCatalog' in prices.prices ? prices.prices.forCatalog(catalog) : prices.prices
   const byId = new Map(all.map((vendor) => [vendor.id, vendor]))
-  const found = unpricedModelIds({ catalog, vendors: byId, prices: list, endpoints: { all: ENDPOINTS } })
+  const found = listUnpricedModels({ catalog, vendors: byId, prices: list, endpoints: { all: ENDPOINTS } })
   if (found === undefined) return undefined
-  const { unpriced, models: count } = found
+  const { models: count } = found
+  const unpriced = found.unpriced.map((model) => nameOfUnpriced(model))
   if (unpriced.length === 0) return { name: 'prices', status: 'ok', message: `all ${count} models have a price` }
   const shown = unpriced.slice(0, SHOWN_MODELS).join(', ')
   const more = unpriced.length > SHOWN_MODELS ? ` and ${unpriced.length - SHOWN_MODELS} more` : ''
-  const own = models.filter(({ id }) => unpriced.includes(id))
+  const added = new Set(models.map(({ id }) => id))
+  const own = found.unpriced.filter(({ id }) => added.has(id)).map((model) => nameOfUnpriced(model))
   return {
     name: 'prices',
     // A model that the operator has added is meant to be called.
     status: own.length > 0 ? 'failed' : 'warning',
-    message: `${unpriced.length} of ${count} models have no price, and are refused: ${own.length > 0 ? `${own.map(({ id }) => id).join(', ')} of your own; ` : ''}${shown}${more}`,
+    message: `${unpriced.length} of ${count} models have no price, and are refused: ${own.length > 0 ? `${own.join(', ')} of your own; ` : ''}${shown}${more}`,
     remedy: `name them in SIGNALBOX_PRICES, or charge list prices by SIGNALBOX_LIST_PRICES=1`,
   }
 }

@@ -174,7 +174,10 @@ async function started(
   const url = urlOf(server, settings.host)
   const { print, version } = options
   const hasExamples = options.showExamples === true
-  if (hasExamples) await makeExampleCalls(gateway)
+  if (hasExamples) {
+    logger.info('example calls are made; two of them fail on purpose')
+    await makeExampleCalls(gateway)
+  }
   const isUnasked = fallback !== undefined
   const store = storeSetting
   await announce({ print, version, url, vendors, gateway, settings, store, isUnasked, keys, operator, hasExamples })
@@ -218,8 +221,7 @@ async function withMcp(
   const { gatewayWithMcp } = await import('../mcp/index.ts')
   // A server on all addresses is reached by unknown names; the key is required in any case.
   const allowedHosts = LOOPBACK_HOSTS.includes(host) ? [] : ('any' as const)
-  const allowedOrigins =
-    corsOrigins === '*' ? ('any' as const) : (corsOrigins ?? []).filter((origin) => origin.startsWith('http'))
+  const allowedOrigins = corsOrigins === '*' ? ('any' as const) : (corsOrigins ?? [])
   const handler = gatewayWithMcp(gateway, { allowedHosts, allowedOrigins, logger })
   closers.push(() => handler.close())
   return handler

@@ -6,19 +6,19 @@ export interface ClientOptions {
   /** Where the gateway is mounted, with its `/v1`: `http://127.0.0.1:8787/v1`. http or https. */
   readonly baseURL: string
   /** Sent as bearer token. Not needed in process, where the host vouches for the caller. */
-  readonly apiKey?: string
+  readonly apiKey?: string | undefined
   /** Replaces the global `fetch`. */
-  readonly fetch?: (request: Request) => Promise<Response>
+  readonly fetch?: ((request: Request) => Promise<Response>) | undefined
   /** Most milliseconds of one attempt: until an answer is there as a whole, or a stream has begun. Default 600,000. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /**
    * How often a call is retried that failed before its answer began: 408, 429, 5xx, or no connection. Pictures, edits and
    * speech are retried only if that cannot order them twice. Every POST then carries an Idempotency-Key, so that a retry of
    * an answered call returns its answer. Default 2; with 0 no key is generated.
    */
-  readonly maxRetries?: number
+  readonly maxRetries?: number | undefined
   /** Replaces the time, for tests. */
-  readonly clock?: Clock
+  readonly clock?: Clock | undefined
 }
 
 const CLIENT_OPTIONS = {
@@ -33,19 +33,19 @@ const CLIENT_OPTIONS = {
 /** Options of one call. */
 export interface CallOptions {
   /** Ends the call, and a stream that it gave; the vendor is stopped too. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Replaces the generated one. Repeating it returns the first answer again, for 24 hours. */
-  readonly idempotencyKey?: string
+  readonly idempotencyKey?: string | undefined
   /** Replaces the client's own. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /** Replaces the client's own. */
-  readonly maxRetries?: number
+  readonly maxRetries?: number | undefined
   /** Added to the request; wins over the client's own. */
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>> | undefined
   /** Fields without a type here, added to the body unchanged. */
-  readonly extraBody?: Readonly<Record<string, unknown>>
+  readonly extraBody?: Readonly<Record<string, unknown>> | undefined
   /** Called with the response headers, before the body is read. */
-  readonly onResponse?: (facts: ResponseFacts) => void
+  readonly onResponse?: ((facts: ResponseFacts) => void) | undefined
 }
 
 /** The content of the response headers. Browsers can only read those that the gateway's CORS headers expose. */

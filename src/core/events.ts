@@ -316,8 +316,8 @@ export type GatewayEvent =
       /** Something in the configuration has no effect, or another one than its words say. Each is told once. */
       readonly type: 'configuration-warning'
       /**
-       * `price-unused`: no call can ever be charged by a row of the price list. `model-unpriced`: models of the operator's own rows
-       * have no price and are refused. `fallback-unpriced`: a fallback has no price and is left out. `fallback-unreachable`: a
+       * `price-unused`: no call can ever be charged by a row of the price list. `model-unpriced`: models that the operator's
+       * own rows of models or prices name have no price, or only a part of one, and are refused. `fallback-unpriced`: a fallback has no price and is left out. `fallback-unreachable`: a
        * fallback can never answer, because none of its vendors has a key. `task-key-missing`: no key can follow the tasks of one that was taken away.
        * `hook-units-unpriced`: a hook charges `hook_unit` for a model that has no price for it, and its requests are refused.
        */

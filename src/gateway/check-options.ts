@@ -37,7 +37,9 @@ export function checkOptions(options: GatewayOptions): void {
     if (seen.has(id)) throw new TypeError(`createGateway: the vendor ${JSON.stringify(id)} is listed twice`)
     seen.add(id)
     if (keyWeights !== undefined && keyWeights.length !== apiKeys.length)
-      throw new TypeError(`createGateway: the vendor ${JSON.stringify(id)} needs one of keyWeights for each key`)
+      throw new TypeError(
+        `createGateway: the vendor ${JSON.stringify(id)} has ${keyWeights.length} keyWeights and ${apiKeys.length} ${apiKeys.length === 1 ? 'key that is' : 'keys that are'} set`,
+      )
     for (const weight of keyWeights ?? []) positive(`keyWeights of the vendor ${JSON.stringify(id)}`, weight)
   }
   const mode = billingModeOf(options.billing)
@@ -100,7 +102,7 @@ export function checkOptions(options: GatewayOptions): void {
 
 const OWNER = 'createGateway'
 const USAGE_MEMBERS = { retention: true } satisfies MemberNames<Exclude<GatewayOptions['usage'], 'off' | undefined>>
-const BILLING_MEMBERS = { mode: true } satisfies MemberNames<Exclude<BillingOption, 'off'>>
+const BILLING_MEMBERS = { mode: true } satisfies MemberNames<Extract<BillingOption, object>>
 
 /** Refuses members that do not exist, wherever they stand: each would be an option that is set and has no effect. */
 function checkNames(options: GatewayOptions): void {

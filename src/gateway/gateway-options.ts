@@ -33,10 +33,10 @@ export interface FixedKey {
   readonly key: string
   /** The account that pays; created at start if it does not exist. */
   readonly account: string
-  readonly tier?: Tier
-  readonly limits?: RateLimits
+  readonly tier?: Tier | undefined
+  readonly limits?: RateLimits | undefined
   /** May requests with this key name their end user? Default false. */
-  readonly namesEndUsers?: boolean
+  readonly namesEndUsers?: boolean | undefined
 }
 
 export const FIXED_KEY_MEMBERS = {
@@ -74,155 +74,156 @@ export interface GatewayOptions {
   /** The vendors. Models of a vendor that is missing here, or that has no key, are listed as unavailable. */
   readonly vendors: readonly Vendor[]
   /** The host's own endpoints, in addition to the built-in ones; made by `defineEndpoint`. */
-  readonly endpoints?: readonly Endpoint[]
+  readonly endpoints?: readonly Endpoint[] | undefined
   /** Rows added to the catalog, or replacing rows of the same id. */
-  readonly models?: readonly ModelDefinition[]
+  readonly models?: readonly ModelDefinition[] | undefined
   /** Prices per model and meter, or `listPrices()`. Required unless billing is off. */
-  readonly prices?: PriceFile | Prices | CatalogPrices
+  readonly prices?: PriceFile | Prices | CatalogPrices | undefined
   /** Does `GET /v1/models` say prices, where billing is on? Default false. */
-  readonly showPrices?: boolean
+  readonly showPrices?: boolean | undefined
   /**
    * When accounts pay that do not say so themselves. `prepaid`, the default: a call needs a balance, which holds its money.
    * `metered`: charges are written without a balance check and owed, up to the account's `creditLimit`. `off`: nothing is held
    * or charged; balances are ignored.
    */
-  readonly billing?: BillingOption
+  readonly billing?: BillingOption | undefined
   /**
    * What callers may use although no price names it, while billing is on: a surcharge (`web_search`), or an unknown feature
    * (`server_tool=translate_20270101`, `beta=fast-lane-2027-01-01`, `beta=*`). The vendor may bill for it. Default: nothing; such
    * requests are refused with 400, which names the field.
    */
-  readonly unpricedFeatures?: readonly string[]
+  readonly unpricedFeatures?: readonly string[] | undefined
   /**
    * Charges for the parts of a batch of embeddings that the vendor answered before another part failed; the caller reads the
    * error all the same. Default false: they are told by the event `unbilled-usage`.
    */
-  readonly chargePartialBatches?: boolean
+  readonly chargePartialBatches?: boolean | undefined
   /**
    * Charges for what a vendor may bill although the caller gets none of it: an answer that breaks off before any of it was
    * delivered (by its announced size), one that does not come in time (a whole answer's output as held), and usage that the vendor
    * reported before it failed. An answer that broke off is then not asked for again, because the caller would pay twice. Default
    * false: the caller pays nothing, and the event `unbilled-usage` tells.
    */
-  readonly chargeBrokenAnswers?: boolean
+  readonly chargeBrokenAnswers?: boolean | undefined
   /** Accounts, keys, holds, ledger. Default: in memory, gone when the process ends. */
-  readonly store?: GatewayStore
+  readonly store?: GatewayStore | undefined
   /**
    * What is kept of each call: a record, and sums by hour and by day, read by `gateway.usage`. `'off'`: nothing. Default: records
    * for 30 days, sums by hour for 400 days, sums by day and account for ever.
    */
-  readonly usage?: 'off' | { readonly retention?: UsageRetentionDays }
+  readonly usage?: 'off' | { readonly retention?: UsageRetentionDays } | undefined
   /** Keys known from the start, in addition to those in the store. */
-  readonly keys?: readonly FixedKey[]
+  readonly keys?: readonly FixedKey[] | undefined
   /**
    * How callers sign in; the keys of `keys` and of `gateway.keys` when absent. One of the host's own replaces them, unless it asks
    * for them too: `firstOf(sessionCookie, gatewayKeys())`.
    */
-  readonly authenticate?: Authenticate
+  readonly authenticate?: Authenticate | undefined
   /** Limits per key, account and end user, for what keys and plans do not set. Limits alone are those per key. Default: none. */
-  readonly limits?: LimitOptions
+  readonly limits?: LimitOptions | undefined
   /** Plans by name, which accounts have: `{ free: { limits: { perAccount: { requestsPerMinute: 10 } } } }`. */
-  readonly plans?: Readonly<Record<string, Plan>>
-  readonly rateLimiter?: RateLimiter
-  readonly concurrencyLimiter?: ConcurrencyLimiter
+  readonly plans?: Readonly<Record<string, Plan>> | undefined
+  readonly rateLimiter?: RateLimiter | undefined
+  readonly concurrencyLimiter?: ConcurrencyLimiter | undefined
   /** Defaults: connect 5 s, first byte 120 s (of streams), idle 60 s, total 600 s. */
-  readonly timeouts?: Partial<Timeouts>
+  readonly timeouts?: Partial<Timeouts> | undefined
   /** How requests choose among several candidates. */
-  readonly routing?: RoutingOptions
+  readonly routing?: RoutingOptions | undefined
   /**
    * Opens `GET /readyz?verbose`, which shows the state of store, vendors and keys, to requests with this bearer token: at least
    * 24 characters. Default: closed.
    */
-  readonly operatorKey?: string
+  readonly operatorKey?: string | undefined
   /** Largest request body. Default 32 MiB. */
-  readonly bodyLimitBytes?: number
+  readonly bodyLimitBytes?: number | undefined
   /**
    * How long a hold lives when nothing ends it, in milliseconds; must be above `timeouts.totalMs`, and above it and
-   * `drainMs` together where calls are drained. Default 15 minutes, or a minute above both together where that is more.
+   * `drainMs` together where calls are drained. Default 15 minutes, or a minute above both together where that is more. An
+   * Idempotency-Key in progress without a hold lives as long. With `billing: 'off'` the default holds.
    */
-  readonly holdTtlMs?: number
+  readonly holdTtlMs?: number | undefined
   /**
    * What happens at the vendor when a caller leaves: `cancel` stops the call, `drain` reads it to its end, for at most
    * `drainMs` and at most 100 calls at once. One policy, or one per endpoint: `{ default: 'cancel', embeddings: 'drain' }`.
    * Default: `cancel`, but `drain` while a model reasons unseen, because only the vendor's report tells what that costs.
    * A whole answer of tokens that is paid for is read on for 10 seconds, or `drainMs` if that is less, under `cancel` too.
    */
-  readonly disconnect?: DisconnectPolicies
+  readonly disconnect?: DisconnectPolicies | undefined
   /** Longest time that an abandoned call is read under the policy `drain`. Default 30,000. */
-  readonly drainMs?: number
+  readonly drainMs?: number | undefined
   /**
    * Output tokens that one answer of a chat is held for when its request sets no bound and the model can say more. Default 16,384.
    * Where the balance does not pay for them, the call gets a bound that it pays.
    */
-  readonly defaultMaxOutputTokens?: number
+  readonly defaultMaxOutputTokens?: number | undefined
   /**
    * Part of the free balance that a call without a bound takes where the balance decides: above 0, at most 1. Default 0.5, so
    * that calls at the same time share it.
    */
-  readonly balanceSharePerCall?: number
+  readonly balanceSharePerCall?: number | undefined
   /** Do callers read in a 402 how much a request needs, and how much there is? Default true. */
-  readonly showBalanceInErrors?: boolean
+  readonly showBalanceInErrors?: boolean | undefined
   /**
    * Tokens that a call is held for where only the vendor knows the size of an input: a picture, sound, video or document by URL or
    * file id, and a conversation that the vendor keeps. By kind, and by public model id for some: `{ document: 50_000, models: {
    * 'cl-opus-4-7': { document: 20_000 } } }`. Default: the vendor's largest picture; the model's context window for everything else
    * (`limits.contextTokens`, else what the vendor publishes, else 200,000).
    */
-  readonly unknownInputTokens?: UnknownInputTokens
+  readonly unknownInputTokens?: UnknownInputTokens | undefined
   /**
    * At which shares, in percent, the events `cap-reached` (of `caps`) and `balance-low` (of `balance`: the balance after the latest
    * credit, or the credit limit of a metered account) are emitted. Default: 50, 80 and 100 of both.
    */
-  readonly spendingThresholds?: Partial<SpendingThresholds>
+  readonly spendingThresholds?: Partial<SpendingThresholds> | undefined
   /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
-  readonly estimateTokens?: TokenEstimator
+  readonly estimateTokens?: TokenEstimator | undefined
   /** What is kept of answers that callers may continue by their id. */
-  readonly responses?: ResponsesOptions
+  readonly responses?: ResponsesOptions | undefined
   /** Gives answers again to equal requests: `{}` for embeddings, and for texts with `temperature: 0`. Default: every request asks a vendor. */
-  readonly cache?: CacheOptions
+  readonly cache?: CacheOptions | undefined
   /** Lets callers keep files and send batches of requests, at prices of their own: `{}`. Default: they cannot. */
-  readonly batches?: BatchOptions
+  readonly batches?: BatchOptions | undefined
   /**
    * When this process refuses further requests to models with 503 `overloaded`, before it reads their bodies. Default: never.
    */
-  readonly overload?: OverloadOptions
+  readonly overload?: OverloadOptions | undefined
   /**
    * Signs webhooks of accounts without their own secret: `whsec_` and base64 of 24 to 64 bytes. Default: such an
    * account gets a secret of its own when it first needs one, which `gateway.webhooks.secret` reads.
    */
-  readonly webhookSecret?: string
+  readonly webhookSecret?: string | undefined
   /** Longest time for a task, in milliseconds; then it fails and its hold is released. Default 24 hours. */
-  readonly taskDeadlineMs?: number
+  readonly taskDeadlineMs?: number | undefined
   /** How often a task is polled at its vendor, in milliseconds. Default: as the vendor recommends. */
-  readonly taskPollIntervalMs?: number
+  readonly taskPollIntervalMs?: number | undefined
   /**
    * How many days a task and its webhook messages are kept after its end; then its id is unknown. Default 90, at least 1,
    * because an Idempotency-Key returns its task id for that long; `Infinity`: for ever.
    */
-  readonly taskRetentionDays?: number
+  readonly taskRetentionDays?: number | undefined
   /**
    * Lets callers give URLs with private addresses, which the gateway or a vendor then fetches. For tests on one machine, and for
    * networks whose callers are trusted.
    */
-  readonly allowPrivateUrls?: boolean
+  readonly allowPrivateUrls?: boolean | undefined
   /**
    * `auto`: long prompts without marks of their callers are marked for the prompt cache of vendors that cache by marks, where calls of a
    * conversation reach the same key. A model's own `promptCaching` goes first. Default `off`.
    */
-  readonly promptCaching?: PromptCaching
+  readonly promptCaching?: PromptCaching | undefined
   /**
    * The host's say in calls, in this order for requests and reversed for answers: redaction, guards, rules of its own. Default: none.
    */
-  readonly hooks?: readonly GivenHook[]
-  readonly onEvent?: EventListener
+  readonly hooks?: readonly GivenHook[] | undefined
+  readonly onEvent?: EventListener | undefined
   /** Metrics and traces: what `prometheus()` and `otel()` make, or observers of your own. Default: none. */
-  readonly observe?: readonly Observer[]
+  readonly observe?: readonly Observer[] | undefined
   /** Default: silent. */
-  readonly logger?: Logger
+  readonly logger?: Logger | undefined
   /** How vendors are reached. Default: undici. */
-  readonly transport?: Transport
-  readonly clock?: Clock
-  readonly ids?: Ids
+  readonly transport?: Transport | undefined
+  readonly clock?: Clock | undefined
+  readonly ids?: Ids | undefined
 }
 
 export const GATEWAY_OPTIONS = {

@@ -17,16 +17,16 @@ import { badLimitOf } from './limit-options.ts'
 export interface NewKey {
   /** The account that pays; must exist. */
   readonly accountId: string
-  readonly label?: string
-  readonly scopes?: KeyScopes
-  readonly limits?: RateLimits
-  readonly spendingCap?: SpendingCap
+  readonly label?: string | undefined
+  readonly scopes?: KeyScopes | undefined
+  readonly limits?: RateLimits | undefined
+  readonly spendingCap?: SpendingCap | undefined
   /** May requests with this key name their end user, for limits per end user? Default false. */
-  readonly namesEndUsers?: boolean
+  readonly namesEndUsers?: boolean | undefined
   /** Tags of every call, for records of usage: at most 8 of 1 to 64 letters, digits or `._:/-`. A caller may add others. */
-  readonly tags?: readonly string[]
+  readonly tags?: readonly string[] | undefined
   /** Unix milliseconds. */
-  readonly expiresAtMs?: number
+  readonly expiresAtMs?: number | undefined
 }
 
 const NEW_KEY_MEMBERS = {

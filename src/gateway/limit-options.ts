@@ -5,11 +5,11 @@ import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
 /** Limits by whom they count for. An absent member limits nothing. */
 export interface LimitScopes {
   /** Each key by itself, unless it sets the limit itself. */
-  readonly perKey?: RateLimits
+  readonly perKey?: RateLimits | undefined
   /** All keys of an account together. */
-  readonly perAccount?: RateLimits
+  readonly perAccount?: RateLimits | undefined
   /** Each end user of an account: of `authenticate`, or named by a key with `namesEndUsers`. */
-  readonly perEndUser?: RateLimits
+  readonly perEndUser?: RateLimits | undefined
 }
 
 /** Limits alone are those per key. */
@@ -18,7 +18,7 @@ export type LimitOptions = RateLimits | LimitScopes
 /** What accounts of a plan have. */
 export interface Plan {
   /** In place of the gateway's own, each by itself. */
-  readonly limits?: LimitOptions
+  readonly limits?: LimitOptions | undefined
 }
 
 const SCOPES = { perKey: true, perAccount: true, perEndUser: true } satisfies MemberNames<LimitScopes>
@@ -32,9 +32,9 @@ const PLAN_MEMBERS = { limits: true } satisfies MemberNames<Plan>
  */
 export function limitSetOf(options: LimitOptions | undefined, name: string): LimitSet {
   checkMembers(options, LIMIT_OPTIONS, 'createGateway', name)
-  const given: object = options ?? {}
+  const given = Object.fromEntries(Object.entries(options ?? {}).filter(([, value]) => value !== undefined))
   const isScoped = Object.keys(given).some((member) => Object.hasOwn(SCOPES, member))
-  const scopes: Readonly<Record<string, unknown>> = isScoped ? { ...given } : { perKey: given }
+  const scopes: Readonly<Record<string, unknown>> = isScoped ? given : { perKey: given }
   for (const [scope, limits] of Object.entries(scopes)) {
     const label = isScoped ? `${name}.${scope}` : name
     if (!Object.hasOwn(SCOPES, scope)) {

@@ -2,14 +2,14 @@ import { isPattern } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { GatewayOptions } from './gateway-options.ts'
-import { isCallable, pricedBy, pricedKinds } from './unpriced-models.ts'
+import { isCallable, nameOfUnpriced, pricedKinds, type UnpricedModel, unpricedBy } from './unpriced-models.ts'
 
 /** Most ids that one message names. */
 const MOST_NAMED = 20
 
 /**
- * Tells the operator of models of his own rows that cannot be called because they have no price, and of fallbacks that can never
- * answer. Prices that do not list their rows are not judged.
+ * Tells the operator of models that cannot be called because they have no price, although his own rows of models or prices name
+ * them, and of fallbacks that can never answer. Prices that do not list their rows are not judged.
  */
 export function warnOfModels(context: PipelineContext, options: Pick<GatewayOptions, 'models' | 'vendors'>): void {
   warnOfUnpriced(context, options)
@@ -22,15 +22,20 @@ function warnOfUnpriced(
 ): void {
   const rows = prices?.rows?.()
   if (rows === undefined) return
-  const hasPrice = pricedBy(rows)
+  const judge = unpricedBy(rows)
   const needsPrice = pricedKinds(endpoints)
   const listed = [...models, ...given.flatMap((vendor) => (vendor.hasBuiltInModels === true ? [] : vendor.models))]
-  const unpriced = [...new Set(listed.map(({ id }) => id))].filter((id) => {
+  const ids = new Set([...listed.map(({ id }) => id), ...rows.map(({ model }) => model)])
+  const unpriced: UnpricedModel[] = []
+  for (const id of ids) {
     const model = isPattern(id) ? undefined : catalog.find(id)
-    return model !== undefined && isCallable(model, vendors) && needsPrice(model) && !hasPrice(id)
-  })
+    // A row of prices may name an alias, which is told by another warning, or a route.
+    if (model?.id !== id || !isCallable(model, vendors) || !needsPrice(model)) continue
+    const fault = judge(model)
+    if (fault !== undefined) unpriced.push(fault)
+  }
   if (unpriced.length === 0) return
-  const named = unpriced.slice(0, MOST_NAMED).map((id) => JSON.stringify(id))
+  const named = unpriced.slice(0, MOST_NAMED).map((model) => nameOfUnpriced(model, JSON.stringify))
   const more = unpriced.length > named.length ? ` and ${unpriced.length - named.length} more` : ''
   const message = `Models have no price and are refused while billing is on: ${named.join(', ')}${more}.`
   warnings.warn({ code: 'model-unpriced', message })

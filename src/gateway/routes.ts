@@ -83,6 +83,16 @@ export function matchRoute(endpoints: EndpointTable, method: string, path: strin
   return GET_ONLY.includes(method) ? { target } : { allow: GET_ONLY }
 }
 
+/** What a caller reads about a path that does not exist, with what is wrong with its address where that can be seen. */
+export function unknownRoute(endpoints: EndpointTable, method: string, path: string, hasBatches: boolean): string {
+  const exists = (other: string): boolean => matchRoute(endpoints, method, other, hasBatches) !== undefined
+  const message = `There is no route ${method} ${path}.`
+  if (exists(`/v1${path}`)) return `${message} Set a base URL that ends with /v1.`
+  if (path.startsWith('/v1/v1/') && exists(path.slice('/v1'.length))) return `${message} Set a base URL without /v1.`
+  if (matchRoute(endpoints, method, path, true) !== undefined) return `${message} Batches are off at this gateway.`
+  return message
+}
+
 /** Any text between the slashes is the id; the look-up decides whether it exists, with the same answer for all. */
 function taskTarget(endpoints: EndpointTable, path: string): Extract<Target, { kind: 'task' }> | undefined {
   for (const endpoint of endpoints.withTasks) {

@@ -28,7 +28,7 @@ import { listedModel, modelList } from './model-list.ts'
 import { bearsOperatorKey } from './operator-key.ts'
 import { type HeldRequest, type OverloadGuard, overloadReason } from './overload-guard.ts'
 import { routeReport } from './route-report.ts'
-import { matchRoute, type Target } from './routes.ts'
+import { matchRoute, type Target, unknownRoute } from './routes.ts'
 import { DRY_RUN_HEADER, isDryRun, serveDryRun, serveEstimate } from './serve-estimate.ts'
 
 /** The server state when a request arrives. */
@@ -145,9 +145,11 @@ async function serveOpenApi(context: PipelineContext, { sink }: RequestContext, 
 const NOT_CACHED: readonly string[] = ['cache-control', 'no-store']
 
 function findTarget({ endpoints, batches }: PipelineContext, request: GatewayRequest): Target {
-  const match = matchRoute(endpoints, request.method, request.path, batches !== undefined)
+  const { method, path } = request
+  const hasBatches = batches !== undefined
+  const match = matchRoute(endpoints, method, path, hasBatches)
   if (match === undefined)
-    throw new GatewayError('route_not_found', { message: `There is no route ${request.method} ${request.path}.` })
+    throw new GatewayError('route_not_found', { message: unknownRoute(endpoints, method, path, hasBatches) })
   if ('target' in match) return match.target
   // Clients that begin with a WebSocket use HTTP at once after it, and try again for seconds after a 405.
   if (request.header('upgrade')?.toLowerCase() === 'websocket')

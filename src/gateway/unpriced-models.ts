@@ -1,6 +1,6 @@
 import { isPattern, starOf } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import type { PriceRow } from '../catalog/prices/prices.ts'
+import { isOfCalls, type Meter, type PriceRow } from '../catalog/prices/prices.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 
@@ -11,6 +11,13 @@ export interface UnpricedModels {
   readonly models: number
 }
 
+/** A model that is refused while billing is on. */
+export interface UnpricedModel {
+  readonly id: string
+  /** The price that it lacks beside those it has; undefined: it has none. */
+  readonly lacks: Meter | undefined
+}
+
 /** What models and their prices are judged by. */
 type JudgedContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices'> & { readonly endpoints: ListedEndpoints }
 
@@ -18,37 +25,46 @@ type JudgedContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices'> & {
  * Counts them; of the vendors' models nothing is kept. Undefined when billing is off, and for prices that do not list their rows.
  */
 export function unpricedModels(context: JudgedContext): UnpricedModels | undefined {
-  const found = unpricedModelIds(context)
+  const found = listUnpricedModels(context)
   return found === undefined ? undefined : { unpriced: found.unpriced.length, models: found.models }
 }
 
-/** The ids that {@link unpricedModels} counts. */
-export function unpricedModelIds({
+/** The models that {@link unpricedModels} counts. */
+export function listUnpricedModels({
   catalog,
   vendors,
   prices,
   endpoints,
-}: JudgedContext): { readonly unpriced: readonly string[]; readonly models: number } | undefined {
+}: JudgedContext): { readonly unpriced: readonly UnpricedModel[]; readonly models: number } | undefined {
   const rows = prices?.rows?.()
   if (rows === undefined) return undefined
-  const hasPrice = pricedBy(rows)
+  const judge = unpricedBy(rows)
   const needsPrice = pricedKinds(endpoints)
 
   const rowsOfModels = catalog.rows.filter(({ id }) => !isPattern(id))
   const callable = rowsOfModels.filter((model) => isCallable(model, vendors))
   const taken = new Set([...rowsOfModels.map(({ id }) => id), ...callable.flatMap(({ aliases }) => aliases)])
   const places = new Set(rowsOfModels.map(({ vendor, upstream }) => `${vendor}/${upstream}`))
-  const ids = callable.map(({ id }) => id)
-  const free = new Set(callable.filter((model) => !needsPrice(model)).map(({ id }) => id))
+  const unpriced: UnpricedModel[] = []
+  let models = 0
+  const count = (model: Pick<CatalogModel, 'id' | 'kinds'>): void => {
+    models++
+    const fault = needsPrice(model) ? judge(model) : undefined
+    if (fault !== undefined) unpriced.push(fault)
+  }
+  callable.forEach(count)
   for (const { id, kinds, vendor, upstream } of catalog.source.names?.() ?? []) {
     const place = `${vendor}/${upstream}`
     // Where a row has its bare id, it is named with its vendor, unless that row stands for it and is counted already.
     const name = !taken.has(id) ? id : !places.has(place) ? place : undefined
-    if (name === undefined) continue
-    ids.push(name)
-    if (!needsPrice({ kinds })) free.add(name)
+    if (name !== undefined) count({ id: name, kinds })
   }
-  return { unpriced: ids.filter((id) => !free.has(id) && !hasPrice(id)), models: ids.length }
+  return { unpriced, models }
+}
+
+/** A model as messages name it: with the price that it lacks beside others. */
+export function nameOfUnpriced({ id, lacks }: UnpricedModel, quote = (text: string): string => text): string {
+  return lacks === undefined ? quote(id) : `${quote(id)} (no ${lacks})`
 }
 
 /** A table of endpoints, as far as prices are concerned. */
@@ -62,12 +78,30 @@ export function pricedKinds({ all }: ListedEndpoints): (model: Pick<CatalogModel
   return (model) => model.kinds.some((kind) => kinds.has(kind))
 }
 
-/** Tells whether any row of a price list, or pattern in it, is a price of a model. */
-export function pricedBy(rows: readonly PriceRow[]): (modelId: string) => boolean {
-  const priced = new Set(rows.map(({ model }) => model))
-  const patterns = [...priced].filter(isPattern)
-  return (id) => priced.has(id) || patterns.some((pattern) => starOf(pattern, id) !== undefined)
+/**
+ * Judges models by a price list: undefined where it has a price by which calls may be charged, or is sold in batches or from the cache
+ * alone. Other conditions of rows are not judged. A chat needs prices of its input and of its output, or of the request.
+ */
+export function unpricedBy(
+  rows: readonly PriceRow[],
+): (model: Pick<CatalogModel, 'id' | 'kinds'>) => UnpricedModel | undefined {
+  const meters = new Map<string, Set<Meter>>()
+  for (const row of rows) {
+    const known = meters.get(row.model) ?? new Set()
+    meters.set(row.model, isOfCalls(row) ? known.add(row.meter) : known)
+  }
+  const patterns = [...meters.keys()].filter(isPattern).sort((one, other) => other.length - one.length)
+  return ({ id, kinds }) => {
+    const priced = meters.get(id) ?? meters.get(patterns.find((name) => starOf(name, id) !== undefined) ?? '')
+    if (priced === undefined) return { id, lacks: undefined }
+    const isSoldOtherwise = priced.size === 0 || priced.has('request') || kinds.some((kind) => kind !== 'chat')
+    if (isSoldOtherwise) return undefined
+    const lacks = CHAT_METERS.find((meter) => !priced.has(meter))
+    return lacks === undefined ? undefined : { id, lacks }
+  }
 }
+
+const CHAT_METERS: readonly Meter[] = ['input_token', 'output_token']
 
 /** Has any vendor of a model a key? */
 export function isCallable({ vendor, routes = [] }: CatalogModel, vendors: PipelineContext['vendors']): boolean {

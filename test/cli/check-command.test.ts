@@ -264,11 +264,18 @@ describe('check, of the settings', () => {
     const off = await check(environment)
     const own = await check({ ...environment, SIGNALBOX_PRICES: prices })
     const list = await check({ ...environment, SIGNALBOX_LIST_PRICES: '1', SIGNALBOX_MODELS: models })
+    const half = { currency: 'USD', prices: [{ model: 'ours', meter: 'output_token', amount: '1' }] }
+    writeFileSync(prices, JSON.stringify(half))
+    const halfPriced = await check({ ...environment, SIGNALBOX_LIST_PRICES: '1', SIGNALBOX_PRICES: prices })
 
     expect(off.of('prices')).toMatchObject({ status: 'ok', message: 'billing is off; nobody is charged' })
     expect(own.of('prices')).toMatchObject({ status: 'warning', remedy: expect.stringContaining('SIGNALBOX_PRICES') })
     expect(own.isGood).toBe(true)
     expect(list.of('prices')?.message).toMatch(/have no price/)
+    expect(halfPriced.of('prices')).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining('refused: ours (no input_token) of your own;'),
+    })
   })
 
   test('prints a table that ends in one sentence', async () => {

@@ -32,7 +32,10 @@ async function atLeastOne(path: string, key: string): Promise<{ data: unknown[] 
 }
 
 test('npm start prints the address of the console with its key, and there is something to look at', async () => {
-  const lines = await start({}, { showExamples: true })
+  const logged: string[] = []
+  const log = (line: string) => void logged.push(line)
+  const logger = { debug: log, info: log, warn: log, error: log }
+  const lines = await start({}, { showExamples: true, logger })
   const text = lines.join('\n')
   const [, address = ''] =
     /^console {3}(\S+) {3}open it in a browser, and enter the operator key below$/m.exec(text) ?? []
@@ -46,6 +49,9 @@ test('npm start prints the address of the console with its key, and there is som
   const prices = await ask('/admin/v1/prices', key)
   const shop = await ask('/admin/v1/accounts/acct_shop/spending', key)
 
+  // Who reads of failed calls before anything else has read that they are meant.
+  expect(logged.findIndex((line) => line.includes('fail on purpose'))).toBe(0)
+  expect(logged).toContain('a vendor call failed')
   expect(lines.find((text) => text.startsWith('billing'))).toContain('on, by example prices')
   expect(text).toMatch(/^examples {2}calls of two accounts: /m)
   expect(shop).toMatchObject({

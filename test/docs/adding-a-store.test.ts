@@ -62,19 +62,26 @@ describe("the page's driver", () => {
 })
 
 const CONTRACTS: readonly (readonly [name: string, file: string])[] = [
-  ['GatewayStore', 'gateway-store'],
-  ['Ledger', 'ledger'],
-  ['KeyStore', 'key-store'],
-  ['IdempotencyStore', 'idempotency-store'],
-  ['TaskStore', 'task-store'],
-  ['WebhookStore', 'webhook-store'],
-  ['InteractionStore', 'interaction-store'],
-  ['RateLimiter', 'rate-limiter'],
-  ['ConcurrencyLimiter', 'rate-limiter'],
+  ['GatewayStore', 'stores/gateway-store'],
+  ['Ledger', 'stores/ledger'],
+  ['KeyStore', 'stores/key-store'],
+  ['IdempotencyStore', 'stores/idempotency-store'],
+  ['TaskStore', 'stores/task-store'],
+  ['WebhookStore', 'stores/webhook-store'],
+  ['InteractionStore', 'stores/interaction-store'],
+  ['ResponseStore', 'stores/response-store'],
+  ['ConversationStore', 'stores/conversation-store'],
+  ['UsageStore', 'usage/usage-store'],
+  ['FileStore', 'stores/file-store'],
+  ['BlobStore', 'stores/blob-store'],
+  ['BatchStore', 'stores/batch-store'],
+  ['ResponseCache', 'stores/response-cache'],
+  ['RateLimiter', 'stores/rate-limiter'],
+  ['ConcurrencyLimiter', 'stores/rate-limiter'],
 ]
 
 test.each(CONTRACTS)('the table of %s lists its members', (name, file) => {
-  const path = join(ROOT, `src/stores/${file}.ts`)
+  const path = join(ROOT, `src/${file}.ts`)
   const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest)
   const members = source.statements
     .filter((node) => ts.isInterfaceDeclaration(node))

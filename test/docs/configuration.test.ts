@@ -2,10 +2,13 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { createCatalog } from '../../src/catalog/catalog.ts'
+import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { readConfiguration } from '../../src/cli/configuration.ts'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
 import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { SETTINGS } from '../../src/cli/settings.ts'
+import { unpricedBy } from '../../src/gateway/unpriced-models.ts'
 import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/configuration.md')
@@ -37,6 +40,17 @@ test('the file of the page is one that serve takes', async () => {
   expect(configuration.serveConsole).toBe(true)
   for (const id of ['openai', 'gpu'])
     expect(vendors.find(({ vendor }) => vendor.id === id)?.state, id).toBe('configured')
+})
+
+test('the file of the page prices its models in full', async () => {
+  const { settings } = await read('json', 'signalbox.config.json')
+  const catalog = createCatalog(BUILT_IN_MODELS)
+  const { prices = undefined } = settings.prices ?? {}
+  const rows = prices !== undefined && 'forCatalog' in prices ? prices.forCatalog(catalog).rows() : []
+  const judge = unpricedBy(rows)
+
+  expect(settings.models.map(({ id }) => id)).toEqual(['our-chat'])
+  expect(settings.models.map(({ id }) => judge({ id, kinds: ['chat'] }))).toEqual([undefined])
 })
 
 test('the module of the page is one that serve takes', async () => {

@@ -12,7 +12,7 @@ import { testPrices } from '../support/test-prices.ts'
 import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/migrating.md')
-const ORIGINS = ['calling vendors directly', 'LiteLLM proxy', 'Portkey', 'the Vercel AI SDK']
+const ORIGINS = ['calling vendors directly', 'LiteLLM proxy', 'Portkey', 'OpenRouter', 'the Vercel AI SDK']
 
 describe.each(ORIGINS)('from %s', (origin) => {
   const part = section(page, `From ${origin}`)

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
+import { MODEL_MEMBERS } from '../../src/catalog/model.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { MODEL_KINDS } from '../../src/core/model-kind.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
+import { DEFAULT_MAX_OUTPUT_TOKENS } from '../../src/endpoints/token-estimate.ts'
 import { DASHSCOPE_FIELDS } from '../../src/vendors/dashscope/dashscope-chat.ts'
 import { CHAT_FIELDS as GEMINI } from '../../src/vendors/gemini/chat-to-wire.ts'
 import { MESSAGES_CHAT_FIELDS as ANTHROPIC } from '../../src/vendors/shared/messages-chat-fields.ts'
@@ -60,6 +62,17 @@ test('the page lists every kind of model that a row can have', () => {
   expect(page.text).toContain(
     `| \`kind\` | ${MODEL_KINDS.map((kind) => `\`${kind}\``).join(', ')}, or a list of them |`,
   )
+})
+
+test('the page lists every member that a row can have', () => {
+  const [, ...rows] = firstTable(section(page, 'Adding models'))
+  const named = rows.flatMap(([members = '']) => members.replaceAll('`', '').split(', '))
+
+  expect(named.sort()).toEqual(Object.keys(MODEL_MEMBERS).sort())
+})
+
+test('the page says the tokens that a row without a limit is held for', () => {
+  expect(section(page, 'Adding models')).toContain(DEFAULT_MAX_OUTPUT_TOKENS.toLocaleString('en'))
 })
 
 test('every endpoint that the README names exists, and every endpoint that exists is named there', () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Preset, type PresetDialect, type PresetRule, presets } from '../../src/vendors/presets/presets.ts'
+import { PRESET_MEMBERS } from '../../src/vendors/shared/preset.ts'
 import { firstTable, readPage, section } from './support/markdown.ts'
 
 const page = readPage('docs/vendors.md')
@@ -48,6 +49,13 @@ test('the page lists every preset with its address, key and offers', () => {
   ])
 
   expect(firstTable(section(page, 'Presets')).slice(1)).toEqual(withoutBackquotes(expected))
+})
+
+test('the page lists every member of a preset', () => {
+  const [, ...rows] = firstTable(section(page, 'A preset of your own'))
+  const named = rows.flatMap(([members = '']) => members.replaceAll('`', '').split(', '))
+
+  expect(named.sort()).toEqual(Object.keys(PRESET_MEMBERS).sort())
 })
 
 test('the page says what each preset does with fields and with reasoning of earlier turns', () => {

@@ -73,21 +73,24 @@ describe.each(STORES)('caps %s', (_, store) => {
 })
 
 describe.each(STORES)('metered accounts %s', (_, store) => {
-  test('are charged without a balance, and owe what they used', async () => {
-    started = await startGateway({ store: store(), billing: { mode: 'metered' } })
-    const { id } = await started.gateway.accounts.create({ id: 'acct_metered' })
-    const { key } = await started.gateway.keys.create({ accountId: id })
-    const response = await started.post(CHAT, HELLO, { authorization: `Bearer ${key}` })
-    await response.text()
-    const { costNanoDollars, dueNanoDollars } = await started.ended(response)
-    const account = await started.gateway.accounts.get(id)
+  test.each(['metered', { mode: 'metered' }] as const)(
+    'are charged without a balance by %j, and owe what they used',
+    async (billing) => {
+      started = await startGateway({ store: store(), billing })
+      const { id } = await started.gateway.accounts.create({ id: 'acct_metered' })
+      const { key } = await started.gateway.keys.create({ accountId: id })
+      const response = await started.post(CHAT, HELLO, { authorization: `Bearer ${key}` })
+      await response.text()
+      const { costNanoDollars, dueNanoDollars } = await started.ended(response)
+      const account = await started.gateway.accounts.get(id)
 
-    expect(response.status).toBe(200)
-    expect(costNanoDollars).toBeGreaterThan(0n)
-    expect(dueNanoDollars).toBe(costNanoDollars)
-    expect(account).toMatchObject({ balance: 0n, held: 0n, creditHeld: 0n, owed: costNanoDollars })
-    expect(started.events.filter(({ type }) => type === 'charge-shortfall')).toEqual([])
-  })
+      expect(response.status).toBe(200)
+      expect(costNanoDollars).toBeGreaterThan(0n)
+      expect(dueNanoDollars).toBe(costNanoDollars)
+      expect(account).toMatchObject({ balance: 0n, held: 0n, creditHeld: 0n, owed: costNanoDollars })
+      expect(started.events.filter(({ type }) => type === 'charge-shortfall')).toEqual([])
+    },
+  )
 
   test('are refused beyond their credit limit with 402, and told at its thresholds', async () => {
     started = await startGateway({ store: store() })
@@ -181,6 +184,7 @@ describe('thresholds', () => {
 
   test('a billing mode that there is not is refused at start', async () => {
     started = await startGateway()
-    await expect(startGateway({ billing: { mode: 'postpaid' as 'metered' } })).rejects.toThrow('billing.mode must be')
+    for (const mode of ['postpaid' as 'metered', { mode: 'postpaid' as 'metered' }])
+      await expect(startGateway({ billing: mode })).rejects.toThrow("billing must be 'prepaid', 'metered' or 'off'")
   })
 })

@@ -320,6 +320,18 @@ test.each([
   expect(await refusalOf(response, 404)).toMatchObject({ code: 'route_not_found' })
 })
 
+test.each([
+  ['POST', '/chat/completions', 'There is no route POST /chat/completions. Set a base URL that ends with /v1.'],
+  ['GET', '/models/gpt-5.4', 'There is no route GET /models/gpt-5.4. Set a base URL that ends with /v1.'],
+  ['POST', '/v1/v1/messages', 'There is no route POST /v1/v1/messages. Set a base URL without /v1.'],
+  ['POST', '/v1/batches', 'There is no route POST /v1/batches. Batches are off at this gateway.'],
+  ['POST', '/v1/nothing', 'There is no route POST /v1/nothing.'],
+])('%s %s is told with what is wrong with its address', async (method, path, message) => {
+  const response = await fetch(`${started.url}${path}`, { method, headers: { authorization: `Bearer ${TEST_KEY}` } })
+
+  expect(await refusalOf(response, 404)).toMatchObject({ code: 'route_not_found', message })
+})
+
 test.each(['/v1/models', '/v1/models/chat-relayed', '/v1/account', '/healthz'])('%s is only read', async (path) => {
   const response = await fetch(`${started.url}${path}`, { method: 'DELETE' })
 

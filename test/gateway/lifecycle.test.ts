@@ -174,6 +174,10 @@ describe('createGateway refuses', () => {
         [{ hooks: {} }, 'hooks must be a list'],
         [{ observe: {} }, 'observe must be a list'],
         [{ vendors: [{ id: 'openai' }] }, 'vendors[0] must be a vendor'],
+        [
+          { vendors: [{ ...openai({ apiKey: ['a', ''] }), keyWeights: [3, 1] }] },
+          'the vendor "openai" has 2 keyWeights and 1 key that is set',
+        ],
         [{ plans: { free: null } }, 'plans.free must be an object'],
         [{ store: 'sqlite:signalbox.db' }, 'store must be an object with the method start, such as sqliteStore('],
         [
@@ -191,8 +195,9 @@ describe('createGateway refuses', () => {
         [{ operatorKey: null }, 'operatorKey must have at least'],
         [{ disconnect: 'close' }, 'disconnect must be cancel or drain'],
         [{ disconnect: { chat: 'close' } }, 'disconnect.chat must be cancel or drain'],
-        [{ billing: 'prepaid' }, "billing must be 'off' or { mode: 'prepaid' }"],
-        [{ billing: true }, "billing must be 'off' or { mode: 'prepaid' }"],
+        [{ billing: 'postpaid' }, "billing must be 'prepaid', 'metered' or 'off'"],
+        [{ billing: true }, "billing must be 'prepaid', 'metered' or 'off'"],
+        [{ billing: null }, "billing must be 'prepaid', 'metered' or 'off'"],
         [{ routing: { fallback: true } }, 'routing.fallback must be on-failure, never, or'],
       ] as const
     ).map(([option, message]): [string, object, string] => [

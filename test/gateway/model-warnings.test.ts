@@ -57,6 +57,36 @@ test('models that the host has listed and not priced are told in one warning', a
   ])
 })
 
+test('a chat model that has a price of its input or its output alone is told with the one that it lacks', async () => {
+  const only = (model: string, meter: 'input_token' | 'output_token') => ({ model, meter, amount: '1' }) as const
+  const warnings = await start({
+    models: [
+      row('half'),
+      row('by-half-pattern'),
+      row('whole'),
+      row('by-request'),
+      row('vectors', { kind: 'embedding' }),
+    ],
+    prices: {
+      currency: 'USD',
+      prices: [
+        only('half', 'output_token'),
+        only('by-*', 'input_token'),
+        only('whole', 'input_token'),
+        only('whole', 'output_token'),
+        price('by-request'),
+        only('vectors', 'input_token'),
+        // A model of the vendor, which nobody has listed but who wrote this row.
+        only('gpt-4o', 'input_token'),
+      ],
+    },
+  })
+
+  expect(warnings.map(({ message }) => message)).toEqual([
+    'Models have no price and are refused while billing is on: "half" (no input_token), "by-half-pattern" (no output_token), "gpt-4o" (no output_token).',
+  ])
+})
+
 test('of very many models without a price twenty are named', async () => {
   const models = Array.from({ length: 25 }, (_, index) => row(`m-${index}`))
   const [warning] = await start({ models })

@@ -383,6 +383,27 @@ test('members that are undefined are as absent, at start and in calls', () => {
   expect(() => nodeHandler(gateway, { basePath: undefined })).not.toThrow()
 })
 
+test('limits of one shape may stand beside undefined ones of the other', () => {
+  for (const limits of [
+    { requestsPerMinute: undefined, perAccount: { concurrency: 2 } },
+    { requestsPerMinute: 2, perAccount: undefined },
+  ])
+    expect(() => createGateway({ vendors: [], billing: 'off', limits, plans: { free: { limits } } })).not.toThrow()
+})
+
+test('what an environment may lack has a type that says so', async () => {
+  const { A_VARIABLE_THAT_IS_NOT_SET: unset } = process.env
+  const options = { operatorKey: unset, webhookSecret: unset, limits: undefined, logger: undefined, cache: undefined }
+  const fixed = { key: 'sk-of-the-test', account: 'a', tier: undefined, limits: undefined }
+
+  const made = createGateway({ vendors: [], billing: 'off', ...options, keys: [fixed] })
+  const { record } = await made.keys.create({ accountId: (await made.accounts.create({})).id, label: unset })
+
+  expect(record.label).toBe('')
+  expect(() => createClient({ baseURL: 'http://gateway.example/v1', apiKey: unset })).not.toThrow()
+  await made.close()
+})
+
 test('options may be an instance of a class', () => {
   class Settings {
     readonly vendors = []

@@ -25,7 +25,7 @@ async function toldBy(options: Partial<GatewayOptions>): Promise<readonly string
   return lines.filter((line) => line.includes('no price'))
 }
 
-const row = (model: string): PriceRow => ({ model, meter: 'input_token', amount: '1' })
+const row = (model: string): PriceRow => ({ model, meter: 'request', amount: '1' })
 const pricesOf = (...models: readonly string[]) => ({ currency: 'USD' as const, prices: models.map(row) })
 
 /** Callable models, by the long way. */

@@ -4,14 +4,17 @@ import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import type { ListPrice, VendorModel } from '../vendor-models/vendor-model.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
-import { definePrices, type Prices } from './prices.ts'
+import { definePrices, isOfCalls, type Prices } from './prices.ts'
 import type { Meter } from './rate.ts'
 
 /** Options of {@link listPrices}. */
 export interface ListPriceOptions {
   /** What list prices are multiplied by, as a decimal string: `'1.2'` charges a fifth more. `'1'` by default. */
   readonly markup?: string | undefined
-  /** Prices of your own. A model that has any of them has no list price. */
+  /**
+   * Prices of your own. A model with a row of its own id has no list price: give all that it needs. Rows for batches and for cache hits
+   * stand beside the list price. Rows with a pattern hold for models without a list price.
+   */
   readonly prices?: PriceFile | undefined
 }
 
@@ -47,7 +50,7 @@ export function listPrices(options: ListPriceOptions = {}): CatalogPrices {
   const { markup = '1', prices } = options
   const factor = checkMarkup(markup)
   const own = prices === undefined ? [] : checkPriceFile(prices).prices
-  const ownModels = new Set(own.map(({ model }) => model))
+  const ownModels = new Set(own.filter(isOfCalls).map(({ model }) => model))
   return {
     forCatalog(catalog) {
       const rows = catalog.list().flatMap((model) => {

@@ -64,6 +64,11 @@ export const CACHE_HIT = 'hit'
 export const BATCH_FIELD = 'batch'
 export const IN_BATCH = 'true'
 
+/** Is a row for calls of their own, and not for requests of batches or answers from the cache alone? */
+export function isOfCalls({ when }: PriceRow): boolean {
+  return String(when?.[BATCH_FIELD]) !== IN_BATCH && String(when?.[CACHE_FIELD]) !== CACHE_HIT
+}
+
 function isOfBatches({ conditions }: PriceRule): boolean {
   return conditions.get(BATCH_FIELD) === IN_BATCH
 }

@@ -50,6 +50,22 @@ describe('list prices', () => {
     expect(list.quote('gpt-4o-audio-preview', {})).toBeUndefined()
   })
 
+  test('go before a pattern of the host, which holds for models without one', () => {
+    const prices = { currency: 'USD', prices: [{ model: 'gpt-*', meter: 'request', amount: '1' }] } as const
+    const list = listPrices({ prices }).forCatalog(catalog)
+
+    expect(list.quote('gpt-4o', {})?.prices[0]).toMatchObject({ meter: 'input_token', amount: '2.5' })
+    expect(list.quote('gpt-of-tomorrow', {})?.prices).toEqual([{ meter: 'request', amount: '1', per: 1 }])
+  })
+
+  test.each([{ batch: 'true' }, { cache: 'hit' }])('hold for calls beside rows of the host for %o alone', (when) => {
+    const prices = { currency: 'USD', prices: [{ model: 'gpt-4o', meter: 'request', amount: '1', when }] } as const
+    const list = listPrices({ prices }).forCatalog(catalog)
+
+    expect(list.quote('gpt-4o', {})?.prices[0]).toMatchObject({ meter: 'input_token', amount: '2.5' })
+    expect(list.quote('gpt-4o', when)?.prices).toEqual([{ meter: 'request', amount: '1', per: 1 }])
+  })
+
   test.each(['0', '-1', '', 'ten', '1e3'])('refuse the markup %j', (markup) => {
     expect(() => listPrices({ markup })).toThrow('a markup must be a decimal string above zero')
   })
