@@ -5,7 +5,7 @@ import type { AskingCall, GatewayHook, HookHost } from '../hooks/gateway-hook.ts
 import type { AnyHook } from '../hooks/hook.ts'
 import { CallRecord } from '../pipeline/call-record.ts'
 import { InnerCaller, innerRequest } from '../pipeline/inner-request.ts'
-import { pipeline } from '../pipeline/pipeline.ts'
+import { runToEnd } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 
 /** A hook as hosts give it. */
@@ -86,7 +86,7 @@ async function ask(context: PipelineContext, path: string, body: object, call: A
   const abort = (): void => received.calls.abort()
   signal.addEventListener('abort', abort, { once: true })
   try {
-    await pipeline(context, received, () => undefined)
+    await runToEnd(context, received, () => undefined)
   } finally {
     signal.removeEventListener('abort', abort)
     received.calls.end()

@@ -98,7 +98,8 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (isDryRun(request)) return await serveDryRun(context, received, received.sink)
     if (context.observers !== undefined)
       received.observation = context.observers.begin(received, incoming.toolCall?.states)
-    await pipeline(context, received, (parsed) => completionOf(server, parsed))
+    const unfinished = await pipeline(context, received, (parsed) => completionOf(server, parsed))
+    if (unfinished !== undefined) await unfinished.end
   } catch (thrown) {
     const isNoJson = GatewayError.isInstance(thrown) && thrown.code === 'invalid_json'
     const cause = isNoJson ? unreadableBody(request, thrown) : thrown

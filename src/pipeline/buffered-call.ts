@@ -6,7 +6,7 @@ import type {
   TransportHandler,
   TransportRequest,
 } from '../transport/transport.ts'
-import { firstHeader, type HeaderMap } from '../wire/headers.ts'
+import { firstHeader, type HeaderMap, NO_HEADERS } from '../wire/headers.ts'
 
 /** Largest response that is buffered for a caller. */
 export const MAX_ANSWER_BYTES = 128 * 1024 * 1024
@@ -26,7 +26,7 @@ export class BufferedCall<Result> implements TransportHandler {
   #read: ((outcome: BufferedOutcome) => Result) | undefined
   #control: TransportControl | undefined
   #status = 0
-  #headers: HeaderMap = {}
+  #headers = NO_HEADERS
   #byteLength = 0
   #chunks: readonly Uint8Array[] = NO_CHUNKS
 

@@ -177,10 +177,11 @@ export interface Reserved extends Admitted {
   /** The calls to vendors for the record of usage; undefined: there was at most one, and it did not fail. */
   attemptsUntil(nowMs: number): readonly AttemptRecord[] | undefined
   /**
-   * Releases body and bytes. Once a stream is open no other vendor is called, and a prompt with pictures may hold megabytes
-   * for as long as the stream lasts. Only the body's `model` is kept.
+   * Releases what only the beginning of an answer needs: body and bytes, and the limits that its head tells. Once a stream is open
+   * no other vendor is called, and a prompt with pictures may hold megabytes for as long as the stream lasts. Only the body's
+   * `model` is kept.
    */
-  releaseBody(): void
+  releaseBeginning(): void
   /** Has more than one call to a vendor begun? */
   readonly wasTriedAgain: boolean
 }
@@ -383,10 +384,9 @@ export class CallRecord implements Reserved {
     return [first, ...(this.#furtherAttempts ?? [])].map((attempt) => attempt.recordUntil(nowMs))
   }
 
-  releaseBody(): void {
+  releaseBeginning(): void {
     this.body = { model: this.body.model }
-    this.bytes = undefined
-    this.formChunks = undefined
+    this.bytes = this.formChunks = this.requestBucket = this.tokenBucket = undefined
     const { continued } = this
     if (continued?.recalled?.original !== undefined)
       this.continued = { ...continued, recalled: { original: undefined, turn: continued.recalled.turn } }

@@ -24,13 +24,14 @@ import { respondReplay, respondWhole, wholeHead, wholeTypeOf } from './respond.t
 import { type Routed, route } from './route.ts'
 import { reserveForTries } from './second-try.ts'
 import { type SettlementResult, settle } from './settle.ts'
-import { pumpStream } from './stream-pump.ts'
+import { type PumpedStream, pumpStream } from './stream-pump.ts'
 import { estimateFor } from './usage-estimate.ts'
 import {
   type FailedResponse,
   failedResponse,
   type JsonResponse,
   type StreamResponse,
+  type Unfinished,
   uncharged,
   type VendorResponse,
 } from './vendor-response.ts'
@@ -73,13 +74,14 @@ type CompletionOf = (parsed: Parsed) => Completion | undefined
  * The stages of every request: authenticate → parse → admit → request hooks → cache → reserve → route → dispatch ⇄ vendor → answer
  * hooks → settle → respond. A JSON response is settled before it is sent; a stream when it has ended, failed or been abandoned; a
  * task by the worker. Each admission is released once, and each hold ends once.
+ * @returns What is left of the answer, which must be awaited; undefined: nothing.
  * @throws GatewayError when the request ends before a vendor was asked, or when none answered.
  */
 export async function pipeline(
   context: PipelineContext,
   received: Received,
   completionOf: CompletionOf,
-): Promise<void> {
+): Promise<Unfinished | undefined> {
   const parsed = await readRequest(context, received)
   let completion = completionOf(parsed) ?? immediate
   const hooked = context.hooks === undefined ? undefined : hookedRequest(context.hooks, parsed)
@@ -89,12 +91,22 @@ export async function pipeline(
   const admitted = isPending(admission) ? await admission : admission
   if (hooked !== undefined) {
     const next = await askRequestHooks(context, admitted, hooked, { completion, completionOf })
-    if (next === undefined) return
+    if (next === undefined) return undefined
     completion = next
   }
   // Not awaited here: an answer can take minutes, and what this function has read would be kept for as long.
   if (context.cache === undefined) return answer(context, admitted, completion)
   return throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
+}
+
+/** {@link pipeline}, for those who have nothing to keep small: resolves when the answer has ended too. */
+export async function runToEnd(
+  context: PipelineContext,
+  received: Received,
+  completionOf: CompletionOf,
+): Promise<void> {
+  const unfinished = await pipeline(context, received, completionOf)
+  await unfinished?.end
 }
 
 /** Finds what a request refers to, and loads what its answer needs; undefined: nothing. */
@@ -168,7 +180,11 @@ async function readmit(
 }
 
 /** Holds what an admitted request may cost, asks a vendor, and ends both. */
-async function answer(context: PipelineContext, admitted: Admitted, completion: Completion): Promise<void> {
+async function answer(
+  context: PipelineContext,
+  admitted: Admitted,
+  completion: Completion,
+): Promise<Unfinished | undefined> {
   let reserved: ReserveOutcome
   try {
     const reserving = completion.reserve(context, admitted)
@@ -179,10 +195,14 @@ async function answer(context: PipelineContext, admitted: Admitted, completion: 
   }
   if (reserved instanceof StoredReplay) {
     await release(context, admitted, 0)
-    if (completion.replay !== undefined) return completion.replay(context, admitted, reserved.answer)
-    return respondReplay(admitted.sink, reserved.answer, admitted.requestId)
+    if (completion.replay === undefined) respondReplay(admitted.sink, reserved.answer, admitted.requestId)
+    else await completion.replay(context, admitted, reserved.answer)
+    return undefined
   }
-  if (completion.accept !== undefined) return completion.accept(context, reserved)
+  if (completion.accept !== undefined) {
+    await completion.accept(context, reserved)
+    return undefined
+  }
   if (reserved.endpoint.task === undefined) announce(context, reserved)
   reserved.measuredBy(context.tokenSizes.habitsOf(reserved.chain))
   let response: VendorResponse
@@ -194,8 +214,8 @@ async function answer(context: PipelineContext, admitted: Admitted, completion: 
     if (context.hooks !== undefined) reserved.calls.abort()
     response = failedResponse(cause)
   }
-  const ending = completion.end(context, reserved, response)
-  if (isPending(ending)) await ending
+  const end = completion.end(context, reserved, response)
+  return isPending(end) ? { end } : undefined
 }
 
 /** Requests that are answered on their own connection. */
@@ -276,22 +296,40 @@ function sendWhole(
 function freeForm(reserved: Reserved): void {
   const { formChunks } = reserved
   if (formChunks === undefined) return
-  reserved.releaseBody()
+  reserved.releaseBeginning()
   for (const chunk of formChunks) freeMemory(chunk)
 }
 
-async function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): Promise<void> {
-  const { candidate } = response
+function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): PromiseLike<void> {
   const firstByteMs = context.clock.now() - reserved.startedAtMs
   // Its id reaches the caller with the first bytes, so its owner is noted before them.
   const { answerIds } = response.call.transform
-  if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
-  const { ending, contentType, recorded, sinkFault } = await pumpStream(
-    context,
-    reserved,
-    response,
-    keeper(context, reserved, response),
+  return answerIds === undefined
+    ? streamToEnd(context, reserved, response, firstByteMs)
+    : saveContinuation(context, reserved, response.candidate, answerIds).then(() =>
+        streamToEnd(context, reserved, response, firstByteMs),
+      )
+}
+
+// Not `async`: what waits for as long as a model speaks is a small function, not all that this one has read.
+function streamToEnd(
+  context: PipelineContext,
+  reserved: Reserved,
+  response: StreamResponse,
+  firstByteMs: number,
+): PromiseLike<void> {
+  return pumpStream(context, reserved, response, keeper(context, reserved, response)).then((pumped) =>
+    endPumped(context, reserved, response, { ...pumped, firstByteMs }),
   )
+}
+
+async function endPumped(
+  context: PipelineContext,
+  reserved: Reserved,
+  response: StreamResponse,
+  { ending, contentType, recorded, sinkFault, firstByteMs }: PumpedStream & { readonly firstByteMs: number },
+): Promise<void> {
+  const { candidate } = response
   const headers = ['content-type', contentType, 'cache-control', 'no-cache, no-transform']
   const answer = reserved.claim && recorded && { status: 200, headers, body: recorded }
   const vendorRequestId = context.usage && response.call.vendorRequestId

@@ -10,7 +10,7 @@ import type {
   TransportHandler,
   TransportRequest,
 } from '../transport/transport.ts'
-import { firstHeader, type HeaderMap, mediaType, requestIdOf } from '../wire/headers.ts'
+import { firstHeader, type HeaderMap, mediaType, NO_HEADERS, requestIdOf } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
@@ -91,10 +91,10 @@ export class StreamCall implements TransportHandler {
   #holdBack: Timer | undefined
   #isHoldBackOver = false
   #status = 0
-  #headers: HeaderMap = {}
+  #headers = NO_HEADERS
   #vendorRequestId: string | undefined
   #isStream = false
-  #plainChunks: Uint8Array[] = []
+  readonly #plainChunks: Uint8Array[] = []
   #plainByteLength = 0
   // Emptied, not replaced: V8 moves arrays that live as long as a stream into its old space, and their contents with them.
   readonly #reads: Uint8Array[] = []
@@ -381,6 +381,7 @@ export class StreamCall implements TransportHandler {
   #open(opening: StreamOpening): void {
     if (this.#resolveOpening === undefined) return
     this.#holdBack?.cancel()
+    this.#holdBack = undefined
     this.#resolveOpening(opening)
     this.#resolveOpening = undefined
   }

@@ -90,9 +90,9 @@ class StreamPump implements StreamReceiver {
   }
 
   begin(): void {
-    this.#reserved.releaseBody()
     this.#reserved.sink.onDrain(() => this.#response.call.resume())
     this.#toCaller(() => this.#sendHead())
+    this.#reserved.releaseBeginning()
     // In anything else a comment would be content.
     if (this.#type === EVENT_STREAM) this.#watchSilence(COMMENT_AFTER_MS)
     this.#reserved.caller.onDisconnect(() => this.#abandon())

@@ -114,3 +114,12 @@ export function failedResponse(cause: unknown): FailedResponse {
   const ending = { kind: 'failed', usage: undefined, estimatedUsage: undefined, error } as const
   return { kind: 'failed', error, candidate: undefined, mayHaveBegun: false, ending }
 }
+
+/**
+ * An answer that goes on when the stages have returned. An object, because the promises of all stages would adopt a promise, and be kept
+ * with what they have read for as long as a model speaks.
+ */
+export interface Unfinished {
+  /** Rejects as the stages do. */
+  readonly end: PromiseLike<void>
+}

@@ -7,7 +7,7 @@ import { release } from '../pipeline/admit.ts'
 import { type Admitted, CallRecord, type Hold, type Reserved } from '../pipeline/call-record.ts'
 import { InnerCaller, innerRequest } from '../pipeline/inner-request.ts'
 import { keptTurn } from '../pipeline/kept-answers.ts'
-import { type Completion, pipeline } from '../pipeline/pipeline.ts'
+import { type Completion, runToEnd } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { chargeFor } from '../pipeline/pricing.ts'
 import { settledUsage } from '../pipeline/settle.ts'
@@ -98,7 +98,7 @@ export class DeferredRun implements Completion {
     received.announced()
     try {
       if (this.#stopReason !== undefined) throw new GatewayError('client_closed_request')
-      await pipeline(this.#context, received, () => this)
+      await runToEnd(this.#context, received, () => this)
     } catch (cause) {
       await this.#refused(GatewayError.from(cause))
     } finally {

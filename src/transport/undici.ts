@@ -59,7 +59,9 @@ export function undiciTransport(options: UndiciTransportOptions = {}): Transport
     let connections = origins.get(origin)
     if (connections === undefined) {
       const clientOptions = clientOptionsOf(options, egress)
-      connections = new ConnectionList((list) => new ClientConnection(origin, clientOptions, list))
+      // One for all connections; what is none is refused by the call that needs it.
+      const url = URL.canParse(origin) ? new URL(origin) : origin
+      connections = new ConnectionList((list) => new ClientConnection(url, clientOptions, list))
       origins.set(origin, connections)
       if (origins.size > MAX_ORIGINS) dropUnused(origins)
     }
@@ -187,7 +189,7 @@ class ClientConnection implements Connection {
   isOpen = false
   #socket: Socket | undefined
 
-  constructor(origin: string, options: ClientOptions, list: Connections) {
+  constructor(origin: URL | string, options: ClientOptions, list: Connections) {
     const connect: Connector = (target, callback) =>
       options.connect(target, (error, socket) => {
         this.#socket = socket ?? undefined

@@ -7,6 +7,8 @@ export interface HeaderReader {
 /** Response headers as a transport gives them: a record with lower-case names, or a reader of headers not decoded yet. */
 export type HeaderMap = HeaderReader | Readonly<Record<string, string | readonly string[] | undefined>>
 
+export const NO_HEADERS: HeaderMap = {}
+
 /** The first value of a header, by lower-case name. */
 export function firstHeader(headers: HeaderMap, name: string): string | undefined {
   if (isReader(headers)) return headers.get(name) ?? undefined

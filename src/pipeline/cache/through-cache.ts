@@ -3,6 +3,7 @@ import { isPending, type MaybePromise } from '../../core/maybe-promise.ts'
 import { release } from '../admit.ts'
 import type { Admitted } from '../call-record.ts'
 import { type PipelineContext, reportFault } from '../pipeline-context.ts'
+import type { Unfinished } from '../vendor-response.ts'
 import type { AnswerCache, CacheWish } from './answer-cache.ts'
 import { CachePlan } from './cache-plan.ts'
 import { type CachedAnswer, decodeAnswer } from './cached-answer.ts'
@@ -12,7 +13,8 @@ import { serveHit } from './serve-cached.ts'
 /** What follows where the cache has no answer: money is held, and a vendor is asked. */
 export interface NextStage<Completion> {
   readonly completion: Completion
-  proceed(context: PipelineContext, admitted: Admitted, completion: Completion): Promise<void>
+  /** Resolves with what is left of the answer; undefined: nothing. */
+  proceed(context: PipelineContext, admitted: Admitted, completion: Completion): Promise<Unfinished | undefined>
 }
 
 /**
@@ -27,7 +29,7 @@ export async function throughCache<Completion>(
   admitted: Admitted,
   isImmediate: boolean,
   { completion, proceed }: NextStage<Completion>,
-): Promise<void> {
+): Promise<Unfinished | undefined> {
   const { cache } = context
   const { cached: rules } = admitted.endpoint
   if (cache === undefined || rules === undefined || !isImmediate) return proceed(context, admitted, completion)
@@ -41,7 +43,7 @@ export async function throughCache<Completion>(
     await release(context, admitted, 0)
     throw error
   }
-  if (outcome !== 'proceed' && (await serveHit(context, cache, admitted, outcome))) return
+  if (outcome !== 'proceed' && (await serveHit(context, cache, admitted, outcome))) return undefined
   // An entry that cannot be used is none.
   if (plan.isOnly) {
     await release(context, admitted, 0)
@@ -50,7 +52,9 @@ export async function throughCache<Completion>(
   const { flight } = plan
   if (flight === undefined) return proceed(context, admitted, completion)
   try {
-    await proceed(context, admitted, completion)
+    const rest = await proceed(context, admitted, completion)
+    await rest?.end
+    return undefined
   } finally {
     if (plan.kept !== undefined) await plan.kept
     flight.leaderOver()

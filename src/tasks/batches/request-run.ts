@@ -7,7 +7,7 @@ import { release } from '../../pipeline/admit.ts'
 import { type Admitted, CallRecord, type Candidate, type Reserved } from '../../pipeline/call-record.ts'
 import { InnerCaller, innerRequest } from '../../pipeline/inner-request.ts'
 import { keepAnswer } from '../../pipeline/kept-answers.ts'
-import { type Ask, type Completion, pipeline } from '../../pipeline/pipeline.ts'
+import { type Ask, type Completion, runToEnd } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { chargeFor } from '../../pipeline/pricing.ts'
 import { settledUsage } from '../../pipeline/settle.ts'
@@ -107,7 +107,7 @@ export class RequestRun implements Completion {
   /** Never rejects. */
   async run(): Promise<RequestResult> {
     try {
-      await pipeline(this.#context, this.#received, () => this)
+      await runToEnd(this.#context, this.#received, () => this)
     } catch (cause) {
       this.#result ??= this.#failed(GatewayError.from(cause), undefined, 0n)
     } finally {

@@ -52,7 +52,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     this.#isBilled = call.isBilled
     this.#nowMs = call.nowMs
     this.#publicModel = call.publicModel
-    this.#publicModelJson = Buffer.from(JSON.stringify(call.publicModel))
+    this.#publicModelJson = jsonBytes(call.publicModel)
     this.#choices = new StreamedChoices(call.request.n ?? 1, dialect.repairsToolCalls)
   }
 
@@ -156,6 +156,19 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   }
 }
 
+/** Streams live long, and many answer by the same few models. */
+const jsonOfModels = new Map<string, Buffer>()
+const MAX_MODELS = 256
+
+function jsonBytes(model: string): Buffer {
+  const known = jsonOfModels.get(model)
+  if (known !== undefined) return known
+  if (jsonOfModels.size >= MAX_MODELS) jsonOfModels.clear()
+  const json = Buffer.from(JSON.stringify(model))
+  jsonOfModels.set(model, json)
+  return json
+}
+
 /** The content of a parsed chunk after repair. */
 interface ChunkFindings {
   /** Was anything changed in the chunk? */
@@ -174,7 +187,9 @@ interface ChunkFindings {
  */
 class StreamedChoices {
   readonly #expected: number
-  readonly #begun = new Set<number>()
+  // Nearly every stream has one choice, and lives long; a set is made only for more.
+  #firstBegun: number | undefined
+  #othersBegun: Set<number> | undefined
   /** Made when the first choice ends: a stream lives long, and that is its last moment. */
   #ended: Set<number> | undefined
   /** Made when the first tool call comes, for the same reason. */
@@ -194,23 +209,39 @@ class StreamedChoices {
 
   /** True once every requested choice has begun. */
   get haveBegun(): boolean {
-    return this.#begun.size >= this.#expected
+    return this.#begunCount >= this.#expected
   }
 
   /** True once every requested choice, and every other that began, has a finish reason. */
   get haveEnded(): boolean {
     const endedCount = this.#ended?.size ?? 0
-    return endedCount >= this.#expected && endedCount >= this.#begun.size
+    return endedCount >= this.#expected && endedCount >= this.#begunCount
+  }
+
+  get #begunCount(): number {
+    return this.#firstBegun === undefined ? 0 : 1 + (this.#othersBegun?.size ?? 0)
+  }
+
+  /** False if the choice had begun before. */
+  #begin(index: number): boolean {
+    if (this.#firstBegun === index || this.#othersBegun?.has(index) === true) return false
+    if (this.#firstBegun === undefined) this.#firstBegun = index
+    else {
+      this.#othersBegun ??= new Set()
+      this.#othersBegun.add(index)
+    }
+    return true
   }
 
   /** True if a choice has begun and not ended. */
   get areOpen(): boolean {
-    return (this.#ended?.size ?? 0) < this.#begun.size
+    return (this.#ended?.size ?? 0) < this.#begunCount
   }
 
   /** The last chunk's choices for those that have begun and not ended. */
   ends(): object[] {
-    return [...this.#begun]
+    const begun = this.#firstBegun === undefined ? [] : [this.#firstBegun, ...(this.#othersBegun ?? [])]
+    return begun
       .filter((index) => this.#ended?.has(index) !== true)
       .map((index) => {
         const finishReason = endReason(undefined, this.#calls?.hasCalls(index) === true)
@@ -232,12 +263,9 @@ class StreamedChoices {
       findings.changed = true
     }
     const delta = choice['delta'] as Record<string, unknown>
-    if (!this.#begun.has(index)) {
-      this.#begun.add(index)
-      if (delta['role'] !== 'assistant') {
-        delta['role'] = 'assistant'
-        findings.changed = true
-      }
+    if (this.#begin(index) && delta['role'] !== 'assistant') {
+      delta['role'] = 'assistant'
+      findings.changed = true
     }
     if (mendContentParts(delta)) findings.changed = true
     if (delta['tool_calls'] !== undefined) {
