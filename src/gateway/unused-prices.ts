@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
-import { isPattern } from '../catalog/id-pattern.ts'
+import { isPattern, starOf } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import { BATCH_FIELD, CACHE_FIELD, type PriceRow } from '../catalog/prices/prices.ts'
+import { BATCH_FIELD, CACHE_FIELD, isOfCalls, type PriceRow } from '../catalog/prices/prices.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -15,8 +15,9 @@ import { pricedKinds } from './unpriced-models.ts'
 export function warnOfPrices({ catalog, endpoints, prices, warnings }: PipelineContext): void {
   const rows = prices?.rows?.()
   if (rows === undefined) return
+  const named = new Set(rows.filter(isOfCalls).map(({ model }) => model))
   for (const [index, row] of rows.entries()) {
-    const reason = whyUnused(row, catalog, endpoints)
+    const reason = isPattern(row.model) ? whyPassedOver(row, catalog, named) : whyUnused(row, catalog, endpoints)
     if (reason !== undefined)
       warnings.warn({ code: 'price-unused', message: `prices[${index}] (${row.meter} of ${row.model}): ${reason}` })
   }
@@ -32,10 +33,18 @@ export function warnOfPrices({ catalog, endpoints, prices, warnings }: PipelineC
   }
 }
 
+/**
+ * A pattern may hold for models that nobody has named yet. But where it matches models, and each has a price of its own, the operator may
+ * believe that they are charged by it. Undefined: a known model is, or there is none.
+ */
+function whyPassedOver(row: PriceRow, catalog: Catalog, named: ReadonlySet<string>): string | undefined {
+  const matched = isOfCalls(row) ? catalog.list().filter(({ id }) => starOf(row.model, id) !== undefined) : []
+  if (matched.length === 0 || matched.some(({ id }) => !named.has(id))) return undefined
+  return `every model that it matches has prices of its own, such as ${matched[0]!.id}, and is charged by those`
+}
+
 /** Undefined: calls may be charged by the row. */
 function whyUnused(row: PriceRow, catalog: Catalog, endpoints: EndpointTable): string | undefined {
-  // A pattern holds for models that nobody has named yet.
-  if (isPattern(row.model)) return undefined
   const model = catalog.find(row.model)
   // What the operator pays a vendor, by which routes are compared.
   if (model?.id !== row.model && isRoute(row.model, catalog)) return undefined

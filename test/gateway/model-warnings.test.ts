@@ -128,3 +128,17 @@ test('prices of models that do not exist are told beside', async () => {
 
   expect(warnings).toEqual([{ code: 'price-unused', message: 'prices[0] (request of gone): there is no such model' }])
 })
+
+test('a pattern is told whose models are all charged by prices of their own', async () => {
+  const prices = [price('ours-*'), price('ours-one'), price('other-*'), price('other-one'), price('later-*')]
+  const models = [row('ours-one'), row('other-one'), row('other-two')]
+  const warnings = await start({ models, prices: { currency: 'USD', prices } })
+
+  expect(warnings).toEqual([
+    {
+      code: 'price-unused',
+      message:
+        'prices[0] (request of ours-*): every model that it matches has prices of its own, such as ours-one, and is charged by those',
+    },
+  ])
+})
