@@ -1,4 +1,5 @@
 import inspector from 'node:inspector/promises'
+import { getHeapSpaceStatistics } from 'node:v8'
 
 const session = new inspector.Session()
 
@@ -14,7 +15,9 @@ export const processAnswers = {
     globalThis.gc()
     const { rss, heapUsed, external } = process.memoryUsage()
     const peakResident = process.resourceUsage().maxRSS * 1_024
-    return { resident: rss, peakResident, used: heapUsed + external }
+    // Pages that V8 keeps for young objects, empty after the collection.
+    const young = getHeapSpaceStatistics().find((space) => space.space_name === 'new_space')?.physical_space_size ?? 0
+    return { resident: rss, peakResident, used: heapUsed + external, young }
   },
   startProfile: async () => {
     session.connect()

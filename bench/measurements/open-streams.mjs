@@ -18,7 +18,12 @@ export const openStreams = {
       const { before, after } = await memoryOfStreams({ lab, proxy, scenario, running })
       return {
         residentKilobytes: (after.resident - before.resident) / STREAMS / 1_024,
-        ...(after.used === undefined ? {} : { usedKilobytes: (after.used - before.used) / STREAMS / 1_024 }),
+        ...(after.used === undefined
+          ? {}
+          : {
+              usedKilobytes: (after.used - before.used) / STREAMS / 1_024,
+              youngKilobytes: (after.young - before.young) / STREAMS / 1_024,
+            }),
       }
     } finally {
       await lab.driver.ask('close')

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { ByteSink } from '../core/exchange.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { IdempotencyClaim } from '../stores/idempotency-store.ts'
-import { claimKey, keepAnswer, replayOf } from './idempotency-key.ts'
+import { claimKey, completeKey, replayOf } from './idempotency-key.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { respondJson, respondReplay } from './respond.ts'
 
@@ -48,7 +48,7 @@ async function made(
     throw cause
   }
   const kept = { status: 200, headers: JSON_HEADERS, body: Buffer.from(JSON.stringify(answer)) }
-  await noted(context, requestId, () => keepAnswer(context, claim, kept))
+  await noted(context, requestId, () => completeKey(context, claim, kept))
   return answer
 }
 

@@ -26,7 +26,7 @@ export function replayOf(result: Exclude<ClaimResult, { status: 'claimed' }>): S
 }
 
 /** Keeps an answer for those who send its request again. The operator is told of one that comes too late to be kept. */
-export async function keepAnswer(
+export async function completeKey(
   context: PipelineContext,
   claim: IdempotencyClaim,
   answer: StoredAnswer,

@@ -99,7 +99,7 @@ export async function pipeline(
   return throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
 }
 
-/** {@link pipeline}, for those who have nothing to keep small: resolves when the answer has ended too. */
+/** As {@link pipeline}, and resolves when the answer has ended. */
 export async function runToEnd(
   context: PipelineContext,
   received: Received,

@@ -7,7 +7,7 @@ import type { Resolution } from '../stores/resolution.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admit.ts'
 import type { Hold, Reserved } from './call-record.ts'
-import { keepAnswer } from './idempotency-key.ts'
+import { completeKey } from './idempotency-key.ts'
 import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
@@ -331,7 +331,7 @@ async function resolveClaim(
   answer: StoredAnswer | undefined,
 ): Promise<undefined> {
   const isKept = answer !== undefined && ending.kind === 'completed'
-  await (isKept ? keepAnswer(context, claim, answer) : context.store.idempotency.release(claim))
+  await (isKept ? completeKey(context, claim, answer) : context.store.idempotency.release(claim))
 }
 
 /** Tells the operator what an account owes from now on, if the balance did not cover a charge. */

@@ -11,8 +11,8 @@ import { base64Chunks } from '../../wire/base64-chunks.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import { AUDIO_TYPES } from '../shared/audio-types.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
-import { openaiUsage } from '../shared/openai-chat-answer.ts'
 import { isErrorEnvelope } from '../shared/openai-chat-dialect.ts'
+import { openaiUsage } from '../shared/openai-usage.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
 
 /** Qwen-ASR gives text alone, and knows neither speakers nor lists of words. */

@@ -14,8 +14,8 @@ import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
-import { isCacheBeside, isReasoningBeside } from './counts-beside.ts'
 import { type AnswerRepair, failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
+import { isSameUsage, openaiUsage } from './openai-usage.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
 import { answerMark, inventedCallId } from './streamed-tool-calls.ts'
 
@@ -75,11 +75,6 @@ function billedWireUsage(
     wire['prompt_tokens'] === reported?.inputTokens
   if (isSaid && reported !== undefined && isSameUsage(reported, counts)) return undefined
   return { ...(isJsonObject(wire) ? wire : {}), ...chatUsage(counts) }
-}
-
-function isSameUsage(reported: Usage, billed: Usage): boolean {
-  for (const name in billed) if (billed[name as keyof Usage] !== reported[name as keyof Usage]) return false
-  return true
 }
 
 function isRegular(choice: WireChoice): boolean {
@@ -277,50 +272,4 @@ export function endReason(value: unknown, hasToolCalls: boolean): FinishReason {
 
 function hasCalls({ tool_calls: calls }: Record<string, unknown>): boolean {
   return Array.isArray(calls) && calls.length > 0
-}
-
-const NO_DETAILS: Readonly<Record<string, unknown>> = {}
-
-/**
- * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and
- * `completion_tokens` includes reasoning. Where the total shows that reasoning stands beside the completion, it is added
- * (xAI counts so). Numbers are passed on unchanged, plausible or not; anything else counts as
- * missing. Never throws. Undefined if the value is not an object.
- */
-export function openaiUsage(value: unknown): Usage | undefined {
-  if (!isJsonObject(value)) return undefined
-  const input = isJsonObject(value['prompt_tokens_details']) ? value['prompt_tokens_details'] : NO_DETAILS
-  const output = isJsonObject(value['completion_tokens_details']) ? value['completion_tokens_details'] : NO_DETAILS
-  const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
-  if (typeof value['prompt_tokens'] === 'number') usage.inputTokens = value['prompt_tokens']
-  const cached = cachedTokens(value, input)
-  if (cached !== undefined) usage.cachedInputTokens = cached
-  const written = input['cache_write_tokens'] ?? input['cache_creation_input_tokens']
-  if (typeof written === 'number') usage.cacheWriteTokens = written
-  // Servers report zero for every chat, which says nothing that the total does not.
-  const { audio_tokens: heard } = input
-  if (typeof heard === 'number' && heard !== 0) usage.inputAudioTokens = heard
-  if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
-  if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
-  if (isCacheBeside(value['total_tokens'], usage)) usage.inputTokens = usage.inputTokens! + usage.cachedInputTokens!
-  if (isReasoningBeside(value['total_tokens'], usage)) usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
-  return usage
-}
-
-/** The usage of a chunk as its server wrote it; older streams of Groq have it under `x_groq` only. */
-export function chunkUsage({ usage, x_groq: groq }: Readonly<Record<string, unknown>>): unknown {
-  return isJsonObject(usage) || !isJsonObject(groq) ? usage : groq['usage']
-}
-
-/** The places of the count at servers of the dialect: OpenAI's own, Moonshot's, Mistral's two, DeepSeek's older one. */
-function cachedTokens(usage: Record<string, unknown>, details: Record<string, unknown>): number | undefined {
-  const misnamed = usage['prompt_token_details']
-  const places = [
-    details['cached_tokens'],
-    usage['cached_tokens'],
-    usage['num_cached_tokens'],
-    isJsonObject(misnamed) ? misnamed['cached_tokens'] : undefined,
-    usage['prompt_cache_hit_tokens'],
-  ]
-  return places.find((count) => typeof count === 'number')
 }

@@ -6,8 +6,9 @@ import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
 import { invalidResponse } from './invalid-response.ts'
-import { chunkUsage, endReason, openaiFinishReason, openaiUsage, reasoningText } from './openai-chat-answer.ts'
+import { endReason, openaiFinishReason, reasoningText } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
+import { chunkUsage, openaiUsage } from './openai-usage.ts'
 import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {

@@ -5,6 +5,7 @@ import type { EventLines } from '../../wire/event-splitter.ts'
 import { bytesBetween, type JsonMember, outlineMembers, textBetween } from '../../wire/json-cursor.ts'
 import { sseData, sseEvent } from '../../wire/sse.ts'
 import type { AnswerBody, VendorCall, VendorFailure } from '../vendor.ts'
+import type { MutableUsage } from './openai-usage.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
 
@@ -135,7 +136,7 @@ function openaiImageUsage(value: unknown): Usage {
   if (!isJsonObject(value)) return {}
   const input = isJsonObject(value['input_tokens_details']) ? value['input_tokens_details'] : {}
   const output = isJsonObject(value['output_tokens_details']) ? value['output_tokens_details'] : {}
-  const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
+  const usage: MutableUsage = {}
   if (typeof value['input_tokens'] === 'number') usage.inputTokens = value['input_tokens']
   if (typeof input['image_tokens'] === 'number') usage.inputImageTokens = input['image_tokens']
   if (typeof value['output_tokens'] === 'number') usage.outputTokens = value['output_tokens']

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
-import { isCacheBeside, isReasoningBeside } from './counts-beside.ts'
+import { addCountsBeside, isSameUsage, type MutableUsage } from './openai-usage.ts'
 import { withoutPurchasePrice } from './purchase-price.ts'
 
 /**
@@ -13,15 +13,13 @@ export function responsesUsage(response: Record<string, unknown>): Usage | undef
   if (!isJsonObject(counts)) return undefined
   const input = isJsonObject(counts['input_tokens_details']) ? counts['input_tokens_details'] : {}
   const output = isJsonObject(counts['output_tokens_details']) ? counts['output_tokens_details'] : {}
-  const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
+  const usage: MutableUsage = {}
   if (typeof counts['input_tokens'] === 'number') usage.inputTokens = counts['input_tokens']
   if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
   if (typeof input['cache_write_tokens'] === 'number') usage.cacheWriteTokens = input['cache_write_tokens']
   if (typeof counts['output_tokens'] === 'number') usage.outputTokens = counts['output_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
-  if (isCacheBeside(counts['total_tokens'], usage)) usage.inputTokens = usage.inputTokens! + usage.cachedInputTokens!
-  if (isReasoningBeside(counts['total_tokens'], usage))
-    usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
+  addCountsBeside(usage, counts['total_tokens'])
   const searches = searchesOf(tools, response['output'])
   if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
   return usage
@@ -63,9 +61,4 @@ export function mendedUsage(
     wire['output_tokens'] === reported?.outputTokens
   if (isSaid && reported !== undefined && isSameUsage(reported, billed)) return shown === wire ? undefined : shown
   return { ...(isJsonObject(shown) ? shown : {}), ...responseUsage(billed) }
-}
-
-function isSameUsage(reported: Usage, billed: Usage): boolean {
-  for (const name in billed) if (billed[name as keyof Usage] !== reported[name as keyof Usage]) return false
-  return true
 }

@@ -1,0 +1,77 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { Usage } from '../../core/usage.ts'
+
+/** Usage while it is read. */
+export type MutableUsage = { -readonly [Field in keyof Usage]: Usage[Field] }
+
+const NO_DETAILS: Readonly<Record<string, unknown>> = {}
+
+/**
+ * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and
+ * `completion_tokens` includes reasoning. Where the total shows that reasoning stands beside the completion, it is added
+ * (xAI counts so). Numbers are passed on unchanged, plausible or not; anything else counts as
+ * missing. Never throws. Undefined if the value is not an object.
+ */
+export function openaiUsage(value: unknown): Usage | undefined {
+  if (!isJsonObject(value)) return undefined
+  const input = isJsonObject(value['prompt_tokens_details']) ? value['prompt_tokens_details'] : NO_DETAILS
+  const output = isJsonObject(value['completion_tokens_details']) ? value['completion_tokens_details'] : NO_DETAILS
+  const usage: MutableUsage = {}
+  if (typeof value['prompt_tokens'] === 'number') usage.inputTokens = value['prompt_tokens']
+  const cached = cachedTokens(value, input)
+  if (cached !== undefined) usage.cachedInputTokens = cached
+  const written = input['cache_write_tokens'] ?? input['cache_creation_input_tokens']
+  if (typeof written === 'number') usage.cacheWriteTokens = written
+  // Servers report zero for every chat, which says nothing that the total does not.
+  const { audio_tokens: heard } = input
+  if (typeof heard === 'number' && heard !== 0) usage.inputAudioTokens = heard
+  if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
+  if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
+  addCountsBeside(usage, value['total_tokens'])
+  return usage
+}
+
+/** The usage of a chunk as its server wrote it; older streams of Groq have it under `x_groq` only. */
+export function chunkUsage({ usage, x_groq: groq }: Readonly<Record<string, unknown>>): unknown {
+  return isJsonObject(usage) || !isJsonObject(groq) ? usage : groq['usage']
+}
+
+/** The places of the count at servers of the dialect: OpenAI's own, Moonshot's, Mistral's two, DeepSeek's older one. */
+function cachedTokens(usage: Record<string, unknown>, details: Record<string, unknown>): number | undefined {
+  const misnamed = usage['prompt_token_details']
+  const places = [
+    details['cached_tokens'],
+    usage['cached_tokens'],
+    usage['num_cached_tokens'],
+    isJsonObject(misnamed) ? misnamed['cached_tokens'] : undefined,
+    usage['prompt_cache_hit_tokens'],
+  ]
+  return places.find((count) => typeof count === 'number')
+}
+
+/** Adds what was read from the cache to the input, and reasoning to the output, where the total says that they stand beside. */
+export function addCountsBeside(usage: MutableUsage, total: unknown): void {
+  if (isCacheBeside(total, usage)) usage.inputTokens = usage.inputTokens! + usage.cachedInputTokens!
+  if (isReasoningBeside(total, usage)) usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
+}
+
+/** Does the total say that reasoning is not part of the output? */
+function isReasoningBeside(total: unknown, { inputTokens, outputTokens, reasoningTokens = 0 }: Usage): boolean {
+  if (inputTokens === undefined || outputTokens === undefined || !(reasoningTokens > 0)) return false
+  return total === inputTokens + outputTokens + reasoningTokens
+}
+
+/** Does the total say that the prompt does not hold what was read from the cache? */
+function isCacheBeside(total: unknown, usage: Usage): boolean {
+  const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens = 0 } = usage
+  if (inputTokens === undefined || outputTokens === undefined || cachedInputTokens === undefined) return false
+  if (!(cachedInputTokens > inputTokens)) return false
+  const sum = inputTokens + cachedInputTokens + outputTokens
+  return total === sum || total === sum + reasoningTokens
+}
+
+/** Does a report say each count that is billed? */
+export function isSameUsage(reported: Usage, billed: Usage): boolean {
+  for (const name in billed) if (billed[name as keyof Usage] !== reported[name as keyof Usage]) return false
+  return true
+}
