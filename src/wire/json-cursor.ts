@@ -9,7 +9,7 @@ export const BACKSLASH = 0x5c
 export const CLOSE_BRACKET = 0x5d
 export const OPEN_BRACE = 0x7b
 export const CLOSE_BRACE = 0x7d
-const SPACE = 0x20
+export const SPACE = 0x20
 const NO_BYTES: Buffer = Buffer.alloc(0)
 
 /** Result of `JsonCursor.peek` after the last byte. */

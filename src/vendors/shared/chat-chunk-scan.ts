@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import {
+  BACKSLASH,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COLON,
@@ -9,6 +10,7 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
+  SPACE,
   skipBlanks,
   startsWith,
 } from '../../wire/json-cursor.ts'
@@ -31,7 +33,8 @@ const TOOL_CALL = 6
  * stream) and are parsed. Nothing is allocated; the fields hold the findings of the last scan.
  *
  * The chunks of one answer begin alike (id, model, index) up to the members of the delta, and most end alike after the text
- * of their content. The start and end of the first ordinary chunks are stored, and equal bytes are not scanned again.
+ * of their content. The start of the first ordinary chunk is stored, and equal bytes are not scanned again. Whole events that
+ * differ from one scanned before in nothing but the text of their content are found by {@link skipAlike}.
  */
 export class ChatChunkScan {
   /** Span of the top-level `model` value, quotes included. */
@@ -55,8 +58,14 @@ export class ChatChunkScan {
   #beginning: Buffer | undefined
   #beginningModelStart = -1
   #beginningModelEnd = -1
-  // The bytes after the text in a chunk whose delta begins with its content, where nothing in them is content too.
-  #ending: Buffer | undefined
+  // Span of the text that the delta of the last ordinary chunk begins with; its end is -1 when it has none, or more content.
+  #textStart = 0
+  #textEnd = -1
+  // The bytes of an event before and after that text, and the place of the model in them.
+  #head: Buffer | undefined
+  #tail: Buffer | undefined
+  #headModelStart = 0
+  #headModelEnd = 0
 
   /** Did a delta carry anything that a caller keeps? */
   get hasContent(): boolean {
@@ -69,6 +78,7 @@ export class ChatChunkScan {
     this.textBytes = 0
     this.#contentMembers = 0
     this.#reasoningBytes = 0
+    this.#textEnd = -1
     const beginning = this.#beginning
     if (beginning !== undefined && startsWith(bytes, start, beginning))
       return this.#resume(bytes, start, end, beginning)
@@ -85,33 +95,53 @@ export class ChatChunkScan {
     return true
   }
 
+  /** Stores the event `bytes[start, end)`, whose chunk is the one scanned last, for {@link skipAlike}, unless it has one. */
+  keepAlike(bytes: Buffer, start: number, end: number): void {
+    if (this.#textEnd === -1) return
+    this.#head = Buffer.from(bytes.subarray(start, this.#textStart))
+    this.#tail = Buffer.from(bytes.subarray(this.#textEnd, end))
+    // The same bytes, kept once.
+    const beginningEnd = this.#head.length - CONTENT.length
+    this.#beginning = this.#head.subarray(beginningEnd - this.#beginning!.length, beginningEnd)
+    this.#headModelStart = this.modelStart - start
+    this.#headModelEnd = this.modelEnd - start
+  }
+
+  /** Position after the event at `start` if it differs from the stored one only in its text, which is a scan; otherwise -1. */
+  skipAlike(bytes: Buffer, start: number): number {
+    const head = this.#head
+    if (head === undefined || !startsWith(bytes, start, head)) return -1
+    const textStart = start + head.length
+    const textEnd = endOfText(bytes, textStart)
+    if (!startsWith(bytes, textEnd, this.#tail!)) return -1
+    this.hasToolCalls = false
+    this.textBytes = decodedByteLength(bytes, textStart, textEnd)
+    this.#contentMembers = textEnd > textStart ? 1 : 0
+    this.modelStart = start + this.#headModelStart
+    this.modelEnd = start + this.#headModelEnd
+    return textEnd + this.#tail!.length
+  }
+
   #resume(bytes: Buffer, start: number, end: number, beginning: Buffer): boolean {
     const hasModel = this.#beginningModelStart !== -1
     this.modelStart = hasModel ? start + this.#beginningModelStart : -1
     this.modelEnd = hasModel ? start + this.#beginningModelEnd : -1
     const from = start + beginning.length
-    const textEnd = startsWith(bytes, from, CONTENT) ? closingQuote(bytes, from + CONTENT.length - 1, end) + 1 : 0
-    const textMembers = textEnd > from + CONTENT.length + 1 ? 1 : 0
-    if (textEnd > 0 && this.#endsAsBefore(bytes, textEnd, end)) {
-      this.#contentMembers = textMembers
-      this.textBytes = decodedByteLength(bytes, from + CONTENT.length, textEnd - 1)
-      return true
-    }
     this.#inChoices = true
     this.#hasChoices = true
     this.#inDelta = true
     this.#choicesWithoutDelta = 0
     this.#callsWithoutIndex = 0
     if (!this.#walk(bytes, from, end, DELTA)) return false
-    // An ending that holds the model, a tool call or another text would have to be walked over to find it.
-    if (textEnd > 0 && hasModel && this.#contentMembers === textMembers)
-      this.#ending ??= Buffer.from(bytes.subarray(textEnd, end))
+    if (this.#head === undefined && hasModel && startsWith(bytes, from, CONTENT)) {
+      const textStart = from + CONTENT.length
+      const textEnd = endOfText(bytes, textStart)
+      // What follows must hold no tool call and no other text: they would have to be walked over to be found.
+      const isOnlyContent = this.#contentMembers === (textEnd > textStart ? 1 : 0)
+      this.#textStart = textStart
+      this.#textEnd = isOnlyContent && bytes[textEnd] === QUOTE ? textEnd : -1
+    }
     return true
-  }
-
-  #endsAsBefore(bytes: Buffer, textEnd: number, end: number): boolean {
-    const ending = this.#ending
-    return ending !== undefined && end - textEnd === ending.length && startsWith(bytes, textEnd, ending)
   }
 
   #keepBeginning(bytes: Buffer, start: number): void {
@@ -240,6 +270,17 @@ export class ChatChunkScan {
     if (this.#choicesWithoutDelta !== 0 || this.#callsWithoutIndex !== 0) return false
     return skipBlanks(bytes, from, end) === end && this.#hasChoices && this.modelStart !== -1
   }
+}
+
+/** Position of the quote that ends the text at `start`, or of a byte that no such text holds. */
+function endOfText(bytes: Buffer, start: number): number {
+  let position = start
+  while (position < bytes.length) {
+    const byte = bytes[position]!
+    if (byte === QUOTE || byte < SPACE) break
+    position += byte === BACKSLASH ? 2 : 1
+  }
+  return position
 }
 
 /** Bytes of text of the string whose opening quote stands at `value`. */

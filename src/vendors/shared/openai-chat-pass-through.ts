@@ -68,6 +68,13 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     return this.#usageChunk === undefined ? DONE : Buffer.concat([this.#usageChunk, DONE])
   }
 
+  protected override skipEvent(bytes: Buffer, start: number): number {
+    if (!this.#passesScanned) return -1
+    const end = this.#scan.skipAlike(bytes, start)
+    if (end !== -1) this.#passScanned()
+    return end
+  }
+
   protected readEvent(event: EventLines, isRest: boolean): void {
     const isErrorEvent = event.name?.trim() === 'error'
     if (event.hasOneLine && !isErrorEvent) {
@@ -85,14 +92,25 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     else this.#readChunk(chunk)
   }
 
+  /** May chunks pass without being parsed? */
+  get #passesScanned(): boolean {
+    return this.#choices.haveBegun && this.#repair === undefined
+  }
+
   /** Passes an ordinary chunk on with its model replaced; false when it has to be parsed. */
-  #passesOrdinary({ bytes, dataStart, dataEnd }: EventLines): boolean {
-    if (!this.#choices.haveBegun || this.#repair !== undefined) return false
+  #passesOrdinary({ bytes, start, end, dataStart, dataEnd }: EventLines): boolean {
+    if (!this.#passesScanned) return false
     const scan = this.#scan
     if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#choices.readsCalls)) return false
+    scan.keepAlike(bytes, start, end)
+    this.#passScanned()
+    return true
+  }
+
+  #passScanned(): void {
+    const scan = this.#scan
     if (scan.hasContent) this.countContent(scan.textBytes)
     this.edit(scan.modelStart, scan.modelEnd, this.#publicModelJson)
-    return true
   }
 
   /** The end mark, after a chunk that ends the choices which the vendor has left open, and usage that came before. */

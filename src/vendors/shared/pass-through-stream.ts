@@ -69,7 +69,7 @@ export abstract class PassThroughStream implements StreamTransform {
    */
   protected abstract readEvent(event: EventLines, isRest: boolean): void
 
-  /** Position after an event that passes unread; -1 if {@link readEvent} must read it. */
+  /** Position after an event that passes without its lines being found; -1 if {@link readEvent} must read it. */
   protected skipEvent(_bytes: Buffer, _start: number): number {
     return -1
   }
@@ -113,7 +113,7 @@ export abstract class PassThroughStream implements StreamTransform {
     this.edit(event.start, event.end, replacement)
   }
 
-  /** Replaces a span of the current event; spans come in order. */
+  /** Replaces a span of the event that is read or skipped; spans come in order. */
   protected edit(start: number, end: number, replacement: Buffer): void {
     if (end - start === replacement.length && startsWith(event.bytes, start, replacement)) return
     edits.replace(start, end, replacement)
@@ -136,6 +136,7 @@ export abstract class PassThroughStream implements StreamTransform {
 
   #pass(bytes: Buffer, isRest: boolean): Buffer | undefined {
     edits.clear()
+    event.bytes = bytes
     let position = 0
     while (position < bytes.length && !this.#isOver) {
       const behind = isRest ? -1 : this.skipEvent(bytes, position)

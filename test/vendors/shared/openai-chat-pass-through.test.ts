@@ -364,6 +364,21 @@ describe('OpenAIChatPassThrough', () => {
     expect(relay.push(Buffer.from(data(FIRST)))).toBeUndefined()
   })
 
+  it('fails on a text with a line break that ends its event, behind events that are like it but for the text', () => {
+    const alike = data(chunk({ content: 'a' }))
+    for (const [torn, isTorn] of [
+      [alike.replace('"a"', '"a\nb"'), true],
+      [alike.replace('"a"', '"a\\nb"'), false],
+    ] as const) {
+      const relay = relayFor()
+
+      relay.push(Buffer.from(data(FIRST) + alike.repeat(3) + torn))
+
+      expect(relay.failure?.kind).toBe(isTorn ? 'invalid_response' : undefined)
+      expect(relay.outputBytesSeen).toBe(isTorn ? 3 : 6)
+    }
+  })
+
   it('passes comments and swallows objects that are no chunks', () => {
     const relay = relayFor()
 
