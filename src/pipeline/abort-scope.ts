@@ -85,6 +85,8 @@ export class DisconnectSignal {
 /** A vendor call that can be ended. */
 export interface AbortableCall {
   abort(): void
+  /** True while its vendor has nothing of it. Absent: it may have. */
+  readonly isUnsent?: boolean
 }
 
 /** The vendor calls of one request, which end together. */
@@ -96,6 +98,12 @@ export class AbortScope implements AbortableCall {
   #others: Set<AbortableCall> | undefined
   #isAborted = false
   #drain: { readonly timer: Timer; readonly disconnects: Disconnects } | undefined
+  readonly #parent: AbortScope | undefined
+
+  /** @param parent The scope of which this one is a member. */
+  constructor(parent?: AbortScope) {
+    this.#parent = parent
+  }
 
   /** Adds a call before it begins; false when the scope is aborted and the call must not begin. */
   add(call: AbortableCall): boolean {
@@ -126,26 +134,43 @@ export class AbortScope implements AbortableCall {
     this.#others = undefined
   }
 
-  /** Are the calls read on for a caller who has disconnected? */
-  get isReadOn(): boolean {
-    return this.#drain !== undefined
+  /** Has no vendor anything of its calls? */
+  get isUnsent(): boolean {
+    if (this.#call !== undefined && this.#call.isUnsent !== true) return false
+    if (this.#others !== undefined) for (const call of this.#others) if (call.isUnsent !== true) return false
+    return true
   }
 
-  /** The caller has disconnected: ends the calls, or drains them for a while where the policy says so. Later calls do nothing. */
-  abandon(disconnects: Disconnects, call: AbandonedCall, clock: Clock): void {
-    if (this.#isAborted || this.#drain !== undefined) return
-    if (!disconnects.mayDrain(call)) this.abort()
-    else this.#drain = { timer: clock.schedule(disconnects.drainMs, () => this.abort()), disconnects }
+  /** Are the calls read on for a caller who has disconnected? Then nothing is asked for again. */
+  get isReadOn(): boolean {
+    return this.#drain !== undefined || this.#parent?.isReadOn === true
   }
 
   /**
-   * The caller has disconnected and only the report of usage is missing: reads on for so long whatever the policy, unless too
-   * many calls are read on already: then false.
+   * The caller has disconnected: ends the calls, or drains them for a while where the policy says so and something was sent. Later
+   * calls do nothing.
+   */
+  abandon(disconnects: Disconnects, call: AbandonedCall, clock: Clock): void {
+    if (this.#isAborted || this.#drain !== undefined) return
+    if (this.isUnsent || !disconnects.mayDrain(call)) this.abort()
+    else this.#readOn(disconnects, disconnects.drainMs, clock)
+  }
+
+  /**
+   * The caller has disconnected and only the report of usage is missing: reads on for so long whatever the policy. False where
+   * nothing was sent, or too many calls are read on already.
    */
   awaitUsage(disconnects: Disconnects, waitMs: number, clock: Clock): boolean {
-    if (this.#isAborted || this.#drain !== undefined || !disconnects.mayReadOn()) return false
-    this.#drain = { timer: clock.schedule(waitMs, () => this.abort()), disconnects }
+    if (this.#isAborted || this.#drain !== undefined || this.isUnsent || !disconnects.mayReadOn()) return false
+    this.#readOn(disconnects, waitMs, clock)
     return true
+  }
+
+  /** Of several calls only those go on that a vendor has. */
+  #readOn(disconnects: Disconnects, waitMs: number, clock: Clock): void {
+    this.#drain = { timer: clock.schedule(waitMs, () => this.abort()), disconnects }
+    if (this.#call?.isUnsent === true) this.#call.abort()
+    if (this.#others !== undefined) for (const call of this.#others) if (call.isUnsent === true) call.abort()
   }
 
   /** The request is over. */

@@ -70,7 +70,7 @@ export function attempt(
     scope,
     send: (credential) => openStream(callee, operation, scope, { credentials, credential }),
     failureOf: (outcome) => (outcome.kind === 'failed' ? outcome.failure : undefined),
-    unsent: (failure) => ({ kind: 'failed', failure }),
+    failed: (failure) => ({ kind: 'failed', failure }),
   })
 }
 
@@ -119,7 +119,7 @@ function outcomeOf(
   collected: Collected,
 ): UnstreamedOutcome {
   if (!Array.isArray(collected)) return { kind: 'failed', failure: collected }
-  const body = operation.whole(collected)
+  const body = wholeBody(operation, collected)
   if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }
   const [first] = collected
   if (body.failure !== undefined) {
@@ -130,6 +130,16 @@ function outcomeOf(
   // With a credential it may have been sent twice.
   const isRequestSent = credentials === undefined && collected.length === 1 && first?.isRequestSent === true
   return { kind: 'json', body, vendorRequestId: isRecorded ? requestIdOf(first.headers) : undefined, isRequestSent }
+}
+
+/** The answer's body; undefined also for one that nests so deep that it cannot be written: its vendor bills it all the same. */
+function wholeBody(operation: Operation, answers: ChunkedAnswer[]): ReturnType<Operation['whole']> {
+  try {
+    return operation.whole(answers)
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
 }
 
 type Collected = ChunkedAnswer[] | AttemptFailure
@@ -148,7 +158,7 @@ function collectOne<Result>(
     scope,
     send: (credential) => collect(calls, wire, scope, asItIs, credential),
     failureOf: (collected) => (Array.isArray(collected) ? undefined : collected),
-    unsent: (failure) => failure,
+    failed: (failure) => failure,
   }).then(read)
 }
 
@@ -179,7 +189,7 @@ function collect<Result>(
  */
 async function collectAll(calls: WholeCalls, operation: Operation, scope: AbortScope): Promise<Collected> {
   const { requests } = operation
-  const siblings = new AbortScope()
+  const siblings = new AbortScope(scope)
   if (!scope.add(siblings)) return ABORTED
   const answers: ChunkedAnswer[] = new Array(requests.length)
   const failures: AttemptFailure[] = []

@@ -1,5 +1,5 @@
 import type { CircuitState } from '../routing/circuit-breaker.ts'
-import type { CallOutcome, RouteCandidate } from '../routing/route-candidate.ts'
+import type { CallOutcome, Probed, RouteCandidate } from '../routing/route-candidate.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { AttemptRecord } from '../usage/usage-record.ts'
 import type { AttemptObservation } from './call-observation.ts'
@@ -16,6 +16,7 @@ export class CandidateCall implements Attempt {
   readonly #context: PipelineContext
   readonly #startedAtMs: number
   readonly #requestedAtMs: number
+  readonly #probed: Probed
   readonly #observation: AttemptObservation | undefined
   #endedAtMs: number | undefined = undefined
   #outcome: AttemptRecord['outcome'] = 'abandoned'
@@ -25,7 +26,7 @@ export class CandidateCall implements Attempt {
     this.candidate = candidate
     this.#context = context
     this.#startedAtMs = context.clock.now()
-    candidate.begin(this.#startedAtMs, context.routes.nextTurn())
+    this.#probed = candidate.begin(this.#startedAtMs, context.routes.nextTurn())
     this.#requestedAtMs = call.startedAtMs
     this.#observation = call.observation?.attempt(candidate, call)
     call.tries(this)
@@ -131,10 +132,13 @@ export class CandidateCall implements Attempt {
     const { key, circuit: ofModel } = candidate
     const ofKey = key.circuit
     const nowMs = this.#context.clock.now()
-    candidate.failed(outcome, retryAfterMs, nowMs)
+    candidate.failed(outcome, retryAfterMs, nowMs, this.#probed)
     this.#end(outcome === 'ignored' ? 'abandoned' : 'failed', nowMs)
     this.#emitOpened(undefined, ofKey, key.circuit)
     this.#emitOpened(candidate.model.id, ofModel, candidate.circuit)
+    // A refusal of the caller's input says that the vendor works.
+    this.#emitClosed(undefined, ofKey, key.circuit)
+    this.#emitClosed(candidate.model.id, ofModel, candidate.circuit)
   }
 
   #emitOpened(model: string | undefined, before: CircuitState, after: CircuitState): void {

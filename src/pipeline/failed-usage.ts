@@ -79,8 +79,12 @@ export function abandonedUsage(
   last: FailedAttempt | undefined,
   isUnseen: boolean,
 ): FailedUsage {
-  if (last?.failure.mayHaveBegun !== true || last.isTold === true) return failedUsage(context, call, last)
-  const { billedUsage, isBillCounted, outcome, error, isPartDone } = last.failure
+  if (last === undefined || last.isTold === true) return failedUsage(context, call, last)
+  const { mayHaveBegun, billedUsage, isBillCounted, outcome, error, isPartDone } = last.failure
+  // Some parts were answered, and the others were stopped before they were sent.
+  if (!mayHaveBegun && outcome === 'ignored' && isPartDone === true)
+    return { usage: billedUsage, estimatedUsage: undefined }
+  if (!mayHaveBegun) return failedUsage(context, call, last)
   const isStopped = outcome === 'ignored' || error.code === 'upstream_timeout'
   const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen: isUnseen && isStopped, isStopped: true })
   if (billedUsage === undefined) return estimate(estimated)

@@ -35,7 +35,8 @@ export function fitToBalance(
     if (tokens === undefined) return undefined
     assumed.push(tokens)
   }
-  const longest = Math.max(...assumed)
+  // A vendor refuses a bound that is above what its model can give, and any model of the chain may get it.
+  const longest = Math.min(...assumed)
   const bounded = (tokens: number): PricedRequest | undefined => boundedTo(priced, assumed, tokens)
   const fewest = Math.min(FEWEST_FITTED_TOKENS, longest)
   const least = bounded(fewest)

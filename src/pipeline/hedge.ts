@@ -1,3 +1,4 @@
+import type { Usage } from '../core/usage.ts'
 import type { Operation } from '../endpoints/operation.ts'
 import type { RouteCandidate } from '../routing/route-candidate.ts'
 import type { Selection } from '../routing/selection.ts'
@@ -45,7 +46,7 @@ export function hedge(
 ): Promise<HedgeResult> {
   const afterMs = context.routing.hedge?.afterMs ?? 0
   return new Promise((resolve, reject) => {
-    const running = new Map<AbortScope, PreparedCall>()
+    const running = new Set<AbortScope>()
     const scopes: AbortScope[] = []
     const failures: FailedCall[] = []
     let isOver = false
@@ -54,22 +55,21 @@ export function hedge(
       timer.cancel()
       for (const scope of scopes) call.calls.delete(scope)
     }
-    /** The request does not need the others: tells what they may cost, and stops them. */
+    /** The request does not need the others: tells what those may cost that have failed, and stops the rest. */
     const endOthers = (decisive?: FailedCall): void => {
       for (const failed of failures) if (failed !== decisive) tellFailed(context, call, failed)
-      for (const loser of running.values()) tellStopped(context, call, loser)
-      for (const scope of running.keys()) scope.abort()
+      for (const scope of running) scope.abort()
     }
     const start = (prepared: PreparedCall): void => {
-      const own = new AbortScope()
+      const own = new AbortScope(call.calls)
       scopes.push(own)
-      running.set(own, prepared)
+      running.add(own)
       // An aborted scope takes no calls; the calls of its members then end at once.
       if (!call.calls.add(own)) own.abort()
       run(context, call, prepared, { scope: own, time }).then(
         (outcome) => {
           running.delete(own)
-          if (isOver) return
+          if (isOver) return tellLoser(context, call, { ...prepared, outcome })
           if (outcome.kind === 'failed') failures.push({ ...prepared, outcome })
           if (outcome.kind === 'failed' && running.size > 0) return
           end()
@@ -79,7 +79,10 @@ export function hedge(
         },
         (fault) => {
           running.delete(own)
-          if (isOver) return reportFault(context, call.requestId, 'hedge', fault)
+          if (isOver) {
+            tellMade(context, call, prepared.candidate, undefined)
+            return reportFault(context, call.requestId, 'hedge', fault)
+          }
           end()
           endOthers()
           reject(fault)
@@ -90,7 +93,7 @@ export function hedge(
       prepareSecond(context, call, first.candidate, selection).then(
         (second) => {
           if (second === undefined) return
-          if (isOver || call.calls.isAborted || !context.retryBudget.withdraw()) return
+          if (isOver || !mayAskMore(call) || !context.retryBudget.withdraw()) return
           selection.asked(second.candidate)
           start(second)
         },
@@ -112,10 +115,26 @@ function tellFailed(context: PipelineContext, call: Reserved, { candidate, opera
   told(context, call, failedAttempt(call, candidate, outcome.failure, facts))
 }
 
-/** The other call was faster. Vendors finish a whole answer even if its call was cancelled. */
-function tellStopped(context: PipelineContext, call: Reserved, { candidate }: PreparedCall): void {
-  const usage = estimatedUsage(call, { outputBytes: 0, isUnseen: true, isStopped: true })
-  emitUnbilledUsage(context, call, candidate, { usage, isEstimated: true })
+/** The other call was faster. Vendors finish a whole answer even if its call was cancelled; one that was not sent yet costs nothing. */
+function tellLoser(context: PipelineContext, call: Reserved, { candidate, operation, outcome }: HedgeResult): void {
+  if (outcome.kind === 'failed') tellFailed(context, call, { candidate, operation, outcome })
+  else tellMade(context, call, candidate, outcome.body.usage)
+}
+
+/** An answer was made that nobody needs. */
+function tellMade(
+  context: PipelineContext,
+  call: Reserved,
+  candidate: RouteCandidate,
+  reported: Usage | undefined,
+): void {
+  const usage = reported ?? estimatedUsage(call, { outputBytes: 0, isUnseen: true, isStopped: true })
+  emitUnbilledUsage(context, call, candidate, { usage, isEstimated: reported === undefined })
+}
+
+/** Nothing more is asked for a caller who has left, though the first call may be read on. */
+function mayAskMore({ calls, caller }: Reserved): boolean {
+  return !calls.isAborted && !caller.isDisconnected
 }
 
 async function prepareSecond(
@@ -124,7 +143,7 @@ async function prepareSecond(
   first: RouteCandidate,
   selection: Selection,
 ): Promise<PreparedCall | undefined> {
-  if (call.calls.isAborted || !selection.hasAlternative(first, context.clock.now())) return undefined
+  if (!mayAskMore(call) || !selection.hasAlternative(first, context.clock.now())) return undefined
   const candidate = selection.next(context.clock.now(), context.retryBudget.left > 0)
   if (candidate === undefined || candidate.model.id !== first.model.id) return undefined
   const operation = await prepareIfAble(context, call, candidate)

@@ -239,5 +239,7 @@ function pushBucket(headers: string[], names: readonly [string, string, string],
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.ceil(milliseconds)}ms`
   const seconds = Math.ceil(milliseconds / 100) / 10
-  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${Math.round(seconds % 60)}s`
+  if (seconds < 60) return `${seconds}s`
+  const whole = Math.ceil(seconds)
+  return `${Math.floor(whole / 60)}m${whole % 60}s`
 }

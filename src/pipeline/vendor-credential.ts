@@ -12,27 +12,30 @@ export interface CredentialedCall<Result> {
   send(credential: Credential): Promise<Result>
   /** Why it failed; undefined: it did not. */
   failureOf(result: Result): AttemptFailure | undefined
-  /** The result of a call for which there is no credential. */
-  unsent(failure: AttemptFailure): Result
+  /** The result of a call that failed so: there is no credential for it, or it is not sent again. */
+  failed(failure: AttemptFailure): Result
 }
 
 /**
  * Sends a call with a credential, and once more when the vendor refuses it: with another one where it has expired, with the vendor's
- * time where this machine's clock is wrong. Neither counts for or against the vendor's health, because only the last result is
- * returned.
+ * time where this machine's clock is wrong. Such a refusal counts neither for nor against the vendor's health, also where its caller
+ * has left meanwhile and the call is not sent again.
  */
 export async function sendWithCredential<Result>(call: CredentialedCall<Result>): Promise<Result> {
   const { credentials, scope } = call
   const first = await obtain(credentials, scope)
-  if ('error' in first) return call.unsent(first)
+  if ('error' in first) return call.failed(first)
   const result = await call.send(first)
   const failure = call.failureOf(result)
-  const offsetMs = failure?.operatorProblem?.clockOffsetMs
+  if (failure === undefined) return result
+  const offsetMs = failure.operatorProblem?.clockOffsetMs
   const corrected = offsetMs === undefined ? undefined : credentials.correctClock(first, offsetMs)
+  if (corrected === undefined && !(refusesCredential(failure) && credentials.invalidate(first))) return result
+  // A caller who has left is not charged for a refused call, and would be for another one.
+  if (scope.isReadOn) return call.failed({ ...failure, operatorProblem: undefined, outcome: 'ignored' })
   if (corrected !== undefined) return call.send(corrected)
-  if (failure === undefined || !refusesCredential(failure) || !credentials.invalidate(first)) return result
   const second = await obtain(credentials, scope)
-  if ('error' in second) return scope.isAborted ? result : call.unsent(second)
+  if ('error' in second) return scope.isAborted ? result : call.failed(second)
   return second.token === first.token ? result : call.send(second)
 }
 
@@ -61,7 +64,7 @@ function obtain(credentials: CredentialCache, scope: AbortScope): Promise<Creden
   const taken = credentials.take()
   if (!(taken instanceof Promise)) return Promise.resolve(taken)
   return new Promise((resolve) => {
-    const waiting = { abort: () => resolve(ABORTED) }
+    const waiting = { abort: () => resolve(ABORTED), isUnsent: true }
     if (!scope.add(waiting)) waiting.abort()
     taken.then(
       (credential) => {

@@ -25,6 +25,9 @@ import type { VendorKey } from './vendor-key.ts'
  */
 export type CallOutcome = 'failing' | 'busy' | 'refused' | 'model-refused' | 'caller-error' | 'ignored'
 
+/** Of which half-open circuits a call is the probe: of its key, of its model behind the key, of both, or of none. */
+export type Probed = 'key' | 'model' | 'both' | 'none'
+
 /** The parts of a candidate. */
 export interface CandidateParts {
   readonly model: CatalogModel
@@ -91,14 +94,18 @@ export class RouteCandidate {
     return (isStream ? this.#streamLatency : this.#wholeLatency).expectedMs(nowMs)
   }
 
-  /** A call begins. It ends with {@link release}, after its outcome was reported. */
-  begin(nowMs: number, turn: number): void {
+  /** A call begins, and may be a probe. It ends with {@link release}, after its outcome was reported. */
+  begin(nowMs: number, turn: number): Probed {
     this.lastTurn = turn
     this.load.enter()
     this.key.inFlight += 1
     this.#keepTime(nowMs)
+    const isOfModel = circuitOf(this.#circuit, nowMs) === 'half-open'
+    const isOfKey = circuitOf(this.key.circuit, nowMs) === 'half-open'
     this.#circuit = afterBegin(this.#circuit, nowMs)
     this.key.circuit = afterBegin(this.key.circuit, nowMs)
+    if (isOfKey) return isOfModel ? 'both' : 'key'
+    return isOfModel ? 'model' : 'none'
   }
 
   /** A JSON response arrived this long after the call began. */
@@ -122,9 +129,10 @@ export class RouteCandidate {
 
   /**
    * The call failed. Vendors count requests per model, and overload usually concerns one model too, so a requested wait
-   * applies to this model behind this key. A refused key is unusable for every model.
+   * applies to this model behind this key. A refused key is unusable for every model. A call that says nothing about a circuit makes
+   * room for another probe only if it was the probe.
    */
-  failed(outcome: CallOutcome, retryAfterMs: number | undefined, nowMs: number): void {
+  failed(outcome: CallOutcome, retryAfterMs: number | undefined, nowMs: number, probed: Probed): void {
     const { key } = this
     switch (outcome) {
       case 'failing':
@@ -149,8 +157,8 @@ export class RouteCandidate {
       case 'ignored':
         break
     }
-    this.#circuit = afterIgnored(this.#circuit)
-    key.circuit = afterIgnored(key.circuit)
+    if (probed === 'model' || probed === 'both') this.#circuit = afterIgnored(this.#circuit)
+    if (probed === 'key' || probed === 'both') key.circuit = afterIgnored(key.circuit)
   }
 
   /** Closes the circuit of this model behind this key. */

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
 import { type AnsweringVendor, answeringVendor, eventStream, json } from './answering-vendor.ts'
@@ -144,6 +145,27 @@ describe('a whole answer that breaks off', () => {
     expect((await ask()).status).toBe(200)
     expect(vendor.calls).toBe(2)
   })
+})
+
+test('a whole answer that nests too deep is told as one that cannot be read (an internal error before, and nothing told)', async () => {
+  const depth = 20_000
+  const input = `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
+  const block = `{"type":"tool_use","id":"t","name":"f","input":${input}}`
+  vendor = await answeringVendor((response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(
+      `{"id":"m","type":"message","role":"assistant","model":"m","content":[${block}],"stop_reason":"tool_use","usage":{"input_tokens":9,"output_tokens":9}}`,
+    )
+  })
+  started = await startGateway({ vendors: [anthropic({ baseURL: vendor.origin, apiKey: 'one-01234567' })] })
+  const body = chatBody('cl-sonnet-4-6', 'hello', { max_tokens: HELD_TOKENS })
+  const response = await started.post(CHAT, body)
+
+  expect(response.status).toBe(502)
+  expect(await response.json()).toMatchObject({ error: { code: 'upstream_invalid_response' } })
+  expect(told()).toHaveLength(vendor.calls)
+  expect(started.events.filter(({ type }) => type === 'internal-error')).toEqual([])
+  expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
 })
 
 describe('a whole answer that takes too long', () => {

@@ -88,6 +88,36 @@ describe('a request without a bound of its output', () => {
     expect(sent().at(-1)).toMatchObject({ n: 2, max_completion_tokens: 621 })
   })
 
+  test.each([
+    [2_000, undefined],
+    [undefined, 2_000],
+  ])(
+    'is bounded by no more than each model that may answer can give (%s tokens, its fallback %s)',
+    async (own, ofFallback) => {
+      const price = (model: string, amount: string) =>
+        (['input_token', 'output_token'] as const).map((meter) => ({ model, meter, amount, per: 1_000_000 }))
+      const row = { kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' } as const
+      const limitsOf = (maxOutputTokens?: number) =>
+        maxOutputTokens === undefined ? {} : { limits: { maxOutputTokens } }
+      const { post, sent } = await startWith('0.05', {
+        models: [
+          { ...row, id: 'asked', ...limitsOf(own), fallbacks: ['dearer'] },
+          { ...row, id: 'dearer', ...limitsOf(ofFallback) },
+        ],
+        prices: {
+          currency: 'USD',
+          prices: [...price('asked', ofFallback === undefined ? '1' : '10'), ...price('dearer', '10')],
+        },
+      })
+      const response = await post(chatBody('asked', 'hi'))
+
+      expect(response.status).toBe(200)
+      // Half of the balance buys 2,479 at the dearer price.
+      expect(response.headers.get('x-signalbox-max-output-tokens')).toBe('2000')
+      expect(sent().at(-1)).toMatchObject({ max_completion_tokens: 2_000 })
+    },
+  )
+
   test('leaves half of the balance to calls at the same time', async () => {
     const { post } = await startWith('0.10')
     const bodies = [1, 2, 3, 4].map(() => post(chatBody('cl-sonnet-4-6', 'hi')))

@@ -1,12 +1,17 @@
-import type { ServerResponse } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { Credential } from '../../src/core/credential.ts'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
+import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { presets } from '../../src/vendors/presets/presets.ts'
+import { listen } from '../support/listen.ts'
 import { rawPost } from '../support/raw-caller.ts'
-import { chatBody, type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_KEY, TEST_MODELS } from '../support/start-gateway.ts'
 import { type AnsweringVendor, answeringVendor, json } from './answering-vendor.ts'
+import { png } from './image-requests.ts'
 
 const CHAT = '/v1/chat/completions'
 const CREDIT = 100_000_000_000n
@@ -116,6 +121,103 @@ describe('a whole answer whose caller leaves while it is made', () => {
     expect((await ending).ending).toBe('abandoned')
     await expect.poll(() => vendor.aborted).toBe(1)
   })
+})
+
+describe('a caller who leaves before the vendor has the call', () => {
+  const AWAITED = POLICIES.flatMap(([policy, options]) => [false, true].map((stream) => ({ policy, options, stream })))
+
+  /** Asks within the process, and leaves when what the call waits for is about to come. */
+  async function askAndLeave(body: object, waitedFor: () => (() => void) | undefined): Promise<void> {
+    const leaving = new AbortController()
+    const request = new Request(`${started.url}${CHAT}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: leaving.signal,
+    })
+    const ending = started.nextEnded()
+    const answer = started.gateway.fetch(request).catch(() => undefined)
+    await expect.poll(waitedFor).toBeDefined()
+    leaving.abort()
+    waitedFor()?.()
+
+    expect(await ending).toMatchObject({ ending: 'abandoned', costNanoDollars: 0n })
+    expect(vendor.calls).toBe(0)
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
+    await answer
+  }
+
+  test.each(AWAITED)(
+    'while its credential is awaited is asked for nothing, and pays nothing ($policy, stream: $stream)',
+    async ({ options, stream }) => {
+      let give: (() => void) | undefined
+      const apiKey = (): Promise<Credential> =>
+        new Promise((resolve) => {
+          give = () => resolve({ token: 'token' })
+        })
+      vendor = await answeringVendor((response) => json(response, completion()))
+      started = await startGateway({ vendors: [openai({ apiKey, baseURL: vendor.origin })], ...options })
+
+      await askAndLeave(chatBody('chat-relayed', 'hello', { stream }), () => give)
+    },
+  )
+
+  test.each(AWAITED)(
+    'while its picture is fetched is asked for nothing, and pays nothing ($policy, stream: $stream)',
+    async ({ options, stream }) => {
+      let fetched: (() => void) | undefined
+      const pictures = createServer((_request, response) => {
+        fetched = () => response.writeHead(200, { 'content-type': 'image/png' }).end(png(16))
+      })
+      const { origin, close } = await listen(pictures)
+      vendor = await answeringVendor((response) => json(response, completion()))
+      started = await startGateway({
+        vendors: [openaiCompatible(presets.ollama, { baseURL: vendor.origin })],
+        models: [{ ...TEST_MODELS[0], vendor: 'ollama' }],
+        ...options,
+      })
+      const image = { type: 'image_url', image_url: { url: `${origin}/a.png` } }
+
+      await askAndLeave(
+        { model: 'chat-relayed', messages: [{ role: 'user', content: [image] }], stream },
+        () => fetched,
+      )
+      await close()
+    },
+  )
+})
+
+test('a call that its vendor refuses after the caller has left is not sent again with another credential', async () => {
+  const clock = fakeClock()
+  let made = 0
+  let refuse: (() => void) | undefined
+  vendor = await answeringVendor((response) => {
+    if (vendor.calls !== 2) return json(response, completion())
+    refuse = () => json(response, { error: { message: 'expired', type: 'auth' } }, 401)
+  })
+  const apiKey = (): Credential => ({ token: `token-${++made}` })
+  started = await startGateway({ vendors: [openai({ apiKey, baseURL: vendor.origin })], clock })
+  await (await started.post(CHAT, chatBody('chat-relayed', 'hello'))).text()
+  const { balance } = await started.account()
+  clock.advance(10_000)
+  const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hello'))
+  await expect.poll(() => refuse).toBeDefined()
+  const ending = started.nextEnded()
+  const { pending } = clock
+  caller.leave()
+  // The answer is awaited for a while.
+  await expect.poll(() => clock.pending).toBeGreaterThan(pending)
+  refuse?.()
+
+  expect(await ending).toMatchObject({ ending: 'abandoned', costNanoDollars: 0n })
+  expect(vendor.calls).toBe(2)
+  expect(await started.account()).toEqual({ balance, held: 0n })
+  // That it had expired says nothing about the key, which serves the next caller by a new one.
+  expect((await started.post(CHAT, chatBody('chat-relayed', 'hello'))).status).toBe(200)
+  expect([vendor.calls, made]).toEqual([3, 2])
+  const types = started.events.map(({ type }) => type)
+  expect(types).not.toContain('circuit-opened')
+  expect(types).not.toContain('vendor-account-problem')
 })
 
 test('reasoning that nobody sees and nobody reports is charged as it was held for, whole and streamed (6 tokens before, now 2,000)', async () => {

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'vitest'
+import type { CredentialProvider } from '../../src/core/credential.ts'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { Transport } from '../../src/transport/transport.ts'
@@ -122,24 +123,39 @@ test.each([
   },
 )
 
-test('a caller who leaves while the second call has no connection yet pays for the first', async () => {
+/** A transport that never gets a connection to one of the stand-ins, and counts the calls that wait for it. */
+function unconnected(index: number): { readonly transport: Transport; readonly waiting: () => number } {
   const inner = undiciTransport()
-  let connecting = 0
+  let waiting = 0
   const transport: Transport = {
     send(request, handler) {
-      if (!started.stands[1]!.baseURL.startsWith(request.origin)) return inner.send(request, handler)
-      connecting += 1
+      if (!started.stands[index]!.baseURL.startsWith(request.origin)) return inner.send(request, handler)
+      waiting += 1
       const failure = { phase: 'connect', kind: 'aborted', error: new Error('aborted') } as const
       return { abort: () => handler.onFailure(failure), pause: () => undefined, resume: () => undefined }
     },
     close: () => inner.close(),
   }
+  return { transport, waiting: () => waiting }
+}
+
+test('a call that had no connection yet when the other one was answered costs nothing, and is not told', async () => {
+  const { transport, waiting } = unconnected(0)
+  started = await startRouted({ gateway: { ...HEDGED.gateway, transport } })
+
+  expect(await started.ask(1)).toEqual(['two'])
+  expect(waiting()).toBe(1)
+  expect(told()).toEqual([])
+})
+
+test('a caller who leaves while the second call has no connection yet pays for the first', async () => {
+  const { transport, waiting } = unconnected(1)
   started = await startRouted({ gateway: { ...HEDGED.gateway, drainMs: 100, transport } })
   started.stands[0]!.answer = () => ({ delayMs: 5_000 })
   const leaving = new AbortController()
   const ended = started.nextEnded()
   const response = started.post('/v1/chat/completions', BODY, {}, leaving.signal)
-  await expect.poll(() => [started.stands[0]!.calls.length, connecting]).toEqual([1, 1])
+  await expect.poll(() => [started.stands[0]!.calls.length, waiting()]).toEqual([1, 1])
   leaving.abort()
 
   await expect(response).rejects.toThrow()
@@ -161,6 +177,54 @@ test('a caller who leaves ends both calls, pays for one of them, and the other i
   await untilAbandoned(1)
   expect(await ended).toMatchObject({ ending: 'abandoned', usage: { outputTokens: 100 }, costNanoDollars: 122_000n })
   expect(told()).toEqual([expect.objectContaining({ usage: expect.objectContaining({ outputTokens: 100 }) })])
+})
+
+test('no second call is made for a caller who has left, though the first one is read on', async () => {
+  const clock = fakeClock()
+  started = await startRouted({ gateway: { ...HEDGED.gateway, clock } })
+  started.stands[0]!.answer = () => ({ delayMs: 300 })
+  const leaving = new AbortController()
+  const ended = started.nextEnded()
+  const response = started.post('/v1/chat/completions', BODY, {}, leaving.signal)
+  await expect.poll(() => started.stands[0]!.calls.length).toBe(1)
+  const { pending } = clock
+  leaving.abort()
+  await expect(response).rejects.toThrow()
+  await expect.poll(() => clock.pending).toBeGreaterThan(pending)
+  clock.advance(40)
+
+  expect(await ended).toMatchObject({ ending: 'completed', vendor: 'one', costNanoDollars: 20_000n })
+  expect(started.stands[1]!.calls).toHaveLength(0)
+  expect(told()).toEqual([])
+})
+
+test('a second call that waits for its credential when the caller leaves is not sent', async () => {
+  const clock = fakeClock()
+  let give: (() => void) | undefined
+  const provider: CredentialProvider = () =>
+    new Promise((resolve) => {
+      give = () => resolve({ token: 'token' })
+    })
+  started = await startRouted({
+    gateway: { ...HEDGED.gateway, clock },
+    vendor: (plain) => (plain.id === 'two' ? { ...plain, credentialProviders: [provider] } : plain),
+  })
+  started.stands[0]!.answer = () => ({ delayMs: 300 })
+  const leaving = new AbortController()
+  const ended = started.nextEnded()
+  const response = started.post('/v1/chat/completions', BODY, {}, leaving.signal)
+  await expect.poll(() => started.stands[0]!.calls.length).toBe(1)
+  clock.advance(40)
+  await expect.poll(() => give).toBeDefined()
+  const { pending } = clock
+  leaving.abort()
+  await expect(response).rejects.toThrow()
+  await expect.poll(() => clock.pending).toBeGreaterThan(pending)
+  give?.()
+
+  expect(await ended).toMatchObject({ ending: 'completed', vendor: 'one', costNanoDollars: 20_000n })
+  expect(started.stands[1]!.calls).toHaveLength(0)
+  expect(told()).toEqual([])
 })
 
 test('streams are never doubled', async () => {

@@ -205,6 +205,22 @@ describe('several keys of one vendor', () => {
     expect(eventsOf('circuit-closed')).toHaveLength(1)
   })
 
+  test("a circuit that a refusal of the caller's input closes is told, too", async () => {
+    const clock = fakeClock()
+    await start({ keys: [['canary-a']], gateway: { clock } })
+    started.stands[0]!.answer = () => ({ status: 401 })
+    await started.ask(1)
+    started.stands[0]!.answer = () => ({ status: 400 })
+    clock.advance(30_000)
+    await started.ask(1)
+
+    const { credentialId } = eventsOf('circuit-opened')[0]!
+    expect(eventsOf('circuit-closed')).toEqual([
+      { type: 'circuit-closed', vendor: 'one', credentialId, model: undefined },
+    ])
+    expect(started.gateway.routes().vendors[0]!.keys[0]!.circuit).toBe('closed')
+  })
+
   test('the same end user, prompt cache or session stays with one key, and others spread', async () => {
     await start({ keys: [['canary-a', 'canary-b', 'canary-c']] })
     const keysOf = async (body: Record<string, unknown>): Promise<Set<string>> => {

@@ -1,8 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
+import type { Credential } from '../../src/core/credential.ts'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
+import type { Transport, TransportHandler } from '../../src/transport/transport.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
@@ -281,6 +283,36 @@ describe('a batch of embeddings of which one part fails', () => {
     leave = () => void caller.leave()
 
     expect(await ending).toMatchObject({ ending: 'abandoned', usage: { inputTokens: shareOf(asked, 1) } })
+    expect(eventsOf('unbilled-usage')).toEqual([])
+  })
+
+  test('costs the parts that were answered when its caller leaves while the others wait for a credential', async () => {
+    const clock = fakeClock()
+    const waiting: TransportHandler[] = []
+    const transport: Transport = {
+      send(_request, handler) {
+        waiting.push(handler)
+        return { abort: () => undefined, pause: () => undefined, resume: () => undefined }
+      },
+      close: async () => undefined,
+    }
+    const tokens = [{ token: 'first', expiresAtMs: clock.now() + 60_000 }]
+    const apiKey = (): Credential | Promise<never> => tokens.pop() ?? new Promise(() => undefined)
+    started = await startGateway({ vendors: [dashscope({ apiKey })], clock, transport })
+    const ending = started.nextEnded()
+    const caller = rawPost(started.url, '/v1/embeddings', body(999))
+    await expect.poll(() => waiting.length).toBe(8)
+    clock.advance(60_000)
+    const data = Array.from({ length: 10 }, (_, index) => ({ object: 'embedding', index, embedding: [1] }))
+    const answered = { object: 'list', model: 'm', data, usage: { prompt_tokens: 20, total_tokens: 20 } }
+    for (const handler of waiting) {
+      handler.onHead(200, { 'content-type': 'application/json' })
+      handler.onData(Buffer.from(JSON.stringify(answered)))
+      handler.onEnd()
+    }
+    caller.leave()
+
+    expect(await ending).toMatchObject({ ending: 'abandoned', usage: { inputTokens: 160 } })
     expect(eventsOf('unbilled-usage')).toEqual([])
   })
 

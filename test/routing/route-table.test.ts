@@ -119,3 +119,31 @@ describe('what binds a chat to a key', () => {
     expect(stickyKey('acct', { model: 'm', user: 'x'.repeat(1_000_000) } as { model: string }, none)).toHaveLength(261)
   })
 })
+
+describe('the probe of a half-open circuit', () => {
+  test('stays the only one when a call that began before it is given up', () => {
+    const [candidate] = candidatesOf({})
+    const first = candidate!.begin(0, 1)
+    candidate!.failed('busy', 1_000, 0, candidate!.begin(0, 2))
+    const probe = candidate!.begin(1_000, 3)
+    candidate!.failed('ignored', undefined, 1_500, first)
+
+    expect([first, probe]).toEqual(['none', 'model'])
+    expect(candidate!.circuitAt(1_500)).toBe('open')
+    candidate!.failed('ignored', undefined, 1_600, probe)
+    expect(candidate!.circuitAt(1_600)).toBe('half-open')
+  })
+
+  test('of a key stays the only one when another model behind it is busy', () => {
+    const table = new RouteTable([vendor('one', ['a'])])
+    const candidateOf = (id: string) => table.candidatesOf(defineModel({ ...ROW, id }), 'video', {})[0]
+    const model = candidateOf('public')
+    const other = candidateOf('second')
+    model!.failed('refused', undefined, 0, model!.begin(0, 1))
+    const probe = model!.begin(30_000, 2)
+    other!.failed('busy', 1_000, 30_000, other!.begin(30_000, 3))
+
+    expect(probe).toBe('key')
+    expect(model!.circuitAt(31_000)).toBe('open')
+  })
+})

@@ -45,6 +45,21 @@ describe('charge', () => {
       12_500_000n,
     ])
     expect(highestCharge(rate, { audioSeconds: 4 })).toBe(10_000_000n)
+    expect(charge(rate, {})).toBe(0n)
+  })
+
+  it('has no amount for text where only seconds or units are priced and the call has none of them', () => {
+    for (const meter of ['video_second', 'audio_second', 'image', 'search_unit', 'character'] as const)
+      expect(charge(rateOf({ [meter]: '1' }, 1), { inputTokens: 5 }), meter).toBe(undefined)
+  })
+
+  it('needs no price of plain input or output where all of it has prices of its own', () => {
+    const rate = rateOf({ input_image_token: '10', output_image_token: '30' })
+    const usage = { inputTokens: 40, inputImageTokens: 40, outputTokens: 60, outputImageTokens: 60 }
+
+    expect(charge(rate, usage)).toBe(400_000n + 1_800_000n)
+    expect(charge(rate, { ...usage, inputTokens: 41 })).toBe(undefined)
+    expect(charge(rate, { ...usage, outputTokens: 61 })).toBe(undefined)
   })
 
   it('has no amount for sound, search units and work of hooks without a price', () => {

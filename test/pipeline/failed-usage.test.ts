@@ -1,0 +1,40 @@
+import { describe, expect, test } from 'vitest'
+import { GatewayError } from '../../src/core/errors.ts'
+import type { Usage } from '../../src/core/usage.ts'
+import type { Candidate, Reserved } from '../../src/pipeline/call-record.ts'
+import type { AttemptFailure } from '../../src/pipeline/error-classification.ts'
+import { abandonedUsage } from '../../src/pipeline/failed-usage.ts'
+import type { PipelineContext } from '../../src/pipeline/pipeline-context.ts'
+
+/** What a caller pays who left a call that its vendor had begun. */
+function charged(estimate: Usage, failure: Partial<AttemptFailure>, isUnseen = false) {
+  const call = { estimate, bytesPerToken: 4, usualReasoningTokens: 5 } as unknown as Reserved
+  const begun = { mayHaveBegun: true, outcome: 'ignored', error: new GatewayError('upstream_unavailable') } as const
+  const last = {
+    failure: { ...begun, ...failure } as AttemptFailure,
+    candidate: {} as Candidate,
+    unreported: undefined,
+  }
+  return abandonedUsage({} as PipelineContext, call, last, isUnseen)
+}
+
+describe('a caller who left', () => {
+  test('pays for a batch of which parts were answered what they report, at least the whole prompt', () => {
+    const parts = (inputTokens: number) => ({ billedUsage: { inputTokens }, isPartDone: true })
+
+    expect(charged({ inputTokens: 100 }, parts(30)).usage).toMatchObject({ inputTokens: 100 })
+    expect(charged({ inputTokens: 100 }, parts(300)).usage).toMatchObject({ inputTokens: 300 })
+    expect(charged({ inputTokens: 100 }, { billedUsage: { inputTokens: 30 } }).usage).toMatchObject({ inputTokens: 30 })
+  })
+
+  test('pays what was held for where the call was stopped while a model reasoned unseen, however little it usually reasons', () => {
+    const estimate = { inputTokens: 100, outputTokens: 1_000 }
+
+    expect(charged(estimate, {}, true).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 1_000 })
+    expect(charged(estimate, {}).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 0 })
+    expect(charged(estimate, { outcome: 'failing' }, true).estimatedUsage).toEqual({
+      inputTokens: 100,
+      outputTokens: 0,
+    })
+  })
+})

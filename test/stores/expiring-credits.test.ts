@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest'
+import { type ExpiringCredit, expireCredits, spendCredits } from '../../src/stores/expiring-credits.ts'
+
+const EARLY: ExpiringCredit = { creditId: 'early', remaining: 10n, expiresAtMs: 100 }
+const LATE: ExpiringCredit = { creditId: 'late', remaining: 10n, expiresAtMs: 200 }
+
+describe('what is spent of credits that expire', () => {
+  test.each([
+    [4n, 50, [['early', 4n]]],
+    [10n, 50, [['early', 10n]]],
+    [
+      14n,
+      50,
+      [
+        ['early', 10n],
+        ['late', 4n],
+      ],
+    ],
+    [
+      30n,
+      50,
+      [
+        ['early', 10n],
+        ['late', 10n],
+      ],
+    ],
+    [4n, 100, [['late', 4n]]],
+    [4n, 200, []],
+    [0n, 50, []],
+  ] as const)('of %d at %d goes from the one that expires first', (amount, atMs, takes) => {
+    expect(spendCredits([EARLY, LATE], amount, atMs)).toEqual(
+      takes.map(([creditId, taken]) => ({ creditId, amount: taken })),
+    )
+  })
+})
+
+describe('what of a balance has expired', () => {
+  test.each([
+    ['nothing before the time', { nowMs: 99, balance: 20n, held: 0n }, []],
+    ['a credit at its time', { nowMs: 100, balance: 20n, held: 0n }, [['early', 10n]]],
+    [
+      'both after it',
+      { nowMs: 300, balance: 20n, held: 0n },
+      [
+        ['early', 10n],
+        ['late', 10n],
+      ],
+    ],
+    [
+      'no more than the balance',
+      { nowMs: 300, balance: 13n, held: 0n },
+      [
+        ['early', 10n],
+        ['late', 3n],
+      ],
+    ],
+    [
+      'not what open holds may charge',
+      { nowMs: 300, balance: 20n, held: 4n },
+      [
+        ['early', 6n],
+        ['late', 10n],
+      ],
+    ],
+    ['of two credits what one hold leaves of both', { nowMs: 300, balance: 20n, held: 12n }, [['late', 8n]]],
+    ['nothing while holds need all', { nowMs: 300, balance: 20n, held: 25n }, []],
+  ] as const)('is %s', (_what, { held, ...facts }, takes) => {
+    expect(expireCredits([EARLY, LATE], { ...facts, heldBefore: () => held })).toEqual(
+      takes.map(([creditId, amount]) => ({ creditId, amount })),
+    )
+  })
+})
