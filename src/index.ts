@@ -165,7 +165,7 @@ export type { FixedKey, GatewayOptions, ResponsesOptions } from './gateway/gatew
 export type { GatewayHealth } from './gateway/health.ts'
 export type { Holds, HoldsPage, HoldsPageOptions } from './gateway/holds.ts'
 export type { GivenHook } from './gateway/hook-host.ts'
-export type { Keys, NewKey } from './gateway/keys.ts'
+export type { Keys, KeysPage, KeysPageOptions, NewKey } from './gateway/keys.ts'
 export type { LimitOptions, LimitScopes, Plan } from './gateway/limit-options.ts'
 export type { ListedModel, ModelList } from './gateway/model-list.ts'
 export type { MadeChange, OperatorActions, RepeatableChange } from './gateway/operator-actions.ts'
@@ -245,7 +245,7 @@ export type {
   Refund,
   RefundResult,
 } from './stores/journal.ts'
-export type { KeyRecord, KeyStore } from './stores/key-store.ts'
+export type { KeyRecord, KeyStore, KeysQuery } from './stores/key-store.ts'
 export type {
   Account,
   AccountChange,

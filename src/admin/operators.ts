@@ -14,6 +14,7 @@ import { bearerToken } from '../pipeline/authenticate.ts'
  * where they are captured.
  */
 export const OPERATOR_SCOPES = ['read', 'write', 'money', 'play', 'content'] as const
+/** One of {@link OPERATOR_SCOPES}. */
 export type OperatorScope = (typeof OPERATOR_SCOPES)[number]
 
 /** Who operates the gateway. */

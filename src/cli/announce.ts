@@ -1,5 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { Gateway } from '../gateway/gateway.ts'
+import type { ListedModel } from '../gateway/model-list.ts'
+import { variablesOf } from './check-report.ts'
 import type { ConfiguredVendor } from './configured-clouds.ts'
 import { EXAMPLE_CALLS } from './example-run.ts'
 import { describeStore, describeUrl, ENGINE_COMMAND, type StoreSetting } from './open-store.ts'
@@ -68,7 +70,7 @@ function announceConsole({ print, url, operator, hasExamples }: Announcement): v
 }
 
 function vendorText({ vendor, state }: ConfiguredVendor): string {
-  return `${vendor.id} (${state === 'not configured' ? `not configured: set ${vendor.configuredBy}` : state})`
+  return `${vendor.id} (${state === 'not configured' ? `not configured: set ${variablesOf(vendor.configuredBy)}` : state})`
 }
 
 function storeText(store: StoreSetting): string {
@@ -79,7 +81,9 @@ function storeText(store: StoreSetting): string {
 
 async function announceKeys({ print, gateway, store, keys }: Announcement): Promise<void> {
   if (keys.source === 'stored') {
-    print(`keys      ${keys.count} in the store; signalbox keys create makes another`)
+    print(
+      `keys      ${keys.hasMore ? 'more than ' : ''}${keys.count} in the store; signalbox keys create makes another`,
+    )
     return
   }
   // Given keys stay out of logs; only a key made here is shown whole.
@@ -90,16 +94,12 @@ async function announceKeys({ print, gateway, store, keys }: Announcement): Prom
 }
 
 async function announceCall({ print, url, gateway, settings, keys }: Announcement): Promise<void> {
-  const models = gateway.models().filter((row) => row.available && row.kinds.includes('chat'))
+  const models = callableChats(gateway)
   if (models.length === 0) {
     print('models    no chat model is available: configure a vendor, or start with --sandbox')
     return
   }
-  const body = await exampleChat(
-    gateway,
-    models.map(({ id }) => id),
-    settings,
-  )
+  const body = await exampleChat(gateway, models, settings)
   if (body === undefined) {
     print('models    no chat model that is available has a price: name one in SIGNALBOX_PRICES')
     return
@@ -109,6 +109,19 @@ async function announceCall({ print, url, gateway, settings, keys }: Announcemen
   print(
     `curl ${url}/v1/chat/completions -H "Authorization: Bearer ${key}" -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`,
   )
+}
+
+/** Ids of rows first, then the newest model that answers at once: reasoning might take all tokens of the example. */
+function callableChats(gateway: Gateway): readonly string[] {
+  const rows = new Set(gateway.catalog.rows.map(({ id }) => id))
+  const rankOf = ({ id, supported_parameters: parameters }: ListedModel): number =>
+    rows.has(id) ? 0 : parameters?.includes('reasoning_effort') === false ? 1 : 2
+  return gateway
+    .models()
+    .filter((model) => model.available && model.kinds.includes('chat'))
+    .map((model) => ({ id: model.id, rank: rankOf(model), created: rows.has(model.id) ? 0 : model.created }))
+    .sort((one, other) => one.rank - other.rank || other.created - one.created)
+    .map(({ id }) => id)
 }
 
 /** A chat with the first of the models that is priced; undefined: the gateway would refuse each. */

@@ -7,7 +7,7 @@ import type { ServeSettings } from './serve-settings.ts'
 export type StartKeys =
   | { readonly source: 'given'; readonly first: FixedKey; readonly count: number }
   | { readonly source: 'made'; readonly key: string; readonly account: string }
-  | { readonly source: 'stored'; readonly count: number }
+  | { readonly source: 'stored'; readonly count: number; readonly hasMore: boolean }
 
 /** The keys of `SIGNALBOX_API_KEYS`. Each account id is derived from its key, so that every start has the same. */
 export function fixedKeys(settings: ServeSettings): FixedKey[] {
@@ -38,8 +38,9 @@ export async function startKeys(
     }
     return { source: 'given', first, count: given.length }
   }
-  const stored = await gateway.keys.list()
-  if (stored.length > 0) return { source: 'stored', count: stored.length }
+  // One page: there may be very many, and a start waits for it.
+  const { keys, nextCursor } = await gateway.keys.page()
+  if (keys.length > 0) return { source: 'stored', count: keys.length, hasMore: nextCursor !== undefined }
   const { id: account } = await gateway.accounts.create(settings.tier === undefined ? {} : { tier: settings.tier })
   await creditOnce(gateway, account, credit)
   const { key } = await gateway.keys.create({ accountId: account, label: 'made at the first start' })

@@ -126,7 +126,10 @@ export interface AccountBooks {
    *   that was used for another refund.
    */
   refund(chargeId: string, options: RefundOptions): Promise<MadeRefund>
-  /** @throws GatewayError `invalid_request` for an unknown account, a bad limit or cursor. */
+  /**
+   * A page of what was done with the account's money, the newest line first.
+   * @throws GatewayError `invalid_request` for an unknown account, a bad limit or cursor.
+   */
   journal(accountId: string, options?: JournalPageOptions): Promise<JournalPage>
   /**
    * The journal as CSV (RFC 4180), oldest line first, in pieces of whole lines. Texts that a spreadsheet would run as formulas
@@ -135,6 +138,7 @@ export interface AccountBooks {
    */
   journalCsv(accountId: string, range?: JournalRange): AsyncIterable<string>
   /**
+   * Opening balance, sums by kind and closing balance of a month, in nano-dollars.
    * @param month UTC, `"2026-11"`.
    * @throws GatewayError `invalid_request` for an unknown account or a bad month.
    */

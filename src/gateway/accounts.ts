@@ -58,10 +58,14 @@ export interface Accounts extends AccountBooks {
   freeze(accountId: string, options: { readonly reason: string }): Promise<Account | undefined>
   /** Accepts the account's calls again, everywhere within 5 seconds. Undefined when there is no such account. */
   unfreeze(accountId: string): Promise<Account | undefined>
+  /** Balance, held and owed money in nano-dollars, and what is set for it. Undefined when there is no such account. */
   get(accountId: string): Promise<Account | undefined>
   /** What an account and its keys have spent today and in this month (UTC). Undefined when there is no such account. */
   spending(accountId: string): Promise<AccountSpending | undefined>
-  /** @throws GatewayError `invalid_request` for a bad limit or cursor. */
+  /**
+   * A page of the accounts, by id.
+   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   */
   list(options?: AccountsPageOptions): Promise<AccountsPage>
   /**
    * Adds money.

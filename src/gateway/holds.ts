@@ -37,7 +37,10 @@ export interface HoldsPage {
  * nothing and say in `endedBy` how it ended.
  */
 export interface Holds {
-  /** @throws GatewayError `invalid_request` for a bad limit or cursor. */
+  /**
+   * A page of the money held for calls in progress, the oldest first.
+   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   */
   list(options?: HoldsPageOptions): Promise<HoldsPage>
   /**
    * Charges a hold by hand: one that is open, or one that expired without a charge. What the balance lacks is owed. The call's

@@ -1,10 +1,11 @@
 import type { Clock } from '../core/clock.ts'
+import { endOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
 import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
 import { createApiKey, hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import type { KeyChange, KeyRecord } from '../stores/key-store.ts'
+import { type KeyChange, type KeyRecord, type KeysQuery, keyPage } from '../stores/key-store.ts'
 import { KEY_SCOPES_MEMBERS, type KeyScopes, SPENDING_CAP_MEMBERS, type SpendingCap } from '../stores/principal.ts'
 import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
 import { tagsOf } from '../usage/usage-record.ts'
@@ -12,6 +13,7 @@ import { administer, checkOverlap, checkSpendingCap, noSuchAccount } from './adm
 import type { FixedKey } from './gateway-options.ts'
 import { type ScopeNames, storedScopes } from './key-scopes.ts'
 import { badLimitOf } from './limit-options.ts'
+import { checkPageSize, MAX_PAGE_SIZE, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** What a new key is for. */
 export interface NewKey {
@@ -43,6 +45,29 @@ const NEW_KEY_MEMBERS = {
 /** What `update` may change. */
 type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
 
+/** A page of keys. */
+export interface KeysPageOptions {
+  /** Of this account only. */
+  readonly accountId?: string | undefined
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string | undefined
+  /** 1 to 1,000; default 100. */
+  readonly limit?: number | undefined
+}
+
+const KEYS_PAGE_OPTIONS = {
+  accountId: true,
+  cursor: true,
+  limit: true,
+} satisfies MemberNames<KeysPageOptions>
+
+/** Keys, oldest first. */
+export interface KeysPage {
+  readonly keys: readonly KeyRecord[]
+  /** Undefined: there are no more. */
+  readonly nextCursor: string | undefined
+}
+
 /** Administration of API keys, for the host's own code. Every method throws a GatewayError, or a TypeError for an unknown member. */
 export interface Keys {
   /**
@@ -57,8 +82,13 @@ export interface Keys {
    * @throws GatewayError `invalid_request` when a limit is no positive number, or no store can keep the cap.
    */
   update(keyId: string, change: KeyUpdate): Promise<boolean>
-  /** Keys of one account, or of all. */
+  /** Keys of one account, or of all. Reads them all: of many keys take pages. */
   list(accountId?: string): Promise<readonly KeyRecord[]>
+  /**
+   * A page of the keys of one account, or of all, oldest first.
+   * @throws GatewayError `invalid_request` for a bad limit or cursor.
+   */
+  page(options?: KeysPageOptions): Promise<KeysPage>
   /** One key by its id; undefined: there is none. */
   find(keyId: string): Promise<KeyRecord | undefined>
   /** Ends a key; every process refuses it within 5 seconds. False when there is no such key. */
@@ -117,7 +147,17 @@ export function keysOf(
         return store.keys.update(keyId, { limits, spendingCap, namesEndUsers })
       })
     },
-    list: (accountId) => administer(ready, () => store.keys.list(accountId)),
+    list: (accountId) => administer(ready, () => allKeys(store, accountId)),
+    async page(options = {}) {
+      checkMembers(options, KEYS_PAGE_OPTIONS, 'keys.page')
+      const { accountId, cursor, limit = 100 } = options
+      return administer(ready, async () => {
+        checkPageSize(limit)
+        const rows = await readPage(store, { accountId, after: placeOf(cursor), limit: limit + 1 })
+        const page = pageOf(rows, limit, partsOfPlace)
+        return { keys: page.rows, nextCursor: page.nextCursor }
+      })
+    },
     find: (keyId) => administer(ready, () => storedKey(store, keyId)),
     revoke: (keyId) => administer(ready, () => store.keys.revoke(keyId, clock.now())),
     async rotate(keyId, options = {}) {
@@ -138,7 +178,7 @@ export function keysOf(
           hash: hashApiKey(key),
           createdAtMs: nowMs,
           // One that was rotated has an end. All keys are read only then.
-          expiresAtMs: old.expiresAtMs === undefined ? undefined : lifetimeOf(old, await store.keys.list()),
+          expiresAtMs: old.expiresAtMs === undefined ? undefined : lifetimeOf(old, await allKeys(store)),
           replaces: old.id,
         }
         await store.keys.insert(record)
@@ -223,6 +263,22 @@ export async function configureKey(
   throw new TypeError(
     `createGateway: a key of the account ${JSON.stringify(account)} is the key ${JSON.stringify(stored.id)} of the account ${JSON.stringify(stored.accountId)} in the store`,
   )
+}
+
+async function readPage({ keys }: GatewayStore, query: KeysQuery): Promise<readonly KeyRecord[]> {
+  return keys.page === undefined ? keyPage(await keys.list(query.accountId), query) : keys.page(query)
+}
+
+/** Keys of one account, or of all. In pages where the store has them, so that other work runs in between. */
+async function allKeys(store: GatewayStore, accountId?: string): Promise<readonly KeyRecord[]> {
+  if (store.keys.page === undefined) return store.keys.list(accountId)
+  const all: KeyRecord[] = []
+  for (;;) {
+    const page = await store.keys.page({ accountId, after: all.at(-1), limit: MAX_PAGE_SIZE })
+    all.push(...page)
+    if (page.length < MAX_PAGE_SIZE) return all
+    await endOfTurn()
+  }
 }
 
 async function storedKey({ keys }: GatewayStore, keyId: string): Promise<KeyRecord | undefined> {

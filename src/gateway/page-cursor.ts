@@ -3,7 +3,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { ListPlace } from '../stores/newest-first.ts'
 
 /** Most rows of one page. */
-const MAX_PAGE_SIZE = 1_000
+export const MAX_PAGE_SIZE = 1_000
 
 /** Texts as an opaque cursor. */
 export function cursorOf(parts: readonly string[]): string {

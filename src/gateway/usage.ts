@@ -3,12 +3,12 @@ import { GatewayError } from '../core/errors.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import { type Percentiles, percentilesOf } from '../usage/latency.ts'
 import {
-  byMonth,
   checkQuery,
   checkRecordsRequest,
   cursorOf,
   type Moment,
   momentOf,
+  seriesByMonth,
   type UsageQuery,
   UsageQueryError,
   type UsageRecordsRequest,
@@ -60,9 +60,13 @@ export interface UsageReports {
   /**
    * Compares what records, sums and journal say was charged on whole days; gives the accounts where they differ. Only days whose
    * records are all kept can be compared. Reads every record of the range.
+   * @throws GatewayError `invalid_request` for a day whose records are not kept.
    */
   verify(days: UsageDays): Promise<readonly UsageMismatch[]>
-  /** Makes the sums of whole days again from their records, in one transaction. Not for days of which records were deleted. */
+  /**
+   * Makes the sums of whole days again from their records, each day in one transaction.
+   * @throws GatewayError `invalid_request` for a day whose records are not kept: its sums stay.
+   */
   rebuild(days: UsageDays): Promise<void>
 }
 
@@ -103,6 +107,16 @@ export function usageOf({ store, clock, retention }: UsageParts, ready: () => Pr
     })
   }
 
+  /** @throws UsageQueryError for days whose records may be deleted: their sums would be made of what is left, and be lost. */
+  function recordedDays(days: UsageDays): { readonly fromMs: number; readonly untilMs: number } {
+    const nowMs = clock.now()
+    const range = daysOf(days, nowMs)
+    const firstMs = Math.ceil((nowMs - recordDays * DAY_MS) / DAY_MS) * DAY_MS
+    if (range.fromMs >= firstMs) return range
+    const first = new Date(firstMs).toISOString().slice(0, 10)
+    throw new UsageQueryError('from', `records of earlier days are not kept; ask from ${first} on`)
+  }
+
   async function addUp(usage: UsageStore): Promise<number> {
     let asOfMs = 0
     for (let step = 0; step < MAX_STEPS; step++) {
@@ -123,8 +137,9 @@ export function usageOf({ store, clock, retention }: UsageParts, ready: () => Pr
           recordsFromMs: nowMs - recordDays * DAY_MS,
         })
         const asOfMs = await addUp(usage)
-        const found = await usage.series(series)
-        const rows = isByMonth ? byMonth(found, series.groupBy, query.limit ?? series.limit) : found
+        const rows = isByMonth
+          ? await seriesByMonth(series, (month) => usage.series(month))
+          : await usage.series(series)
         return { fromMs: series.fromMs, untilMs: series.untilMs, asOfMs, rows: rows.map(reportRow) }
       }),
     records: (request = {}) =>
@@ -134,11 +149,17 @@ export function usageOf({ store, clock, retention }: UsageParts, ready: () => Pr
       }),
     verify: (days) =>
       ask(async (usage) => {
-        const range = daysOf(days, clock.now())
+        const range = recordedDays(days)
         await addUp(usage)
         return usage.verify(range)
       }),
-    rebuild: (days) => ask(async (usage) => usage.rebuild(daysOf(days, clock.now()))),
+    rebuild: (days) =>
+      ask(async (usage) => {
+        const { fromMs, untilMs } = recordedDays(days)
+        // Day by day: calls wait while sums are made, and a store may bound how long a statement takes.
+        for (let dayMs = fromMs; dayMs < untilMs; dayMs += DAY_MS)
+          await usage.rebuild({ fromMs: dayMs, untilMs: dayMs + DAY_MS })
+      }),
   }
 }
 

@@ -27,7 +27,10 @@ export interface BlobStore {
    * @returns how many bytes it has.
    */
   put(blob: NewBlob, content: AsyncIterable<Uint8Array>): Promise<number>
-  /** Undefined for an unknown id. A range beyond the end is empty. */
+  /**
+   * Undefined for an unknown id. A range beyond the end is empty. Content that is deleted or replaced while it is read goes on as it was,
+   * or throws; it never becomes another.
+   */
   get(id: string, range?: BlobRange): Promise<StoredBlob | undefined>
   /** False: there is none. */
   delete(id: string): Promise<boolean>

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
+import type { ListPlace } from './newest-first.ts'
 import type { KeyScopes, SpendingCap } from './principal.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
@@ -32,6 +33,14 @@ export interface KeyChange {
   readonly namesEndUsers?: boolean | undefined
 }
 
+/** Which keys to list. */
+export interface KeysQuery {
+  /** Undefined: of all accounts. */
+  readonly accountId?: string | undefined
+  readonly after?: ListPlace | undefined
+  readonly limit: number
+}
+
 /** API keys. */
 export interface KeyStore {
   /** By hash, revoked and expired ones included; the caller judges. */
@@ -44,8 +53,26 @@ export interface KeyStore {
   update(keyId: string, change: KeyChange): MaybePromise<boolean>
   /** Keys of one account, or of all, oldest first. */
   list(accountId?: string): MaybePromise<readonly KeyRecord[]>
+  /** A page of them, oldest first, then by id. A store without it is asked for all keys instead. */
+  page?(query: KeysQuery): MaybePromise<readonly KeyRecord[]>
   /** False when there is no such key. Revoking twice keeps the first time. */
   revoke(keyId: string, nowMs: number): MaybePromise<boolean>
   /** Sets the expiry of a key; an earlier expiry stays. False if there is no such key. */
   expire(keyId: string, expiresAtMs: number): MaybePromise<boolean>
+}
+
+/** A page of keys that were all read. */
+export function keyPage(
+  keys: readonly KeyRecord[],
+  { after, limit }: Omit<KeysQuery, 'accountId'>,
+): readonly KeyRecord[] {
+  return keys
+    .filter((key) => after === undefined || byAge(key, after) > 0)
+    .sort(byAge)
+    .slice(0, Math.max(0, limit))
+}
+
+/** The older first. */
+function byAge(one: ListPlace, other: ListPlace): number {
+  return one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0)
 }

@@ -26,12 +26,6 @@ export function bucketOf(durationMs: number): number {
   return index === -1 ? LATENCY_BOUNDS_MS.length : index
 }
 
-/** The counts of two groups of calls together. */
-export function addLatency(one: LatencyCounts, other: LatencyCounts): LatencyCounts {
-  const sum = (left: readonly number[], right: readonly number[]) => left.map((count, index) => count + right[index]!)
-  return { duration: sum(one.duration, other.duration), firstByte: sum(one.firstByte, other.firstByte) }
-}
-
 /** Percentiles of counts, interpolated within their buckets; undefined where nothing was counted. */
 export function percentilesOf(counts: readonly number[]): Percentiles | undefined {
   const total = counts.reduce((sum, count) => sum + count, 0)

@@ -1,4 +1,4 @@
-import { addLatency } from './latency.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import {
   assertRowLimit,
   DAY_MS,
@@ -17,6 +17,7 @@ export type Moment = Date | number | string
 
 /** Steps in time, in UTC. */
 export const USAGE_STEPS = ['hour', 'day', 'month'] as const
+/** One of them. */
 export type UsageStep = (typeof USAGE_STEPS)[number]
 
 /** A question about usage. */
@@ -117,11 +118,11 @@ export function checkQuery(
       source: isByRecord ? 'records' : isOfHours ? 'hours' : 'days',
       fromMs,
       untilMs,
-      step: step === 'month' ? 'day' : step,
+      step: step === 'month' ? undefined : step,
       groupBy,
       filter,
       withLatency,
-      limit: step === 'month' ? MAX_ROWS : limit,
+      limit,
     },
     isByMonth: step === 'month',
   }
@@ -169,49 +170,25 @@ function placeOf(cursor: unknown): UsagePlace {
 }
 
 /**
- * Adds the rows of days up to months.
+ * Sums of each UTC month by itself: a month has fewer rows than its days.
+ * @param ask answers what is of one month, without a step.
  * @throws RangeError for more than `limit` rows.
  */
-export function byMonth(rows: readonly UsageRow[], groupBy: readonly UsageDimension[], limit: number): UsageRow[] {
-  const months = new Map<string, UsageRow>()
-  for (const row of rows) {
-    const date = new Date(row.atMs ?? 0)
-    const atMs = Date.UTC(date.getUTCFullYear(), date.getUTCMonth())
-    const name = JSON.stringify([atMs, ...groupBy.map((dimension) => row[dimension])])
-    const known = months.get(name)
-    months.set(name, known === undefined ? { ...row, atMs } : sumOf(known, row))
+export async function seriesByMonth(
+  query: UsageSeriesQuery,
+  ask: (query: UsageSeriesQuery) => MaybePromise<readonly UsageRow[]>,
+): Promise<readonly UsageRow[]> {
+  const rows: UsageRow[] = []
+  for (let fromMs = query.fromMs; fromMs < query.untilMs; ) {
+    const date = new Date(fromMs)
+    const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
+    const untilMs = Math.min(query.untilMs, Date.UTC(year, month + 1))
+    for (const row of await ask({ ...query, fromMs, untilMs, step: undefined }))
+      rows.push({ ...row, atMs: Date.UTC(year, month) })
+    assertRowLimit(rows.length, query.limit)
+    fromMs = untilMs
   }
-  assertRowLimit(months.size, limit)
-  // Rows came by day, so that a group of a month may have come after a later group.
-  return [...months.values()].sort((one, other) => order(one, other, groupBy))
-}
-
-function sumOf(one: UsageRow, other: UsageRow): UsageRow {
-  const usage: Record<string, number> = { ...one.usage }
-  for (const [field, units] of Object.entries(other.usage)) usage[field] = (usage[field] ?? 0) + units
-  return {
-    ...one,
-    ...(one.latency === undefined || other.latency === undefined
-      ? {}
-      : { latency: addLatency(one.latency, other.latency) }),
-    requests: one.requests + other.requests,
-    failed: one.failed + other.failed,
-    abandoned: one.abandoned + other.abandoned,
-    estimated: one.estimated + other.estimated,
-    usage,
-    durationMs: one.durationMs + other.durationMs,
-    dueNanoDollars: one.dueNanoDollars + other.dueNanoDollars,
-    chargedNanoDollars: one.chargedNanoDollars + other.chargedNanoDollars,
-  }
-}
-
-function order(one: UsageRow, other: UsageRow, groupBy: readonly UsageDimension[]): number {
-  if (one.atMs !== other.atMs) return (one.atMs ?? 0) - (other.atMs ?? 0)
-  for (const dimension of groupBy) {
-    const [left = '', right = ''] = [one[dimension], other[dimension]]
-    if (left !== right) return left < right ? -1 : 1
-  }
-  return 0
+  return rows
 }
 
 function isStep(group: string): group is UsageStep {

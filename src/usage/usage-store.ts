@@ -5,6 +5,7 @@ import type { UsageRecord } from './usage-record.ts'
 
 /** Members by which sums can be grouped, besides time. */
 export const USAGE_DIMENSIONS = ['account', 'key', 'model', 'endpoint', 'vendor', 'endUser', 'tag'] as const
+/** One of them. */
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
 /** Those of them that only records tell: there is no bound to their values, so that sums of them are made when they are asked for. */

@@ -379,7 +379,7 @@ describe('bad input', () => {
 
   test.each([
     ['/accounts?serach=a', 'serach', 'The query: there is no parameter "serach" here; did you mean search?'],
-    ['/keys?colour=red', 'colour', 'The query: there is no parameter "colour" here; there are account'],
+    ['/keys?colour=red', 'colour', 'The query: there is no parameter "colour" here; there are account, after, limit'],
     ['/vendors?colour=red', 'colour', 'The query: there is no parameter "colour" here; it takes none'],
     ['/accounts?limit=1&limit=2', 'limit', 'limit: is given twice'],
     ['/accounts?after=garbage', 'after', 'this cursor is not one that was given'],

@@ -518,6 +518,28 @@ test('tells who reads the secret that signs webhooks, or was refused it, and not
   expect(JSON.stringify(other.actions)).not.toContain('whsec_')
 })
 
+test.each(['with pages', 'without them'])('lists keys in pages, of a store %s', async (kind) => {
+  const store = memoryStore()
+  const { page, ...keys } = store.keys
+  const asked: unknown[] = []
+  const noted: typeof page = (query) => {
+    asked.push(query.limit)
+    return page!(query)
+  }
+  const other = await startAdmin({ store: { ...store, keys: kind === 'with pages' ? { ...keys, page: noted } : keys } })
+  for (const label of ['one', 'two', 'three']) await other.ask('POST', '/keys', { account: TEST_ACCOUNT, label })
+  const all = await other.ask('GET', `/keys?account=${TEST_ACCOUNT}`)
+  const first = await other.ask('GET', `/keys?account=${TEST_ACCOUNT}&limit=2`)
+  const second = await other.ask('GET', `/keys?account=${TEST_ACCOUNT}&limit=2&after=${first.body['next']}`)
+  await other.close()
+
+  const idsOf = ({ body }: typeof all) => (body['data'] as { id: string }[]).map(({ id }) => id)
+  expect([...idsOf(first), ...idsOf(second)]).toEqual(idsOf(all))
+  expect([idsOf(first).length, first.body['has_more']]).toEqual([2, true])
+  expect(second.body).toMatchObject({ has_more: false, next: null })
+  expect(asked).toEqual(kind === 'with pages' ? [1_001, 3, 3] : [])
+})
+
 test('looks up one key by its id, and reads no others to change, rotate or revoke it', async () => {
   const store = memoryStore()
   let lists = 0

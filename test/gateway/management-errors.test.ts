@@ -135,6 +135,8 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
       ({ keys }) => keys.create({ accountId: 'a', expiresAtMs: value as number }),
     ],
   ),
+  ['keys.page', 'limit', 'from 1 to 1000', ({ keys }) => keys.page({ limit: 1_001 })],
+  ['keys.page', 'cursor', 'not one that was given', ({ keys }) => keys.page({ cursor: 'x' })],
   ['keys.rotate', 'keyId', 'there is no valid key "key_1"', ({ keys }) => keys.rotate('key_1')],
   ['keys.rotate', 'overlapMs', 'at least 0', ({ keys }) => keys.rotate('key_1', { overlapMs: -1 })],
   ['webhooks.rotateSecret', 'overlapMs', 'at least 0', ({ webhooks }) => webhooks.rotateSecret('a', { overlapMs: -1 })],
@@ -181,7 +183,7 @@ test('what a store throws is store_unavailable, with the error as its cause', as
   const fail = (): never => {
     throw down
   }
-  await start({ ...store, keys: { ...store.keys, list: () => Promise.reject(down), find: fail, revoke: fail } })
+  await start({ ...store, keys: { ...store.keys, page: () => Promise.reject(down), find: fail, revoke: fail } })
 
   for (const call of [gateway.keys.list(), gateway.keys.revoke('key_1'), gateway.keys.rotate('key_1')]) {
     await expect(call).rejects.toMatchObject({ code: 'store_unavailable', retryable: true, cause: down })

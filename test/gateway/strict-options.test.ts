@@ -175,6 +175,7 @@ const PLACES: readonly Place[] = [
   ['RefundOptions', 'accounts.refund: ', (x) => gateway.accounts.refund('c', { reason: 'r', ...x })],
   ['JournalPageOptions', 'accounts.journal: ', (x) => gateway.accounts.journal('a', x)],
   ['JournalRange', 'accounts.journalCsv: ', (x) => gateway.accounts.journalCsv('a', x)[Symbol.asyncIterator]().next()],
+  ['KeysPageOptions', 'keys.page: ', (x) => gateway.keys.page(x)],
   ['HoldsPageOptions', 'holds.list: ', (x) => gateway.holds.list(x)],
   ['Holds', 'holds.settle: ', (x) => gateway.holds.settle('h', '1', x)],
   ['TasksPageOptions', 'tasks.list: ', (x) => gateway.tasks.list('a', x)],

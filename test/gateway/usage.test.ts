@@ -1,10 +1,11 @@
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { exampleDraft } from '../../src/testing/contracts/store-example.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { UsageQuery } from '../../src/usage/usage-query.ts'
-import type { UsageRecord } from '../../src/usage/usage-record.ts'
+import { type UsageRecord, usageRecord } from '../../src/usage/usage-record.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { videoBody } from '../drills/support/video-bodies.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
@@ -289,6 +290,62 @@ describe('gateway.usage.query', () => {
 
     await expect(early).rejects.toMatchObject({ code: 'invalid_request', param: 'from' })
     expect((await started.gateway.usage.query({ from: '2026-11-18', endUser: 'user_7' })).rows).toEqual([])
+  })
+
+  test('keeps the sums of days whose records are deleted: they are neither made again nor compared', async () => {
+    const clock = await begin({ usage: { retention: { recordDays: 3 } } })
+    await chat('hello')
+    clock.advance(4 * 24 * 3_600_000)
+    await chat('hello')
+    clock.advance(10_000)
+    await vi.waitFor(async () => expect((await started.gateway.usage.records()).records).toHaveLength(1))
+    const days = async () =>
+      (await started.gateway.usage.query({ from: '2026-11-20', groupBy: ['day', 'account'] })).rows
+    const refused = { code: 'invalid_request', param: 'from', message: expect.stringContaining('2026-11-22') }
+
+    await expect(started.gateway.usage.rebuild({ from: '2026-11-20' })).rejects.toMatchObject(refused)
+    await expect(started.gateway.usage.verify({ from: '2026-11-21' })).rejects.toMatchObject(refused)
+    await started.gateway.usage.rebuild({ from: '2026-11-22' })
+
+    expect((await days()).map(({ requests }) => requests)).toEqual([1, 1])
+    expect(await started.gateway.usage.verify({ from: '2026-11-22' })).toEqual([])
+  })
+
+  test('answers by month as many rows as asked for, however many their days have', async () => {
+    const store = memoryStore()
+    const draft = exampleDraft({ accountId: 'a' })
+    const nothing = { dueNanoDollars: 0n, chargedNanoDollars: 0n }
+    const records = ['2026-10-30', '2026-10-31', '2026-11-01', '2026-11-02'].flatMap((day) =>
+      Array.from({ length: 30 }, (_, index) =>
+        usageRecord({ ...draft, keyId: `key_${index}` }, { ...nothing, endedAtMs: Date.parse(day) }),
+      ),
+    )
+    await store.usage?.write(records)
+    const series = vi.spyOn(store.usage!, 'series')
+    await begin({ store })
+    const ask = (limit: number) =>
+      started.gateway.usage.query({ from: '2026-10-30', groupBy: ['month', 'key'], account: 'a', limit })
+
+    const { rows } = await ask(60)
+
+    expect(rows.map(({ atMs, requests }) => [atMs, requests])).toEqual([
+      ...Array.from({ length: 30 }, () => [Date.UTC(2026, 9), 2]),
+      ...Array.from({ length: 30 }, () => [Date.UTC(2026, 10), 2]),
+    ])
+    expect(rows.map(({ key }) => key).slice(0, 30)).toEqual(rows.map(({ key }) => key).slice(30))
+    expect(series.mock.results.map(({ value }) => value.length)).toEqual([30, 30])
+    await expect(ask(59)).rejects.toMatchObject({ code: 'invalid_request' })
+  })
+
+  test('makes sums again day by day, so that calls wait for one day at most', async () => {
+    const store = memoryStore()
+    const rebuild = vi.spyOn(store.usage!, 'rebuild')
+    await begin({ store })
+
+    await started.gateway.usage.rebuild({ from: '2026-11-19' })
+
+    const [first, second, end] = [19, 20, 21].map((day) => Date.UTC(2026, 10, day))
+    expect(rebuild.mock.calls).toEqual([[{ fromMs: first, untilMs: second }], [{ fromMs: second, untilMs: end }]])
   })
 
   test('asks for no hours whose sums are not kept', async () => {

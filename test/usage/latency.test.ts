@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { addLatency, bucketOf, LATENCY_BOUNDS_MS, LATENCY_BUCKETS, percentilesOf } from '../../src/usage/latency.ts'
+import { bucketOf, LATENCY_BOUNDS_MS, LATENCY_BUCKETS, percentilesOf } from '../../src/usage/latency.ts'
 
 function countsOf(durations: readonly number[]): number[] {
   const counts = new Array<number>(LATENCY_BUCKETS).fill(0)
@@ -32,11 +32,5 @@ describe('percentiles of counted durations', () => {
     expect(percentilesOf(countsOf([1_500, 1_500, 1_500, 1_500]))).toEqual({ p50Ms: 1_500, p95Ms: 1_950, p99Ms: 1_990 })
     expect(percentilesOf(countsOf([9e9]))).toEqual({ p50Ms: 120_000, p95Ms: 120_000, p99Ms: 120_000 })
     expect(percentilesOf(countsOf([]))).toBeUndefined()
-  })
-
-  test('add up', () => {
-    const [one, two] = [countsOf([5, 700]), countsOf([700, 9_000])]
-    const sum = addLatency({ duration: one, firstByte: two }, { duration: two, firstByte: two })
-    expect(sum).toEqual({ duration: countsOf([5, 700, 700, 9_000]), firstByte: countsOf([700, 700, 9_000, 9_000]) })
   })
 })

@@ -3,10 +3,13 @@ import type { Gateway } from '../../gateway/gateway.ts'
 import type { KeyRecord } from '../../stores/key-store.ts'
 import type { RateLimits } from '../../stores/rate-limiter.ts'
 import { type AdminRoute, defineRoute, existing, notFound, paramOf } from '../admin-route.ts'
-import { id, label, listObject, listOfObjects, periodLimit, rateLimits } from '../objects/fields.ts'
+import { countOf, id, label, listObject, listOfObjects, pageQuery, periodLimit, rateLimits } from '../objects/fields.ts'
 import { keyObject, keySchema, madeKeySchema } from '../objects/key.ts'
 import { capOf } from './account-routes.ts'
 import { bodyMoment, momentMs } from './moment.ts'
+
+/** More than of other lists, which begin with the newest: few accounts have more keys. */
+const DEFAULT_LIMIT = 1_000
 
 const names = z.array(z.string().min(1).max(200)).min(1).max(1_000)
 
@@ -19,10 +22,15 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     tag: 'keys',
     summary: 'Keys of one account, or of all, oldest first',
     scope: 'read',
-    query: z.strictObject({ account: z.string().optional() }),
+    query: z.strictObject({ account: z.string().optional(), ...pageQuery }),
     answer: listOfObjects(keySchema),
-    async run({ gateway, query: { account } }) {
-      return listObject((await gateway.keys.list(account)).map(keyObject), undefined)
+    async run({ gateway, query: { account, after, limit } }) {
+      const page = await gateway.keys.page({
+        accountId: account,
+        cursor: after,
+        limit: countOf(limit) ?? DEFAULT_LIMIT,
+      })
+      return listObject(page.keys.map(keyObject), page.nextCursor)
     },
   }),
   defineRoute({

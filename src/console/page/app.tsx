@@ -133,7 +133,11 @@ function View({ name, id, place, session }: ViewProps) {
     case 'requests':
       return id === undefined ? <Requests place={place} /> : <Request id={id} place={place} />
     case 'accounts':
-      return id === undefined ? <Accounts place={place} session={session} /> : <Account id={id} session={session} />
+      return id === undefined ? (
+        <Accounts place={place} session={session} />
+      ) : (
+        <Account key={id} id={id} session={session} />
+      )
     case 'models':
       return <Models place={place} />
     case 'vendors':

@@ -1,7 +1,7 @@
 import { checkMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { InteractionRecord, InteractionStore } from '../interaction-store.ts'
-import type { KeyRecord, KeyStore } from '../key-store.ts'
+import { type KeyRecord, type KeyStore, keyPage } from '../key-store.ts'
 import type { SpendingCap } from '../principal.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
@@ -98,6 +98,11 @@ function memoryKeys(): KeyStore & { capOf(keyId: string): SpendingCap | undefine
     return true
   }
 
+  const list = (accountId?: string): readonly KeyRecord[] =>
+    [...byHash.values()]
+      .filter((record) => accountId === undefined || record.accountId === accountId)
+      .sort((one, other) => one.createdAtMs - other.createdAtMs)
+
   return {
     findByHash: (hash) => byHash.get(hash),
     find: (keyId) => byHash.get(hashById.get(keyId) ?? ''),
@@ -115,10 +120,8 @@ function memoryKeys(): KeyStore & { capOf(keyId: string): SpendingCap | undefine
         spendingCap: spendingCap === undefined ? record.spendingCap : (spendingCap ?? undefined),
         namesEndUsers: namesEndUsers ?? record.namesEndUsers,
       })),
-    list: (accountId) =>
-      [...byHash.values()]
-        .filter((record) => accountId === undefined || record.accountId === accountId)
-        .sort((one, other) => one.createdAtMs - other.createdAtMs),
+    list,
+    page: (query) => keyPage(list(query.accountId), query),
     revoke: (keyId, nowMs) => change(keyId, (record) => ({ ...record, revokedAtMs: record.revokedAtMs ?? nowMs })),
     expire: (keyId, expiresAtMs) =>
       change(keyId, (record) => ({

@@ -175,9 +175,16 @@ function inside<Value>(run: (session: PostgresSession) => Promise<Value>): Use<V
   }
 }
 
-/** After an error of severity ERROR the server waits for the next statement; after any other the connection is gone. */
+/** Read-only transaction: the connection leads to a standby, such as a primary before its failover. */
+const READ_ONLY = '25006'
+
+/**
+ * After an error of severity ERROR the server waits for the next statement; after any other the connection is gone. One to a server
+ * that takes no changes is thrown away too: a new one may find the server that does.
+ */
 function isBroken(error: unknown): boolean {
-  return !(typeof error === 'object' && error !== null && 'severity' in error && error.severity === 'ERROR')
+  const isRefusal = typeof error === 'object' && error !== null && 'severity' in error && error.severity === 'ERROR'
+  return !isRefusal || codeOf(error) === READ_ONLY
 }
 
 function asError(error: unknown): Error {

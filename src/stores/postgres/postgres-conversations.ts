@@ -28,10 +28,13 @@ export function postgresConversations(connection: PostgresConnection, schema: st
       await transaction(async (session) => {
         // Each insert deletes some expired rows, so no separate job is needed.
         await session.query(
-          `DELETE FROM ${schema}.conversations WHERE (account_id, id) = ($1, $2) OR (account_id, id) IN (
-            SELECT account_id, id FROM ${schema}.conversations WHERE expires_at_ms <= $3
-            ORDER BY expires_at_ms LIMIT ${PURGED_PER_CREATE} FOR UPDATE SKIP LOCKED
-          )`,
+          `WITH purged AS (
+            DELETE FROM ${schema}.conversations WHERE (account_id, id) IN (
+              SELECT account_id, id FROM ${schema}.conversations WHERE expires_at_ms <= $3 AND (account_id, id) <> ($1, $2)
+              ORDER BY expires_at_ms LIMIT ${PURGED_PER_CREATE} FOR UPDATE SKIP LOCKED
+            )
+          )
+          DELETE FROM ${schema}.conversations WHERE account_id = $1 AND id = $2`,
           [accountId, id, timeParameter(createdAtMs)],
         )
         await session.query(

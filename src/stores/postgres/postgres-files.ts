@@ -176,12 +176,16 @@ export function postgresBlobs({ run, transaction }: PostgresConnection, schema: 
       return rows.length > 0
     },
     async purge(nowMs, limit) {
-      const rows = await run(
-        `DELETE FROM ${table} WHERE number IN (SELECT number FROM ${table} WHERE expires_at_ms <= $1
-           LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id`,
-        [timeParameter(nowMs), limit],
-      )
-      return rows.length
+      // One after the other: content may be large, and a statement has only so much time.
+      for (let count = 0; count < limit; count++) {
+        const rows = await run(
+          `DELETE FROM ${table} WHERE number IN (SELECT number FROM ${table} WHERE expires_at_ms <= $1
+             LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id`,
+          [timeParameter(nowMs)],
+        )
+        if (rows.length === 0) return count
+      }
+      return limit
     },
   }
 }

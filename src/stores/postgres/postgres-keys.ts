@@ -1,7 +1,7 @@
 import type { KeyStore } from '../key-store.ts'
 import { assertAmount } from '../ledger.ts'
 import { capValues, KEY_COLUMNS, keyOf, keyValues, limitsValue } from '../sql-rows.ts'
-import { timeParameter } from './column-values.ts'
+import { isStorable, timeParameter } from './column-values.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
 
 /** Columns of a key, 64-bit integers as text. */
@@ -33,8 +33,21 @@ export function postgresKeys({ run }: PostgresConnection, schema: string): KeySt
     async list(accountId) {
       const rows = await run(
         `SELECT ${SELECTED} FROM ${schema}.keys k WHERE $1::text IS NULL OR account_id = $1
-        ORDER BY k.created_at_ms, k.id`,
+        ORDER BY k.created_at_ms, k.id COLLATE "C"`,
         [accountId ?? null],
+      )
+      return rows.map(keyOf)
+    },
+
+    async page({ accountId, after, limit }) {
+      if (!isStorable(`${accountId ?? ''}${after?.id ?? ''}`)) return []
+      const values: unknown[] = [timeParameter(after?.createdAtMs ?? -1), after?.id ?? '', Math.max(0, limit)]
+      const account = accountId === undefined ? '' : `k.account_id = $${values.push(accountId)} AND`
+      const rows = await run(
+        `SELECT ${SELECTED} FROM ${schema}.keys k
+        WHERE ${account} (k.created_at_ms, k.id COLLATE "C") > ($1, $2)
+        ORDER BY k.created_at_ms, k.id COLLATE "C" LIMIT $3`,
+        values,
       )
       return rows.map(keyOf)
     },

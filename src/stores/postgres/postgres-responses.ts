@@ -64,10 +64,13 @@ export function postgresResponses({ run, transaction }: PostgresConnection, sche
 export async function saveResponse(session: PostgresSession, schema: string, turn: StoredResponse): Promise<void> {
   // Each insert deletes some expired rows, so no separate job is needed.
   await session.query(
-    `DELETE FROM ${schema}.responses WHERE (account_id, id) = ($1, $2) OR (account_id, id) IN (
-      SELECT account_id, id FROM ${schema}.responses WHERE expires_at_ms <= $3
-      ORDER BY expires_at_ms LIMIT ${PURGED_PER_SAVE} FOR UPDATE SKIP LOCKED
-    )`,
+    `WITH purged AS (
+      DELETE FROM ${schema}.responses WHERE (account_id, id) IN (
+        SELECT account_id, id FROM ${schema}.responses WHERE expires_at_ms <= $3 AND (account_id, id) <> ($1, $2)
+        ORDER BY expires_at_ms LIMIT ${PURGED_PER_SAVE} FOR UPDATE SKIP LOCKED
+      )
+    )
+    DELETE FROM ${schema}.responses WHERE account_id = $1 AND id = $2`,
     [turn.accountId, turn.id, timeParameter(turn.createdAtMs)],
   )
   await session.query(

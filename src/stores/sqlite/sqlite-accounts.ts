@@ -71,11 +71,14 @@ export type SqliteKeys = Synchronous<Required<KeyStore>>
 export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
   const selectByHash = prepareExact(database, 'SELECT * FROM signalbox_keys WHERE hash = ?')
   const selectById = prepareExact(database, 'SELECT * FROM signalbox_keys WHERE id = ?')
-  const selectAll = prepareExact(database, 'SELECT * FROM signalbox_keys ORDER BY created_at_ms, rowid')
+  const selectAll = prepareExact(database, 'SELECT * FROM signalbox_keys ORDER BY created_at_ms, id')
   const selectByAccount = prepareExact(
     database,
-    'SELECT * FROM signalbox_keys WHERE account_id = ? ORDER BY created_at_ms, rowid',
+    'SELECT * FROM signalbox_keys WHERE account_id = ? ORDER BY created_at_ms, id',
   )
+  const behind = '(created_at_ms, id) > (?, ?) ORDER BY created_at_ms, id LIMIT ?'
+  const selectPage = prepareExact(database, `SELECT * FROM signalbox_keys WHERE ${behind}`)
+  const selectPageOf = prepareExact(database, `SELECT * FROM signalbox_keys WHERE account_id = ? AND ${behind}`)
   const insert = database.prepare(
     `INSERT INTO signalbox_keys (${KEY_COLUMNS}) VALUES (${listOf('?', 14)}) ON CONFLICT (hash) DO NOTHING`,
   )
@@ -101,6 +104,15 @@ export function sqliteKeys(database: SqliteDatabase): SqliteKeys {
     insert: (record) => void insert.run(...keyValues(record, wholeMilliseconds)),
     list(accountId) {
       const rows = accountId === undefined ? selectAll.all() : selectByAccount.all(accountId)
+      return (rows as SqlRow[]).map(keyOf)
+    },
+    page({ accountId, after, limit }) {
+      const place = [
+        after === undefined ? -1 : wholeMilliseconds(after.createdAtMs),
+        after?.id ?? '',
+        Math.max(0, limit),
+      ]
+      const rows = accountId === undefined ? selectPage.all(...place) : selectPageOf.all(accountId, ...place)
       return (rows as SqlRow[]).map(keyOf)
     },
     update(keyId, { accountId, limits, spendingCap, namesEndUsers }) {

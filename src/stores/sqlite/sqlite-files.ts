@@ -137,49 +137,78 @@ export interface SqliteBlobSteps {
   /** Gives the number under which rows are written. */
   begin(id: string, expiresAtMs: number): number
   addRow(number: number, place: number, bytes: Uint8Array): void
+  /** A blob with the same id is gone. */
   finish(number: number, id: string, byteLength: number): void
-  abandon(number: number): void
   find(id: string): { readonly number: number; readonly byteLength: number } | undefined
   row(number: number, place: number): Uint8Array | undefined
-  delete(id: string): boolean
-  purge(nowMs: number, limit: number): number
+  /** From now on nobody finds it; gives the number by which its rows are removed. */
+  discard(id: string): number | undefined
+  /** The same for those that have expired, and were not removed to the end yet. */
+  discardExpired(nowMs: number, limit: number): readonly number[]
+  /** Removes some rows of a blob that nobody finds; true: they were the last, and the blob is gone. */
+  remove(number: number): boolean
 }
+
+/** Rows that one transaction removes: four megabytes, so that other writers and the event loop wait for some milliseconds. */
+const REMOVED_AT_ONCE = 8
 
 /** Prepares the statements of {@link SqliteBlobSteps}. */
 export function sqliteBlobSteps(database: SqliteDatabase): SqliteBlobSteps {
-  const begin = database.prepare('INSERT INTO signalbox_blobs (id, expires_at_ms) VALUES (?, ?) RETURNING number')
+  // By chance, because the engine would give a number again: who still reads or removes content that is gone would meet other content.
+  const begin = database.prepare(
+    'INSERT INTO signalbox_blobs (number, id, expires_at_ms) VALUES (abs(random() >> 12), ?, ?) RETURNING number',
+  )
   const addRow = database.prepare('INSERT INTO signalbox_blob_rows (blob, place, bytes) VALUES (?, ?, ?)')
-  const remove = database.prepare('DELETE FROM signalbox_blobs WHERE id = ? AND is_whole = 1')
-  const finish = database.prepare('UPDATE signalbox_blobs SET is_whole = 1, byte_length = ? WHERE number = ?')
-  const abandon = database.prepare('DELETE FROM signalbox_blobs WHERE number = ?')
+  const discarded = 'UPDATE signalbox_blobs SET is_whole = 0, expires_at_ms = 0 WHERE'
+  const discard = database.prepare(`${discarded} id = ? AND is_whole = 1 RETURNING number`)
+  const discardExpired = database.prepare(
+    `${discarded} number IN (SELECT number FROM signalbox_blobs WHERE expires_at_ms <= ? LIMIT ?) RETURNING number`,
+  )
+  const finish = database.prepare(
+    'UPDATE signalbox_blobs SET is_whole = 1, byte_length = ? WHERE number = ? AND expires_at_ms > 0',
+  )
+  const removeRows = database.prepare(
+    `DELETE FROM signalbox_blob_rows WHERE rowid IN
+       (SELECT rowid FROM signalbox_blob_rows WHERE blob = ? LIMIT ${REMOVED_AT_ONCE})`,
+  )
+  const remove = database.prepare('DELETE FROM signalbox_blobs WHERE number = ?')
   const find = database.prepare('SELECT number, byte_length FROM signalbox_blobs WHERE id = ? AND is_whole = 1')
   const row = database.prepare('SELECT bytes FROM signalbox_blob_rows WHERE blob = ? AND place = ?')
-  const purge = database.prepare(
-    'DELETE FROM signalbox_blobs WHERE number IN (SELECT number FROM signalbox_blobs WHERE expires_at_ms <= ? LIMIT ?)',
-  )
   return {
     begin: (id, expiresAtMs) => Number((begin.get(id, wholeMilliseconds(expiresAtMs)) as SqlRow)['number']),
     addRow: (number, place, bytes) => void addRow.run(number, place, bytes),
     finish(number, id, byteLength) {
-      remove.run(id)
+      discard.get(id)
       if (Number(finish.run(byteLength, number).changes) === 0) throw new Error('the blob expired while it was written')
     },
-    abandon: (number) => void abandon.run(number),
     find(id) {
       const found = find.get(id) as SqlRow | undefined
       return found && { number: Number(found['number']), byteLength: Number(found['byte_length']) }
     },
     row: (number, place) => (row.get(number, place) as { readonly bytes: Uint8Array } | undefined)?.bytes,
-    delete: (id) => Number(remove.run(id).changes) > 0,
-    purge: (nowMs, limit) => Number(purge.run(nowMs, limit).changes),
+    discard(id) {
+      const found = discard.get(id) as SqlRow | undefined
+      return found && Number(found['number'])
+    },
+    discardExpired: (nowMs, limit) =>
+      (discardExpired.all(nowMs, limit) as SqlRow[]).map((row) => Number(row['number'])),
+    remove(number) {
+      if (Number(removeRows.run(number).changes) === REMOVED_AT_ONCE) return false
+      remove.run(number)
+      return true
+    },
   }
 }
 
 /** Runs one step in a transaction, or as a reading. */
 type RunStep = <Value>(step: (blobs: SqliteBlobSteps) => Value) => Promise<Value>
 
-/** The contract on steps: one transaction for each row, so that other writers run in between. */
+/** The contract on steps: one transaction for few rows, so that other writers run in between. */
 export function sqliteBlobs(write: RunStep, read: RunStep): BlobStore {
+  async function remove(number: number): Promise<void> {
+    while (!(await write((blobs) => blobs.remove(number))));
+  }
+
   return {
     async put({ id, expiresAtMs }, content) {
       assertBlobId(id)
@@ -194,7 +223,7 @@ export function sqliteBlobs(write: RunStep, read: RunStep): BlobStore {
         }
         await write((blobs) => blobs.finish(number, id, byteLength))
       } catch (error) {
-        await write((blobs) => blobs.abandon(number))
+        await remove(number)
         throw error
       }
       return byteLength
@@ -208,7 +237,15 @@ export function sqliteBlobs(write: RunStep, read: RunStep): BlobStore {
         content: rangeOfRows(byteLength, range, (place) => read((blobs) => blobs.row(number, place))),
       }
     },
-    delete: (id) => write((blobs) => blobs.delete(id)),
-    purge: (nowMs, limit) => write((blobs) => blobs.purge(nowMs, limit)),
+    async delete(id) {
+      const number = await write((blobs) => blobs.discard(id))
+      if (number !== undefined) await remove(number)
+      return number !== undefined
+    },
+    async purge(nowMs, limit) {
+      const numbers = await write((blobs) => blobs.discardExpired(nowMs, limit))
+      for (const number of numbers) await remove(number)
+      return numbers.length
+    },
   }
 }

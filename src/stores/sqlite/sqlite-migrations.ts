@@ -1,7 +1,7 @@
 import { CONVERSATION_MIGRATION } from './sqlite-conversations.ts'
 import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { FILE_MIGRATION } from './sqlite-files.ts'
-import { NEWEST_MIGRATION } from './sqlite-newest.ts'
+import { ACCOUNT_PAGES_MIGRATION, NEWEST_MIGRATION } from './sqlite-newest.ts'
 import { RESPONSE_MIGRATION } from './sqlite-responses.ts'
 import { LATER_METERS_MIGRATION, MODEL_DAYS_MIGRATION, USAGE_MIGRATION } from './usage-migration.ts'
 
@@ -302,6 +302,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   LATER_METERS_MIGRATION,
   FILE_MIGRATION,
   CLAIMANT_MIGRATION,
+  ACCOUNT_PAGES_MIGRATION,
 ]
 
 /**

@@ -134,6 +134,7 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
         return session().write(({ keys }) => keys.insert(record))
       },
       list: async (accountId) => session().read(({ keys }) => keys.list(accountId)),
+      page: async (query) => session().read(({ keys }) => keys.page(query)),
       async update(keyId, change) {
         if (change.spendingCap != null) assertAmount(change.spendingCap.amount)
         return session().write(({ keys }) => keys.update(keyId, change))

@@ -61,9 +61,10 @@ export function sqliteTasks(
   )
   const remove = database.prepare(`DELETE FROM signalbox_tasks WHERE id = ? AND state = 'submitting' RETURNING hold_id`)
 
-  // Tasks with waiting messages are skipped, so that they do not block the rest.
+  // Tasks with waiting messages are skipped, so that they do not block the rest. Without its name the engine takes another index
+  // for this one, and reads every task that ended.
   const selectEnded = database.prepare(
-    `SELECT id FROM signalbox_tasks AS task
+    `SELECT id FROM signalbox_tasks AS task INDEXED BY signalbox_ended_tasks
      WHERE state IN ('completed', 'failed', 'cancelled') AND updated_at_ms <= ? AND NOT EXISTS (
        SELECT 1 FROM signalbox_deliveries AS delivery WHERE delivery.task_id = task.id AND delivery.state = 'pending'
      ) ORDER BY updated_at_ms LIMIT ?`,
@@ -168,12 +169,13 @@ function sqliteTaskLeases(
     `SELECT * FROM signalbox_tasks WHERE vendor_account = ? AND id = ? AND state IN ('queued', 'in_progress')
        AND lease_until_ms <= ? LIMIT ?`,
   )
+  // Index by name: the engine would take that of the states, and read every open task.
   const selectExpired = database.prepare(
-    `SELECT * FROM signalbox_tasks WHERE state IN ('submitting', 'unknown', 'queued', 'in_progress')
+    `SELECT * FROM signalbox_tasks INDEXED BY signalbox_tasks_by_deadline WHERE state IN ('submitting', 'unknown', 'queued', 'in_progress')
        AND deadline_at_ms <= ? AND lease_until_ms <= ? ORDER BY deadline_at_ms LIMIT ?`,
   )
   const selectCredentials = database.prepare(
-    `SELECT DISTINCT vendor_account FROM signalbox_tasks WHERE state IN ('queued', 'in_progress')`,
+    `SELECT DISTINCT vendor_account FROM signalbox_tasks INDEXED BY signalbox_tasks_due WHERE state IN ('queued', 'in_progress')`,
   )
   const lease = database.prepare('UPDATE signalbox_tasks SET lease_until_ms = ? WHERE id = ?')
   // A process with a slow clock counts in the window that others opened. A window that begins later than the next one was

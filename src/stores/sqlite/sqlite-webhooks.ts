@@ -30,8 +30,9 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
     `INSERT INTO signalbox_deliveries (id, account_id, task_id, url, body, created_at_ms, next_attempt_at_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
   )
+  // Index by name: the engine would take that of the states, and read every message that waits.
   const selectDue = database.prepare(
-    `SELECT * FROM signalbox_deliveries WHERE state = 'pending' AND next_attempt_at_ms <= ? AND lease_until_ms <= ?
+    `SELECT * FROM signalbox_deliveries INDEXED BY signalbox_deliveries_due WHERE state = 'pending' AND next_attempt_at_ms <= ? AND lease_until_ms <= ?
      ORDER BY next_attempt_at_ms LIMIT ?`,
   )
   const lease = database.prepare('UPDATE signalbox_deliveries SET lease_until_ms = ? WHERE id = ?')

@@ -69,6 +69,17 @@ export function describeBlobStore({ describe, it, expect }: ContractRunner, subj
       expect(await textOf(store, 'file_2')).toEqual('second')
     })
 
+    check('gives a reader of content that is deleted meanwhile nothing of another', async (store) => {
+      const size = 3 * BLOB_ROW_BYTES
+      await store.put({ id: 'file_1', expiresAtMs: EXAMPLE_NOW_MS }, piecesOf([Buffer.alloc(size, 1)]))
+      const reader = (await store.get('file_1'))!.content[Symbol.asyncIterator]()
+      await reader.next()
+      await store.delete('file_1')
+      await store.put({ id: 'file_2', expiresAtMs: EXAMPLE_NOW_MS }, piecesOf([Buffer.alloc(size, 2)]))
+      const rest = await reader.next().catch(() => undefined)
+      expect(Buffer.from(rest?.value ?? []).includes(2)).toEqual(false)
+    })
+
     check('refuses ids that could be paths', async (store) => {
       for (const id of ['', '../file', 'a/b', 'a.b', 'a\u0000b', 'x'.repeat(129)])
         expect(await failureName(() => put(store, id, 'text'))).toEqual('RangeError')

@@ -83,6 +83,32 @@ export function describeKeyStore({ describe, it, expect }: ContractRunner, subje
       expect((await keys.list('account_1')).map((record) => record.id)).toEqual(['key_1', 'key_3'])
     })
 
+    check('lists keys in pages, oldest first and then by id, where it has pages', async (keys) => {
+      if (keys.page === undefined) return
+      for (const [name, accountId, createdAtMs] of [
+        ['4', 'account_1', 1_750_000_000_300],
+        ['2', 'account_1', 1_750_000_000_200],
+        ['3', 'account_2', 1_750_000_000_200],
+        ['1', 'account_1', 1_750_000_000_100],
+      ] as const)
+        await keys.insert(keyRecord(name, { accountId, createdAtMs }))
+      const pages = async (accountId?: string): Promise<string[][]> => {
+        const found: string[][] = []
+        for (let after: KeyRecord | undefined; ; ) {
+          const page = (await keys.page?.({ accountId, after, limit: 2 })) ?? []
+          if (page.length === 0) return found
+          found.push(page.map(({ id }) => id))
+          after = page.at(-1)
+        }
+      }
+      expect(await pages()).toEqual([
+        ['key_1', 'key_2'],
+        ['key_3', 'key_4'],
+      ])
+      expect(await pages('account_1')).toEqual([['key_1', 'key_2'], ['key_4']])
+      expect(await pages('account_3')).toEqual([])
+    })
+
     check('sets the moment at which a key ends by itself', async (keys) => {
       await keys.insert(keyRecord('1'))
       expect(await keys.expire('key_1', 1_750_000_009_000)).toEqual(true)

@@ -26,6 +26,21 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     await schemas.dispose(store)
   })
 
+  test('a step may take longer than the server lets statements of this user', async () => {
+    const schema = freshSchemaName()
+    const client = await schemas.pool.connect()
+    await client.query("SET statement_timeout = '20ms'")
+    await client.query('BEGIN')
+    const first = await migrate(client, schema, [['SELECT pg_sleep(0.1)']]).then(() => 'migrated', String)
+    await client.query('ROLLBACK')
+    const { rows } = await client.query('SHOW statement_timeout')
+    await client.query('RESET statement_timeout')
+    client.release()
+
+    expect(first).toBe('migrated')
+    expect(rows).toEqual([{ statement_timeout: '20ms' }])
+  })
+
   test('a schema of a newer version refuses to start, saying so, and stays as it is', async () => {
     const store = await schemas.create()
     const schema = schemas.schemaOf(store)

@@ -58,6 +58,16 @@ describe('connection to PostgreSQL', () => {
     expect(await connection.run('SELECT 1')).toEqual([{ one: 1 }])
   })
 
+  test('throws a connection away whose server takes no changes any more, so that the next one finds the new primary', async () => {
+    const refused = serverError('25006')
+    const { pool, client } = poolOf(async () => Promise.reject(refused))
+    const connection = postgresConnection(pool, 1_000)
+
+    await expect(connection.run('UPDATE accounts')).rejects.toBe(refused)
+
+    expect(client.release.mock.calls).toEqual([[refused]])
+  })
+
   test('gives up after its deadline and throws the connection away', async () => {
     vi.useFakeTimers()
     const { pool, client } = poolOf(() => never)

@@ -30,7 +30,8 @@ interface KeysProps {
 
 /** Keys of an account. */
 export function Keys({ account, session, spending, onChange }: KeysProps) {
-  const keys = useData<List<Key>>(`keys${queryOf({ account })}`)
+  const [after, setAfter] = useState<string>()
+  const keys = useData<List<Key>>(`keys${queryOf({ account, after })}`)
   const [made, setMade] = useState<MadeKey>()
   const onMade = (key: MadeKey): void => {
     setMade(key)
@@ -93,46 +94,62 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
       )}
       <Fault text={rotation.error ?? revocation.error} />
       <Loaded of={keys}>
-        {({ data }) =>
+        {({ data, next }) =>
           data.length === 0 ? (
             <Empty>No keys. {mayChange ? 'Create one above; callers send it as bearer token.' : ''}</Empty>
           ) : (
-            <Table name="Keys" head={['label', 'key', 'scope', 'limits', 'spent', 'created', 'state', 'action']}>
-              {data.map((key) => (
-                <tr key={key.id}>
-                  <td>{key.label}</td>
-                  <td>
-                    <code>{key.id}</code>
-                  </td>
-                  <td>{scopeText(key)}</td>
-                  <td>{limitsText(key)}</td>
-                  <td>{spentText(key, spent.get(key.id))}</td>
-                  <td>{time(key.created_at_ms)}</td>
-                  <td>
-                    <KeyState of={key} />
-                  </td>
-                  <td>
-                    {mayChange && key.revoked_at_ms === null ? (
-                      <>
-                        <button type="button" class="small" onClick={() => setLimited(key)}>
-                          Limits
-                        </button>{' '}
-                        <ConfirmButton
-                          label="Rotate"
-                          question="Make a new key? This one ends in a day."
-                          onConfirm={() => rotation.run('POST', `keys/${encodeURIComponent(key.id)}/rotate`)}
-                        />{' '}
-                        <ConfirmButton
-                          label="Revoke"
-                          question="End this key for good?"
-                          onConfirm={() => revocation.run('POST', `keys/${encodeURIComponent(key.id)}/revoke`)}
-                        />
-                      </>
-                    ) : null}
-                  </td>
-                </tr>
-              ))}
-            </Table>
+            <>
+              <Table name="Keys" head={['label', 'key', 'scope', 'limits', 'spent', 'created', 'state', 'action']}>
+                {data.map((key) => (
+                  <tr key={key.id}>
+                    <td>{key.label}</td>
+                    <td>
+                      <code>{key.id}</code>
+                    </td>
+                    <td>{scopeText(key)}</td>
+                    <td>{limitsText(key)}</td>
+                    <td>{spentText(key, spent.get(key.id))}</td>
+                    <td>{time(key.created_at_ms)}</td>
+                    <td>
+                      <KeyState of={key} />
+                    </td>
+                    <td>
+                      {mayChange && key.revoked_at_ms === null ? (
+                        <>
+                          <button type="button" class="small" onClick={() => setLimited(key)}>
+                            Limits
+                          </button>{' '}
+                          <ConfirmButton
+                            label="Rotate"
+                            question="Make a new key? This one ends in a day."
+                            onConfirm={() => rotation.run('POST', `keys/${encodeURIComponent(key.id)}/rotate`)}
+                          />{' '}
+                          <ConfirmButton
+                            label="Revoke"
+                            question="End this key for good?"
+                            onConfirm={() => revocation.run('POST', `keys/${encodeURIComponent(key.id)}/revoke`)}
+                          />
+                        </>
+                      ) : null}
+                    </td>
+                  </tr>
+                ))}
+              </Table>
+              {after === undefined && next === null ? null : (
+                <p class="pager">
+                  {after === undefined ? null : (
+                    <button type="button" class="small" onClick={() => setAfter(undefined)}>
+                      Oldest
+                    </button>
+                  )}{' '}
+                  {next === null ? null : (
+                    <button type="button" class="small" onClick={() => setAfter(next)}>
+                      Newer
+                    </button>
+                  )}
+                </p>
+              )}
+            </>
           )
         }
       </Loaded>

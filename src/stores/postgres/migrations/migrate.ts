@@ -5,6 +5,7 @@ import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
 import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { RESPONSE_TABLES } from './response-tables.ts'
 import {
+  ACCOUNT_PAGES,
   ARREARS,
   CLAIMANTS,
   JOURNAL_TABLES,
@@ -36,6 +37,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   FILE_TABLES,
   CLAIMANTS,
   PENDING_CLAIMS,
+  ACCOUNT_PAGES,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
@@ -76,6 +78,8 @@ export async function migrate(
   migrations: readonly (readonly string[])[] = MIGRATIONS,
 ): Promise<void> {
   const schema = quoteIdentifier(name)
+  // A step over a large table, and the wait for the process that makes it, take longer than a host may let statements take.
+  await session.query('SET LOCAL statement_timeout = 0')
   await session.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`signalbox:${name}`])
   const found = await session.query('SELECT to_regclass($1)::text AS migrations', [`${schema}.migrations`])
   if ((found.rows[0] as { migrations: string | null }).migrations === null) {

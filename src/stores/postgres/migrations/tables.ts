@@ -289,3 +289,11 @@ export const CLAIMANTS: readonly string[] = [`ALTER TABLE claims ADD COLUMN clai
 
 /** Claims that end before they expire: functions alone. */
 export const PENDING_CLAIMS: readonly string[] = []
+
+/** What leads straight to a page of the messages of one account, and to a page of keys. */
+export const ACCOUNT_PAGES: readonly string[] = [
+  `CREATE INDEX deliveries_by_account ON deliveries (account_id, created_at_ms, id)`,
+  `DROP INDEX keys_by_account`,
+  `CREATE INDEX keys_by_account ON keys (account_id, created_at_ms, id COLLATE "C")`,
+  `CREATE INDEX keys_by_time ON keys (created_at_ms, id COLLATE "C")`,
+]
