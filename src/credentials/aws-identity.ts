@@ -31,7 +31,7 @@ export function awsIdentity(options: AwsIdentityOptions): (signal: AbortSignal) 
     (await fromWebIdentity(remote, environment, options, signal)) ??
     (await awsDefaultProfile(environment)) ??
     (await fromContainer(local, environment, signal)) ??
-    (await fromInstance(local, options.instanceOrigin ?? INSTANCE_ORIGIN, signal))
+    (await fromInstance(local, environment, options.instanceOrigin ?? INSTANCE_ORIGIN, signal))
 }
 
 /** A named profile goes before keys of the environment, as with AWS's own tools. */
@@ -104,10 +104,17 @@ async function fromContainer(
   return identityIn(answer, 'the container gives no keys: give its task or pod a role')
 }
 
-async function fromInstance(ask: AskTokens, origin: string, signal: AbortSignal): Promise<AwsIdentity> {
+async function fromInstance(
+  ask: AskTokens,
+  environment: Environment,
+  origin: string,
+  signal: AbortSignal,
+): Promise<AwsIdentity> {
   const what =
     'no AWS keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give this machine a role, or pass credentials to awsBedrock'
   const base = `${origin}/latest/meta-data/iam/security-credentials/`
+  if (environment['AWS_EC2_METADATA_DISABLED']?.toLowerCase() === 'true')
+    throw new Error(`${what} (AWS_EC2_METADATA_DISABLED)`)
   try {
     const ttl = { 'x-aws-ec2-metadata-token-ttl-seconds': '21600' }
     const session = await ask({ url: `${origin}/latest/api/token`, method: 'PUT', headers: ttl, signal })

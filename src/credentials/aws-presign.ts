@@ -74,9 +74,15 @@ export function awsTimestamp(timeMs: number): string {
 /** The query in the form that is signed. */
 export function canonicalQuery(query: readonly (readonly [name: string, value: string])[]): string {
   return query
-    .map(([name, value]) => `${encoded(name)}=${encoded(value)}`)
-    .sort()
+    .map(([name, value]) => [encoded(name), encoded(value)] as const)
+    .sort(([name, value], [otherName, otherValue]) => inOrder(name, otherName) || inOrder(value, otherValue))
+    .map((pair) => pair.join('='))
     .join('&')
+}
+
+function inOrder(one: string, other: string): number {
+  if (one === other) return 0
+  return one < other ? -1 : 1
 }
 
 /** Percent-encoded, but for letters, digits and `-._~`. */

@@ -48,8 +48,11 @@ async function keysOf(
     fileAt(environment['AWS_SHARED_CREDENTIALS_FILE'] || join(folder, 'credentials')),
     fileAt(environment['AWS_CONFIG_FILE'] || join(folder, 'config')),
   ])
-  const named = profile === 'default' ? profile : `profile ${profile}`
-  const identity = identityIn(sectionOf(credentials.text, profile)) ?? identityIn(sectionOf(config.text, named))
+  const inCredentials = sectionOf(credentials.text, profile)
+  const named = sectionOf(config.text, `profile ${profile}`)
+  const inConfig = named ?? (profile === 'default' ? sectionOf(config.text, profile) : undefined)
+  const hasRole = assumesRole(new Map([...(inConfig ?? []), ...(inCredentials ?? [])]))
+  const identity = hasRole ? undefined : (identityIn(inCredentials) ?? identityIn(inConfig))
   return { credentials, config, identity }
 }
 
@@ -68,18 +71,27 @@ function identityIn(values: ReadonlyMap<string, string> | undefined): AwsIdentit
   return { accessKeyId, secretAccessKey, sessionToken: values?.get('aws_session_token') || undefined }
 }
 
+/** Keys beside a role are those by which it is assumed, and another identity. */
+function assumesRole(values: ReadonlyMap<string, string>): boolean {
+  return values.has('role_arn') && (values.has('source_profile') || values.has('credential_source'))
+}
+
+/** A comment begins a line, or follows a blank. */
+const COMMENT = /(?:^|\s)[#;].*$/
+
 /** The settings below `[name]`; undefined: there is no such section. */
 function sectionOf(text: string, name: string): ReadonlyMap<string, string> | undefined {
   let found: Map<string, string> | undefined
   let isInside = false
-  for (const line of text.split(/\r?\n/)) {
+  for (const whole of text.split(/\r?\n/)) {
+    const line = whole.replace(COMMENT, '')
     const section = /^\s*\[\s*([^\]]*?)\s*\]/.exec(line)?.[1]
     if (section !== undefined) {
-      isInside = section.replace(/\s+/, ' ') === name
+      isInside = section.replace(/^(\S+)\s+(["']?)(.+)\2$/, '$1 $3') === name
       if (isInside) found ??= new Map()
       continue
     }
-    const setting = /^\s*([^#;=\s]+)\s*=\s*(.*?)\s*$/.exec(line)
+    const setting = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(line)
     if (isInside && setting !== null) found?.set(setting[1]!.toLowerCase(), setting[2]!)
   }
   return found

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { signingKey } from '../../src/credentials/aws-presign.ts'
+import { canonicalQuery, signingKey } from '../../src/credentials/aws-presign.ts'
 import { requestSigner, signatureOf } from '../../src/credentials/aws-signature.ts'
 
 const SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY'
@@ -56,6 +56,16 @@ describe('signatures are the published ones', () => {
     const scope = { region: 'us-east-1', service }
 
     expect(signatureOf(request, scope, NOW_MS, signingKey(SECRET, '20150830', scope))).toBe(signature)
+  })
+
+  test('with the query in the order of its names, of which one may begin with another', () => {
+    expect(
+      canonicalQuery([
+        ['tag-id', '1'],
+        ['tag', 'b'],
+        ['tag', 'a'],
+      ]),
+    ).toBe('tag=a&tag=b&tag-id=1')
   })
 
   test('and so is the key of a day', () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { CredentialProvider } from '../../src/core/credential.ts'
+import { awsIdentity } from '../../src/credentials/aws-identity.ts'
 import { presign } from '../../src/credentials/aws-presign.ts'
 import {
   awsBedrock,
@@ -442,6 +443,44 @@ describe('AWS', () => {
     expect(asked).toEqual([])
     const web = { AWS_WEB_IDENTITY_TOKEN_FILE: fileOf('web', 'token'), AWS_ROLE_ARN: 'arn:aws:iam::1:role/r' }
     expect(await failureOf(awsBedrock({ ...options, environment: { HOME: folder, ...web } }))).toContain('AWS_ROLE_ARN')
+  })
+
+  test('reads files as the tools of AWS do: with comments behind values, quoted names and other sections', async () => {
+    mkdirSync(join(folder, '.aws'), { recursive: true })
+    fileOf(
+      '.aws/config',
+      [
+        '[profile "team one"] ; quoted',
+        'aws_access_key_id = AKIDONE # of the console',
+        'aws_secret_access_key = a#b;c ; not these signs',
+        '[profile default]',
+        'aws_access_key_id = AKIDDEFAULT',
+        'aws_secret_access_key = abc',
+        '[profile role]',
+        'role_arn = arn:aws:iam::1:role/r',
+        'source_profile = role',
+        '[services role]',
+        'aws_access_key_id = AKIDSERVICES',
+      ].join('\n'),
+    )
+    fileOf('.aws/credentials', '[role]\naws_access_key_id = AKIDROLE\naws_secret_access_key = abc\n')
+    const of = (environment: Record<string, string>) => {
+      const credentials = awsIdentity({ region: 'eu-west-1', environment: { HOME: folder, ...environment } })
+      return credentials(new AbortController().signal)
+    }
+
+    expect(await of({ AWS_PROFILE: 'team one' })).toMatchObject({ accessKeyId: 'AKIDONE', secretAccessKey: 'a#b;c' })
+    expect(await of({})).toMatchObject({ accessKeyId: 'AKIDDEFAULT' })
+    // The keys are those that may assume the role, and another identity.
+    await expect(of({ AWS_PROFILE: 'role' })).rejects.toThrow('for one with SSO, a role or a process')
+  })
+
+  test('asks no instance where its server is switched off', async () => {
+    const environment = { HOME: join(folder, 'none'), AWS_EC2_METADATA_DISABLED: 'true' }
+    const options = { region: 'us-east-1', environment, instanceOrigin: origin }
+
+    expect(await failureOf(awsBedrock(options))).toMatch(/^no AWS keys: .*\(AWS_EC2_METADATA_DISABLED\)/)
+    expect(asked).toEqual([])
   })
 
   test('says what to set when there are no keys, they have expired, or no region is set', async () => {

@@ -6,7 +6,7 @@ import { listedModelIds } from '../shared/aws-model-ids.ts'
 import { plainMessages } from '../shared/chat-fields.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
-import { errorReader } from '../shared/openai-error.ts'
+import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { OPENAI_RULES } from '../shared/openai-field-rules.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
 import {
@@ -16,14 +16,16 @@ import {
   type Vendor,
   vendorConnection,
 } from '../vendor.ts'
-import { bedrockChat, converseChat } from './bedrock-chat.ts'
+import { bedrockChat, converseChat, openaiDialects } from './bedrock-chat.ts'
 import { invokeEmbeddings } from './invoke-embeddings.ts'
-import { openaiReasonsUnseen } from './model-surface.ts'
+import { isGrok, openaiReasonsUnseen } from './model-surface.ts'
+import { CALL_ID_REPAIR, OPEN_WEIGHT_REPAIR } from './openai-answers.ts'
 
 /** Options of {@link amazonBedrock}. */
 export interface AmazonBedrockOptions extends AwsLocation, UnlistedModelOptions, ConnectionOptions {
   /** Id of the vendor, where there are several regions or accounts; `amazon-bedrock` by default. */
   readonly id?: string | undefined
+  /** Name for people; `Amazon Bedrock` by default. */
   readonly displayName?: string | undefined
   /** Keys of Bedrock, or a provider of `signalbox/credentials`. Without one the vendor is not configured. */
   readonly apiKey?: ApiKeys
@@ -63,6 +65,12 @@ const OPENAI_DIALECT_RULES = {
   web_search_options: 'drop',
 } as const
 
+/** Penalties are answered by 503, as if the service were down. */
+const GROK_RULES = { ...OPENAI_DIALECT_RULES, presence_penalty: 'drop', frequency_penalty: 'drop' } as const
+
+/** A row's `protocol` that the model does not have: "The model 'x' does not support the '/v1/chat/completions' API". */
+const ERROR_WORDS: ErrorWords = { messages: [[/^the model '[^']*' does not support the '\/[^']*' API\b/i, 'operator']] }
+
 /**
  * Amazon Bedrock in one region: chat by Converse or, for models that are offered so, in OpenAI's dialect. The `protocol` of a
  * model's row, `converse` or `openai`, goes before the choice by its id. Embeddings of Titan, Nova and Cohere by InvokeModel.
@@ -77,13 +85,17 @@ export function amazonBedrock(options: AmazonBedrockOptions): Vendor {
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool
   const id = options.id ?? 'amazon-bedrock'
-  const errors = errorReader({}, apiKeys)
-  const openai = openaiChat({
+  const errors = errorReader(ERROR_WORDS, apiKeys)
+  const dialect = {
     path: `${prefix}${OPENAI_PATHS[service]}/chat/completions`,
-    rulesFor: () => OPENAI_DIALECT_RULES,
+    rulesFor: (upstream: string) => (isGrok(upstream) ? GROK_RULES : OPENAI_DIALECT_RULES),
     takesImageUrls: false,
     reasonsUnseen: openaiReasonsUnseen,
     streamFailure: errors.fromStream,
+  }
+  const openai = openaiDialects({
+    others: openaiChat({ ...dialect, answerRepair: CALL_ID_REPAIR }),
+    openWeight: openaiChat({ ...dialect, answerRepair: OPEN_WEIGHT_REPAIR }),
   })
   return {
     id,

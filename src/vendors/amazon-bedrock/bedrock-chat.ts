@@ -5,7 +5,7 @@ import type { ChatOperation, VendorCall } from '../vendor.ts'
 import { converseAbilities } from './converse-abilities.ts'
 import { converseDecoder, converseFromWire } from './converse-answer.ts'
 import { converseToWire, SURCHARGES_LEFT_OUT } from './converse-request.ts'
-import { surfaceOf } from './model-surface.ts'
+import { isOpenWeight, surfaceOf } from './model-surface.ts'
 
 /** Chat by Converse. @param prefix Path in front of the API's own. */
 export function converseChat(prefix: string, apiKeys: readonly string[]): ChatOperation {
@@ -22,6 +22,24 @@ export function converseChat(prefix: string, apiKeys: readonly string[]): ChatOp
       const { reasoning_effort: effort } = request
       const isAsked = effort !== undefined && effort !== null && effort !== 'none'
       return reasoningFields === undefined ? thinksUnseen(messages, effort) && messages.thinking !== 'none' : isAsked
+    },
+  }
+}
+
+/** Chat in OpenAI's dialect, by the way that a model answers in it. */
+export function openaiDialects({
+  others,
+  openWeight,
+}: Readonly<Record<'others' | 'openWeight', ChatOperation>>): ChatOperation {
+  const of = ({ model }: VendorCall<ChatRequest>): ChatOperation => (isOpenWeight(model.upstream) ? openWeight : others)
+  return {
+    ...others,
+    fromWire: (answer, call) => of(call).fromWire(answer, call),
+    decoder: (call, writer) => of(call).decoder(call, writer),
+    passThrough: {
+      ...others.passThrough!,
+      fromWire: (chunks, call) => of(call).passThrough!.fromWire(chunks, call),
+      stream: (call) => of(call).passThrough!.stream!(call),
     },
   }
 }

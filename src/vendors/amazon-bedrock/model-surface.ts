@@ -20,8 +20,17 @@ export function surfaceOf({
   return OPENAI_DIALECT.test(baseModelId(upstream)) ? 'openai' : 'converse'
 }
 
+/** Is it a model of OpenAI's with open weights? */
+export function isOpenWeight(upstream: string): boolean {
+  return baseModelId(upstream).startsWith('openai.gpt-oss')
+}
+
+export function isGrok(upstream: string): boolean {
+  return baseModelId(upstream).startsWith('xai.')
+}
+
 /** Does a model of OpenAI's reason unseen for this request? Its open-weight models show their reasoning. */
 export function openaiReasonsUnseen(upstream: string, request: ChatRequest): boolean {
   const base = baseModelId(upstream)
-  return OPENAI_MODEL.test(base) && !base.includes('gpt-oss') && reasonsUnseen(base.replace(OPENAI_MODEL, ''), request)
+  return OPENAI_MODEL.test(base) && !isOpenWeight(upstream) && reasonsUnseen(base.replace(OPENAI_MODEL, ''), request)
 }

@@ -32,6 +32,7 @@ export interface AnthropicVertexOptions
     ConnectionOptions {
   /** Id of the vendor, where there are several projects or locations; `anthropic-vertex` by default. */
   readonly id?: string | undefined
+  /** Name for people; `Claude on Vertex AI` by default. */
   readonly displayName?: string | undefined
   /** A provider of tokens, such as `googleDefaultCredentials()` of `signalbox/credentials`. Absent: the vendor is not configured. */
   readonly apiKey?: ApiKeys

@@ -49,6 +49,7 @@ const ANTHROPIC_OPTIONS = {
 export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
   /** Id of the vendor, where there are several resources; `anthropic-foundry` by default. */
   readonly id?: string | undefined
+  /** Name for people; `Claude in Foundry` by default. */
   readonly displayName?: string | undefined
   /** One key or several; without one the vendor is not configured. */
   readonly apiKey?: ApiKeys
@@ -78,6 +79,7 @@ const ANTHROPIC_FOUNDRY_OPTIONS = {
 export interface AnthropicBedrockOptions extends AwsLocation, UnlistedModelOptions, ConnectionOptions {
   /** Id of the vendor, where there are several regions; `anthropic-bedrock` by default. */
   readonly id?: string | undefined
+  /** Name for people; `Claude in Amazon Bedrock` by default. */
   readonly displayName?: string | undefined
   /** Keys of Bedrock, or a provider of `signalbox/credentials`. Without one the vendor is not configured. */
   readonly apiKey?: ApiKeys

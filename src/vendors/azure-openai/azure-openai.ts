@@ -1,8 +1,10 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import type { MemberNames } from '../../core/known-members.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { keyHeaders } from '../shared/bearer-headers.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
+import type { FieldMapping } from '../shared/field-rules.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import type { OperationPath } from '../shared/openai-chat-dialect.ts'
@@ -18,6 +20,7 @@ import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiMedia } from '../shared/openai-media.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
+import { unsupportedParameter } from '../shared/parameter-errors.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
 import { type ResourceAddress, resourceAddress, vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
@@ -33,6 +36,7 @@ import {
 export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
   /** Id of the vendor, where there are several resources or regions; `azure-openai` by default. */
   readonly id?: string | undefined
+  /** Name for people; `Azure OpenAI` by default. */
   readonly displayName?: string | undefined
   /** One key or several; without one the vendor is not configured. */
   readonly apiKey?: ApiKeys
@@ -55,8 +59,8 @@ export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOption
    */
   readonly responses?: boolean | undefined
   /**
-   * May callers of Responses name files, vector stores, containers and prompts? False by default: all accounts of the gateway
-   * share the operator's, so each caller could read what another one stored.
+   * May callers of Responses name files, vector stores, containers and prompts, and those of chats `data_sources`? False by default:
+   * all accounts of the gateway share the operator's, so each caller could read what another one stored, or what the resource may.
    */
   readonly allowVendorObjects?: boolean | undefined
   /** The models it serves; `upstream` is the name of the deployment. */
@@ -102,6 +106,19 @@ const ERROR_WORDS: ErrorWords = {
   },
 }
 
+/** They are read with the rights of the resource (Azure OpenAI, "On Your Data"), which are the operator's. */
+const sourcesRefused: FieldMapping<ChatRequest> = {
+  needed: (value) => Array.isArray(value) && value.length > 0,
+  apply: () => {
+    throw unsupportedParameter('data_sources', 'data_sources: sources of the operator cannot be named here.')
+  },
+}
+
+const RULES_WITHOUT_SOURCES = {
+  max_tokens: { ...OPENAI_RULES.max_tokens, data_sources: sourcesRefused },
+  max_completion_tokens: { ...OPENAI_RULES.max_completion_tokens, data_sources: sourcesRefused },
+} as const
+
 /**
  * Azure OpenAI: responses, chat completions, embeddings, images, edits of images and transcription at a resource of the operator's. `upstream` of a model
  * is the name of its deployment.
@@ -118,11 +135,12 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
   const modelOf = (deployment: string): string => deployments.get(deployment) ?? deployment
   const path = (operation: string): OperationPath => operationPath(`${prefix}/openai`, operation, apiVersion)
   const common = { headers: apiKeyHeaders, streamFailure: errors.fromStream }
+  const rules = options.allowVendorObjects === true ? OPENAI_RULES : RULES_WITHOUT_SOURCES
   const chat = openaiChat({
     ...common,
     path: path('chat/completions'),
     rulesFor: (deployment) =>
-      OPENAI_RULES[tokenLimitField(modelOf(deployment), options.tokenLimitFields, DEFAULT_TOKEN_LIMIT_FIELD)],
+      rules[tokenLimitField(modelOf(deployment), options.tokenLimitFields, DEFAULT_TOKEN_LIMIT_FIELD)],
     reasonsUnseen: (deployment, request) => reasonsUnseen(modelOf(deployment), request),
   })
   const responses: OpenAIResponsesDialect = {

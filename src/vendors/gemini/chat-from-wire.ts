@@ -191,6 +191,7 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['BLOCKLIST', 'content_filter'],
   ['PROHIBITED_CONTENT', 'content_filter'],
   ['SPII', 'content_filter'],
+  ['MODEL_ARMOR', 'content_filter'],
   ['IMAGE_SAFETY', 'content_filter'],
   ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
   ['IMAGE_RECITATION', 'content_filter'],

@@ -31,6 +31,7 @@ import { vertexEmbeddings } from './vertex-embeddings.ts'
 export interface VertexOptions extends GoogleCloudOptions, UnlistedModelOptions, ConnectionOptions {
   /** Id of the vendor, where there are several projects or locations; `vertex` by default. */
   readonly id?: string | undefined
+  /** Name for people; `Vertex AI` by default. */
   readonly displayName?: string | undefined
   /**
    * A provider of tokens, such as `googleDefaultCredentials()` of `signalbox/credentials`, or API keys of Google Cloud. A key

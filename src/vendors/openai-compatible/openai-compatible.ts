@@ -80,6 +80,7 @@ export interface PresetOptions extends UnlistedModelOptions, ConnectionOptions {
   readonly apiKey?: ApiKeys
   /** Id of the vendor, where one preset is used for several accounts or servers; the preset's by default. */
   readonly id?: string | undefined
+  /** Name for people; that of the preset by default. */
   readonly displayName?: string | undefined
   /** With the version; the preset's by default. */
   readonly baseURL?: string | undefined

@@ -14,6 +14,17 @@ const BOOKKEEPING = {
   verbosity: 'drop',
 } as const satisfies Readonly<Record<string, PresetRule>>
 
+/** Those of them that strict servers refuse, although they know the others. */
+const UNKNOWN_TO_HOSTS = {
+  store: 'drop',
+  safety_identifier: 'drop',
+  prompt_cache_retention: 'drop',
+  verbosity: 'drop',
+} as const satisfies Readonly<Record<string, PresetRule>>
+
+/** They let other models answer, past the prices and the scopes of keys (OpenRouter, "Model fallbacks", "Presets"). */
+const OTHER_MODELS = { models: 'refuse', preset: 'refuse' } as const satisfies Readonly<Record<string, PresetRule>>
+
 /** Companies that serve models of others. */
 export const HOST_PRESETS = {
   groq: {
@@ -25,6 +36,9 @@ export const HOST_PRESETS = {
     serves: ['chat', 'responses', 'transcriptions'],
     fields: {
       max_completion_tokens: AS_MAX_TOKENS,
+      ...UNKNOWN_TO_HOSTS,
+      metadata: 'drop',
+      prompt_cache_key: 'drop',
       logprobs: 'refuse',
       top_logprobs: 'refuse',
       logit_bias: 'refuse',
@@ -41,6 +55,12 @@ export const HOST_PRESETS = {
         safety_identifier: 'drop',
         prompt_cache_key: 'drop',
       },
+    },
+    errors: {
+      codes: { organization_restricted: 'operator' },
+      // Its flex tier has no capacity.
+      statuses: { 498: 'unavailable' },
+      concerns: { organization_restricted: 'key' },
     },
   },
   together: {
@@ -62,9 +82,16 @@ export const HOST_PRESETS = {
     serves: ['chat', 'embeddings'],
     fields: {
       max_completion_tokens: AS_MAX_TOKENS,
+      // Others are 400 "Extra inputs are not permitted".
+      ...UNKNOWN_TO_HOSTS,
       reasoning_effort: { values: { minimal: 'low', xhigh: 'high', max: 'high' } },
     },
     messageMembers: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
+    errors: {
+      // Of an account that is suspended: its invoices are unpaid, or its limit of spending is reached.
+      statuses: { 412: 'operator' },
+      concerns: { PRECONDITION_FAILED: 'key' },
+    },
   },
   openrouter: {
     id: 'openrouter',
@@ -75,9 +102,15 @@ export const HOST_PRESETS = {
     // OpenRouter, "Responses API": stateless, `store: true` is 400.
     serves: ['chat', 'responses', 'embeddings'],
     takesDeveloperRole: true,
+    fields: OTHER_MODELS,
+    responses: { fields: OTHER_MODELS },
     errors: {
-      // A 403 is also what a guardrail of the account answers, which is the operator's.
-      messages: [[/\b(?:flagged|moderation)\b/i, 'caller']],
+      messages: [
+        // A 403 is also what a guardrail of the account answers, which is the operator's.
+        [/\b(?:flagged|moderation)\b/i, 'caller'],
+        // Other ways of having no endpoints are about the request, such as its tools or its `provider`.
+        [/^[\w./:@~-]+ is not a valid model ID\b|^no endpoints found for\b/i, 'operator'],
+      ],
       codes: { content_policy_violation: 'caller', 402: 'operator', 529: 'unavailable' },
     },
   },
@@ -90,10 +123,8 @@ export const HOST_PRESETS = {
     serves: ['chat'],
     fields: {
       max_tokens: { rename: 'max_completion_tokens' },
-      store: 'drop',
-      safety_identifier: 'drop',
-      prompt_cache_retention: 'drop',
-      verbosity: 'drop',
+      ...UNKNOWN_TO_HOSTS,
+      metadata: 'drop',
     },
     reasoning: { back: 'always', as: 'reasoning' },
     // Any other member is 400 "property … is unsupported".
@@ -163,5 +194,17 @@ export const HOST_PRESETS = {
     needsKey: true,
     serves: ['chat', 'embeddings'],
     fields: { max_completion_tokens: AS_MAX_TOKENS },
+    errors: {
+      // Workers AI, "Errors"; of the last two an address that names no account.
+      codes: {
+        3036: 'operator',
+        3042: 'operator',
+        4006: 'operator',
+        5007: 'operator',
+        7000: 'operator',
+        7003: 'operator',
+      },
+      concerns: { 3023: 'key', 3041: 'model', 5016: 'model', 5018: 'model' },
+    },
   },
 } as const satisfies Readonly<Record<string, Preset>>

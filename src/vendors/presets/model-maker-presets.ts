@@ -38,6 +38,7 @@ export const MODEL_MAKER_PRESETS = {
       top_logprobs: 'refuse',
       user: 'drop',
       store: 'drop',
+      metadata: 'drop',
       safety_identifier: 'drop',
       service_tier: 'drop',
       prompt_cache_retention: 'drop',
@@ -62,6 +63,10 @@ export const MODEL_MAKER_PRESETS = {
     fields: {
       max_tokens: { rename: 'max_completion_tokens' },
       parallel_tool_calls: { rename: 'parallel_function_calling' },
+      // The answer would stay at the vendor, and be billed.
+      deferred: 'refuse',
+      // 410 for every value.
+      search_parameters: 'refuse',
     },
     byModel: [
       [
@@ -69,6 +74,17 @@ export const MODEL_MAKER_PRESETS = {
         { fields: { stop: 'refuse', presence_penalty: 'drop', frequency_penalty: 'drop' } },
       ],
     ],
+    errors: {
+      messages: [
+        [/\bviolates usage guidelines\b/i, 'caller'],
+        // 400 and 429, under codes that mean other things too.
+        [
+          /^incorrect API key\b|^your team\b.{0,200}\b(?:used all available credits|monthly spending limit)\b/i,
+          'operator',
+        ],
+      ],
+      concernMessages: [[/^incorrect API key\b/i, 'key']],
+    },
   },
   moonshot: {
     id: 'moonshot',
@@ -85,6 +101,8 @@ export const MODEL_MAKER_PRESETS = {
         exceeded_current_quota_error: 'operator',
         engine_overloaded_error: 'unavailable',
         rate_limit_reached_error: 'rate_limited',
+        // "Not found the model … or Permission denied"
+        resource_not_found_error: 'operator',
         content_filter: 'caller',
       },
       concerns: { exceeded_current_quota_error: 'key' },
@@ -106,17 +124,33 @@ export const MODEL_MAKER_PRESETS = {
         1002: 'operator',
         1003: 'operator',
         1004: 'operator',
+        // The account is inactive, missing, locked, in debt, or in violation.
+        1110: 'operator',
+        1111: 'operator',
+        1112: 'operator',
         1113: 'operator',
+        1121: 'operator',
         1211: 'operator',
         1220: 'operator',
+        1221: 'operator',
+        1222: 'operator',
         1301: 'caller',
         1302: 'rate_limited',
         1303: 'rate_limited',
         1305: 'rate_limited',
+        // The quota of a day, of hours, of a week or month is used up; the plan has ended, or lacks the model.
+        1304: 'operator',
+        1308: 'operator',
+        1309: 'operator',
+        1310: 'operator',
+        1311: 'operator',
       },
       // An API that the account may not use, and a file that is too large.
       statuses: { 434: 'operator', 435: 'caller' },
-      concerns: { 1113: 'key', 1211: 'model', 1220: 'model' },
+      concerns: {
+        ...{ 1110: 'key', 1111: 'key', 1112: 'key', 1113: 'key', 1121: 'key' },
+        ...{ 1211: 'model', 1220: 'model', 1221: 'model', 1222: 'model', 1311: 'model' },
+      },
     },
   },
   minimax: {
@@ -130,6 +164,15 @@ export const MODEL_MAKER_PRESETS = {
     fields: { max_completion_tokens: AS_MAX_TOKENS, reasoning_split: 'drop' },
     thinksInTags: true,
     errors: {
+      // Errors with a status have the code behind the text only: "insufficient balance (1008)".
+      messages: [
+        [/\((?:1004|1008|2049|2056|2061)\)$/, 'operator'],
+        [/\((?:1002|1039|1041|2045|2062)\)$/, 'rate_limited'],
+      ],
+      concernMessages: [
+        [/\((?:1004|1008|2049|2056)\)$/, 'key'],
+        [/\(2061\)$/, 'model'],
+      ],
       codes: {
         1000: 'unavailable',
         1001: 'timeout',
@@ -142,10 +185,16 @@ export const MODEL_MAKER_PRESETS = {
         1027: 'caller',
         1033: 'unavailable',
         1039: 'rate_limited',
+        1041: 'rate_limited',
+        1042: 'caller',
         2013: 'caller',
+        2045: 'rate_limited',
         2049: 'operator',
+        2056: 'operator',
+        2061: 'operator',
+        2062: 'rate_limited',
       },
-      concerns: { 1004: 'key', 1008: 'key', 2049: 'key' },
+      concerns: { 1004: 'key', 1008: 'key', 2049: 'key', 2056: 'key', 2061: 'model' },
     },
   },
   jina: {

@@ -49,7 +49,11 @@ const VERDICTS: ReadonlyMap<string, Verdict> = new Map<string, Verdict>([
 
 /** Texts of a bad request that is not the caller's: the model's id, region or route is the operator's. */
 const ABOUT_THE_MODEL =
-  /on-demand throughput|model identifier is invalid|isn't supported on this route|inference profile|end of its life|legacy model/i
+  /on-demand throughput|model identifier is invalid|isn['’]t supported on this route|inference profile|end of its life|legacy model/i
+/** How an account that may not use the service is refused: as a bad request. */
+const ABOUT_THE_ACCOUNT = /^(?:operation not allowed|your account is not authorized)\b/i
+/** Texts that quote the request, in which a caller can write all of the others. */
+const QUOTES_THE_REQUEST = /^(?:\d+ validation errors? detected|malformed input request)\b/i
 /** "Too many tokens, please wait before trying again." is a rate limit, and no prompt that is too long. */
 const ABOUT_THE_RATE = /too many (?:tokens|requests)[^.]*(?:wait|try again)/i
 const NAMES_MODEL = /\bmodel\b/i
@@ -109,7 +113,8 @@ function failureOf(
 function verdictOf(name: string, message: string, status: number): Verdict {
   if (ABOUT_THE_RATE.test(message)) return { kind: 'rate_limited' }
   const verdict = VERDICTS.get(name) ?? verdictByStatus(status)
-  if (verdict.kind === 'caller' && ABOUT_THE_MODEL.test(message)) return MODEL
+  if (verdict.kind === 'caller' && ABOUT_THE_MODEL.test(message) && !QUOTES_THE_REQUEST.test(message)) return MODEL
+  if (verdict.kind === 'caller' && ABOUT_THE_ACCOUNT.test(message)) return KEY
   if (verdict.kind === 'caller' && isContextOverflow(message)) return OVERSIZED
   if (name.startsWith('accessdenied') && NAMES_MODEL.test(message)) return MODEL
   return verdict
@@ -139,7 +144,8 @@ function adviceFor(name: string, message: string, offsetMs: number | undefined):
     return 'use the id of an inference profile, such as eu.MODEL or global.MODEL'
   if (/model identifier is invalid/i.test(message))
     return 'check the id, and that the region of the vendor has the model'
-  if (/isn't supported on this route/i.test(message)) return 'set protocol of the model to another route'
+  if (ABOUT_THE_ACCOUNT.test(message)) return 'ask the support of AWS to open Bedrock to the account, in this region'
+  if (/isn['’]t supported on this route/i.test(message)) return 'set protocol of the model to another route'
   return undefined
 }
 

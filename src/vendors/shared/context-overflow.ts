@@ -21,8 +21,10 @@ const TEXTS: readonly RegExp[] = [
   /\bmaximum prompt length is \d+/i,
   // Moonshot; Z.ai.
   /\bexceeded model token limit\b|\bprompt exceeds max length\b/i,
-  // llama.cpp, LM Studio.
-  /\bexceeds the available context size\b|\bgreater than the context length\b/i,
+  // llama.cpp, LM Studio: "Trying to keep the first 9000 tokens when context the overflows."
+  /\bexceeds the available context size\b|\bgreater than the context length\b|\btokens when context (?:the )?overflows\b/i,
+  // Cloudflare.
+  /\bexceeded this model context window limit\b/i,
   // Text Generation Inference, Together: "`inputs` tokens + `max_new_tokens` must be <= 8193".
   /`inputs` (?:tokens \+ `max_new_tokens` )?must (?:be <=|have less than) \d+/i,
   // Anthropic, on its own API and in the clouds; Fireworks.

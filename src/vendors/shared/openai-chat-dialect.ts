@@ -51,7 +51,8 @@ export function pathFor(path: OperationPath, upstream: string): string {
 /** True for a JSON object that is an error and not a chunk or completion, whatever its status. */
 export function isErrorEnvelope(body: Record<string, unknown>): boolean {
   if (body['error'] !== undefined && body['error'] !== null) return true
-  if (Array.isArray(body['choices'])) return false
+  if (Array.isArray(body['choices']) && body['choices'].length > 0) return false
+  if (body['object'] === 'error') return true
   if (typeof body['code'] === 'string' && typeof body['message'] === 'string') return true
   return (body['success'] === false && Array.isArray(body['errors'])) || failedStatus(body) !== undefined
 }

@@ -13,7 +13,7 @@ type Concern = 'key' | 'model'
 
 /** Meanings of a vendor's own error types and codes, in addition to the dialect's. Checked first. */
 export interface ErrorWords {
-  /** By message, for codes that mean several things. */
+  /** By message, for codes that mean several things. Anchored where it is the operator's: errors quote what callers wrote. */
   readonly messages?: readonly (readonly [pattern: RegExp, kind: FailureKind])[]
   /** By code or type. A code with dots counts as its parent (`AccessDenied` for `AccessDenied.Unpurchased`) too. */
   readonly codes?: Readonly<Record<string, FailureKind>>
@@ -51,6 +51,8 @@ const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureK
   ['billing_not_active', 'operator'],
   ['credit_balance_exhausted', 'operator'],
   ['model_not_found', 'operator'],
+  ['invalid_model', 'operator'],
+  ['unknown_model', 'operator'],
   ['model_not_available', 'operator'],
   ['model_not_supported', 'operator'],
   ['model_deprecated', 'operator'],
@@ -152,6 +154,8 @@ function kindByStatus(envelope: ErrorEnvelope, status: number): FailureKind {
   if (TIMEOUT_STATUSES.has(status)) return 'timeout'
   if (status >= 500) return 'unavailable'
   if (status === 429) return 'rate_limited'
+  // Together, "Error codes": 403 is also a prompt that is too long.
+  if (status === 403 && isTooLarge(envelope)) return 'caller'
   if (OPERATOR_STATUSES.has(status)) return 'operator'
   if (!CALLER_STATUSES.has(status)) return 'invalid_response'
   const message = envelope.message ?? ''
@@ -198,6 +202,9 @@ interface ErrorEnvelope {
 // Enough to recognise a proxy's page.
 const MAX_TEXT_LENGTH = 500
 
+/** Bounded, because a page may have megabytes, and as many beginnings of a title. */
+const TITLE = /<title[^>]{0,200}>([^<]{0,500})<\/title>/i
+
 const SILENT: ErrorEnvelope = {
   message: undefined,
   code: undefined,
@@ -215,7 +222,7 @@ function errorEnvelopeOf(answer: WireAnswer): ErrorEnvelope {
   // A 2xx body that is no JSON object may hold an answer; its text is not shown in errors.
   if (parsed !== undefined || text === '' || (answer.status >= 200 && answer.status < 300)) return SILENT
   const isPage = text.startsWith('<') || mediaType(firstHeader(answer.headers, 'content-type')) === 'text/html'
-  const message = isPage ? /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1]?.trim() : text.slice(0, MAX_TEXT_LENGTH)
+  const message = isPage ? TITLE.exec(text)?.[1]?.trim() : text.slice(0, MAX_TEXT_LENGTH)
   return { ...SILENT, message: message === '' ? undefined : message }
 }
 
@@ -233,7 +240,7 @@ function errorEnvelope(body: Record<string, unknown>): ErrorEnvelope {
   if (failed !== undefined) return fields(failed)
   const choice = failedChoice(body['choices'])
   if (choice !== undefined) return choiceEnvelope(choice)
-  if (isErrorEnvelope(body) || body['object'] === 'error') return fields(body)
+  if (isErrorEnvelope(body)) return fields(body)
   // An object may be an answer.
   return { ...fields({ ...body, message: textOf(body['message']) }), isStructured: false }
 }

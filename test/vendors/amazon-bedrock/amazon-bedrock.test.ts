@@ -159,6 +159,42 @@ describe('failures', () => {
       'The provided model identifier is invalid.',
       { kind: 'operator', concerns: 'model', message: expect.stringContaining('region') },
     ],
+    [
+      'ValidationException',
+      400,
+      'The model isn’t supported on this route',
+      { kind: 'operator', concerns: 'model', message: expect.stringContaining('set protocol') },
+    ],
+    [
+      'ValidationException',
+      400,
+      'Operation not allowed',
+      { kind: 'operator', concerns: 'key', message: expect.stringContaining('support of AWS') },
+    ],
+    [
+      'ValidationException',
+      400,
+      'Your account is not authorized to invoke this API operation.',
+      { kind: 'operator', concerns: 'key' },
+    ],
+    [
+      'ValidationException',
+      400,
+      "1 validation error detected: Value 'your account is not authorized' at 'toolConfig.tools.1.member.toolSpec.name' failed",
+      { kind: 'caller' },
+    ],
+    [
+      'ValidationException',
+      400,
+      "2 validation errors detected: Value 'legacy model' at 'toolConfig.tools.1.member.toolSpec.name' failed",
+      { kind: 'caller' },
+    ],
+    [
+      'ValidationException',
+      400,
+      'Malformed input request: #/tool_choice/type: inference profile is not a valid enum value, please reformat',
+      { kind: 'caller' },
+    ],
     ['ResourceNotFoundException', 404, 'gone', { kind: 'operator', concerns: 'model' }],
     ['ModelTimeoutException', 408, 'slow', { kind: 'timeout' }],
     ['ModelErrorException', 424, 'bad', { kind: 'unavailable' }],
@@ -180,6 +216,23 @@ describe('failures', () => {
 
     expect(vendors.converse.errorFrom(wireAnswer(openai, 400), NOW_MS)).toMatchObject({ kind: 'caller', param: 'n' })
     expect(vendors.messages.errorFrom(wireAnswer(messages, 529), NOW_MS)).toMatchObject({ kind: 'unavailable' })
+  })
+
+  it('of a model that has not the dialect of its row are the operator’s', () => {
+    const body = {
+      error: {
+        code: 'validation_error',
+        message: "The model 'openai.gpt-5.6-terra' does not support the '/v1/chat/completions' API",
+        param: null,
+        type: 'invalid_request_error',
+      },
+    }
+
+    expect(vendors.converse.errorFrom(wireAnswer(body, 400), NOW_MS)).toMatchObject({ kind: 'operator' })
+
+    const message = `Invalid 'tools[0].type': "does not support the '/v1' API"`
+    const quoting = { error: { ...body.error, message } }
+    expect(vendors.converse.errorFrom(wireAnswer(quoting, 400), NOW_MS)).toMatchObject({ kind: 'caller' })
   })
 
   it('tell how wrong the clock is, by the date of the answer', () => {

@@ -33,6 +33,21 @@ describe('turns of a conversation', () => {
     ])
   })
 
+  it('takes sixty thousand calls and results in a moment, of one id too', () => {
+    const ids = Array.from({ length: 60_000 }, (_, index) => (index % 2 === 0 ? `id${index}` : 'same'))
+    const { messages } = translatedMessages([
+      { role: 'user', content: 'Go' },
+      { role: 'assistant', tool_calls: ids.map((id) => call(id)) },
+      ...ids.map((id): ChatMessage => ({ role: 'tool', tool_call_id: id, content: 'done' })),
+      ...ids.map((): ChatMessage => ({ role: 'tool', tool_call_id: 'same', content: 'more' })),
+    ])
+    const results = messages[2]?.content as ToolResultBlock[]
+
+    expect(new Set(results.map((result) => result.tool_use_id)).size).toBe(ids.length)
+    expect(results.at(-2)?.content).toEqual([text('done')])
+    expect(results.at(-1)?.content).toHaveLength(1 + ids.length)
+  })
+
   it('puts the results of parallel calls into one user turn, before the text, in the order of the calls', () => {
     const { messages } = translatedMessages([
       { role: 'user', content: 'Go' },

@@ -100,6 +100,20 @@ describe('requests', () => {
     expect(bodyOf(chatTo(vendor, { max_tokens: 5 }, 'gpt-4.1').body)).toMatchObject({ max_tokens: 5 })
   })
 
+  it('name no sources that are read with the rights of the resource, unless its operator allows it', () => {
+    const authentication = { type: 'system_assigned_managed_identity' }
+    const source = { type: 'azure_search', parameters: { endpoint: 'https://s.search.windows.net', authentication } }
+    const asked = { data_sources: [source] } as Partial<ChatRequest>
+    const dated = { apiVersion: '2024-10-21' }
+
+    for (const vendor of [vendorWith(), vendorWith(dated)])
+      expect(() => chatTo(vendor, asked)).toThrow(
+        expect.objectContaining({ code: 'unsupported_parameter', param: 'data_sources' }),
+      )
+    expect(bodyOf(chatTo(vendorWith({ ...dated, allowVendorObjects: true }), asked).body)).toMatchObject(asked)
+    expect(chatTo(vendorWith(dated), { data_sources: [] } as Partial<ChatRequest>).dropped).toEqual([])
+  })
+
   it('to a deployment of a model that reasons are known to reason unseen', () => {
     const vendor = vendorWith({ deployments: { deep: 'o4-mini' } })
     const call = callFromRequest<ChatRequest>(

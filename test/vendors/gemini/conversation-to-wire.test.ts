@@ -34,6 +34,19 @@ describe('tool turns', () => {
     ])
   })
 
+  test('sixty thousand calls are answered in a moment, in whichever order', () => {
+    const ids = Array.from({ length: 60_000 }, (_, index) => String(index))
+    const contents = contentsOf([
+      { role: 'user', content: 'go' },
+      { role: 'assistant', tool_calls: ids.slice(0, 30_000).map((id) => call(id)) },
+      ...ids.slice(30_000).map((id): ChatMessage => ({ role: 'assistant', tool_calls: [call(id)] })),
+      ...ids.toReversed().map((id): ChatMessage => ({ role: 'tool', tool_call_id: id, content: 'done' })),
+    ])
+
+    const answered = contents.flatMap(({ parts }) => parts).map(({ functionResponse }) => functionResponse?.id)
+    expect(answered.filter((id) => id !== undefined)).toEqual(ids)
+  })
+
   test('an id that comes again in a later turn answers the later call', () => {
     const contents = contentsOf([
       { role: 'user', content: 'go' },

@@ -91,6 +91,10 @@ describe('openai failures', () => {
     expect(failure(503, '').message).toBe('The vendor answered with status 503.')
   })
 
+  it('looks for a title among many beginnings of one in a moment', () => {
+    expect(failure(502, '<title'.repeat(60_000)).message).toBe('The vendor answered with status 502.')
+  })
+
   for (const text of [
     `Incorrect API key provided: ${KEY}.`,
     'Incorrect API key provided: sk-proj-****************ghij.',

@@ -30,6 +30,163 @@ describe('failures', () => {
     [presets.zai, 429, { error: { code: '1302', message: 'Rate limit reached' } }, { kind: 'rate_limited' }],
     [presets.zai, 400, { error: { code: '1211', message: 'Unknown Model' } }, { kind: 'operator', concerns: 'model' }],
     [presets.zai, 434, { error: { code: 'x', message: 'No API permission' } }, { kind: 'operator', status: 434 }],
+    [
+      presets.zai,
+      429,
+      { error: { code: '1112', message: 'Your account has been locked' } },
+      { kind: 'operator', concerns: 'key' },
+    ],
+    [presets.zai, 429, { error: { code: '1310', message: 'Weekly limit reached' } }, { kind: 'operator' }],
+    [
+      presets.zai,
+      429,
+      { error: { code: '1311', message: 'The plan does not include GLM-5' } },
+      { kind: 'operator', concerns: 'model' },
+    ],
+    [
+      presets.xai,
+      403,
+      {
+        code: 'The caller does not have permission to execute the specified operation',
+        error:
+          'Content violates usage guidelines. Team: t, API key ID: k, Model: grok-4, Failed check: SAFETY_CHECK_TYPE_BIO',
+      },
+      { kind: 'caller', status: 400 },
+    ],
+    [
+      presets.xai,
+      400,
+      { code: 'Client specified an invalid argument', error: 'Incorrect API key provided: xa***bc.' },
+      { kind: 'operator', concerns: 'key' },
+    ],
+    [
+      presets.xai,
+      429,
+      {
+        code: 'Some resource has been exhausted',
+        error: 'Your team t has either used all available credits or reached its monthly spending limit.',
+      },
+      { kind: 'operator' },
+    ],
+    [presets.xai, 429, { code: 'Some resource has been exhausted', error: 'Slow down' }, { kind: 'rate_limited' }],
+    // Errors quote the request, so a caller can write the words of the operator's errors into it.
+    [
+      presets.xai,
+      422,
+      {
+        error:
+          'Failed to deserialize the JSON body: response_format.type: unknown variant `incorrect API key`, expected …',
+      },
+      { kind: 'caller' },
+    ],
+    [
+      presets.xai,
+      422,
+      { error: 'Failed to deserialize the JSON body: tools[0].type: unknown variant `used all available credits`' },
+      { kind: 'caller' },
+    ],
+    [
+      presets.openrouter,
+      400,
+      { error: { message: '[{"received":"x is not a valid model ID","code":"invalid_enum_value"}]', code: 400 } },
+      { kind: 'caller' },
+    ],
+    [
+      presets.openrouter,
+      400,
+      { error: { message: '[{ "received": "no endpoints found for a/b", "code": "invalid_enum_value" }]', code: 400 } },
+      { kind: 'caller' },
+    ],
+    [
+      presets.moonshot,
+      404,
+      { error: { message: 'Not found the model kimi-k9 or Permission denied', type: 'resource_not_found_error' } },
+      { kind: 'operator' },
+    ],
+    [
+      presets.mistral,
+      400,
+      { object: 'error', message: 'Invalid model: x', type: 'invalid_model', param: null, code: '1500' },
+      { kind: 'operator' },
+    ],
+    [
+      presets.perplexity,
+      400,
+      { error: { message: "Invalid model 'x'.", type: 'invalid_model', code: 400 } },
+      { kind: 'operator' },
+    ],
+    [presets.openrouter, 400, { error: { message: 'a/b is not a valid model ID', code: 400 } }, { kind: 'operator' }],
+    [presets.openrouter, 404, { error: { message: 'No endpoints found for a/b.', code: 404 } }, { kind: 'operator' }],
+    [
+      presets.openrouter,
+      404,
+      { error: { message: 'No endpoints found that support tool use.', code: 404 } },
+      { kind: 'caller' },
+    ],
+    [
+      presets.fireworks,
+      412,
+      { error: { message: 'Account a is suspended, possibly …', code: 'PRECONDITION_FAILED', type: 'error' } },
+      { kind: 'operator', concerns: 'key' },
+    ],
+    [
+      presets.groq,
+      400,
+      { error: { message: 'Organization has been restricted.', code: 'organization_restricted' } },
+      { kind: 'operator', concerns: 'key' },
+    ],
+    [presets.groq, 498, { error: { message: 'Flex tier capacity exceeded' } }, { kind: 'unavailable' }],
+    [
+      presets.together,
+      403,
+      {
+        error: { message: '`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000', type: 'invalid_request' },
+      },
+      { kind: 'caller', concerns: 'size', status: 400 },
+    ],
+    [presets.together, 403, { error: { message: 'Forbidden', type: 'invalid_request' } }, { kind: 'operator' }],
+    [
+      presets.cloudflare,
+      400,
+      { errors: [{ message: 'AiError: No such model @cf/x or task', code: 5007 }], success: false, result: {} },
+      { kind: 'operator' },
+    ],
+    [
+      presets.cloudflare,
+      429,
+      { errors: [{ message: 'You have used up your daily free allocation', code: 3036 }], success: false },
+      { kind: 'operator' },
+    ],
+    [
+      presets.cloudflare,
+      429,
+      { errors: [{ message: 'No more data centers to forward the request to', code: 3040 }], success: false },
+      { kind: 'rate_limited' },
+    ],
+    [
+      presets.minimax,
+      429,
+      { error: { http_code: '429', message: 'insufficient balance (1008)', type: 'insufficient_balance_error' } },
+      { kind: 'operator', concerns: 'key' },
+    ],
+    [
+      presets.minimax,
+      500,
+      { error: { message: 'your current token plan not support model, MiniMax-M2 (2061)', type: 'api_error' } },
+      { kind: 'operator', concerns: 'model' },
+    ],
+    [
+      presets.minimax,
+      200,
+      { base_resp: { status_code: 2056, status_msg: 'usage limit exceeded' } },
+      { kind: 'operator', concerns: 'key' },
+    ],
+    [
+      presets.minimax,
+      200,
+      { base_resp: { status_code: 2045, status_msg: 'rate growth limit' } },
+      { kind: 'rate_limited' },
+    ],
     [presets.zai, 435, { error: { message: 'File size exceeds 100MB' } }, { kind: 'caller', status: 400 }],
     [presets.zai, 435, '', { kind: 'caller' }],
     [
@@ -126,7 +283,7 @@ describe('failures', () => {
       { error: { type: 'tokens', code: 'rate_limit_exceeded', message: 'x' } },
       { kind: 'rate_limited' },
     ],
-    [presets.groq, 498, { error: { type: 'x', message: 'Flex capacity' } }, { kind: 'invalid_response' }],
+    [presets.cerebras, 498, { error: { type: 'x', message: 'Odd' } }, { kind: 'invalid_response' }],
     [
       presets.mistral,
       422,

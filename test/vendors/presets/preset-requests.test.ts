@@ -182,7 +182,11 @@ describe('request fields', () => {
       [presets.groq, { logit_bias: { 1: 5 } }, 'logit_bias'],
       [presets.groq, { n: 2 }, 'n'],
       [presets.ollama, { n: 3 }, 'n'],
+      [presets.openrouter, { preset: 'expensive' }, 'preset'],
       [presets.xai, { stop: ['end'] }, 'stop', 'grok-4'],
+      [presets.xai, { deferred: true }, 'deferred'],
+      [presets.xai, { search_parameters: { mode: 'off' } }, 'search_parameters', 'grok-4'],
+      [presets.openrouter, { models: ['maker/dear'] }, 'models'],
     ] as const) {
       expect(() => sent(preset, fields as Partial<ChatRequest>, upstream)).toThrow(
         expect.objectContaining({ code: 'unsupported_parameter', param }),
@@ -208,12 +212,23 @@ describe('request fields', () => {
     expect(named.body['messages']).toEqual([{ role: 'user', content: 'Hi' }])
   })
 
-  it.each(['mistral', 'cerebras'] as const)('that say nothing about the answer do not make %s refuse it', (name) => {
-    const extra = { store: true, safety_identifier: 's', verbosity: 'low' } as Partial<ChatRequest>
-    const { body, dropped } = sent(presets[name], extra)
+  it.each(['mistral', 'cerebras', 'groq', 'fireworks'] as const)(
+    'that say nothing about the answer do not make %s refuse it',
+    (name) => {
+      const extra = { store: true, safety_identifier: 's', verbosity: 'low', prompt_cache_retention: '24h' }
+      const { body, dropped } = sent(presets[name], extra as Partial<ChatRequest>)
 
-    expect(Object.keys(body).sort()).toEqual(['messages', 'model'])
-    expect([...dropped].sort()).toEqual(['safety_identifier', 'store', 'verbosity'])
+      expect(Object.keys(body).sort()).toEqual(['messages', 'model'])
+      expect([...dropped].sort()).toEqual(['prompt_cache_retention', 'safety_identifier', 'store', 'verbosity'])
+    },
+  )
+
+  it.each(['mistral', 'cerebras', 'groq'] as const)('of bookkeeping are kept from %s', (name) => {
+    expect(sent(presets[name], { metadata: { team: 'a' } })).toMatchObject({
+      body: { messages: [{ role: 'user', content: 'Hi' }] },
+      dropped: ['metadata'],
+    })
+    expect(sent(presets[name], { metadata: { team: 'a' } }).body).not.toHaveProperty('metadata')
   })
 
   it('that change nothing are left out and not reported', () => {

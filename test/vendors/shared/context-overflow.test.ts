@@ -52,6 +52,26 @@ test.each<readonly [vendor: string, body: unknown]>([
       code: 400,
     },
   ],
+  [
+    'compatible',
+    {
+      error:
+        'Trying to keep the first 9000 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough.',
+    },
+  ],
+  [
+    'compatible',
+    {
+      errors: [
+        {
+          code: 5021,
+          message:
+            'AiError: The estimated number of input and maximum output tokens (9000) exceeded this model context window limit (8192).',
+        },
+      ],
+      success: false,
+    },
+  ],
   ['compatible', dialect('The decoder prompt (length 9000) is longer than the maximum model length of 4096.')],
   ['compatible', dialect("The input (9000 tokens) is longer than the model's context length (8192 tokens).")],
   ['compatible', dialect("You passed 5001 input tokens. However, the model's context length is only 4096 tokens.")],

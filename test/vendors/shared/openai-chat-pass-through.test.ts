@@ -339,6 +339,8 @@ describe('OpenAIChatPassThrough', () => {
   it('turns an error event into a failure, gives what came before it, and counts none of its text', () => {
     for (const error of [
       data({ error: { message: 'The server is overloaded.', type: 'server_error', code: null } }),
+      data({ object: 'error', message: 'The server is overloaded.', type: 'InternalServerError', code: 500 }),
+      data({ choices: [], base_resp: { status_code: 1000, status_msg: 'The server is overloaded.' } }),
       `event: error\n${data({ code: 'InternalError', message: 'The server is overloaded.' })}`,
       data({ code: 'InternalError', message: 'The server is overloaded.', request_id: 'r1' }),
     ]) {
@@ -368,6 +370,7 @@ describe('OpenAIChatPassThrough', () => {
     const alike = data(chunk({ content: 'a' }))
     for (const [torn, isTorn] of [
       [alike.replace('"a"', '"a\nb"'), true],
+      [alike.replace('"a"', '"a\\\nb"'), true],
       [alike.replace('"a"', '"a\\nb"'), false],
     ] as const) {
       const relay = relayFor()

@@ -1,0 +1,43 @@
+import { isJsonObject } from '../../core/json.ts'
+import type { AnswerRepair } from '../shared/openai-chat-dialect.ts'
+import { reasoningTags } from '../shared/reasoning-tags.ts'
+
+/** Ids that count from zero in each answer, so that those of two turns are the same. */
+const COUNTED_ID = /^call_\d+$/
+
+/** Repairs answers in OpenAI's dialect: a call with a counted id gets one that is unique, as a call without an id does. */
+export const CALL_ID_REPAIR: AnswerRepair = {
+  whole: (completion) => removeCountedIds(completion, 'message'),
+  chunks: () => (chunk) => removeCountedIds(chunk, 'delta'),
+}
+
+const REASONING_TAGS = reasoningTags('reasoning')
+
+/** The same for open-weight models, which write their reasoning into the content (Bedrock, "OpenAI models"). */
+export const OPEN_WEIGHT_REPAIR: AnswerRepair = {
+  whole(completion) {
+    const isRenamed = CALL_ID_REPAIR.whole(completion)
+    return REASONING_TAGS.whole(completion) || isRenamed
+  },
+  chunks() {
+    const splitChunk = REASONING_TAGS.chunks()
+    return (chunk) => {
+      const isRenamed = removeCountedIds(chunk, 'delta')
+      return splitChunk(chunk) || isRenamed
+    }
+  },
+}
+
+function removeCountedIds({ choices }: Record<string, unknown>, member: 'message' | 'delta'): boolean {
+  let isChanged = false
+  for (const choice of Array.isArray(choices) ? choices : []) {
+    const message = isJsonObject(choice) ? choice[member] : undefined
+    const calls = isJsonObject(message) ? message['tool_calls'] : undefined
+    for (const call of Array.isArray(calls) ? calls : []) {
+      if (!isJsonObject(call) || typeof call['id'] !== 'string' || !COUNTED_ID.test(call['id'])) continue
+      delete call['id']
+      isChanged = true
+    }
+  }
+  return isChanged
+}
