@@ -75,12 +75,12 @@ export function nearestName(name: string, known: readonly string[]): string | un
   if (same !== undefined) return same
   const initials = letters.length >= 2 ? known.find((candidate) => initialsOf(candidate) === letters) : undefined
   if (initials !== undefined) return initials
+  const most = Math.max(1, Math.floor(letters.length * WRONG_SHARE))
   const ranked = known
-    .map((candidate) => ({ candidate, mistakes: mistakesBetween(letters, lettersOf(candidate)) }))
+    .map((candidate) => ({ candidate, mistakes: mistakesBetween(letters, lettersOf(candidate), most) }))
     .sort((one, other) => one.mistakes - other.mistakes)
   const [first] = ranked
-  if (first !== undefined && first.mistakes <= Math.max(1, Math.floor(letters.length * WRONG_SHARE)))
-    return first.candidate
+  if (first !== undefined && first.mistakes <= most) return first.candidate
   const part = ranked.find(({ candidate }) => isPart(letters, lettersOf(candidate)))
   return (part ?? ranked.find(({ candidate }) => hasLetters(lettersOf(candidate), letters)))?.candidate
 }
@@ -112,22 +112,40 @@ function hasLetters(text: string, letters: string): boolean {
   })
 }
 
-/** Letters to add, take away, replace, or swap with their neighbour (optimal string alignment). */
-function mistakesBetween(one: string, other: string): number {
-  let beforeLast: number[] = []
-  let last = Array.from({ length: other.length + 1 }, (_, index) => index)
+/**
+ * Letters to add, take away, replace, or swap with their neighbour (optimal string alignment). Above `most` it is the difference of
+ * the lengths, or more than `most`: a list of models is long, and a caller waits.
+ */
+function mistakesBetween(one: string, other: string, most: number): number {
+  const difference = Math.abs(one.length - other.length)
+  if (difference > most) return difference
+  const width = other.length + 1
+  let beforeLast = new Uint16Array(width)
+  let last = new Uint16Array(width)
+  for (let column = 1; column < width; column++) last[column] = column
+  let current = new Uint16Array(width)
   for (let row = 1; row <= one.length; row++) {
-    const current = [row]
+    const letter = one.charCodeAt(row - 1)
+    current[0] = row
+    let leastOfRow = row
     for (let column = 1; column <= other.length; column++) {
-      const isEqual = one[row - 1] === other[column - 1]
+      const isEqual = letter === other.charCodeAt(column - 1)
       let least = Math.min(last[column]! + 1, current[column - 1]! + 1, last[column - 1]! + (isEqual ? 0 : 1))
       const isSwapped =
-        row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
+        row > 1 &&
+        column > 1 &&
+        letter === other.charCodeAt(column - 2) &&
+        one.charCodeAt(row - 2) === other.charCodeAt(column - 1)
       if (isSwapped) least = Math.min(least, beforeLast[column - 2]! + 1)
-      current.push(least)
+      current[column] = least
+      if (least < leastOfRow) leastOfRow = least
     }
+    // A swap may go back two rows, at the cost of one.
+    if (leastOfRow > most + 1) return leastOfRow
+    const free = beforeLast
     beforeLast = last
     last = current
+    current = free
   }
   return last[other.length]!
 }

@@ -1,13 +1,14 @@
 import { isJsonObject } from '../core/json.ts'
 import type { CallerUrl } from './endpoint.ts'
 
-const WEB_URL = /^https?:/i
+/** A server that reads files by their addresses reads them from the operator's disk, so `file:` is refused as a private address is. */
+const WEB_URL = /^(?:https?|file):/i
 /** What URL parsers skip: blanks and control characters in front, tabs and line ends anywhere (WHATWG, URL parsing). */
 const SKIPPED = /^[\0-\x20]+|[\t\n\r]/g
 /** The scheme is within so many characters, or it is no address that anyone wrote by accident. */
 const LONGEST_BEGINNING = 256
 
-/** Is it an address on the web, however it is written? Long texts, such as data URLs, cost no more than short ones. */
+/** Is it an address on the web, or of a file, however it is written? Long texts, such as data URLs, cost no more than short ones. */
 export function isWebUrl(value: unknown): value is string {
   return typeof value === 'string' && WEB_URL.test(value.slice(0, LONGEST_BEGINNING).replace(SKIPPED, ''))
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { VendorModel } from '../catalog/vendor-models/vendor-model.ts'
+import { isConfigured } from '../pipeline/pipeline-context.ts'
 import type { ListContext } from './model-list.ts'
 
 /**
@@ -61,12 +62,10 @@ const REASONING_LEVELS = [
 const TOOL_OUTPUT_BYTES = 10_000
 
 /** Lists the models that a coding client can use: those of chat whose vendor is configured. */
-export function codingModels(models: readonly CatalogModel[], { catalog, vendors }: ListContext): CodingModel[] {
-  const usable = models.filter(
-    ({ kinds, vendor }) => kinds.includes('chat') && (vendors.get(vendor)?.apiKeys.length ?? 0) > 0,
-  )
+export function codingModels(models: readonly CatalogModel[], context: ListContext): CodingModel[] {
+  const usable = models.filter((model) => model.kinds.includes('chat') && isConfigured(context, model))
   return usable.map((model, priority) =>
-    codingModel(model, priority, catalog.source.facts?.(model.vendor, model.upstream)),
+    codingModel(model, priority, context.catalog.source.facts?.(model.vendor, model.upstream)),
   )
 }
 

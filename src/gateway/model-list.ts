@@ -2,7 +2,7 @@ import type { CatalogModel } from '../catalog/model.ts'
 import type { Rate } from '../catalog/prices/prices.ts'
 import type { Ability, VendorModel } from '../catalog/vendor-models/vendor-model.ts'
 import { formatDecimal, parseDecimal } from '../core/money.ts'
-import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import { isConfigured, type PipelineContext } from '../pipeline/pipeline-context.ts'
 
 /** A model as `GET /v1/models` lists it: the members that OpenAI's and those that Anthropic's clients read, in one object. */
 export interface ListedModel {
@@ -73,7 +73,7 @@ export function listedModel(model: CatalogModel, context: ListContext): ListedMo
       : { supported_parameters: parametersOf(model, facts, context) }),
     ...(pricing === undefined ? {} : { pricing }),
     kinds: model.kinds,
-    available: (context.vendors.get(model.vendor)?.apiKeys.length ?? 0) > 0,
+    available: isConfigured(context, model),
   }
 }
 

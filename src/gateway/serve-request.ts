@@ -13,6 +13,7 @@ import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
 import { serveStoredAnswer } from '../pipeline/stored-answers.ts'
 import { serveStoredObjects } from '../pipeline/stored-objects.ts'
 import type { ToolCallObservation } from '../pipeline/tool-call-observation.ts'
+import { unknownModel } from '../pipeline/unknown-model.ts'
 import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
@@ -290,10 +291,7 @@ async function read(
   if (target.kind === 'model') {
     const model = context.catalog.find(target.modelId)
     if (model === undefined || !isInScope(principal.scopes?.models, model))
-      throw new GatewayError('model_not_found', {
-        message: `There is no model ${JSON.stringify(target.modelId)}.`,
-        param: 'model',
-      })
+      throw unknownModel(context, target.modelId, { principal })
     return respondJson(sink, requestId, listedModel(model, context))
   }
   const account = await context.store.ledger.account(principal.accountId)

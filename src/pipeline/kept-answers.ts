@@ -5,6 +5,7 @@ import type { Principal } from '../stores/principal.ts'
 import type { StoredResponse } from '../stores/response-store.ts'
 import type { Candidate, Parsed, Reserved } from './call-record.ts'
 import { measureInput } from './media-estimate.ts'
+import { checkCallerUrls } from './parse.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
 /** Where an account's answers are kept. */
@@ -18,7 +19,7 @@ export function answerAccess(context: PipelineContext, { accountId }: Principal)
 /**
  * Puts what a request refers to in its place, so that it is estimated and held for as a whole. Only the owner's answers are
  * found: foreign, unknown and expired ids give the same error.
- * @throws GatewayError `invalid_request` naming the reference, or `store_unavailable`.
+ * @throws GatewayError `invalid_request` naming the reference, or an address in what it refers to; `store_unavailable`.
  */
 export async function recall(context: PipelineContext, parsed: Parsed): Promise<void> {
   const { kept } = parsed.endpoint
@@ -35,6 +36,8 @@ export async function recall(context: PipelineContext, parsed: Parsed): Promise<
   const original = recalled.original && { request: recalled.original, bytes }
   parsed.continues({ previous: bound, isStored: turn !== undefined, freshId, recalled: { original, turn } })
   if (request === body) return
+  // Items of a conversation may have come without a request.
+  checkCallerUrls(context, parsed.endpoint.callerUrls?.(request), parsed.chain)
   // The history is read by the model too.
   const text = Buffer.from(JSON.stringify(request))
   parsed.recalled(request, measureInput(parsed.endpoint, { body: request, bytes: text }))

@@ -16,7 +16,8 @@ import type { Form } from '../wire/multipart.ts'
 import { readForm } from '../wire/read-form.ts'
 import type { Authenticated, Parsed, ParsedRequest, Shaped } from './call-record.ts'
 import { measureInput } from './media-estimate.ts'
-import type { PipelineContext } from './pipeline-context.ts'
+import { isConfigured, type PipelineContext } from './pipeline-context.ts'
+import { unknownModel } from './unknown-model.ts'
 
 /**
  * Reads the body, finds the model, and checks the request by the shape that belongs to the model.
@@ -61,7 +62,7 @@ function checked(
   const { value, bytes } = isForm(received)
     ? { value: called.formBody!(received), bytes: undefined }
     : withDefaultModel(called, readCallerJson(received))
-  const model = requestedModel(context, called, value)
+  const model = requestedModel(context, authenticated, value)
   const endpoint = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   const shaped = authenticated.shaped(endpoint)
   const body = endpoint.parse(value, model)
@@ -94,7 +95,7 @@ export function reparse(context: PipelineContext, parsed: Parsed, replacement: R
     'form' in replacement
       ? { value: replacement.form, bytes: undefined }
       : withDefaultModel(called, sentJson(context, replacement.value))
-  const model = requestedModel(context, called, value)
+  const model = requestedModel(context, parsed, value)
   const own = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   if (own !== endpoint) throw new TypeError(`the model ${JSON.stringify(model.id)} takes requests of another shape`)
   const body = 'form' in replacement ? replacement.form : endpoint.parse(value, model)
@@ -162,7 +163,11 @@ function joined(request: GatewayRequest, chunks: readonly Uint8Array[]): Buffer 
  * The model that a body names.
  * @throws GatewayError `invalid_request` if the body names no model; `model_not_found`, or the endpoint's own error.
  */
-function requestedModel(context: PipelineContext, endpoint: Endpoint, value: unknown): CatalogModel {
+function requestedModel(
+  context: PipelineContext,
+  { called, principal }: Pick<Authenticated, 'called' | 'principal'>,
+  value: unknown,
+): CatalogModel {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new GatewayError('invalid_request', { message: 'The request body: expected object' })
   }
@@ -172,19 +177,7 @@ function requestedModel(context: PipelineContext, endpoint: Endpoint, value: unk
   }
   const model = context.catalog.find(id)
   if (model !== undefined) return model
-  throw new GatewayError('model_not_found', {
-    message: `There is no model ${JSON.stringify(shown(id))}.`,
-    param: 'model',
-    status: endpoint.unknownModel?.status,
-    publicCode: endpoint.unknownModel?.code,
-  })
-}
-
-const LONGEST_ID_SHOWN = 200
-
-/** Callers' text is repeated to them, up to a limit. */
-function shown(id: string): string {
-  return id.length <= LONGEST_ID_SHOWN ? id : `${id.slice(0, LONGEST_ID_SHOWN)}...`
+  throw unknownModel(context, id, { principal, endpoint: called })
 }
 
 function shapeOf(endpoint: Endpoint, shapes: ReadonlyMap<string, Endpoint>, model: CatalogModel): Endpoint {
@@ -203,8 +196,9 @@ function wrongEndpoint(endpoint: Endpoint, model: CatalogModel): GatewayError {
 /**
  * Refuses an address that is textually private, whether the gateway or the vendor would fetch it: a vendor may be in the
  * operator's own network.
+ * @throws GatewayError `invalid_request` naming the address.
  */
-function checkCallerUrls(
+export function checkCallerUrls(
   context: PipelineContext,
   urls: readonly CallerUrl[] | undefined,
   chain: readonly CatalogModel[],
@@ -251,10 +245,6 @@ function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped 
   const usable = chain.filter((row) => isConfigured(context, row))
   if (usable.length === 0) throw notConfigured(context, model)
   return usable
-}
-
-function isConfigured({ vendors }: PipelineContext, { vendor }: CatalogModel): boolean {
-  return (vendors.get(vendor)?.apiKeys.length ?? 0) > 0
 }
 
 function notConfigured(context: PipelineContext, model: CatalogModel): GatewayError {

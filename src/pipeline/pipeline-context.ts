@@ -1,4 +1,5 @@
 import type { Catalog } from '../catalog/catalog.ts'
+import type { CatalogModel } from '../catalog/model.ts'
 import type { Prices } from '../catalog/prices/prices.ts'
 import type { CallsUnderWay } from '../core/calls-under-way.ts'
 import type { Clock } from '../core/clock.ts'
@@ -186,6 +187,14 @@ export interface PipelineContext {
   readonly onEvent: EventListener | undefined
   /** Undefined: nobody observes requests. */
   readonly observers: Observers | undefined
+}
+
+/** Has the vendor of a model a key, so that it can be called? */
+export function isConfigured(
+  { vendors }: Pick<PipelineContext, 'vendors'>,
+  { vendor }: Pick<CatalogModel, 'vendor'>,
+): boolean {
+  return (vendors.get(vendor)?.apiKeys.length ?? 0) > 0
 }
 
 /** Emits an event; an error in a listener never reaches a request. */

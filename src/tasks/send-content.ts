@@ -4,10 +4,16 @@ import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
 import type { TransportControl, TransportFailure, TransportHandler } from '../transport/transport.ts'
-import { firstHeader, type HeaderMap } from '../wire/headers.ts'
+import { firstHeader, type HeaderMap, mediaType } from '../wire/headers.ts'
 
 /** Headers of the vendor's file that the caller gets. */
-const PASSED_HEADERS = ['content-type', 'content-length', 'content-range', 'accept-ranges', 'etag', 'last-modified']
+const PASSED_HEADERS = ['content-length', 'content-range', 'accept-ranges', 'etag', 'last-modified']
+
+/**
+ * Types that a browser plays or shows, and that hold no scripts. The file is at the gateway's own address, where a page of the vendor could act with the cookies of
+ * the host.
+ */
+const PLAYED = /^(?:video|audio|image)\/(?!svg)/
 
 /**
  * Streams the content of a completed task to the caller. The address comes from the vendor, so the rule for callers'
@@ -101,7 +107,9 @@ class Transfer implements TransportHandler {
       this.#fail(new GatewayError(isGone ? 'content_not_found' : 'upstream_invalid_response'))
       return
     }
-    const head: string[] = ['x-request-id', this.#requestId]
+    const type = firstHeader(headers, 'content-type') ?? ''
+    const head: string[] = ['x-request-id', this.#requestId, 'x-content-type-options', 'nosniff']
+    head.push('content-type', PLAYED.test(mediaType(type)) ? type : 'application/octet-stream')
     for (const name of PASSED_HEADERS) {
       const value = firstHeader(headers, name)
       if (value !== undefined) head.push(name, value)

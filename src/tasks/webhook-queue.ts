@@ -24,12 +24,14 @@ export interface TakenDelivery {
 
 /**
  * Messages that were leased and not yet sent. At most 32 are sent at once and 4 to one host, so that a receiver that hangs
- * does not delay the others. A dropped message is leased again from the store when its lease has expired.
+ * does not delay the others. An account may have receivers under many names: the account that has the fewest messages under way
+ * comes first. A dropped message is leased again from the store when its lease has expired.
  */
 export class WebhookQueue {
   #waiting: TakenDelivery[] = []
   #active = 0
   readonly #activeByHost = new Map<string, number>()
+  readonly #activeByAccount = new Map<string, number>()
 
   /** How many more messages may be taken. */
   room(nowMs: number): number {
@@ -42,17 +44,32 @@ export class WebhookQueue {
     this.#waiting.push(taken)
   }
 
-  /** The next message to send, in leasing order; it counts as running until {@link ended}. */
+  /** The next message to send, of one account in leasing order; it counts as running until {@link ended}. */
   next(nowMs: number): TakenDelivery | undefined {
     this.#keep(({ startUntilMs }) => nowMs <= startUntilMs)
     if (this.#active >= MOST_AT_ONCE) return undefined
-    const index = this.#waiting.findIndex(({ host }) => this.#activeTo(host) < MOST_TO_ONE_HOST)
+    const index = this.#nextIndex()
     const taken = this.#waiting[index]
     if (taken === undefined) return undefined
     this.#waiting.splice(index, 1)
     this.#active++
-    this.#activeByHost.set(taken.host, this.#activeTo(taken.host) + 1)
+    count(this.#activeByHost, taken.host, 1)
+    count(this.#activeByAccount, taken.delivery.accountId, 1)
     return taken
+  }
+
+  #nextIndex(): number {
+    let found = -1
+    let fewest = MOST_AT_ONCE
+    for (const [index, { host, delivery }] of this.#waiting.entries()) {
+      if ((this.#activeByHost.get(host) ?? 0) >= MOST_TO_ONE_HOST) continue
+      const active = this.#activeByAccount.get(delivery.accountId) ?? 0
+      if (active >= fewest) continue
+      found = index
+      fewest = active
+      if (active === 0) break
+    }
+    return found
   }
 
   /** Gives up the messages that wait; those whose leases are certainly this process's still are returned. */
@@ -63,19 +80,21 @@ export class WebhookQueue {
   }
 
   /** Gives the place of a message back. */
-  ended({ host }: TakenDelivery): void {
-    const left = this.#activeTo(host) - 1
+  ended({ host, delivery }: TakenDelivery): void {
     this.#active--
-    if (left > 0) this.#activeByHost.set(host, left)
-    else this.#activeByHost.delete(host)
-  }
-
-  #activeTo(host: string): number {
-    return this.#activeByHost.get(host) ?? 0
+    count(this.#activeByHost, host, -1)
+    count(this.#activeByAccount, delivery.accountId, -1)
   }
 
   #keep(fits: (taken: TakenDelivery) => boolean): void {
     if (this.#waiting.every(fits)) return
     this.#waiting = this.#waiting.filter(fits)
   }
+}
+
+/** Names with nothing under way are not kept. */
+function count(active: Map<string, number>, name: string, change: 1 | -1): void {
+  const now = (active.get(name) ?? 0) + change
+  if (now > 0) active.set(name, now)
+  else active.delete(name)
 }

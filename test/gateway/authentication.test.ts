@@ -141,6 +141,14 @@ describe('a key', () => {
       })
   })
 
+  test('is refused at once among any number of blanks', async () => {
+    started = await startGateway()
+    const headers = { authorization: `Bearer sk-one,Bearer${' '.repeat(200_000)}sk-two` }
+    const response = await started.gateway.fetch(new Request('http://gateway.example/v1/models', { headers }))
+
+    expect(response.status).toBe(400)
+  })
+
   test('in authorization is the one that counts, whatever x-api-key holds', async () => {
     started = await startGateway()
 

@@ -160,6 +160,38 @@ describe('a file', () => {
     expect(gateway.warnings()).toEqual([])
   })
 
+  test('has room beside all others that come at once', async () => {
+    const store = memoryStore()
+    const kept = store.files!
+    const uploads = 3
+    const waiting: (() => void)[] = []
+    let asked = 0
+    // Each step of all uploads is over before the next one of any begins.
+    const together = async (): Promise<void> => {
+      asked += 1
+      if (asked > 2 * uploads) return
+      const turn = new Promise<void>((resolve) => waiting.push(resolve))
+      if (asked % uploads === 0) for (const go of waiting.splice(0)) go()
+      await turn
+    }
+    const files: typeof kept = {
+      ...kept,
+      byteLength: async (...account) => {
+        const byteLength = await kept.byteLength(...account)
+        await together()
+        return byteLength
+      },
+    }
+    const started = await startGateway({ batches: { maxAccountBytes: 150 }, store: { ...store, files } })
+    open.push(started)
+    const client = new OpenAI({ apiKey: TEST_KEY, baseURL: `${started.url}/v1`, maxRetries: 0 })
+    const upload = async () => client.files.create({ file: await file('x'.repeat(60)), purpose: 'batch' })
+    const outcomes = await Promise.allSettled(Array.from({ length: uploads }, upload))
+
+    expect(outcomes.filter(({ status }) => status === 'rejected').length).toBeGreaterThan(0)
+    expect((await client.files.list()).data.length).toBeLessThan(3)
+  })
+
   test('is stored while it arrives', async () => {
     const pieces: number[] = []
     const { client } = await start({

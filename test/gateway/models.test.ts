@@ -223,6 +223,71 @@ describe('GET /v1/models of a coding client, which asks with the version of its 
   })
 })
 
+describe('the answer for a model that there is not', () => {
+  const messageOf = async (response: Response): Promise<string> => {
+    const { error, message } = (await response.json()) as { error?: { message: string }; message?: string }
+    return error?.message ?? message ?? ''
+  }
+  const LISTED = 'GET /v1/models lists the models.'
+
+  test.each([
+    ['/v1/chat/completions', chatBody('gpt5.4', 'Hi'), 404, 'There is no model "gpt5.4"; did you mean "gpt-5.4"?'],
+    [
+      '/v1/messages',
+      { ...chatBody('claude-sonnet-4.6', 'Hi'), max_tokens: 9 },
+      404,
+      'did you mean "claude-sonnet-4-6"?',
+    ],
+    ['/v1/responses', { model: 'gpt-5.4-minni', input: 'Hi' }, 404, 'did you mean "gpt-5.4-mini"?'],
+    ['/v1/embeddings', { model: 'text-embeding-3-small', input: 'Hi' }, 404, 'did you mean "text-embedding-3-small"?'],
+    ['/v1/images/generations', { model: 'gp-image2', prompt: 'A cat' }, 400, 'did you mean "gp-image-2"?'],
+    ['/v1/audio/speech', { model: 'ts-1', input: 'Hi', voice: 'alloy' }, 400, 'did you mean "tts-1"?'],
+    ['/v1/estimate', { endpoint: 'chat', body: chatBody('gpt5.4', 'Hi') }, 404, 'did you mean "gpt-5.4"?'],
+    ['/v1/chat/completions', chatBody('nobody', 'Hi'), 404, `There is no model "nobody". ${LISTED}`],
+  ])('names on %s the one that was meant, or where they are listed', async (path, body, status, message) => {
+    const response = await started.post(path, body)
+
+    expect(response.status).toBe(status)
+    expect(await messageOf(response)).toContain(message)
+  })
+
+  test('names one of any kind where the list is asked', async () => {
+    expect(await messageOf(await get('/v1/models/gp-image2'))).toBe(
+      'There is no model "gp-image2"; did you mean "gp-image-2"?',
+    )
+  })
+
+  test('names no model of another kind, and none whose vendor has no key', async () => {
+    const other = await startGateway({ vendors: [openai({ apiKey: 'one' })] })
+
+    expect(await messageOf(await other.post('/v1/embeddings', { model: 'gpt5.4', input: 'Hi' }))).toContain(LISTED)
+    expect(await messageOf(await other.post('/v1/chat/completions', chatBody('cl-opus-47', 'Hi')))).toContain(LISTED)
+    await other.close()
+  })
+
+  test('names no model that the scope of the key hides, nor a name of it', async () => {
+    const { key } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT, scopes: { models: ['gpt-4o'] } })
+    const authorization = `Bearer ${key}`
+    const ask = async (model: string): Promise<string> =>
+      await messageOf(await started.post('/v1/chat/completions', chatBody(model, 'Hi'), { authorization }))
+
+    expect(await ask('claude-sonnet-4.6')).toContain(LISTED)
+    expect(await ask('cl-opus-47')).toContain(LISTED)
+    expect(await ask('gpt4o')).toContain('did you mean "gpt-4o"?')
+    expect(await messageOf(await get('/v1/models/cl-opus-4-7', { authorization }))).toBe(
+      `There is no model "cl-opus-4-7". ${LISTED}`,
+    )
+  })
+
+  test('compares no long text, and repeats a part of it', async () => {
+    const message = await messageOf(await started.post('/v1/chat/completions', chatBody('gpt-5.4'.repeat(100), 'Hi')))
+
+    expect(message).toContain('..."')
+    expect(message).toContain(LISTED)
+    expect(message.length).toBeLessThan(300)
+  })
+})
+
 interface CodingList {
   readonly data: readonly { readonly id: string; readonly kinds: readonly string[]; readonly available: boolean }[]
   readonly models: readonly { readonly slug: string }[]

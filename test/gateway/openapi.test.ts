@@ -90,21 +90,28 @@ describe('GET /openapi.json', () => {
     expect(wrong).toEqual([])
   })
 
-  test("has the host's own endpoints", async () => {
+  test("has the host's own endpoints, and is made once for all who ask", async () => {
+    let timesMade = 0
     const translate = defineEndpoint({
       id: 'translate',
       path: '/v1/translate',
       kind: 'chat',
       errors: openaiErrors,
       parse: () => ({ model: 'x' }),
-      requestSchema: () => ({ type: 'object', required: ['text'] }),
+      requestSchema: () => {
+        timesMade += 1
+        return { type: 'object', required: ['text'] }
+      },
       isStream: () => false,
       estimate: () => ({}),
       createOperation: () => undefined,
     })
     const other = await startGateway({ endpoints: [translate], vendors: [openai({})] })
     const { paths } = await (await fetch(`${other.url}/openapi.json`)).json()
+    await (await fetch(`${other.url}/openapi.json`)).json()
     await other.close()
+
+    expect(timesMade).toBe(1)
 
     expect(paths['/v1/translate'].post.requestBody.content['application/json'].schema).toEqual({
       type: 'object',

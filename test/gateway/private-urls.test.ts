@@ -22,6 +22,8 @@ const PRIVATE = [
   ' http://10.0.0.5/x.png',
   'ht\ntp://10.0.0.5/x.png',
   'http:\\\\10.0.0.5/x.png',
+  'file:///etc/passwd',
+  'FILE:/etc/passwd',
 ]
 const PUBLIC = 'https://example.com/x.png'
 
@@ -39,6 +41,9 @@ const toolUse = {
   role: 'assistant',
   content: [{ type: 'tool_use', id: 't1', name: 'look', input: { url: 'http://127.0.0.1/' } }],
 }
+
+const item = (member: 'content' | 'output') =>
+  member === 'content' ? { role: 'user' } : { type: 'function_call_output', call_id: 'c' }
 
 /** Requests with one address, by endpoint and place, and the name of that place. */
 const PLACES: readonly (readonly [path: string, place: string, param: string, body: (url: string) => object])[] = [
@@ -116,6 +121,55 @@ const PLACES: readonly (readonly [path: string, place: string, param: string, bo
     'a server of tools',
     'mcp_servers[0].url',
     (url) => ({ ...messages({ type: 'text', text: 'x' }), mcp_servers: [{ type: 'url', name: 'm', url }] }),
+  ],
+  ...(
+    [
+      ['a picture', 'content', { type: 'input_image' }, 'image_url'],
+      ['a file', 'content', { type: 'input_file' }, 'file_url'],
+      ['a picture in the result of a tool', 'output', { type: 'input_image' }, 'image_url'],
+    ] as const
+  ).map(
+    ([place, member, part, name]) =>
+      [
+        '/v1/responses',
+        place,
+        `input[1].${member}[0].${name}`,
+        (url: string) => ({
+          model: 'cl-sonnet-4-6',
+          input: [
+            { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' },
+            { ...item(member), [member]: [{ ...part, [name]: url }] },
+          ],
+        }),
+      ] as const,
+  ),
+  [
+    '/v1/responses',
+    'a screenshot',
+    'input[0].output.image_url',
+    (url) => ({
+      model: 'chat-relayed',
+      input: [{ type: 'computer_call_output', call_id: 'c', output: { type: 'computer_screenshot', image_url: url } }],
+    }),
+  ],
+  [
+    '/v1/responses',
+    'a server of tools',
+    'tools[0].server_url',
+    (url) => ({
+      model: 'chat-relayed',
+      input: 'http://127.0.0.1/',
+      tools: [{ type: 'mcp', server_label: 'm', server_url: url }],
+    }),
+  ],
+  [
+    '/v1/responses/input_tokens',
+    'a picture of a prompt',
+    'prompt.variables.logo.image_url',
+    (url) => ({
+      model: 'chat-relayed',
+      prompt: { id: 'pmpt_1', variables: { home: 'http://127.0.0.1/', logo: { type: 'input_image', image_url: url } } },
+    }),
   ],
   [
     '/v1/images/generations',
@@ -196,6 +250,38 @@ describe('an address that is private by its text', () => {
     expect(statuses).toEqual([200, 400, 400])
     await sandbox.close()
   })
+})
+
+test('an address that is private by its text is refused where a conversation has it', async () => {
+  started = await startGateway({ allowPrivateUrls: false })
+  const picture = { type: 'input_image', image_url: PRIVATE[0] }
+  const made = await started.post('/v1/conversations', { items: [{ role: 'user', content: [picture] }] })
+  const { id } = (await made.json()) as { id: string }
+  const response = await started.post('/v1/responses', { model: 'chat-relayed', input: 'Look', conversation: id })
+
+  expect(response.status).toBe(400)
+  expect(await response.text()).toContain('input[0].content[0].image_url: must not point to a private address')
+  expect(started.sandbox.requests).toEqual([])
+})
+
+test('what programs wrote, and what was cited, is text in a request of Responses', async () => {
+  started = await startGateway({ allowPrivateUrls: false, billing: 'off' })
+  const text = PRIVATE[0]!
+  const annotations = [{ type: 'url_citation', url: text, title: text, start_index: 0, end_index: 1 }]
+  const response = await started.post('/v1/responses', {
+    model: 'chat-relayed',
+    input: [
+      { role: 'user', content: text },
+      { role: 'assistant', content: [{ type: 'output_text', text, annotations }] },
+      { type: 'shell_call', call_id: 's', action: { commands: [text] } },
+      { type: 'shell_call_output', call_id: 's', output: [{ stdout: text, stderr: text }] },
+      { type: 'function_call', call_id: 'c', name: 'f', arguments: text },
+      { type: 'function_call_output', call_id: 'c', output: text },
+    ],
+    tools: [{ type: 'function', name: 'f', parameters: { type: 'object', properties: { at: { default: text } } } }],
+  })
+
+  expect([response.status, await response.text()]).toEqual([200, expect.any(String)])
 })
 
 test('an address that the gateway itself calls is refused whatever the vendor does', async () => {

@@ -15,8 +15,10 @@ const BEHIND_THE_END = 'bytes=999999999-'
 let started: StartedGateway
 let files: Server
 let cutOff: Promise<unknown>
+let fileType: string | undefined
 
 beforeEach(async () => {
+  fileType = 'video/mp4'
   let onCutOff: (value: unknown) => void
   cutOff = new Promise((resolve) => {
     onCutOff = resolve
@@ -26,7 +28,7 @@ beforeEach(async () => {
     if (request.headers['if-range'] !== undefined)
       return void response.writeHead(request.headers['if-range'] === '"this"' ? 206 : 200).end('bytes')
     response.once('close', () => onCutOff(response.writableFinished))
-    response.writeHead(200, { 'content-type': 'video/mp4', 'content-length': CHUNK.length * CHUNKS })
+    response.writeHead(200, { ...(fileType && { 'content-type': fileType }), 'content-length': CHUNK.length * CHUNKS })
     let left = CHUNKS
     const send = (): void => {
       while (left > 0 && !response.destroyed) {
@@ -96,6 +98,20 @@ test('a caller who stops reading stops the transfer from the vendor, and does no
 
   expect(response.statusCode).toBe(200)
   expect(wasWhole).toBe(false)
+})
+
+test('what is neither video nor sound is no page at the address of the gateway', async () => {
+  const types: (string | null)[] = []
+  for (fileType of ['video/mp4; codecs=avc1', 'image/png', 'TEXT/html; charset=utf-8', 'image/svg+xml', undefined]) {
+    const response = await fetch(`${started.url}/v1/videos/generations/task_made/content`, {
+      headers: { authorization: `Bearer ${TEST_KEY}` },
+    })
+    await response.body?.cancel()
+
+    expect(response.headers.get('x-content-type-options')).toBe('nosniff')
+    types.push(response.headers.get('content-type'))
+  }
+  expect(types).toEqual(['video/mp4; codecs=avc1', 'image/png', ...Array(3).fill('application/octet-stream')])
 })
 
 test('a caller who leaves ends the transfer from the vendor', async () => {

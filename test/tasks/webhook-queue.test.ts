@@ -3,11 +3,11 @@ import { type TakenDelivery, WebhookQueue } from '../../src/tasks/webhook-queue.
 
 const ROOM = 512
 
-function taken(host: string, takenAtMs = 0, id = 'msg_1'): TakenDelivery {
+function taken(host: string, takenAtMs = 0, id = 'msg_1', accountId = 'acct_one'): TakenDelivery {
   const url = `https://${host}/hook`
   return {
     delivery: {
-      ...{ id, accountId: 'acct_one', taskId: 'task_one', url, body: '{}', createdAtMs: 0, nextAttemptAtMs: 0 },
+      ...{ id, accountId, taskId: 'task_one', url, body: '{}', createdAtMs: 0, nextAttemptAtMs: 0 },
       state: 'pending',
       attempts: [],
       resentAtMs: undefined,
@@ -57,6 +57,18 @@ describe('WebhookQueue', () => {
     expect(begun).toHaveLength(32)
     for (const one of begun.slice(0, 3)) queue.ended(one)
     expect(begin(queue)).toHaveLength(3)
+  })
+
+  test('begins the message of another account before those of one that takes all places', () => {
+    const queue = new WebhookQueue()
+    fill(queue, 100, (index) => `${index}.example`)
+    const [first, second] = begin(queue)
+    for (const id of ['msg_2', 'msg_3']) queue.add(taken(`${id}.example`, 0, id, 'acct_two'))
+
+    queue.ended(first!)
+    expect(begin(queue).map(({ delivery }) => delivery.id)).toEqual(['msg_2'])
+    queue.ended(second!)
+    expect(begin(queue).map(({ delivery }) => delivery.id)).toEqual(['msg_3'])
   })
 
   test('never begins a message whose lease could end under it', () => {

@@ -22,7 +22,8 @@ export interface ModelVendor {
 /** Most ids outside the catalog that are remembered; a caller may invent any number of them. */
 export const MAX_UNKNOWN_MODELS = 1_000
 
-const PUBLIC_ID = /^[\x21-\x7e]{1,200}$/
+/** Without `.` and `..` between slashes: some vendors have the id in the path, where these would lead elsewhere. */
+const PUBLIC_ID = /^(?!(?:.*\/)?\.{1,2}(?:\/|$))[\x21-\x7e]{1,200}$/
 
 /**
  * One line for each model, as `writeVendorModel` writes it, by the vendor's id. In the built package each list is made when it is read

@@ -1,6 +1,43 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { CallerUrl, RemoteMedia } from '../endpoint.ts'
+import { addWebUrls, isWebUrl } from '../web-urls.ts'
 import type { ResponsesItem, ResponsesRequest } from './responses-request.ts'
+
+/** The addresses that a vendor of the dialect fetches: of pictures, files and servers of tools. */
+export function responsesUrls({ input, tools, prompt }: ResponsesRequest): readonly CallerUrl[] {
+  const urls: CallerUrl[] = []
+  if (Array.isArray(input)) {
+    for (const [index, item] of input.entries()) {
+      for (const member of ['content', 'output']) addAddresses(item[member], `input[${index}].${member}`, urls)
+      addTools(item['tools'], `input[${index}].tools`, urls)
+    }
+  }
+  addTools(tools, 'tools', urls)
+  const variables = isJsonObject(prompt) ? prompt['variables'] : undefined
+  if (isJsonObject(variables))
+    for (const name in variables) addAddresses(variables[name], `prompt.variables.${name}`, urls)
+  return urls
+}
+
+/** Tools of a namespace, and those that a search has found, are lists in a list. */
+function addTools(tools: unknown, path: string, urls: CallerUrl[]): void {
+  if (!Array.isArray(tools)) return
+  addAddresses(tools, path, urls)
+  for (const [index, tool] of tools.entries()) {
+    if (!isJsonObject(tool)) continue
+    addAddresses(tool['input_image_mask'], `${path}[${index}].input_image_mask`, urls)
+    addTools(tool['tools'], `${path}[${index}].tools`, urls)
+  }
+}
+
+/** Adds the addresses of a part, or of each part of a list. Other members are texts, which may be any, such as what a program wrote. */
+function addAddresses(part: unknown, path: string, urls: CallerUrl[]): void {
+  if (Array.isArray(part)) {
+    for (const [index, each] of part.entries()) if (!Array.isArray(each)) addAddresses(each, `${path}[${index}]`, urls)
+  } else if (isJsonObject(part)) {
+    for (const name in part) if (name.endsWith('_url')) addWebUrls({ [name]: part[name] }, path, urls)
+  }
+}
 
 /** The pictures of a request with a URL, in messages and in outputs of tools; undefined: none. */
 export function remotePictures(request: ResponsesRequest): RemoteMedia<ResponsesRequest> | undefined {
@@ -40,8 +77,4 @@ function walkParts(parts: readonly unknown[], path: string, visit: Visit): unkno
     const replaced = visit(part['image_url'], `${path}[${index}].image_url`)
     return replaced === undefined ? part : { ...part, image_url: replaced }
   })
-}
-
-function isWebUrl(url: unknown): url is string {
-  return typeof url === 'string' && /^https?:/i.test(url)
 }

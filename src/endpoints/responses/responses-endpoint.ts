@@ -8,7 +8,7 @@ import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { backgroundResponses } from './background-responses.ts'
 import { cachedResponses } from './cached-responses.ts'
 import { isEnvelope, peekReasoning } from './reasoning-envelope.ts'
-import { remotePictures } from './remote-pictures.ts'
+import { remotePictures, responsesUrls } from './remote-pictures.ts'
 import { responsesMedia } from './responses-media.ts'
 import { createInputTokensOperation, createResponsesOperation, type ResponsesOffer } from './responses-operation.ts'
 import { inputItems, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
@@ -76,6 +76,7 @@ const common = {
   carried: encryptedState,
   kept: keptResponses,
   media: responsesMedia,
+  callerUrls: responsesUrls,
   // A vendor of this dialect gets the request unchanged, and most fetch pictures themselves.
   remoteMedia: (request, { responses, chat }, model) =>
     (responses === undefined ? chat?.takesImageUrls?.(model) : responses.takesImageUrls) === false
@@ -117,8 +118,11 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
     const { service_tier } = fields
     return service_tier === undefined || chat?.leavesOut?.has('service_tier') === true ? {} : { service_tier }
   },
-  callerUrls: ({ webhook_url: url }) =>
-    typeof url === 'string' ? [{ url, param: 'webhook_url', isCalledHere: true }] : undefined,
+  callerUrls: (request) => {
+    const { webhook_url: url } = request
+    const urls = responsesUrls(request)
+    return typeof url === 'string' ? [...urls, { url, param: 'webhook_url', isCalledHere: true }] : urls
+  },
   createOperation: createResponsesOperation,
   cached: cachedResponses,
   deferral: backgroundResponses,

@@ -76,9 +76,10 @@ function webVtt(segments: readonly TranscriptSegment[]): string {
 
 /** A cue ends at an empty line, and an arrow would be read as times. */
 function cueText(text: string): string {
-  return text
-    .trim()
-    .replace(/\s*[\r\n]+\s*/g, '\n')
+  const lines = text.split(/[\r\n]+/).map((line) => line.trim())
+  return lines
+    .filter((line) => line !== '')
+    .join('\n')
     .replaceAll('-->', '->')
 }
 

@@ -108,7 +108,8 @@ export function readRenderedSize(size: string): VideoGeometry | undefined {
 }
 
 function withAsterisk(size: string): string {
-  return size.trim().replace(/\s*[x×*]\s*/i, '*')
+  const place = size.search(/[x×*]/i)
+  return place === -1 ? size.trim() : `${size.slice(0, place).trim()}*${size.slice(place + 1).trim()}`
 }
 
 function sizes(rows: readonly (readonly [size: string, resolution: string, aspectRatio: string])[]) {

@@ -18,8 +18,22 @@ import {
   reading,
 } from './openapi-document.ts'
 
-/** The document of everything that callers can ask of a gateway, the host's own endpoints included. */
-export function publicApi({ endpoints, batches }: Pick<PipelineContext, 'endpoints' | 'batches'>): OpenApiDocument {
+/** What the document tells of. */
+type Described = Pick<PipelineContext, 'endpoints' | 'batches'>
+
+/** By gateway: anyone may ask for it, and to make it takes as long as many requests. */
+const documents = new WeakMap<Described, OpenApiDocument>()
+
+/** The document of everything that callers can ask of a gateway, the host's own endpoints included; made once. */
+export function publicApi(gateway: Described): OpenApiDocument {
+  const known = documents.get(gateway)
+  if (known !== undefined) return known
+  const made = documentOf(gateway)
+  documents.set(gateway, made)
+  return made
+}
+
+function documentOf({ endpoints, batches }: Described): OpenApiDocument {
   const paths: OpenApiPaths = {}
   for (const endpoint of endpoints.all) {
     paths[endpoint.path] = { post: callOperation(endpoint) }

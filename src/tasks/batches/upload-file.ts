@@ -116,8 +116,16 @@ export async function receiveFile(
  * @throws GatewayError `invalid_request` when its files are full.
  */
 export async function keepFile(settings: BatchSettings, file: FileRecord): Promise<void> {
-  await checkRoom(settings, file.accountId, file.createdAtMs, file.byteLength)
+  const { id, accountId, createdAtMs, byteLength } = file
+  await checkRoom(settings, accountId, createdAtMs, byteLength)
   await settings.files.save(file)
+  try {
+    // Others may have been kept since the room was measured. Of files that come at once all may be refused, and never too many kept.
+    await checkRoom(settings, accountId, createdAtMs, 0)
+  } catch (error) {
+    await settings.files.delete(accountId, id)
+    throw error
+  }
 }
 
 function hashedSink(queue: PieceQueue, claim: StreamedClaim): FileSink {

@@ -35,7 +35,7 @@ export function conversationToWire(
 ): Conversation {
   const systemParts: GeminiPart[] = []
   const turns: Turn[] = []
-  const steps: ToolStep[] = []
+  const open = new OpenCalls()
   for (const [index, message] of messages.entries()) {
     const path = `messages[${index}]`
     if (message.role !== 'tool' && typeof message.name === 'string') report('messages.name')
@@ -47,9 +47,9 @@ export function conversationToWire(
     } else if (message.role === 'assistant') {
       const step = new ToolStep(message.tool_calls ?? [], `${path}.tool_calls`, hasCallIds)
       const parts = assistantParts(message, step, path, report)
-      if (step.callParts.length > 0) steps.unshift(step)
+      open.add(step)
       turns.push({ role: 'model', parts: () => parts }, { role: 'user', parts: () => step.responseParts })
-    } else if (!steps.some((step) => step.accept(message, path, report))) {
+    } else if (!open.accept(message, path, report)) {
       const param = `${path}.tool_call_id`
       throw invalidParameter(param, `${param}: there is no open tool call of this id in the messages before.`)
     }
@@ -98,7 +98,7 @@ function mergedContents(turns: readonly Turn[]): GeminiContent[] {
 
 function prependUser(contents: GeminiContent[], parts: readonly GeminiPart[]): void {
   const first = contents[0]
-  if (first?.role === 'user') first.parts.unshift(...parts)
+  if (first?.role === 'user') contents[0] = { ...first, parts: [...parts, ...first.parts] }
   else contents.unshift({ role: 'user', parts: [...parts] })
 }
 
@@ -109,10 +109,36 @@ interface OpenCall {
   response: GeminiPart | undefined
 }
 
+/** The calls that have no response yet, by their ids. Of one id the latest step comes first, and in it the first call. */
+class OpenCalls {
+  readonly #byId = new Map<string, { readonly step: ToolStep; readonly calls: OpenCall[]; next: number }[]>()
+
+  add(step: ToolStep): void {
+    for (const call of step.calls) {
+      const steps = this.#byId.get(call.id)
+      const last = steps?.at(-1)
+      if (last?.step === step) last.calls.push(call)
+      else if (steps !== undefined) steps.push({ step, calls: [call], next: 0 })
+      else this.#byId.set(call.id, [{ step, calls: [call], next: 0 }])
+    }
+  }
+
+  /** Takes a tool message; false when it answers no open call. */
+  accept(message: ChatMessage, path: string, report: (field: string) => void): boolean {
+    const steps = this.#byId.get(message.tool_call_id ?? '')
+    const last = steps?.at(-1)
+    if (steps === undefined || last === undefined) return false
+    last.step.answer(last.calls[last.next]!, message, path, report)
+    last.next += 1
+    if (last.next === last.calls.length) steps.pop()
+    return true
+  }
+}
+
 /** All calls of one assistant message and their responses, in call order. */
 class ToolStep {
   readonly callParts: readonly GeminiPart[]
-  readonly #calls: readonly OpenCall[]
+  readonly calls: readonly OpenCall[]
   /** What a tool answered beyond text; the vendor takes it as parts of the same turn. */
   readonly #mediaParts: GeminiPart[] = []
   readonly #hasIds: boolean
@@ -121,13 +147,11 @@ class ToolStep {
   constructor(calls: readonly ChatToolCall[], path: string, hasIds: boolean) {
     this.#hasIds = hasIds
     this.callParts = calls.map((call, index) => callPart(call, `${path}[${index}]`, hasIds))
-    this.#calls = calls.map((call) => ({ id: call.id, name: call.function.name, response: undefined }))
+    this.calls = calls.map((call) => ({ id: call.id, name: call.function.name, response: undefined }))
   }
 
-  /** Takes a tool message if it answers a call of this step that is still open. */
-  accept(message: ChatMessage, path: string, report: (field: string) => void): boolean {
-    const call = this.#calls.find((open) => open.id === message.tool_call_id && open.response === undefined)
-    if (call === undefined) return false
+  /** Takes the tool message that answers a call of this step. */
+  answer(call: OpenCall, message: ChatMessage, path: string, report: (field: string) => void): void {
     const { text, media } = splitContent(message.content)
     // Models without ids match by name, so the name comes from the call and not from the message.
     call.response = {
@@ -138,12 +162,11 @@ class ToolStep {
       },
     }
     for (const part of contentToWire(media, `${path}.content`, report)) this.#mediaParts.push(part)
-    return true
   }
 
   /** The parts of the user turn that follows the calls. */
   get responseParts(): GeminiPart[] {
-    const responses = this.#calls.flatMap(({ response }) => (response === undefined ? [] : [response]))
+    const responses = this.calls.flatMap(({ response }) => (response === undefined ? [] : [response]))
     return [...responses, ...this.#mediaParts]
   }
 }

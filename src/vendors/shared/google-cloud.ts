@@ -96,7 +96,7 @@ function remedyFor(
   const { project, location } = place ?? { project: 'of the key', location: 'global' }
   const reasons = error?.reasons ?? []
   if (reasons.includes('SERVICE_DISABLED')) return `enable the Vertex AI API in the project ${project}`
-  if (reasons.includes('CONSUMER_INVALID') || /project .*(?:not found|invalid)/i.test(message))
+  if (reasons.includes('CONSUMER_INVALID') || /project .{0,200}(?:not found|invalid)/i.test(message))
     return `set project (GOOGLE_CLOUD_PROJECT): it is ${project}`
   switch (status) {
     case 401:

@@ -75,7 +75,7 @@ export function conversationToWire(
 ): Conversation {
   const open: OpenTurn[] = []
   const system: (TextBlock | CachePointBlock)[] = []
-  const usedIds = new Set<string>()
+  const usedIds: UsedIds = new Map()
   messages.forEach((message, index) => {
     const path = `messages[${index}]`
     for (const field of LOST_FIELDS) if (Reflect.get(message, field)) report(`messages.${field}`)
@@ -115,7 +115,8 @@ function addToolResult(
 ): void {
   const callId = message.tool_call_id ?? ''
   const content = contentToWire(message.content, `${path}.content`, report, abilities)
-  if (!turn.answers.add(callId, content)) turn.rest.push(...orphanResult(callId, content))
+  if (turn.answers.add(callId, content)) return
+  for (const block of orphanResult(callId, content)) turn.rest.push(block)
 }
 
 function addAssistantMessage(
@@ -123,7 +124,7 @@ function addAssistantMessage(
   message: ChatMessage,
   context: {
     path: string
-    usedIds: Set<string>
+    usedIds: UsedIds
     report: (field: string) => void
     abilities: ConversationAbilities
   },
@@ -148,7 +149,7 @@ function addAssistantMessage(
   if (last?.role === 'assistant' && last.calls.length > 0) userTurn(open)
   if (last?.role === 'assistant' && last.calls.length === 0) {
     for (const block of blocks) last.blocks.push(block)
-    last.calls.push(...calls)
+    for (const call of calls) last.calls.push(call)
   } else {
     open.push({ role: 'assistant', blocks, calls })
   }
@@ -177,14 +178,21 @@ function isSigned(block: unknown): block is ThinkingBlock {
   return type === 'thinking' && typeof thinking === 'string' && typeof signature === 'string' && signature !== ''
 }
 
+/** Ids that a conversation has used, each with the number that the next call of the same id is tried with. */
+type UsedIds = Map<string, number>
+
 /** The id of a call on the wire: the caller's own, unless it was used before in the conversation or the API refuses it. */
-function freshId(callId: string, usedIds: Set<string>): string {
+function freshId(callId: string, usedIds: UsedIds): string {
   const base = callId.replaceAll(FORBIDDEN_ID_CHARACTERS, '_') || 'call'
+  let count = usedIds.get(base) ?? FIRST_REPETITION
   let id = base
-  for (let count = 2; usedIds.has(id); count++) id = `${base}_${count}`
-  usedIds.add(id)
+  for (; usedIds.has(id); count++) id = `${base}_${count}`
+  usedIds.set(base, count)
+  if (id !== base) usedIds.set(id, FIRST_REPETITION)
   return id
 }
+
+const FIRST_REPETITION = 2
 
 /** The texts of blocks, one below the other. */
 export function textOf(blocks: readonly (TextBlock | CachePointBlock)[]): string {
@@ -264,40 +272,45 @@ export function loopLacksThinking(turns: readonly MessagesTurn[]): boolean {
 /** The calls of one assistant turn together with the results that were given for them. */
 class CallAnswers {
   readonly #calls: readonly OpenCall[]
-  readonly #results = new Map<OpenCall, ToolResultBlock>()
+  /** The calls of each id, and how many of them have a result: the first ones. */
+  readonly #byId = new Map<string, { readonly calls: OpenCall[]; answered: number }>()
+  readonly #results = new Map<OpenCall, ToolResultContent[]>()
 
   constructor(calls: readonly OpenCall[]) {
     this.#calls = calls
+    for (const call of calls) {
+      const same = this.#byId.get(call.callId)
+      if (same === undefined) this.#byId.set(call.callId, { calls: [call], answered: 0 })
+      else same.calls.push(call)
+    }
   }
 
   /**
-   * Takes the result of a call; false when no such call is open. A further result for an answered call is added to the
-   * first, because the API takes one result a call.
+   * Takes the result of a call; false when no such call is open. A further result for an answered call is added to that of the
+   * last one, because the API takes one result a call.
    */
-  add(callId: string, content: ToolResultContent[]): boolean {
-    const matching = this.#calls.filter((call) => call.callId === callId)
-    const call = matching.find((candidate) => !this.#results.has(candidate)) ?? matching.at(-1)
-    if (call === undefined) return false
-    const merged = [...(this.#results.get(call)?.content ?? []), ...content]
-    this.#results.set(call, {
-      type: 'tool_result',
-      tool_use_id: call.toolUseId,
-      ...(merged.length === 0 ? {} : { content: merged }),
-    })
+  add(callId: string, content: readonly ToolResultContent[]): boolean {
+    const same = this.#byId.get(callId)
+    if (same === undefined) return false
+    const open = same.calls[same.answered]
+    if (open === undefined) {
+      const results = this.#results.get(same.calls.at(-1)!)!
+      for (const part of content) results.push(part)
+    } else {
+      this.#results.set(open, [...content])
+      same.answered += 1
+    }
     return true
   }
 
   /** One result for each call, in the order of the calls. A call without a result gets a placeholder. */
   blocks(): ToolResultBlock[] {
-    return this.#calls.map(
-      (call) =>
-        this.#results.get(call) ?? {
-          type: 'tool_result',
-          tool_use_id: call.toolUseId,
-          content: [{ type: 'text', text: 'No result was given for this tool call.' }],
-          is_error: true,
-        },
-    )
+    return this.#calls.map((call) => {
+      const result = { type: 'tool_result', tool_use_id: call.toolUseId } as const
+      const content = this.#results.get(call)
+      if (content !== undefined) return content.length === 0 ? result : { ...result, content }
+      return { ...result, content: [{ type: 'text', text: 'No result was given for this tool call.' }], is_error: true }
+    })
   }
 }
 

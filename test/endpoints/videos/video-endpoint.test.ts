@@ -117,6 +117,15 @@ describe('a video request', () => {
     })
   })
 
+  it('may write its size with blanks, and any number of them is read in a moment', () => {
+    const blanks = ' '.repeat(150_000)
+
+    expect(parse('wv2.6-t2v', { resolution: '1080p', parameters: { size: ` 1920 x${blanks}1080 ` } }).resolution).toBe(
+      '1080p',
+    )
+    expect(refusal('wv2.6-t2v', { parameters: { size: `1920${blanks}1080` } }).param).toBe('parameters.size')
+  })
+
   it('to a model that is called like a member of every object finds no protocol there', () => {
     const model = defineModel({ id: 'constructor', kind: 'video', vendor: 'any', protocol: 'constructor' })
 

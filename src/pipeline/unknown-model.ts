@@ -1,0 +1,58 @@
+import type { CatalogModel } from '../catalog/model.ts'
+import { isInScope } from '../catalog/model-scope.ts'
+import { GatewayError } from '../core/errors.ts'
+import { nearestName } from '../core/known-members.ts'
+import type { Endpoint } from '../endpoints/endpoint.ts'
+import type { Principal } from '../stores/principal.ts'
+import { isConfigured, type PipelineContext } from './pipeline-context.ts'
+
+/** Who asks for a model, and where. */
+export interface ModelQuestion {
+  readonly principal: Principal
+  /** Absent: models of every kind may be meant. */
+  readonly endpoint?: Pick<Endpoint, 'kind' | 'unknownModel'>
+}
+
+/**
+ * The error for a model that there is not: `model_not_found`, or the endpoint's own. It names the model that was meant, if one is
+ * near. No model is named that the caller's key may not use, or whose vendor has no key.
+ */
+export function unknownModel(
+  context: PipelineContext,
+  id: string,
+  { principal, endpoint }: ModelQuestion,
+): GatewayError {
+  const nearest =
+    id.length > LONGEST_ID_COMPARED ? undefined : nearestName(id, callableNames(context, principal, endpoint?.kind))
+  const hint =
+    nearest === undefined ? '. GET /v1/models lists the models.' : `; did you mean ${JSON.stringify(nearest)}?`
+  return new GatewayError('model_not_found', {
+    message: `There is no model ${JSON.stringify(shown(id))}${hint}`,
+    param: 'model',
+    status: endpoint?.unknownModel?.status,
+    publicCode: endpoint?.unknownModel?.code,
+  })
+}
+
+/** The time of a comparison grows with the length of the id, which is the caller's. */
+const LONGEST_ID_COMPARED = 80
+
+/** Ids and aliases; an alias that is the id of another model stands for that one. */
+function callableNames(context: PipelineContext, { scopes }: Principal, kind: string | undefined): string[] {
+  const { catalog } = context
+  const isCallable = (model: CatalogModel): boolean =>
+    (kind === undefined || model.kinds.some((one) => one === kind)) &&
+    isInScope(scopes?.models, model) &&
+    isConfigured(context, model)
+  const models = catalog.list().filter(isCallable)
+  const ids = models.map(({ id }) => id)
+  const aliases = models.flatMap((model) => model.aliases.filter((alias) => catalog.find(alias) === model))
+  return [...ids, ...aliases]
+}
+
+const LONGEST_ID_SHOWN = 200
+
+/** Callers' text is repeated to them, up to a limit. */
+function shown(id: string): string {
+  return id.length <= LONGEST_ID_SHOWN ? id : `${id.slice(0, LONGEST_ID_SHOWN)}...`
+}
