@@ -31,6 +31,6 @@ export interface Deferral<Request = { readonly model: string }> {
   eventData(task: TaskRecord): object
   /** The first events of a stream that waits for the answer, above the number `startingAfter`, and the last one's number. */
   firstEvents(record: object, startingAfter: number): { readonly text: string; readonly lastNumber: number }
-  /** Keeps a silent stream open. */
-  readonly keepAlive: string
+  /** Keeps a silent stream open after the event with this number. */
+  keepAlive(lastNumber: number): string
 }

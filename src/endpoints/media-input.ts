@@ -6,6 +6,7 @@ import { pdfPages } from '../wire/pdf-header.ts'
 /** What an input is that the model does not read as text. `conversation` is a history that the vendor keeps. */
 export const MEDIA_KINDS = ['image', 'audio', 'video', 'document', 'conversation'] as const
 
+/** What a media input is; `conversation` is a history that the vendor keeps. */
 export type MediaKind = (typeof MEDIA_KINDS)[number]
 
 /** An input of a request that is no text of its body. */

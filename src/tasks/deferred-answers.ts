@@ -91,10 +91,12 @@ export class DeferredAnswers {
     const { sink, requestId } = exchange
     const { text, lastNumber } = endpoint.deferral.firstEvents(endpoint.deferral.record(task), startingAfter)
     sink.head(200, ['content-type', EVENT_STREAM, ...STREAM_HEADERS, 'x-request-id', requestId, ...headers])
-    sink.write(text === '' ? endpoint.deferral.keepAlive : text)
+    const sentNumber = Math.max(startingAfter, lastNumber)
+    const keepAlive = endpoint.deferral.keepAlive(sentNumber)
+    sink.write(text === '' ? keepAlive : text)
     try {
-      if (!(await this.#untilEnded(context, sink, task, endpoint.deferral.keepAlive))) return sink.destroy()
-      sink.end(await restOf(context, endpoint, task, Math.max(startingAfter, lastNumber)))
+      if (!(await this.#untilEnded(context, sink, task, keepAlive))) return sink.destroy()
+      sink.end(await restOf(context, endpoint, task, sentNumber))
     } catch (error) {
       // A stream that has begun must not look whole.
       sink.destroy()

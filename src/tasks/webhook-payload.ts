@@ -10,7 +10,7 @@ export interface TaskMessage {
 
 /**
  * The message about a task's end: `{"type","timestamp","data"}` (Standard Webhooks 1.0, "Payload structure"), with
- * `timestamp` in ISO 8601.
+ * `timestamp` in ISO 8601, and the other members of OpenAI's events (OpenAI API reference, "Webhook Events"), which its clients unwrap.
  * @param end `task` is the task after the change; `message` is its endpoint's.
  * @returns undefined when the caller gave no `webhook_url`, or the gateway no longer has the endpoint.
  * @throws RangeError for a task that has not ended.
@@ -27,13 +27,17 @@ export function newDelivery(end: {
   if (url === undefined || message === undefined) return undefined
   if (state !== 'completed' && state !== 'failed' && state !== 'cancelled')
     throw new RangeError(`a task in state ${state} has no message`)
+  const id = ids.next('msg')
   return {
-    id: ids.next('msg'),
+    id,
     accountId: task.accountId,
     taskId: task.id,
     url,
     body: JSON.stringify({
+      id,
+      object: 'event',
       type: message.eventType(state, task),
+      created_at: Math.floor(nowMs / 1000),
       timestamp: new Date(nowMs).toISOString(),
       data: message.eventData(task),
     }),

@@ -1,4 +1,5 @@
 import type { RunnableToolFunctionWithParse } from 'openai7/lib/RunnableFunction'
+import type { ChatCompletionMessageParam } from 'openai7/resources/chat/completions'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { CHAT_MODELS, CITY_SCHEMA, FORECAST, FORECAST_SCHEMA } from './support/models.ts'
@@ -15,6 +16,8 @@ const FORECAST_FORMAT = {
   type: 'json_schema',
   json_schema: { name: 'forecast', strict: true, schema: FORECAST_SCHEMA },
 } as const
+
+const WEATHER_FUNCTION = { name: 'get_weather', description: 'Tells something about a city.', parameters: CITY_SCHEMA }
 
 describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
   let client: OpenAIClient
@@ -96,6 +99,18 @@ describe.each(OPENAI_VERSIONS)('%s', (_name, OpenAI) => {
         { tool: 'get_time', city: 'sample city' },
       ])
       expect(answer).toBe('The tools answered: get_weather of sample city | get_time of sample city')
+    })
+
+    test('answers a call by a history with the message as it came', async () => {
+      const request = { model, tools: [{ type: 'function' as const, function: WEATHER_FUNCTION }] }
+      const messages: ChatCompletionMessageParam[] = [{ role: 'user', content: 'call get_weather' }]
+      const first = await client.chat.completions.create({ ...request, messages })
+      const message = first.choices[0]!.message
+      messages.push(message)
+      for (const { id } of message.tool_calls ?? []) messages.push({ role: 'tool', tool_call_id: id, content: 'sunny' })
+      const second = await client.chat.completions.create({ ...request, messages })
+
+      expect(second.choices[0]?.message.content).toBe('The tools answered: sunny')
     })
 
     test('gets JSON when it asks for an object', async () => {

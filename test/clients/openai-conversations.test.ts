@@ -1,6 +1,7 @@
 import OpenAI from 'openai'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { sandboxVendors } from '../../src/testing/index.ts'
+import { type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 import { CHAT_MODELS } from './support/models.ts'
 
 let started: StartedGateway
@@ -57,6 +58,26 @@ test('openai changes and deletes a conversation and its items', async () => {
   expect((await conversations.retrieve(id)).metadata).toEqual({ topic: 'b' })
   expect((await conversations.delete(id)).deleted).toBe(true)
   await expect(conversations.retrieve(id)).rejects.toMatchObject({ status: 404, code: 'conversation_not_found' })
+})
+
+test('openai unwraps the webhook of an answer in the background as an event of its own', async () => {
+  const receiver = sandboxVendors()
+  const { origin } = await receiver.listen()
+  const body = { model: 'cl-sonnet-4-6', input: 'hi', background: true, webhook_url: `${origin}/webhooks` }
+  const { id } = await client.responses.create(body)
+  const { bytes, headers } = await receiver.nextWebhook()
+  const webhookSecret = await started.gateway.webhooks.secret(TEST_ACCOUNT)
+  const event = await client.withOptions({ webhookSecret }).webhooks.unwrap(Buffer.from(bytes).toString(), headers)
+  await receiver.close()
+
+  expect(event).toMatchObject({
+    id: headers['webhook-id'],
+    object: 'event',
+    type: 'response.completed',
+    created_at: expect.any(Number),
+    data: { id },
+  })
+  expect(Math.abs(event.created_at - Date.now() / 1000)).toBeLessThan(60)
 })
 
 test('openai cancels an answer in the background', async () => {

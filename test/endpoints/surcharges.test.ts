@@ -135,6 +135,7 @@ describe('a request for what the price list does not name', () => {
     ],
     ['/v1/messages', { ...SEARCH, tools: [], betas: ['teleport-2027-01-01'] }, {}, 'betas[0]'],
     ['/v1/messages', { ...SEARCH, tools: [], fallbacks: ['claude-opus-4-7'] }, {}, 'fallbacks'],
+    ['/v1/messages', { ...SEARCH, tools: [], fallbacks: 'default' }, {}, 'fallbacks'],
     [
       '/v1/messages',
       { ...SEARCH, tools: [{ type: 'advisor_20260301', name: 'advisor', model: 'claude-unpriced' }] },

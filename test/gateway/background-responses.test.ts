@@ -115,6 +115,16 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect(again).toEqual(events.slice(2))
   })
 
+  test('a stream that is taken up before the end begins with a number from which it can be taken up again', async () => {
+    started.sandbox.fault({ kind: 'hang' })
+    const id = await accepted({ input: 'hi' })
+    await started.sandbox.nextRequest()
+    const open = (await follow(id, '&starting_after=1')).text()
+    await ask('POST', `/${id}/cancel`)
+    const first = (await open).split('\n\n')[0]
+    expect(first).toBe('event: keepalive\ndata: {"type":"keepalive","sequence_number":1}')
+  })
+
   test('a conversation gets the turn when it has ended', async () => {
     const headers = { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json' }
     const made = await fetch(`${started.url}/v1/conversations`, { method: 'POST', headers, body: '{}' })
@@ -337,7 +347,7 @@ describe('at a vendor of the dialect', () => {
 
   test('the answer has an id of the gateway, and is continued and deleted by that of the vendor', async () => {
     const openaiModel = { model: 'chat-relayed' }
-    const id = await accepted({ ...openaiModel, input: 'hi' })
+    const id = await accepted({ ...openaiModel, input: 'hi', background_options: { completion_window: '2h' } })
     expect(await ended(id)).toMatchObject({ id, status: 'completed', background: true, of_the_future: { a: [1] } })
     expect(JSON.parse(vendor.calls[0]!.body)).toEqual({ model: 'gpt-5.4', input: 'hi' })
     const [, next] = await ask('POST', '', { ...openaiModel, input: 'more', previous_response_id: id })

@@ -211,9 +211,9 @@ describe('at a vendor whose reasoning travels in envelopes', () => {
     started = await startGateway({ vendors: [server], billing: 'off', hooks })
   }
 
-  /** The items of an answer that shows no reasoning, whole or streamed. */
-  async function itemsOf(stream: boolean): Promise<readonly Item[]> {
-    const request = { model: 'thinker', tools: [TOOL], input: [user('look at x')] }
+  /** The items of an answer, whole or streamed; it shows no reasoning unless that is asked for. */
+  async function itemsOf(stream: boolean, asked: object = {}): Promise<readonly Item[]> {
+    const request = { model: 'thinker', tools: [TOOL], input: [user('look at x')], ...asked }
     if (stream) return streamedItems(request)
     const answer = await started.post('/v1/responses', { ...request, store: false })
     return ((await answer.json()) as { output: Item[] }).output
@@ -226,6 +226,23 @@ describe('at a vendor whose reasoning travels in envelopes', () => {
       const items = await itemsOf(stream)
       expect(items.map(({ type }) => type)).toEqual(['reasoning', 'function_call'])
       expect(items[0]).toMatchObject({ summary: [], encrypted_content: expect.any(String) })
+      const output = { type: 'function_call_output', call_id: 'call_1', output: 'sunny' }
+      const next = { model: 'thinker', tools: [TOOL], store: false, input: [user('look at x'), ...items, output] }
+      expect((await started.post('/v1/responses', next)).status).toBe(200)
+
+      const [, turn] = bodies[1]!['messages'] as Item[]
+      expect(turn).toMatchObject({ role: 'assistant', reasoning_content: 'ask bob@example.com' })
+    },
+  )
+
+  // Clients that keep nothing at the gateway leave out reasoning without encrypted content, such as the Vercel AI SDK.
+  test.each([false, true])(
+    'reasoning that is shown has encrypted content where the model reads it again, and comes back once (streamed: %s)',
+    async (stream) => {
+      await thinkingServer()
+      const items = await itemsOf(stream, { reasoning: { summary: 'auto' } })
+      const summary = [{ type: 'summary_text', text: 'ask bob@example.com' }]
+      expect(items[0]).toMatchObject({ summary, encrypted_content: expect.stringMatching(/^signalbox:/) })
       const output = { type: 'function_call_output', call_id: 'call_1', output: 'sunny' }
       const next = { model: 'thinker', tools: [TOOL], store: false, input: [user('look at x'), ...items, output] }
       expect((await started.post('/v1/responses', next)).status).toBe(200)

@@ -26,6 +26,24 @@ describe('a vendor that is silent for 15 seconds', () => {
     caller.leave()
   })
 
+  test.each(['chat-relayed', 'chat-qwen'])(
+    'in the middle of Responses of %s is covered by an event with the number of the one before it',
+    async (model) => {
+      const clock = fakeClock()
+      started = await startGateway({ clock })
+      const input = '[[fault:hang-body=7]] one two three four five six seven eight'
+      const caller = rawPost(started.url, '/v1/responses', { model, input, stream: true })
+      await caller.received('output_text.delta')
+      clock.advance(15_000)
+      const text = await caller.received('event: keepalive\ndata: {"type":"keepalive"')
+      caller.leave()
+
+      const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map((match) => Number(match[1]))
+      expect(text).toMatch(/"type":"keepalive","sequence_number":\d+\}/)
+      expect(numbers.at(-1)).toBe(numbers.at(-2))
+    },
+  )
+
   test('before its first content gets the headers sent, and no other vendor is asked after that', async () => {
     const clock = fakeClock()
     started = await startGateway({ clock })

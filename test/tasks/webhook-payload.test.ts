@@ -57,7 +57,10 @@ describe('newDelivery', () => {
       nextAttemptAtMs: NOW_MS,
     })
     expect(JSON.parse(delivery?.body ?? '')).toEqual({
+      id: delivery?.id,
+      object: 'event',
       type: `video.generation.${state}`,
+      created_at: Math.floor(NOW_MS / 1000),
       timestamp: '2026-05-05T06:07:08.090Z',
       data: record,
     })

@@ -56,6 +56,7 @@ export interface ChatTool {
   function: { name: string; description?: string; parameters?: Record<string, unknown>; strict?: boolean | null }
 }
 
+/** Which tools the model may or must call; `auto` by default, where there are any. */
 export type ChatToolChoice =
   | 'none'
   | 'auto'
@@ -63,6 +64,7 @@ export type ChatToolChoice =
   | { type: 'function'; function: { name: string } }
   | { type: 'allowed_tools'; allowed_tools: { mode: 'auto' | 'required'; tools: Record<string, unknown>[] } }
 
+/** The form of the answer: text, any JSON object, or JSON of a schema. */
 export type ChatResponseFormat =
   | { type: 'text' }
   | { type: 'json_object' }
@@ -71,6 +73,7 @@ export type ChatResponseFormat =
       json_schema: { name: string; description?: string; schema?: Record<string, unknown>; strict?: boolean | null }
     }
 
+/** How much a model reasons; translated for vendors that count tokens instead. */
 export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 
 /** A chat completion request. Fields that are absent stay absent on the way to the vendor; defaults are never filled in. */

@@ -36,7 +36,7 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     return this.#finish !== undefined
   }
 
-  /** What was written since the last call; empty for nothing. The first event holds the usage known by then. */
+  /** What was written since the last call; empty for nothing. The first event holds the usage of the prompt known by then. */
   take(usage: Usage | undefined, billedUsage?: VendorCall<object>['billedUsage']): string {
     const text = this.#text
     this.#text = ''
@@ -109,7 +109,9 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     return true
   }
 
-  #messageStart(vendorId: string, usage: Usage | undefined): string {
+  #messageStart(vendorId: string, usage: Usage = {}): string {
+    // Some clients add the output told here to that of the end.
+    const { outputTokens: _output, reasoningTokens: _reasoning, ...prompt } = usage
     const message = {
       id: messageId(vendorId, this.#facts.nowMs),
       type: 'message',
@@ -118,7 +120,7 @@ export class MessagesStreamWriter implements ChatStreamWriter {
       content: [],
       stop_reason: null,
       stop_sequence: null,
-      usage: messageUsage(usage),
+      usage: messageUsage(prompt),
     }
     return sseEvent('message_start', JSON.stringify({ type: 'message_start', message }))
   }

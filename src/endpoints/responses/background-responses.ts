@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import type { Deferral } from '../deferral.ts'
-import { KEEP_ALIVE } from './broken-stream.ts'
+import { keepAliveEvent } from './broken-stream.ts'
 import { turnOf } from './recalled-responses.ts'
 import { responseObject } from './response-object.ts'
 import { inputItems, itemType, type ResponsesRequest } from './responses-request.ts'
@@ -12,8 +12,10 @@ type Json = Record<string, unknown>
 export const backgroundResponses: Deferral<ResponsesRequest> = {
   applies: ({ background }) => background === true,
   webhookUrl: ({ webhook_url: url }) => (typeof url === 'string' ? url : undefined),
-  runnable({ background: _background, stream: _stream, stream_options: _options, webhook_url: _url, ...request }) {
-    return request
+  runnable({ background: _background, stream: _stream, webhook_url: _url, ...request }) {
+    // The vendor takes options of the background only together with `background`.
+    const { stream_options: _options, background_options: _window, ...rest } = request
+    return rest
   },
   begun: (request, facts) => responseObject({ ...facts, request }, { status: 'queued', output: [], usage: null }),
   record: recordOf,
@@ -37,7 +39,7 @@ export const backgroundResponses: Deferral<ResponsesRequest> = {
     )
     return { text: begun.join(''), lastNumber: begun.length - 1 }
   },
-  keepAlive: KEEP_ALIVE,
+  keepAlive: keepAliveEvent,
 }
 
 /** A submission whose outcome is being written down reads as queued. */

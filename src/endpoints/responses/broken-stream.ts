@@ -2,8 +2,13 @@ import type { GatewayError } from '../../core/errors.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { retryAfterOf } from '../error-dialect.ts'
 
-/** An event that clients of the dialect count as life; a comment does not keep all of them waiting. */
-export const KEEP_ALIVE = sseEvent('keepalive', JSON.stringify({ type: 'keepalive' }))
+/**
+ * An event that clients of the dialect count as life; a comment does not keep all of them waiting.
+ * @param lastNumber Number of the event before it, which it repeats: a client that takes the stream up after it misses nothing.
+ */
+export function keepAliveEvent(lastNumber: number): string {
+  return sseEvent('keepalive', JSON.stringify({ type: 'keepalive', sequence_number: lastNumber }))
+}
 
 /** Codes by which coding clients decide that a retry is useless; they pass as they are. */
 const FINAL_CODES: ReadonlySet<string> = new Set(['context_length_exceeded', 'insufficient_quota', 'invalid_prompt'])

@@ -3,7 +3,7 @@ import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent, Thinking
 import { textOrParts } from '../chat/text-or-parts.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { CUSTOM_INPUT, type Report } from './chat-tools.ts'
-import { type EnvelopeOwner, isEnvelope, openReasoning } from './reasoning-envelope.ts'
+import { type EnvelopeOwner, isEnvelope, isSealOnly, openReasoning } from './reasoning-envelope.ts'
 import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
 import { type CallableTool, TOOL_SEARCH_NAME, type ToolNames } from './tool-names.ts'
 
@@ -157,7 +157,7 @@ class ItemConversation {
     const state = isEnvelope(content)
       ? openReasoning(content, this.#context.owner, `${path}.encrypted_content`)
       : undefined
-    if (typeof content === 'string' && content !== '' && state === undefined)
+    if (typeof content === 'string' && content !== '' && state === undefined && !isSealOnly(content))
       this.#context.report('input.encrypted_content')
     for (const block of state?.blocks ?? []) turn.blocks.push(block)
     for (const [callId, extra] of Object.entries(state?.calls ?? {})) turn.callStates.set(callId, extra)

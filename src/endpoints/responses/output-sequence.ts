@@ -20,7 +20,7 @@ export interface SequenceFacts {
   /** The id of the response; its items have ids made of it. */
   readonly responseId: string
   readonly showsReasoning: boolean
-  /** Is the text of reasoning that is not shown carried as state? */
+  /** Does the text of reasoning come back with the next turn? */
   readonly carriesReasoning: boolean
   /** Seals the state of a reasoning item; undefined: it cannot be carried. */
   seal(state: ReasoningState): string | undefined
@@ -231,7 +231,8 @@ export class OutputSequence {
     const { showsReasoning: isShown, carriesReasoning } = this.#facts
     const state = {
       ...(blocks.length > 0 ? { blocks } : {}),
-      ...(carriesReasoning && !isShown && text !== '' ? { text } : {}),
+      // What is shown is not carried twice. The empty text is for clients that return only items with encrypted content.
+      ...(carriesReasoning && text !== '' ? { text: isShown ? '' : text } : {}),
       ...(Object.keys(calls).length > 0 ? { calls } : {}),
     }
     const content = Object.keys(state).length > 0 ? this.#facts.seal(state) : undefined

@@ -18,7 +18,7 @@ const VERSION = 1
 export interface ReasoningState {
   /** Blocks signed by the vendor, which precede the answer of their turn. */
   readonly blocks?: readonly ThinkingBlock[] | undefined
-  /** The text of reasoning, where the model reads it again and its caller did not ask to see it. */
+  /** The text of reasoning, where the model reads it again; empty where its caller sees it. */
   readonly text?: string | undefined
   /** State of calls, by the id of the call. */
   readonly calls?: Readonly<Record<string, ExtraContent>> | undefined
@@ -65,6 +65,12 @@ export function openReasoning(content: string, owner: EnvelopeOwner, param: stri
 export function peekReasoning(content: unknown): ReasoningState | undefined {
   if (!isEnvelope(content) || content.length > MAX_ENVELOPE_LENGTH) return undefined
   return readPayload(content.slice(ENVELOPE_MARK.length, content.lastIndexOf('.')))?.state
+}
+
+/** Does an envelope carry nothing, because the caller has the text of the reasoning? Without it nothing is lost. */
+export function isSealOnly(content: unknown): boolean {
+  const state = peekReasoning(content)
+  return state?.text === '' && state.blocks === undefined && state.calls === undefined
 }
 
 /** The texts of reasoning in an envelope, unverified. */

@@ -8,7 +8,7 @@ import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../chat/chat-stream-writer.ts'
 import { TranslatedStream } from '../chat/translated-stream.ts'
 import type { VendorCall } from '../operation.ts'
-import { brokenStreamEnd, KEEP_ALIVE } from './broken-stream.ts'
+import { brokenStreamEnd, keepAliveEvent } from './broken-stream.ts'
 import { OutputSequence } from './output-sequence.ts'
 import { type EnvelopeOwner, sealReasoning } from './reasoning-envelope.ts'
 import {
@@ -66,6 +66,11 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
   /** True once the answer has its finish. */
   get hasTextEnded(): boolean {
     return this.#finish !== undefined
+  }
+
+  /** Number of the last event; -1 before the first. */
+  get lastNumber(): number {
+    return this.#sequenceNumber - 1
   }
 
   /** What was written since the last call; empty for nothing. */
@@ -206,7 +211,7 @@ export class TranslatedResponsesStream extends TranslatedStream {
   keepAlive(): string {
     this.#events.begin()
     const begun = this.#events.take()
-    return begun === '' ? KEEP_ALIVE : begun
+    return begun === '' ? keepAliveEvent(this.#events.lastNumber) : begun
   }
 
   /** The end of a stream that broke. */

@@ -51,8 +51,8 @@ export function extraFeatures(
   for (const value of (header('anthropic-beta') ?? '').split(',')) addBeta(extras, value, 'anthropic-beta')
   const { betas, fallbacks } = request
   if (Array.isArray(betas)) for (const [index, value] of betas.entries()) addBeta(extras, value, `betas[${index}]`)
-  // Another model answers then, at its own price.
-  if (Array.isArray(fallbacks) && fallbacks.length > 0)
+  // Another model answers then, at its own price: of this list, or of the vendor's own by the word `default`.
+  if (Array.isArray(fallbacks) ? fallbacks.length > 0 : fallbacks !== undefined && fallbacks !== null)
     extras.push({ field: 'fallbacks', value: 'true', param: 'fallbacks' })
   return extras
 }

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
-import { brokenStreamEnd, KEEP_ALIVE } from '../../endpoints/responses/broken-stream.ts'
+import { brokenStreamEnd, keepAliveEvent } from '../../endpoints/responses/broken-stream.ts'
 import { ownMembersOf, type ResponseFacts, responseObject } from '../../endpoints/responses/response-object.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
@@ -78,7 +78,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
 
   /** Before its first event a client takes no other event. */
   keepAlive(): string {
-    return this.#told === undefined ? SSE_COMMENT : KEEP_ALIVE
+    return this.#told === undefined ? SSE_COMMENT : keepAliveEvent(this.#lastNumber)
   }
 
   failed(error: GatewayError): string {

@@ -57,6 +57,14 @@ test('an answer is one message_start, its blocks, the reason with all usage, and
   ])
 })
 
+test('the first event tells of the prompt only: some clients add its output to that of the end', () => {
+  const [start, ...rest] = written((writer) => writer.text('all of it at once'))
+  const usage = { input_tokens: 12, cache_creation_input_tokens: 3, cache_read_input_tokens: 5, output_tokens: 0 }
+
+  expect(start).toMatchObject({ type: 'message_start', message: { usage } })
+  expect(rest).toContainEqual(expect.objectContaining({ usage: expect.objectContaining({ output_tokens: 7 }) }))
+})
+
 test('no block is opened before it has content', () => {
   const events = written((writer) => {
     writer.start('id')

@@ -225,6 +225,15 @@ describe('state of a vendor', () => {
     }
   })
 
+  test('of another vendor whose reasoning the caller has as a summary is not reported: nothing is lost', () => {
+    const sealed = sealReasoning({ text: '' }, { vendor: 'another' })!
+    const item = { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }], encrypted_content: sealed }
+    const { request, dropped } = translated({ input: [user('hi'), item, call('c1'), output('c1')] })
+
+    expect(request.messages[1]).toMatchObject({ reasoning_content: 'hm' })
+    expect(dropped).toEqual([])
+  })
+
   test('that was changed is refused', () => {
     const forged = sealReasoning({ blocks: [block] }, { ...OWNER, secret: 'x'.repeat(24) })!
     for (const encrypted of [`${content}x`, content.slice(0, -30), forged, 'signalbox:'])

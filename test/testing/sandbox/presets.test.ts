@@ -5,6 +5,11 @@ import { type Preset, presets } from '../../../src/vendors/presets/presets.ts'
 import { readEvents } from '../../support/read-events.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
 
+const DEEPSEEK_MODELS = ['deepseek-chat', 'deepseek-reasoner', 'deepseek-v4-pro'].map((id) => ({
+  id,
+  kind: 'chat' as const,
+  upstream: id,
+}))
 const ALL: readonly Preset[] = Object.values<Preset>(presets).filter(({ serves }) => serves.includes('chat'))
 const sandbox = sandboxVendors()
 let started: StartedGateway
@@ -17,7 +22,10 @@ beforeAll(async () => {
       openaiCompatible(preset, {
         apiKey: preset.needsKey ? 'any-key-0123' : undefined,
         baseURL: `${origin}/presets/${preset.id}/v1`,
-        models: [{ id: `chat-${preset.id}`, kind: 'chat', upstream: 'some-model' }],
+        models: [
+          { id: `chat-${preset.id}`, kind: 'chat', upstream: 'some-model' },
+          ...(preset.id === 'deepseek' ? DEEPSEEK_MODELS : []),
+        ],
       }),
     ),
   })
@@ -109,6 +117,14 @@ describe.each(ALL.map(({ id }) => id))('%s, by its stand-in', (id) => {
 
     expect(content).toMatchObject([{ type: 'thinking' }, { type: 'text', text: 'You said: Hello' }])
   })
+})
+
+test.each(DEEPSEEK_MODELS.map(({ id }) => id))('%s answers an agent by its stand-in', async (model) => {
+  const response = await started.post('/v1/chat/completions', { model, messages: AGENT_TURNS, tools })
+  const answer = (await response.json()) as { choices: { message: Json }[] }
+
+  expect(response.status, JSON.stringify(answer)).toBe(200)
+  expect(answer.choices[0]?.message['content']).toBe('The tools answered: Sunny')
 })
 
 test('a field that a server refuses is refused by name before it is asked', async () => {

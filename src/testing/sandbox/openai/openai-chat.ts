@@ -48,7 +48,7 @@ const RANGES: NumberRanges = {
   max_completion_tokens: [1, Number.MAX_SAFE_INTEGER],
 }
 
-const MESSAGE_FIELDS = names('role content name tool_calls tool_call_id refusal audio function_call')
+const MESSAGE_FIELDS = names('role content name tool_calls tool_call_id refusal annotations audio function_call')
 
 /** OpenAI: `POST /v1/chat/completions`. Source of the refusals: OpenAI's API reference and specification. */
 export const OPENAI_CHAT: SandboxOperation = {

@@ -67,10 +67,13 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
     edits: renameReasoning,
   },
   deepseek: {
-    refuses: (request) =>
-      asText(request['model']) === 'deepseek-reasoner'
-        ? foreignMember(request, ['role', 'content', 'name', 'tool_calls', 'tool_call_id'])
-        : lacksReasoning(request, () => true),
+    refuses(request) {
+      const model = asText(request['model'])
+      if (model === 'deepseek-reasoner')
+        return foreignMember(request, ['role', 'content', 'name', 'tool_calls', 'tool_call_id'])
+      // Before V4 reasoning was not read again.
+      return /^deepseek-(?:chat|coder)$/.test(model) ? undefined : lacksReasoning(request, () => true)
+    },
     edits(body) {
       const usage = usageOf(body)
       if (usage !== undefined)
