@@ -2,11 +2,13 @@ import { configDefaults, defineConfig } from 'vitest/config'
 import { consolePageDefines } from './console-page.config.ts'
 
 /**
- * Test files that get modules of their own, because they replace a module or the global `fetch`, or read the environment when
- * they are loaded. The others of a worker share theirs: most of the time of a run would go into importing the same modules.
+ * Test files that get modules of their own, because they replace some. The others of a worker share theirs: most of the time
+ * of a run would go into importing the same modules.
  */
-export const ALONE = [
-  'test/cli/serve-without-engine.test.ts',
+export const ALONE = ['test/cli/serve-without-engine.test.ts', 'test/tasks/webhook-egress.test.ts']
+
+/** Test files that replace the global `fetch`: they share their modules with each other only. */
+export const REPLACED_FETCH = [
   'test/client/against-gateway.test.ts',
   'test/client/errors.test.ts',
   'test/client/requests.test.ts',
@@ -14,7 +16,6 @@ export const ALONE = [
   'test/client/retries.test.ts',
   'test/client/streams.test.ts',
   'test/client/videos.test.ts',
-  'test/tasks/webhook-egress.test.ts',
 ]
 
 /** Tests of what is built and packed, and of the types under each compiler. */
@@ -47,6 +48,7 @@ const SERVERS = [
   'test/stores/postgres/postgres-faults.test.ts',
   'test/stores/postgres/postgres-ledger.test.ts',
   'test/stores/postgres/postgres-model.test.ts',
+  'test/stores/postgres/postgres-plans.test.ts',
   'test/stores/postgres/postgres-processes.test.ts',
   'test/stores/postgres/postgres-restart.test.ts',
   'test/stores/postgres/postgres-store.test.ts',
@@ -70,6 +72,7 @@ const DRILLS = [
   'test/cli/check-command.test.ts',
   'test/cli/keys-command.test.ts',
   'test/cli/serve-console.test.ts',
+  'test/cli/serve.test.ts',
   'test/cli/webhooks-command.test.ts',
   'test/client/batches.test.ts',
   'test/clients/every-adapter.test.ts',
@@ -79,6 +82,8 @@ const DRILLS = [
   'test/drills/batch-kills.test.ts',
   'test/drills/dead-vendor.test.ts',
   'test/drills/disconnect-policy.test.ts',
+  'test/drills/every-stage.test.ts',
+  'test/drills/idempotent-posts.test.ts',
   'test/drills/image-failures.test.ts',
   'test/drills/image-idempotency.test.ts',
   'test/drills/kill-streams.test.ts',
@@ -93,6 +98,7 @@ const DRILLS = [
   'test/drills/slow-callers.test.ts',
   'test/drills/video-kills.test.ts',
   'test/drills/video-poll-budget.test.ts',
+  'test/drills/video-races.test.ts',
   'test/drills/video-restart.test.ts',
   'test/endpoints/fuzz-lists.test.ts',
   'test/endpoints/fuzz-parse.test.ts',
@@ -101,9 +107,11 @@ const DRILLS = [
   'test/gateway/background-money.test.ts',
   'test/gateway/background-responses.test.ts',
   'test/gateway/batches.test.ts',
+  'test/gateway/cached-hooks.test.ts',
   'test/gateway/cached-streams.test.ts',
   'test/gateway/conversations.test.ts',
   'test/gateway/disconnects.test.ts',
+  'test/gateway/embeddings.test.ts',
   'test/gateway/freed-memory.test.ts',
   'test/gateway/fuzz-bodies.test.ts',
   'test/gateway/fuzz-forms.test.ts',
@@ -111,12 +119,14 @@ const DRILLS = [
   'test/gateway/hook-charges-later.test.ts',
   'test/gateway/image-hostile.test.ts',
   'test/gateway/image-large.test.ts',
+  'test/gateway/image-refusals.test.ts',
   'test/gateway/json-retry.test.ts',
   'test/gateway/left-whole-answers.test.ts',
   'test/gateway/management-errors.test.ts',
   'test/gateway/media-estimate.test.ts',
   'test/gateway/message-batches.test.ts',
   'test/gateway/overload.test.ts',
+  'test/gateway/preset-responses.test.ts',
   'test/gateway/rerank.test.ts',
   'test/gateway/response-cache.test.ts',
   'test/gateway/responses-billing.test.ts',
@@ -127,6 +137,7 @@ const DRILLS = [
   'test/gateway/speech-failures.test.ts',
   'test/gateway/speech.test.ts',
   'test/gateway/stream-failures.test.ts',
+  'test/gateway/text-hooks.test.ts',
   'test/gateway/transcription-billing.test.ts',
   'test/gateway/transcription-stages.test.ts',
   'test/gateway/transcriptions.test.ts',
@@ -139,6 +150,7 @@ const DRILLS = [
   'test/mcp/video-tools.test.ts',
   'test/otel/metrics.test.ts',
   'test/pipeline/cache-key.test.ts',
+  'test/stores/memory/memory-responses.test.ts',
   'test/stores/sqlite/sqlite-books.test.ts',
   'test/stores/sqlite/sqlite-holds.test.ts',
   'test/stores/sqlite/sqlite-processes.test.ts',
@@ -156,6 +168,7 @@ const DRILLS = [
   'test/transport/undici.test.ts',
   'test/wire/audio/audio-header.test.ts',
   'test/wire/json-cursor.test.ts',
+  'test/wire/read-form.test.ts',
 ]
 
 /** Bounds of memory, counted in a process of the file's own, so that neighbours do not change them. */
@@ -170,14 +183,15 @@ const MEMORY = [
 
 /** The files of each project. A test file is in exactly one (`test/architecture/projects.test.ts`). */
 export const PROJECTS = [
-  // Neither a build nor a server is needed for these two, which are `npm test`.
+  // Neither a build nor a server is needed for these three, which are `npm test`.
   {
     name: 'source',
     include: ['test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, ...ALONE, ...PACKAGE, ...DOCS, ...SERVERS, ...DRILLS],
+    exclude: [...configDefaults.exclude, ...ALONE, ...REPLACED_FETCH, ...PACKAGE, ...DOCS, ...SERVERS, ...DRILLS],
     isolate: false,
   },
   { name: 'alone', include: ALONE },
+  { name: 'fetch', include: REPLACED_FETCH, isolate: false },
   // Packs what has been built, once, and only when these tests run.
   { name: 'package', include: PACKAGE, isolate: false, globalSetup: 'test/package/packed.setup.ts' },
   { name: 'docs', include: DOCS, isolate: false, globalSetup: 'test/support/real-servers.setup.ts' },

@@ -52,6 +52,14 @@ export function importsOf(path: string, text: string): readonly SourceImport[] {
   return imports
 }
 
+/** The text up to the end of the last import or re-export, with what looks like one; all of it where a call or a type imports. */
+function importingPart(text: string): string {
+  if (text.includes('import(')) return text
+  const last = Math.max(text.lastIndexOf("from '"), text.lastIndexOf("import '"))
+  const end = text.indexOf('\n', last)
+  return last === -1 ? '' : text.slice(0, end === -1 ? text.length : end)
+}
+
 function parsedImports(path: string, text: string): SourceImport[] {
   const found: SourceImport[] = []
   const add = (specifier: ts.Node | undefined, isTypeOnly: boolean): void => {
@@ -60,7 +68,7 @@ function parsedImports(path: string, text: string): SourceImport[] {
     const target = isRelative ? posix.join(posix.dirname(path), specifier.text) : undefined
     found.push({ specifier: specifier.text, target, isTypeOnly })
   }
-  visitNodes(parseSource(path, text), (node) => {
+  visitNodes(parseSource(path, importingPart(text)), (node) => {
     if (ts.isImportDeclaration(node)) add(node.moduleSpecifier, node.importClause?.isTypeOnly === true)
     else if (ts.isExportDeclaration(node)) add(node.moduleSpecifier, node.isTypeOnly)
     else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) add(node.argument.literal, true)
