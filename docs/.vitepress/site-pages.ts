@@ -59,6 +59,7 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
       'authentication',
       'keys',
       'billing',
+      'holds',
       'accounts',
       'usage',
       'limits',

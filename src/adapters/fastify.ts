@@ -10,6 +10,7 @@ export type { FastifyReplyShape } from './fastify-exchange.ts'
 
 /** Options of {@link fastifyGateway}; `prefix` is Fastify's own and stands beside them. */
 export interface FastifyGatewayOptions extends MountOptions {
+  /** What `createGateway` made. */
   readonly gateway: ExchangeHandler
   /** Where Fastify mounts the plugin, such as `/ai`. */
   readonly prefix?: string | undefined

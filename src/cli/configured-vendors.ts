@@ -107,6 +107,19 @@ export function presetVariables({ id, keyVariables, baseURL }: Preset): PresetVa
   }
 }
 
+/**
+ * What a configuration file says of a vendor that the environment configures: the variable of its key, nothing where it has none.
+ * Undefined: no file can, because only the environment says where such a cloud is.
+ */
+export function vendorEntry(id: string, environment: Environment): { readonly keyVariable?: string } | undefined {
+  const preset = Object.values<Preset>(presets).find((one) => one.id === id)
+  const own = FACTORIES.filter(([prefix]) => prefix.toLowerCase() === id).map(([prefix]) => `${prefix}_API_KEY`)
+  const keys = preset === undefined ? own : presetVariables(preset).keys
+  if (preset === undefined && own.length === 0) return undefined
+  const keyVariable = keys.find((name) => keysOf(environment[name]).length > 0)
+  return keyVariable === undefined ? {} : { keyVariable }
+}
+
 /** Undefined: nothing asks for this preset. */
 function configuredPreset(
   preset: Preset,

@@ -4,6 +4,7 @@ import { checkCommand } from './check-command.ts'
 import { type ActionDefinition, type CommandDefinitions, type GroupDefinition, runCommandLine } from './command.ts'
 import { CONFIG_OPTION, readConfiguration } from './configuration.ts'
 import { holdsCommand } from './holds-command.ts'
+import { initCommand } from './init-command.ts'
 import { keysCommand } from './keys-command.ts'
 import { serveCommand } from './serve-command.ts'
 import { variableLines } from './settings.ts'
@@ -15,6 +16,7 @@ import { webhooksCommand } from './webhooks-command.ts'
 export async function runSignalbox(words: readonly string[], terminal: Terminal, version: string): Promise<void> {
   if (words.includes('--version') || words.includes('-v')) return terminal.print(version)
   const commands: CommandDefinitions = {
+    init: initCommand,
     serve: serveCommand(version),
     check: checkCommand,
     models: configured(modelsCommand),

@@ -272,6 +272,7 @@ export interface Videos {
     request: ModelRequest<VideoModels, Model, OtherVideoRequest>,
     options?: CallOptions,
   ): Promise<VideoTask>
+  /** How a video stands now. */
   get(video: VideoReferenceId, options?: CallOptions): Promise<VideoTask>
   /** The caller's videos, newest first. */
   list(page?: VideoPage, options?: CallOptions): Promise<VideoList>
@@ -288,6 +289,7 @@ export interface Videos {
 
 /** Chats in Anthropic's dialect, with every chat model. */
 export interface Messages {
+  /** Asks a model; the whole answer. */
   create<const Model extends ModelId<ChatModels>>(
     request: { readonly model: Model } & MessageRequest,
     options?: CallOptions,

@@ -72,7 +72,15 @@ export type {
   ServerToolType,
   StopReason,
 } from './message-types.ts'
-export type { ChatFields, ChatModel, ChatModels, OneAnswerChatFields, OtherChatRequest } from './models/chat-models.ts'
+export type {
+  ChatFields,
+  ChatModel,
+  ChatModels,
+  ListedChatModels,
+  OneAnswerChatFields,
+  OpenAIChatFields,
+  OtherChatRequest,
+} from './models/chat-models.ts'
 export type {
   EmbeddingFields,
   EmbeddingModel,

@@ -185,6 +185,7 @@ export interface Observer {
   runSend?<Result>(attempt: unknown, run: () => Result): Result
   /** Headers that a call to a vendor takes along: name, value, name, value. */
   attemptHeaders?(attempt: unknown): readonly string[]
+  /** Called after each step of a request at the store: its hold and its settlement. */
   store?(request: unknown, facts: StoreFacts): void
   /** All events but `request-started` and `request-ended`. */
   event?(event: GatewayEvent): void

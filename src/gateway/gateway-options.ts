@@ -123,7 +123,9 @@ export interface GatewayOptions {
   readonly limits?: LimitOptions | undefined
   /** Plans by name, which accounts have: `{ free: { limits: { perAccount: { requestsPerMinute: 10 } } } }`. */
   readonly plans?: Readonly<Record<string, Plan>> | undefined
+  /** Counts requests and tokens per minute. Default: in this process; `redisLimits` shares the counts. */
   readonly rateLimiter?: RateLimiter | undefined
+  /** Counts concurrent requests. Default: in this process; `redisLimits` shares the counts. */
   readonly concurrencyLimiter?: ConcurrencyLimiter | undefined
   /** Defaults: connect 5 s, first byte 120 s (of streams), idle 60 s, total 600 s. */
   readonly timeouts?: Partial<Timeouts> | undefined
@@ -215,6 +217,7 @@ export interface GatewayOptions {
    * The host's say in calls, in this order for requests and reversed for answers: redaction, guards, rules of its own. Default: none.
    */
   readonly hooks?: readonly GivenHook[] | undefined
+  /** Is called with each event, synchronously; what it throws is logged. Default: none. */
   readonly onEvent?: EventListener | undefined
   /** Metrics and traces: what `prometheus()` and `otel()` make, or observers of your own. Default: none. */
   readonly observe?: readonly Observer[] | undefined
@@ -222,7 +225,9 @@ export interface GatewayOptions {
   readonly logger?: Logger | undefined
   /** How vendors are reached. Default: undici. */
   readonly transport?: Transport | undefined
+  /** Default: the machine's. `fakeClock()` of `signalbox/testing` is moved by hand. */
   readonly clock?: Clock | undefined
+  /** Makes the ids of requests, tasks and accounts. Default: of the time and 80 random bits. */
   readonly ids?: Ids | undefined
 }
 

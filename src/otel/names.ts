@@ -7,6 +7,7 @@ export interface SemanticNames {
   readonly cacheWriteTokens: string
 }
 
+/** The versions of OpenTelemetry's semantic conventions for generative AI that can be followed. */
 export type SemanticConventions = '2026-10' | '1.41'
 
 /** Where the two differ. */

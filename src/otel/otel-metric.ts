@@ -31,6 +31,7 @@ interface OtelMetricOf<Type extends number, Value> {
   readonly dataPoints: OtelDataPoint<Value>[]
 }
 
+/** A metric as a reader of OpenTelemetry's SDK collects it: a histogram, a gauge or a sum. */
 export type OtelMetric =
   | OtelMetricOf<0, OtelHistogram>
   | OtelMetricOf<2, number>

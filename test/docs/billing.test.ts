@@ -3,13 +3,14 @@ import { METERS } from '../../src/catalog/prices/rate.ts'
 import { firstTable, readPage, section } from './support/markdown.ts'
 import { titlesIn, titlesOf } from './support/named-tests.ts'
 
-const page = readPage('docs/billing.md')
+const billing = readPage('docs/billing.md')
+const holds = readPage('docs/holds.md')
 
 /** Tests as a cell names them: a title or its beginning, and the file. */
 const NAMED_TEST = /`([^`]+)` \(`((?:test|src)\/[^`]+\.ts)`\)/g
 
 test('every guarantee names tests, and each of them stands in the file that is named', () => {
-  const [, ...rows] = firstTable(section(page, 'Guarantees'))
+  const [, ...rows] = firstTable(section(holds, 'Guarantees'))
   const missing: string[] = []
   for (const [guarantee = '', , tests = ''] of rows) {
     const named = [...tests.matchAll(NAMED_TEST)]
@@ -40,7 +41,7 @@ test('a title counts when a test or suite has it, and not when it merely stands 
 })
 
 test('the page lists every meter', () => {
-  const [, ...rows] = firstTable(section(page, 'Meters'))
+  const [, ...rows] = firstTable(section(billing, 'Meters'))
 
   expect(rows.map((row) => row[0])).toEqual([...METERS])
 })

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel, ModelKind } from '../../src/catalog/model.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
+import { VendorModels } from '../../src/catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import type { ChatRequest } from '../../src/endpoints/chat/chat-request.ts'
 import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
@@ -10,10 +11,12 @@ import { embeddingsSchema } from '../../src/endpoints/embeddings/embeddings-requ
 import { interactionSchema } from '../../src/endpoints/images/interactions/interaction-schema.ts'
 import { multimodalImageSchema } from '../../src/endpoints/images/multimodal/multimodal-image-schema.ts'
 import { pictureSchema } from '../../src/endpoints/images/openai/openai-image-schema.ts'
+import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { checkSpeechAbilities } from '../../src/endpoints/speech/check-speech-abilities.ts'
 import { speechSchema } from '../../src/endpoints/speech/speech-request.ts'
 import { parseVideoRequest, videoSchema } from '../../src/endpoints/videos/parse-video-request.ts'
 import { ratiosOfTier, sizeFor } from '../../src/endpoints/videos/video-rendering.ts'
+import { modelVendor } from '../../src/gateway/model-vendor.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
@@ -24,6 +27,7 @@ import { readInterfaces, sorted } from './model-types.ts'
 
 const interfaceOf = readInterfaces('src/client/index.ts')
 const catalog = createCatalog(BUILT_IN_MODELS)
+const VENDORS = [anthropic, dashscope, gemini, openai, voyage].map((make) => make({ apiKey: 'any' }))
 
 function modelsOf(kind: ModelKind): CatalogModel[] {
   return catalog.list().filter(({ kinds }) => kinds.includes(kind))
@@ -46,6 +50,26 @@ function member(node: unknown, name: string): unknown {
   return (node as Record<string, unknown> | undefined)?.[name]
 }
 
+/** Models that need no row, which the types name as well: by the map of their types. */
+const LISTED = { ChatModels: listedIn('ChatModels', 'chat'), EmbeddingModels: listedIn('EmbeddingModels', 'embedding') }
+
+/** Those of the members of a map that no row has, as the catalog of a gateway with every vendor finds them. */
+function listedIn(map: string, kind: ModelKind): CatalogModel[] {
+  const withRows = new Set(modelsOf(kind).flatMap(({ id, aliases }) => [id, ...aliases]))
+  const all = createCatalog(BUILT_IN_MODELS, new VendorModels(VENDORS.map((vendor) => modelVendor(vendor, ENDPOINTS))))
+  return interfaceOf(map).members.flatMap((id) => (withRows.has(id) ? [] : [all.find(id) ?? absent(id)]))
+}
+
+function absent(id: string): never {
+  throw new Error(`the types of requests name ${id}, which no catalog knows`)
+}
+
+test('the types of requests name models that need no row only under ids of their vendors', () => {
+  for (const { id, kinds, upstream } of LISTED.ChatModels) expect([id, kinds]).toEqual([upstream, ['chat']])
+  for (const { id, kinds, upstream } of LISTED.EmbeddingModels) expect([id, kinds]).toEqual([upstream, ['embedding']])
+  expect(LISTED.ChatModels.map(({ id }) => id)).toContain('gpt-5.4')
+})
+
 describe('the types of requests name the models of the catalog, with their aliases', () => {
   test.each([
     ['ChatModels', 'chat'],
@@ -58,13 +82,17 @@ describe('the types of requests name the models of the catalog, with their alias
   ] as const)('in %s', (name, kind) => {
     const models = modelsOf(kind)
 
-    expect(interfaceOf(name).members).toEqual(sorted(models.flatMap(({ id, aliases }) => [id, ...aliases])))
+    const listed = name in LISTED ? LISTED[name as keyof typeof LISTED].map(({ id }) => id) : []
+
+    expect(interfaceOf(name).members).toEqual(
+      sorted([...models.flatMap(({ id, aliases }) => [id, ...aliases]), ...listed]),
+    )
     for (const { id, aliases } of models)
       for (const alias of aliases) expect(rowOf(name, alias).type, alias).toBe(rowOf(name, id).type)
   })
 })
 
-describe.each(modelsOf('chat'))('the type of chats with $id', ({ id, vendor }) => {
+describe.each([...modelsOf('chat'), ...LISTED.ChatModels])('the type of chats with $id', ({ id, vendor }) => {
   const request = { model: id, messages: [{ role: 'user', content: 'hi' }] } as const
 
   /** Values of fields that ask for more than the vendors' defaults. */
@@ -85,26 +113,32 @@ describe.each(modelsOf('chat'))('the type of chats with $id', ({ id, vendor }) =
 
     expect(literals?.includes(value as never) === false).toBe(refused)
   })
+})
 
-  test('has none of the fields that the vendor refuses and no model of another vendor needs', () => {
+// The vendor whose dialect this is takes all of them.
+test.each([...modelsOf('chat'), ...LISTED.ChatModels].filter(({ vendor }) => vendor !== 'openai'))(
+  'the type of chats with $id has none of the fields that the vendor refuses and no model of another vendor needs',
+  ({ id, vendor }) => {
     const offer = VENDORS.find((each) => each.id === vendor)!.chat!
     for (const field of ['functions', 'function_call', 'audio']) {
-      const call = callFromRequest<ChatRequest>({ ...request, messages: [...request.messages], [field]: { name: 'f' } })
+      const messages = [{ role: 'user' as const, content: 'hi' }]
+      const call = callFromRequest<ChatRequest>({ model: id, messages, [field]: { name: 'f' } })
       expect(refuses(() => offer.toWire(call))).toBe(true)
       expect(rowOf('ChatModels', id).at('request')?.members).not.toContain(field)
     }
-  })
-})
+  },
+)
 
-test.each(modelsOf('embedding'))('the type of $id takes token ids if the vendor does', ({ id, vendor }) => {
-  const input = rowOf('EmbeddingModels', id).member('request')?.member('input')
-  const { takesTokens } = VENDORS.find((each) => each.id === vendor)!.embeddings!
+test.each([...modelsOf('embedding'), ...LISTED.EmbeddingModels])(
+  'the type of $id takes token ids if the vendor does',
+  ({ id, vendor }) => {
+    const input = rowOf('EmbeddingModels', id).member('request')?.member('input')
+    const { takesTokens } = VENDORS.find((each) => each.id === vendor)!.embeddings!
 
-  // A list of numbers, or of lists of them, has an element that is no text.
-  expect(input?.member('[]')?.isText).toBe(!takesTokens)
-})
-
-const VENDORS = [anthropic(), dashscope(), gemini(), openai(), voyage()]
+    // A list of numbers, or of lists of them, has an element that is no text.
+    expect(input?.member('[]')?.isText).toBe(!takesTokens)
+  },
+)
 
 function refuses(run: () => unknown): boolean {
   try {

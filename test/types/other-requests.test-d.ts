@@ -36,6 +36,27 @@ await client.chat.completions.create({
     { role: 'robot', content: 'hello' },
   ],
 })
+await client.chat.completions.create({
+  model: 'gpt-5.4',
+  messages,
+  verbosity: 'low',
+  // @ts-expect-error a slip of the pen, at a model that needs no row
+  temprature: 1,
+})
+// What OpenAI's own SDK has for these models.
+await client.chat.completions.create({
+  model: 'gpt-5.4',
+  messages,
+  modalities: ['text'],
+  moderation: { model: 'omni-moderation-latest' },
+  prompt_cache_options: { mode: 'explicit', ttl: '30m' },
+})
+await client.chat.completions.create({
+  model: 'claude-haiku-4-5',
+  messages,
+  // @ts-expect-error a field of another vendor
+  verbosity: 'low',
+})
 await client.chat.completions.create({ model: 'a-model-of-mine', messages, a_new_field: 1 })
 await client.chat.completions.create({ model: 'cl-opus-4-7', messages }, { extraBody: { a_new_field: 1 } })
 

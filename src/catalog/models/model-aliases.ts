@@ -1,9 +1,19 @@
-// The vendors' own ids of built-in models that hold a vendor's name, for the types of requests: `Row` is what holds for the public id.
+// The vendors' own ids that hold a vendor's name, for the types of requests. `Row` is what holds for the public id of a built-in model.
 
 /** Chat models of Gemini. */
 export interface GeminiChatAliases<Row> {
   'gemini-2.5-pro': Row
   'gemini-2.5-flash': Row
+}
+
+/** Chat models of Gemini that need no row. */
+export interface GeminiListedChats<Row> {
+  'gemini-3.5-flash': Row
+  'gemini-3.1-pro-preview': Row
+  'gemini-3.1-flash-lite': Row
+  'gemini-3-pro-preview': Row
+  'gemini-3-flash-preview': Row
+  'gemini-2.5-flash-lite': Row
 }
 
 /** Embedding models of Gemini. */

@@ -1,6 +1,6 @@
-import type { GeminiChatAliases } from '../../catalog/models/model-aliases.ts'
+import type { GeminiChatAliases, GeminiListedChats } from '../../catalog/models/model-aliases.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import type { ChatMessage, ChatTool } from '../chat-types.ts'
+import type { ChatContentPart, ChatMessage, ChatTool } from '../chat-types.ts'
 
 /** The fields that are known by name, without the index signature that lets others pass. */
 type Named<Fields> = { [Name in keyof Fields as string extends Name ? never : Name]: Fields[Name] }
@@ -20,11 +20,60 @@ export interface ChatModel<Request = ChatFields> {
 /** A chat request to a model that gives one answer only. */
 export type OneAnswerChatFields = Omit<ChatFields, 'n'> & { readonly n?: 1 | null }
 
+/** A chat request to a model of OpenAI, with what other vendors do not have (OpenAI API, "Create chat completion"). */
+export interface OpenAIChatFields extends ChatFields {
+  /** Length of the answer; default `medium`. */
+  readonly verbosity?: 'low' | 'medium' | 'high' | null
+  /** A text that the answer will mostly repeat, such as a file to edit. */
+  readonly prediction?: { readonly type: 'content'; readonly content: string | readonly ChatContentPart[] } | null
+  /** Sound needs a model that speaks, and a price of the operator's. */
+  readonly modalities?: readonly ('text' | 'audio')[] | null
+  /** Judges prompt and answer in the same call. */
+  readonly moderation?: { readonly model: string; readonly policy?: Readonly<Record<string, unknown>> | null } | null
+  readonly prompt_cache_key?: string | null
+  readonly prompt_cache_options?: { readonly mode?: 'implicit' | 'explicit'; readonly ttl?: '30m' }
+  readonly prompt_cache_retention?: 'in_memory' | '24h' | null
+  readonly safety_identifier?: string | null
+  /** Up to 16 pairs. */
+  readonly metadata?: Readonly<Record<string, string>> | null
+  readonly store?: boolean | null
+  /** `priority`, `scale` and `fast` cost extra: they need a price of the operator's. */
+  readonly service_tier?: 'auto' | 'default' | 'flex' | 'scale' | 'priority' | 'fast' | null
+  /** Costs extra: it needs a price of the operator's. */
+  readonly web_search_options?: Readonly<Record<string, unknown>>
+}
+
+/** Models that need no row in the gateway, under the vendors' own ids. */
+export interface ListedChatModels extends GeminiListedChats<ChatModel> {
+  'gpt-5.5': ChatModel<OpenAIChatFields>
+  'gpt-5.4': ChatModel<OpenAIChatFields>
+  'gpt-5.4-mini': ChatModel<OpenAIChatFields>
+  'gpt-5.4-nano': ChatModel<OpenAIChatFields>
+  'gpt-5.2': ChatModel<OpenAIChatFields>
+  'gpt-5.1': ChatModel<OpenAIChatFields>
+  'gpt-5': ChatModel<OpenAIChatFields>
+  'gpt-5-mini': ChatModel<OpenAIChatFields>
+  'gpt-5-nano': ChatModel<OpenAIChatFields>
+  'gpt-4.1': ChatModel<OpenAIChatFields>
+  'gpt-4.1-mini': ChatModel<OpenAIChatFields>
+  'gpt-4.1-nano': ChatModel<OpenAIChatFields>
+  'gpt-4o': ChatModel<OpenAIChatFields>
+  'gpt-4o-mini': ChatModel<OpenAIChatFields>
+  o3: ChatModel<OpenAIChatFields>
+  'o4-mini': ChatModel<OpenAIChatFields>
+  'claude-opus-4-8': ChatModel<OneAnswerChatFields>
+  'claude-opus-4-6': ChatModel<OneAnswerChatFields>
+  'claude-opus-4-5': ChatModel<OneAnswerChatFields>
+  'claude-sonnet-5': ChatModel<OneAnswerChatFields>
+  'claude-sonnet-4-5': ChatModel<OneAnswerChatFields>
+  'claude-haiku-4-5': ChatModel<OneAnswerChatFields>
+}
+
 /**
  * Chat models with narrowed requests, under their ids and aliases. Add your own: `declare module 'signalbox/client' { interface
  * ChatModels { … } }`.
  */
-export interface ChatModels extends GeminiChatAliases<ChatModel> {
+export interface ChatModels extends GeminiChatAliases<ChatModel>, ListedChatModels {
   'cl-opus-4-7': ChatModel<OneAnswerChatFields>
   'cl-sonnet-4-6': ChatModel<OneAnswerChatFields>
   'gmn-2.5-pro': ChatModel

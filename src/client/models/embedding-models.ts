@@ -26,6 +26,8 @@ type ClosedSizes = TextEmbeddingFields<256 | 512 | 1024 | 2048>
 export interface EmbeddingModels
   extends GeminiEmbeddingAliases<EmbeddingModel<TextEmbeddingFields>>,
     VoyageEmbeddingAliases<EmbeddingModel<ClosedSizes>> {
+  'text-embedding-3-large': EmbeddingModel
+  'text-embedding-3-small': EmbeddingModel
   'text-embedding-v4': EmbeddingModel<TextEmbeddingFields>
   'text-embedding-004': EmbeddingModel<TextEmbeddingFields>
   'gmn-embedding-001': EmbeddingModel<TextEmbeddingFields>

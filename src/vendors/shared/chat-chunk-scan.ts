@@ -278,7 +278,8 @@ function endOfText(bytes: Buffer, start: number): number {
   while (position < bytes.length) {
     const byte = bytes[position]!
     if (byte === QUOTE || byte < SPACE) break
-    position += byte === BACKSLASH ? 2 : 1
+    // A control character ends an escape too.
+    position += byte === BACKSLASH && bytes[position + 1]! >= SPACE ? 2 : 1
   }
   return position
 }
