@@ -10,7 +10,7 @@ import { requestOfHold } from '../stores/ledger.ts'
 import type { BillingMode } from '../stores/principal.ts'
 import { administer, checkArgument, checkId, checkReason, noSuchAccount } from './administer.ts'
 import { CSV_HEADER, csvLine } from './journal-csv.ts'
-import { badCursor, checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
+import { badCursor, checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** A correction of a balance by hand. */
 export interface AdjustOptions {
@@ -166,11 +166,11 @@ export function accountBooksOf(
     const { fromMs = 0, untilMs = END_OF_TIME_MS, order = 'newest', limit = 100 } = options
     checkPageSize(limit)
     checkRange(fromMs, untilMs)
-    const after = placeOf(options.cursor)
+    const after = entryPlace(options.cursor)
     if ((await ledger.account(accountId)) === undefined) throw noSuchAccount(accountId)
     const query = { accountId, fromMs, untilMs, order, after }
     const lines = await ledger.lines({ ...query, limit: limit + 1 })
-    const { rows, nextCursor } = pageOf(lines, limit, ({ createdAtMs, id }) => [String(createdAtMs), id])
+    const { rows, nextCursor } = pageOf(lines, limit, partsOfPlace)
     return { entries: rows.map(ofRequest), nextCursor }
   }
 
@@ -285,13 +285,12 @@ async function named<Value>(param: string, run: () => MaybePromise<Value>): Prom
   }
 }
 
-function placeOf(cursor: string | undefined) {
-  const [time, id] = cursorParts(cursor, 2) ?? []
-  if (time === undefined || id === undefined) return undefined
-  const number = entryNumber(id)
-  const createdAtMs = Number(time)
-  if (number === undefined || !Number.isFinite(createdAtMs)) throw badCursor()
-  return { createdAtMs, number }
+function entryPlace(cursor: string | undefined) {
+  const place = placeOf(cursor)
+  if (place === undefined) return undefined
+  const number = entryNumber(place.id)
+  if (number === undefined) throw badCursor()
+  return { createdAtMs: place.createdAtMs, number }
 }
 
 function checkRange(fromMs: number, untilMs: number): void {

@@ -7,7 +7,7 @@ import type { OpenHold } from '../stores/journal.ts'
 import { assertAmount } from '../stores/ledger.ts'
 import type { Resolution } from '../stores/resolution.ts'
 import { administer, checkArgument, checkReason } from './administer.ts'
-import { badCursor, checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
+import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 
 /** A page of open holds. */
 export interface HoldsPageOptions {
@@ -68,7 +68,7 @@ export function holdsOf({ ledger }: GatewayStore, clock: Clock, ready: () => Pro
       return administer(ready, async () => {
         checkPageSize(limit)
         const rows = await ledger.openHolds({ accountId, after: placeOf(cursor), limit: limit + 1 })
-        const page = pageOf(rows, limit, ({ createdAtMs, id }) => [String(createdAtMs), id])
+        const page = pageOf(rows, limit, partsOfPlace)
         return { holds: page.rows, nextCursor: page.nextCursor }
       })
     },
@@ -97,12 +97,4 @@ function amountOf(amount: string): bigint {
   const nanoDollars = parseDollars(amount)
   assertAmount(nanoDollars)
   return nanoDollars
-}
-
-function placeOf(cursor: string | undefined): Pick<OpenHold, 'createdAtMs' | 'id'> | undefined {
-  const [time, id] = cursorParts(cursor, 2) ?? []
-  if (time === undefined || id === undefined) return undefined
-  const createdAtMs = Number(time)
-  if (!Number.isFinite(createdAtMs)) throw badCursor()
-  return { createdAtMs, id }
 }

@@ -18,12 +18,16 @@ export function cursorParts(cursor: string | undefined, count: number): readonly
   if (cursor === undefined) return undefined
   try {
     const parts: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
-    const isWhole = Array.isArray(parts) && parts.length === count && parts.every((part) => typeof part === 'string')
-    if (isWhole) return parts as string[]
+    if (Array.isArray(parts) && parts.length === count && parts.every(isPart)) return parts
   } catch {
     // No JSON: no cursor of ours.
   }
   throw badCursor()
+}
+
+/** No store has a NUL in an id, and PostgreSQL takes none. */
+function isPart(part: unknown): part is string {
+  return typeof part === 'string' && !part.includes('\0')
 }
 
 /** The error for a text that is no cursor. */
@@ -58,7 +62,8 @@ export function placeOf(cursor: string | undefined): ListPlace | undefined {
   if (parts === undefined) return undefined
   const [time = '', id = ''] = parts
   const createdAtMs = Number(time)
-  if (time === '' || !Number.isFinite(createdAtMs)) throw badCursor()
+  // A fraction, or a number beyond all times, would be an error of the store.
+  if (time === '' || !Number.isSafeInteger(createdAtMs)) throw badCursor()
   return { createdAtMs, id }
 }
 

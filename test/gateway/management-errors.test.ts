@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { afterEach, expect, test } from 'vitest'
 import { GatewayError } from '../../src/core/errors.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
@@ -137,6 +138,19 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
   ),
   ['keys.page', 'limit', 'from 1 to 1000', ({ keys }) => keys.page({ limit: 1_001 })],
   ['keys.page', 'cursor', 'not one that was given', ({ keys }) => keys.page({ cursor: 'x' })],
+  ...[
+    ['1e300', 'a'],
+    ['1.5', 'a'],
+    ['1', 'a\0'],
+  ].flatMap((parts): (typeof refusals)[number][] => {
+    const cursor = Buffer.from(JSON.stringify(parts)).toString('base64url')
+    return [
+      ['keys.page', 'cursor', 'not one that was given', ({ keys }) => keys.page({ cursor })],
+      ['holds.list', 'cursor', 'not one that was given', ({ holds }) => holds.list({ cursor })],
+      ['tasks.listAll', 'cursor', 'not one that was given', ({ tasks }) => tasks.listAll({ cursor })],
+      ['accounts.journal', 'cursor', 'not one that was given', ({ accounts }) => accounts.journal('a', { cursor })],
+    ]
+  }),
   ['keys.rotate', 'keyId', 'there is no valid key "key_1"', ({ keys }) => keys.rotate('key_1')],
   ['keys.rotate', 'overlapMs', 'at least 0', ({ keys }) => keys.rotate('key_1', { overlapMs: -1 })],
   ['webhooks.rotateSecret', 'overlapMs', 'at least 0', ({ webhooks }) => webhooks.rotateSecret('a', { overlapMs: -1 })],
