@@ -79,7 +79,7 @@ function storeText(store: StoreSetting): string {
     : describeStore(store)
 }
 
-async function announceKeys({ print, gateway, store, keys }: Announcement): Promise<void> {
+async function announceKeys({ print, gateway, settings, store, keys }: Announcement): Promise<void> {
   if (keys.source === 'stored') {
     print(
       `keys      ${keys.hasMore ? 'more than ' : ''}${keys.count} in the store; signalbox keys create makes another`,
@@ -89,8 +89,19 @@ async function announceKeys({ print, gateway, store, keys }: Announcement): Prom
   // Given keys stay out of logs; only a key made here is shown whole.
   if (keys.source === 'given') print(`key       ${keys.first.key.slice(0, 6)}…`)
   else print(`key       ${keys.key}   (${store.kind === 'memory' ? 'made for this run' : 'made now, shown this once'})`)
-  const account = await gateway.accounts.get(keys.source === 'given' ? keys.first.account : keys.account)
-  print(`balance   ${dollarsText(account?.balance ?? 0n)}`)
+  const id = keys.source === 'given' ? keys.first.account : keys.account
+  const balance = (await gateway.accounts.get(id))?.balance ?? 0n
+  print(`balance   ${dollarsText(balance)}${balance > 0n || !isPrepaid(settings) ? '' : creditText(store, id)}`)
+}
+
+function isPrepaid({ prices, billing }: ServeSettings): boolean {
+  return prices !== undefined && (billing ?? 'prepaid') === 'prepaid'
+}
+
+/** Another process cannot reach the memory of this one. */
+function creditText({ kind }: StoreSetting, account: string): string {
+  const way = kind === 'memory' ? 'start with --credit 10' : `signalbox accounts credit ${account} 10`
+  return `: calls that cost are refused until it has money; ${way}`
 }
 
 async function announceCall({ print, url, gateway, settings, keys }: Announcement): Promise<void> {

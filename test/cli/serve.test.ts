@@ -104,6 +104,17 @@ describe('serve with SIGNALBOX_CORS_ORIGINS', () => {
 })
 
 describe('serve with SIGNALBOX_API_KEYS', () => {
+  test('tells how to credit an account without money, whose calls are refused', async () => {
+    const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_PRICES: pricesOf('0.5') })
+
+    const { status } = await post(chatBody('cl-sonnet-4-6', 'Say hello'))
+
+    const command = /signalbox accounts credit acct_\w+ 10$/
+    expect(line(lines, 'balance')).toMatch(/^balance {3}\$0: calls that cost are refused until it has money; /)
+    expect(line(lines, 'balance')).toMatch(command)
+    expect(status).toBe(402)
+  })
+
   test('accepts these keys, charges by the price file, and shows no key whole', async () => {
     const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_CREDIT: '5', SIGNALBOX_PRICES: pricesOf('0.5') })
 
