@@ -65,6 +65,35 @@ export function Badge({ kind, children }: Children & { kind: 'good' | 'bad' | 'w
 /** The title of a column; in a list, the title of a column of numbers. */
 type Column = string | readonly [string]
 
+interface PagerProps {
+  /** Where this page begins; undefined: it is the first. */
+  readonly after: string | undefined
+  /** Where the next one does; null: there is none. */
+  readonly next: string | null
+  /** Texts of the ways to the first page and to the next one. */
+  readonly labels: readonly [first: string, next: string]
+  onPage(after: string | undefined): void
+}
+
+/** The ways to other pages of a list; nothing where it has one only. */
+export function Pager({ after, next, labels: [first, further], onPage }: PagerProps) {
+  if (after === undefined && next === null) return null
+  return (
+    <p class="pager">
+      {after === undefined ? null : (
+        <button type="button" class="small" onClick={() => onPage(undefined)}>
+          {first}
+        </button>
+      )}{' '}
+      {next === null ? null : (
+        <button type="button" class="small" onClick={() => onPage(next)}>
+          {further}
+        </button>
+      )}
+    </p>
+  )
+}
+
 /** A table that scrolls sideways where the page is narrow, by keyboard too. */
 export function Table({ name, head, children }: Children & { name: string; head: readonly Column[] }) {
   return (

@@ -3,7 +3,7 @@ import type { Entry, Hold, List, Session, Statement } from '../answers.ts'
 import { download, queryOf } from '../api.ts'
 import { money, time } from '../format.ts'
 import { hrefOf } from '../location.ts'
-import { ConfirmButton, Empty, Fault, Field, Form, Loaded, Section, Table } from '../parts.tsx'
+import { ConfirmButton, Empty, Fault, Field, Form, Loaded, Pager, Section, Table } from '../parts.tsx'
 import { may } from '../session.ts'
 import { textOf, useChange, useData } from '../use-data.ts'
 
@@ -85,18 +85,7 @@ function Journal({ account, session, onChange }: BooksProps) {
                   </tr>
                 ))}
               </Table>
-              <p class="pager">
-                {after === undefined ? null : (
-                  <button type="button" class="small" onClick={() => setAfter(undefined)}>
-                    Newest
-                  </button>
-                )}{' '}
-                {next === null ? null : (
-                  <button type="button" class="small" onClick={() => setAfter(next)}>
-                    Older
-                  </button>
-                )}
-              </p>
+              <Pager after={after} next={next} labels={['Newest', 'Older']} onPage={setAfter} />
             </>
           )
         }

@@ -12,6 +12,7 @@ import {
   Field,
   Form,
   Loaded,
+  Pager,
   Section,
   Table,
   type Values,
@@ -135,20 +136,7 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
                   </tr>
                 ))}
               </Table>
-              {after === undefined && next === null ? null : (
-                <p class="pager">
-                  {after === undefined ? null : (
-                    <button type="button" class="small" onClick={() => setAfter(undefined)}>
-                      Oldest
-                    </button>
-                  )}{' '}
-                  {next === null ? null : (
-                    <button type="button" class="small" onClick={() => setAfter(next)}>
-                      Newer
-                    </button>
-                  )}
-                </p>
-              )}
+              <Pager after={after} next={next} labels={['Oldest', 'Newer']} onPage={setAfter} />
             </>
           )
         }
