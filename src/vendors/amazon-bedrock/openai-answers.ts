@@ -9,6 +9,7 @@ const COUNTED_ID = /^call_\d+$/
 export const CALL_ID_REPAIR: AnswerRepair = {
   whole: (completion) => removeCountedIds(completion, 'message'),
   chunks: () => (chunk) => removeCountedIds(chunk, 'delta'),
+  isOfToolCalls: true,
 }
 
 const REASONING_TAGS = reasoningTags('reasoning')

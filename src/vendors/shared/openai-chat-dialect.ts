@@ -10,6 +10,8 @@ export interface AnswerRepair {
   whole(completion: Record<string, unknown>): boolean
   /** Mends the chunks of one stream, in order, in place; each call tells whether it changed the chunk. */
   chunks(): (chunk: Record<string, unknown>) => boolean
+  /** True when only chunks with tool calls may need it, so that others pass unread. */
+  readonly isOfToolCalls?: true
 }
 
 /** The path of an operation, or how it follows from the vendor's own id of the model. */
@@ -25,7 +27,7 @@ export interface OpenAIChatDialect {
   readonly rulesFor: (upstream: string) => FieldRules<ChatRequest>
   /** True for servers whose streamed tool calls look whole and are not. Calls that lack a member are mended anyway. */
   readonly repairsToolCalls?: true | undefined
-  /** For servers whose every chunk must be read. */
+  /** For servers whose chunks must be read. */
   readonly answerRepair?: AnswerRepair | undefined
   /** False for servers that report usage in every stream unasked. */
   readonly asksForUsage?: boolean | undefined

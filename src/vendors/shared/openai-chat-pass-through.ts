@@ -28,6 +28,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   usage: Usage | undefined
   readonly #dialect: OpenAIChatDialect
   readonly #repair: ((chunk: Record<string, unknown>) => boolean) | undefined
+  readonly #repairsCallsOnly: boolean
   readonly #wantsUsage: boolean
   readonly #costOf: VendorCall<ChatRequest>['costOf']
   readonly #billedUsage: VendorCall<ChatRequest>['billedUsage']
@@ -47,6 +48,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     super(maxEventBytes)
     this.#dialect = dialect
     this.#repair = dialect.answerRepair?.chunks()
+    this.#repairsCallsOnly = dialect.answerRepair?.isOfToolCalls === true
     this.#wantsUsage = call.request.stream_options?.include_usage === true
     this.#costOf = call.costOf
     this.#billedUsage = call.billedUsage
@@ -94,17 +96,22 @@ export class OpenAIChatPassThrough extends PassThroughStream {
 
   /** May chunks pass without being parsed? */
   get #passesScanned(): boolean {
-    return this.#choices.haveBegun && this.#repair === undefined
+    return this.#choices.haveBegun && (this.#repair === undefined || this.#repairsCallsOnly)
   }
 
   /** Passes an ordinary chunk on with its model replaced; false when it has to be parsed. */
   #passesOrdinary({ bytes, start, end, dataStart, dataEnd }: EventLines): boolean {
     if (!this.#passesScanned) return false
     const scan = this.#scan
-    if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#choices.readsCalls)) return false
+    if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#readsCalls)) return false
     scan.keepAlike(bytes, start, end)
     this.#passScanned()
     return true
+  }
+
+  /** Must chunks with tool calls be parsed? */
+  get #readsCalls(): boolean {
+    return this.#repair !== undefined || this.#choices.readsCalls
   }
 
   #passScanned(): void {

@@ -108,6 +108,22 @@ describe.each([
   })
 })
 
+test('a repair of tool calls is shown the first chunk, and those that have calls or end the answer', () => {
+  const shown: unknown[] = []
+  const chunks = () => (seen: Json) => {
+    const [choice] = seen['choices'] as { delta: Json }[]
+    shown.push(Object.keys(choice!.delta))
+    return false
+  }
+  const said = chunk([{ delta: { content: 'a' } }])
+
+  passed([FIRST, said, said, piece('', { id: 'a' }), said, piece('1'), LAST], {
+    answerRepair: { whole: () => false, chunks, isOfToolCalls: true },
+  })
+
+  expect(shown).toEqual([['role', 'content'], ['content', 'tool_calls'], ['content', 'tool_calls'], []])
+})
+
 test('the reasoning of each choice in a chunk is counted', () => {
   const both = chunk([{ delta: { reasoning_content: 'abc' } }, { delta: { reasoning_content: 'defg' } }])
 
