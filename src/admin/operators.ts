@@ -45,6 +45,7 @@ export type OperatorRequest = Pick<GatewayRequest, 'method' | 'path' | 'header'>
 
 /** How operators are told from others. At least one of `operatorKeys` and `authorize` is needed. */
 export interface OperatorRules {
+  /** Keys of operators, each with a name for the log. */
   readonly operatorKeys?: readonly OperatorKey[] | undefined
   /**
    * The host's own check, by its session for instance; undefined: not an operator. One that fails, or takes more than 10

@@ -73,7 +73,9 @@ type Optional<Row> = { readonly [Name in keyof Row]?: Row[Name] | undefined }
 
 /** A model that a host adds, or a row of the catalog that it overrides (same `id`). */
 export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor' | 'isOpen'>> {
+  /** What callers write. May have one `*`, for a pattern. */
   readonly id: string
+  /** What it does; a list where it does several things. */
   readonly kind: AnyModelKind | readonly AnyModelKind[]
   /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */
   readonly vendor: string

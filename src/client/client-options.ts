@@ -50,7 +50,9 @@ export interface CallOptions {
 
 /** The content of the response headers. Browsers can only read those that the gateway's CORS headers expose. */
 export interface ResponseFacts {
+  /** HTTP status. */
   readonly status: number
+  /** `x-request-id`; name it when you ask the operator. */
   readonly requestId: string | undefined
   /** Decimal dollars; undefined without billing, and for streams and tasks, whose cost is not known yet. */
   readonly cost: string | undefined
@@ -58,6 +60,7 @@ export interface ResponseFacts {
   readonly costDue: string | undefined
   /** Fields of the request that the model's vendor does not support and that were dropped. */
   readonly dropped: readonly string[]
+  /** All headers of the answer. */
   readonly headers: Headers
 }
 

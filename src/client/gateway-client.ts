@@ -69,8 +69,11 @@ import type { VideoList, VideoTask, WaitOptions } from './video-task.ts'
 
 /** A model as the gateway lists it. */
 export interface ClientModel {
+  /** What callers write. */
   readonly id: string
+  /** Id of the vendor. */
   readonly owned_by: string
+  /** For people. */
   readonly display_name: string
   /** What it does; see `ModelKind`. */
   readonly kinds: readonly string[]
@@ -105,13 +108,16 @@ export interface CallEstimate {
   readonly object: 'estimate'
   /** Id of the endpoint. */
   readonly endpoint: string
+  /** The requested model, by its public id. */
   readonly model: string
   /** Upper estimate of what it uses, by name: `inputTokens`, `outputTokens`, `images`. */
   readonly usage: Readonly<Record<string, number>>
+  /** `off`: nothing would be held or charged. */
   readonly billing: 'on' | 'off'
   /** Decimal dollars; null: billing is off. */
   readonly held: string | null
   readonly currency: 'USD'
+  /** Always false: what a call costs is known at its end. */
   readonly exact: false
   /** The models that may answer: the requested one, then its fallbacks. */
   readonly models: readonly string[]
@@ -121,7 +127,9 @@ export interface CallEstimate {
 export interface VideoPage {
   /** 1 to 100; default 20. */
   readonly limit?: number
+  /** Only videos that are older than this one. */
   readonly after?: string
+  /** Only videos that are newer than this one. */
   readonly before?: string
 }
 
@@ -134,9 +142,13 @@ export type VideoReferenceId = string | { readonly id: string }
  * caller's signal if that ended the call.
  */
 export interface GatewayClient {
+  /** Chats, whole and streamed. */
   readonly chat: { readonly completions: ChatCompletions }
+  /** Pictures, and edits of pictures. */
   readonly images: Images
+  /** Videos: tasks that are ordered, followed and fetched. */
   readonly videos: Videos
+  /** Webhooks that arrive at this program. */
   readonly webhooks: {
     /**
      * Verifies a webhook that arrived, and gives its message. Calls nothing.
@@ -144,6 +156,7 @@ export interface GatewayClient {
      */
     verify(webhook: ReceivedWebhook): Promise<WebhookMessage>
   }
+  /** Vectors of texts. */
   readonly embeddings: {
     /** Makes vectors. With `encoding_format: 'base64'` they are sent as base64 and returned as `Float32Array`. */
     create<const Model extends ModelId<EmbeddingModels>, const Encoding extends 'float' | 'base64' = 'float'>(
@@ -151,6 +164,7 @@ export interface GatewayClient {
       options?: CallOptions,
     ): Promise<EmbeddingsAnswer<VectorOf<Encoding>>>
   }
+  /** Judgements of texts and pictures. */
   readonly moderations: {
     /** Judges texts and pictures. The categories are those of the model's vendor. */
     create<const Model extends ModelId<ModerationModels> = DefaultModerationModel>(
@@ -163,6 +177,7 @@ export interface GatewayClient {
     request: ModelRequest<RerankModels, Model, OtherRerankRequest>,
     options?: CallOptions,
   ): Promise<RerankAnswer>
+  /** Speech from text, and text from speech. */
   readonly audio: {
     readonly speech: {
       /**
@@ -192,7 +207,9 @@ export interface GatewayClient {
       ): Promise<Stream extends true ? TranscriptionStream : TranscriptionAnswerOf<Format>>
     }
   }
+  /** Chats in Anthropic's dialect. */
   readonly messages: Messages
+  /** OpenAI's Responses API. */
   readonly responses: Responses
   /** Files of requests for batches, and of their answers. */
   readonly files: {
@@ -214,10 +231,12 @@ export interface GatewayClient {
   }
   /** What a request would hold and cost at most. Nothing is held, and no model is called. */
   estimate(request: EstimatedRequest, options?: CallOptions): Promise<CallEstimate>
+  /** What the gateway serves. */
   readonly models: {
     /** The models of the gateway. */
     list(options?: CallOptions): Promise<readonly ClientModel[]>
   }
+  /** The caller's own account. */
   readonly account: {
     /** The balance of the caller's account. */
     balance(options?: CallOptions): Promise<AccountBalance>

@@ -134,11 +134,17 @@ export class GatewayError extends Error {
     Object.defineProperty(GatewayError, 'name', { value: 'GatewayError' })
   }
 
+  /** Key of `ERROR_TABLE`. Match by this. */
   readonly code: ErrorCode
+  /** HTTP status that a caller gets. */
   readonly status: number
+  /** OpenAI's error type: `invalid_request_error`. */
   readonly type: string
+  /** The code that callers read: the vendor's own, where it refused; else `code`. */
   readonly publicCode: string
+  /** Path of the field at fault; undefined: none is. */
   readonly param: string | undefined
+  /** Sent as `retry-after`; undefined: nothing is sent. */
   readonly retryAfterSeconds: number | undefined
   /** The vendor's own request id, if it refused the request. */
   readonly upstreamRequestId: string | undefined

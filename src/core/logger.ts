@@ -3,9 +3,13 @@
  * `console` is one; a pino logger is recognised and called as {@link fromPino} does; for winston use {@link fromWinston}.
  */
 export interface Logger {
+  /** For the author of the gateway. */
   debug(message: string, fields?: Record<string, unknown>): void
+  /** Something that is as it should be, such as a start. */
   info(message: string, fields?: Record<string, unknown>): void
+  /** Something that an operator should look at. */
   warn(message: string, fields?: Record<string, unknown>): void
+  /** Something that failed and needs an operator. */
   error(message: string, fields?: Record<string, unknown>): void
 }
 

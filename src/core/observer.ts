@@ -4,6 +4,7 @@ import type { Usage } from './usage.ts'
 
 /** A request to an endpoint that calls a model, as it arrives. */
 export interface RequestFacts {
+  /** The caller reads it as `x-request-id`. */
   readonly requestId: string
   /** Id of the endpoint of the path. */
   readonly endpoint: string
@@ -21,10 +22,13 @@ export interface ToolCallFacts {
   readonly method: string
   /** Version of the tool protocol, as the message said it. */
   readonly protocolVersion?: string | undefined
+  /** Of clients that have one. */
   readonly sessionId?: string | undefined
   /** The caller's id of the message. */
   readonly messageId?: string | undefined
+  /** The account that pays. */
   readonly accountId: string
+  /** The key that called. */
   readonly keyId: string
   /** Unix milliseconds. */
   readonly startedAtMs: number
@@ -44,6 +48,7 @@ export interface ToolCallEnd {
   readonly code: ErrorCode | undefined
   /** Unix milliseconds, with a fraction. */
   readonly endedAtMs: number
+  /** Milliseconds from its beginning. */
   readonly durationMs: number
 }
 
@@ -55,6 +60,7 @@ export interface ObservedToolCall {
 
 /** A call to a vendor, as it begins. */
 export interface AttemptFacts {
+  /** Id of the vendor. */
   readonly vendor: string
   /** What OpenTelemetry calls the provider. */
   readonly provider: string
@@ -68,6 +74,7 @@ export interface AttemptFacts {
   readonly endpoint: string
   /** What models do behind this endpoint: `chat`, `embedding`. */
   readonly kind: string
+  /** Is a stream asked for? */
   readonly isStream: boolean
   /** Unix milliseconds, with a fraction. */
   readonly startedAtMs: number
@@ -86,6 +93,7 @@ export interface AttemptEnd {
   readonly code: ErrorCode | undefined
   /** Unix milliseconds, with a fraction. */
   readonly endedAtMs: number
+  /** Milliseconds from its beginning. */
   readonly durationMs: number
   /** From its start to the first content of a stream; undefined: none came, or it is no stream. */
   readonly firstByteMs: number | undefined
@@ -99,24 +107,32 @@ export type RequestOutcome = 'completed' | 'failed' | 'abandoned' | 'refused' | 
 
 /** A request that is over. What is not known is undefined. */
 export interface RequestEnd {
+  /** Id of the endpoint of the path. */
   readonly endpoint: string
   readonly outcome: RequestOutcome
   /** HTTP status that the caller got. */
   readonly status: number
+  /** The error that the caller read; undefined: none. */
   readonly code: ErrorCode | undefined
+  /** The account that pays. */
   readonly accountId: string | undefined
+  /** The key that called. */
   readonly keyId: string | undefined
   /** As the caller wrote it. */
   readonly requestedModel: string | undefined
   /** Public id of the model that answered, or was to answer. */
   readonly model: string | undefined
+  /** Id of the vendor that answered, or was asked last. */
   readonly vendor: string | undefined
+  /** Did the caller ask for a stream? */
   readonly isStream: boolean
   /** What is charged for. */
   readonly usage: Usage | undefined
+  /** The charge; 0 with billing off. */
   readonly costNanoDollars: bigint
   /** Unix milliseconds, with a fraction. */
   readonly endedAtMs: number
+  /** Milliseconds from the arrival. */
   readonly durationMs: number
   /** From the arrival to the first content. */
   readonly firstByteMs: number | undefined
@@ -128,8 +144,11 @@ export interface RequestEnd {
 
 /** A step at the store: of money, tokens and keys of one request. */
 export interface StoreFacts {
+  /** `reserve`: before the call. `settle`: after it. */
   readonly operation: 'reserve' | 'settle'
+  /** False: the store refused or did not answer. */
   readonly isOk: boolean
+  /** Milliseconds. */
   readonly durationMs: number
 }
 
@@ -141,16 +160,19 @@ export interface GatewayState {
   readonly settlementsWaiting: number
   /** How long the oldest record of a call that is in no sum yet has waited, in milliseconds. */
   readonly rollUpAgeMs: number
+  /** One for each configured vendor. */
   readonly vendors: readonly VendorState[]
 }
 
 /** Load of a vendor, and its keys. */
 export interface VendorState {
+  /** Id of the vendor. */
   readonly vendor: string
   /** Calls in progress. */
   readonly inFlight: number
   /** Adaptive concurrency limit. */
   readonly limit: number
+  /** `isUp`: its circuit is not open. */
   readonly keys: readonly { readonly credentialId: string; readonly isUp: boolean }[]
 }
 

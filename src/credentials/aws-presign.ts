@@ -2,7 +2,9 @@ import { createHash, createHmac } from 'node:crypto'
 
 /** Keys of an AWS identity. */
 export interface AwsIdentity {
+  /** `AKIA…` or `ASIA…`. */
   readonly accessKeyId: string
+  /** Signs; is never sent. */
   readonly secretAccessKey: string
   /** Of temporary keys. */
   readonly sessionToken?: string | undefined

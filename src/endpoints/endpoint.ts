@@ -21,6 +21,7 @@ import type { EndpointTexts } from './texts.ts'
 
 /** An address in a request that the gateway or the vendor will fetch. */
 export interface CallerUrl {
+  /** As the caller wrote it. */
   readonly url: string
   /** Its path in the request: `input.messages[0].content[1].image`. */
   readonly param: string
@@ -30,6 +31,7 @@ export interface CallerUrl {
 
 /** Media of a request that the gateway must fetch, because the vendor takes bytes only. */
 export interface RemoteMedia<Request> {
+  /** In the order in which `inline` gets them. */
   readonly urls: readonly CallerUrl[]
   /** The same request with the fetched media in place of their addresses, as `data:` URLs in the order of `urls`. */
   inline(dataUrls: readonly string[]): Request
@@ -204,6 +206,7 @@ export interface CarriedState<Request> {
 export interface Endpoint<Request extends { readonly model: string } = { readonly model: string }, Offers = object> {
   /** Short id, used in key scopes and events: `chat`. Endpoints that belong together, and the shapes of one path, share it. */
   readonly id: string
+  /** Below the mount: `/v1/chat/completions`. */
   readonly path: string
   /** Kind of the models it serves. */
   readonly kind: AnyModelKind

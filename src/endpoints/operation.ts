@@ -14,10 +14,13 @@ export interface VendorCall<Request> {
    * member name, so they equal `request`.
    */
   readonly bytes: Uint8Array | undefined
+  /** The row of the catalog; `upstream` is the id to send. */
   readonly model: CatalogModel
   /** The model id that answers carry: the model's public id; for Messages an alias that the caller wrote. */
   readonly publicModel: string
+  /** The key, or the token that a credential gave. */
   readonly apiKey: string
+  /** Is a stream asked for? */
   readonly stream: boolean
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
@@ -77,13 +80,17 @@ export interface WireRequest {
 
 /** A vendor's whole answer. */
 export interface WireAnswer {
+  /** HTTP status. */
   readonly status: number
+  /** By lower-case name. */
   readonly headers: HeaderMap
+  /** Never decompressed. */
   readonly body: Uint8Array
 }
 
 /** A vendor's whole answer in the chunks in which it arrived. */
 export interface ChunkedAnswer extends Omit<WireAnswer, 'body'> {
+  /** As they arrived, in order. */
   readonly chunks: readonly Uint8Array[]
   /** Is the memory of the request not read any more by what sends it? Absent: not known. */
   readonly isRequestSent?: boolean
@@ -91,6 +98,7 @@ export interface ChunkedAnswer extends Omit<WireAnswer, 'body'> {
 
 /** A submission that the vendor has accepted. */
 export interface AcceptedTask {
+  /** The vendor's own id of the task. */
   readonly upstreamId: string
   /** Members of the vendor's answer, kept for the task's record. */
   readonly output: unknown
@@ -98,7 +106,9 @@ export interface AcceptedTask {
 
 /** The body of a whole answer for the caller, and what the gateway needs to know of it. */
 export interface AnswerBody {
+  /** Sent to the caller in this order. */
   readonly chunks: readonly Uint8Array[]
+  /** As the vendor reported it; undefined: not at all. */
   readonly usage: Usage | undefined
   /** Bytes of text that the model generated; what is charged by without a report of usage. Absent: those of `chunks`. */
   readonly outputBytes?: number

@@ -6,8 +6,11 @@ import type { WireAnswer } from './operation.ts'
 
 /** A call about a task that exists: `GET` to read it, `POST` to cancel it. */
 export interface TaskCall {
+  /** `POST` cancels. */
   readonly method: 'GET' | 'POST'
+  /** Path and query below the vendor's origin. */
   readonly path: string
+  /** Flat list: name, value, name, value; credentials included. */
   readonly headers: readonly string[]
 }
 
@@ -17,11 +20,13 @@ export interface TaskReport {
   readonly status: 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'unknown'
   /** The vendor's own members, for the task's record. */
   readonly output: unknown
+  /** The vendor's own report of usage, for the task's record. */
   readonly usage: unknown
   /** The billed usage; undefined if not reported. */
   readonly billed: Usage | undefined
   /** The price variant that it made, as callers write it (a video: `720p`); undefined if not reported. */
   readonly variant: string | undefined
+  /** Where the content is; undefined while there is none. */
   readonly contentUrl: string | undefined
   /** Facts for the task's record, added to those of the request; undefined: none. */
   readonly facts: TaskFacts | undefined
@@ -31,9 +36,11 @@ export interface TaskReport {
 
 /** How a vendor's tasks are polled. All functions are pure. */
 export interface TaskOperation {
+  /** The call that asks how a task stands. */
   read(upstreamId: string, apiKey: string): TaskCall
   /** Reads a 2xx answer about a task. Undefined if it is malformed. */
   report(answer: WireAnswer): TaskReport | undefined
+  /** The call that cancels a task. */
   cancel(upstreamId: string, apiKey: string): TaskCall
   /** Does a 2xx answer to `cancel` confirm it? Absent: each does. */
   confirmsCancel?(answer: WireAnswer): boolean
@@ -58,6 +65,7 @@ export interface TaskSettings {
  * cancelling and content are the same for all of them.
  */
 export interface TaskBehaviour<Request = { readonly model: string }, Offers = object> {
+  /** What of a request is kept with its task. */
   settings(request: Request): TaskSettings
   /** Undefined: the vendor makes no such tasks. */
   operation(vendor: Offers): TaskOperation | undefined

@@ -6,9 +6,9 @@ import { administer } from './administer.ts'
 
 /** What counts against caps, in nano-dollars: charges, less refunds, and open holds. */
 export interface Spent {
-  /** Of the UTC day. */
+  /** Spent on the UTC day. */
   readonly day: bigint
-  /** Of the UTC month. */
+  /** Spent in the UTC month. */
   readonly month: bigint
   /** Undefined: no cap. */
   readonly cap: SpendingCap | undefined

@@ -33,7 +33,9 @@ export interface FixedKey {
   readonly key: string
   /** The account that pays; created at start if it does not exist. */
   readonly account: string
+  /** Of its account; default `paid`. */
   readonly tier?: Tier | undefined
+  /** Default: those of the account's plan, then of the gateway. */
   readonly limits?: RateLimits | undefined
   /** May requests with this key name their end user? Default false. */
   readonly namesEndUsers?: boolean | undefined

@@ -27,6 +27,7 @@ const HOLDS_PAGE_OPTIONS = {
 
 /** Open holds, oldest first. */
 export interface HoldsPage {
+  /** Oldest first. */
   readonly holds: readonly OpenHold[]
   /** Undefined: there are no more. */
   readonly nextCursor: string | undefined

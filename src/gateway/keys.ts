@@ -19,15 +19,19 @@ import { checkPageSize, MAX_PAGE_SIZE, pageOf, partsOfPlace, placeOf } from './p
 export interface NewKey {
   /** The account that pays; must exist. */
   readonly accountId: string
+  /** For people; default: empty. */
   readonly label?: string | undefined
+  /** Endpoints and models that it may use; default: all. */
   readonly scopes?: KeyScopes | undefined
+  /** Default: those of the account's plan, then of the gateway, each by itself. */
   readonly limits?: RateLimits | undefined
+  /** Most that may be spent with it in a day or month; default: none. Needs billing. */
   readonly spendingCap?: SpendingCap | undefined
   /** May requests with this key name their end user, for limits per end user? Default false. */
   readonly namesEndUsers?: boolean | undefined
   /** Tags of every call, for records of usage: at most 8 of 1 to 64 letters, digits or `._:/-`. A caller may add others. */
   readonly tags?: readonly string[] | undefined
-  /** Unix milliseconds. */
+  /** Unix milliseconds from which it is refused; default: never. */
   readonly expiresAtMs?: number | undefined
 }
 
@@ -63,6 +67,7 @@ const KEYS_PAGE_OPTIONS = {
 
 /** Keys, oldest first. */
 export interface KeysPage {
+  /** Expired and revoked ones too. */
   readonly keys: readonly KeyRecord[]
   /** Undefined: there are no more. */
   readonly nextCursor: string | undefined

@@ -6,19 +6,25 @@ import { isConfigured, type PipelineContext } from '../pipeline/pipeline-context
 
 /** A model as `GET /v1/models` lists it: the members that OpenAI's and those that Anthropic's clients read, in one object. */
 export interface ListedModel {
+  /** What callers write. */
   readonly id: string
   readonly object: 'model'
   /** Unix seconds. */
   readonly created: number
+  /** Id of the vendor. */
   readonly owned_by: string
   readonly type: 'model'
+  /** For people. */
   readonly display_name: string
   /** The same moment as `created`, as RFC 3339. */
   readonly created_at: string
+  /** The context window. */
   readonly max_input_tokens?: number
+  /** Most output tokens. */
   readonly max_tokens?: number
   /** The same as `max_input_tokens`, under OpenRouter's name. */
   readonly context_length?: number
+  /** The same as `max_tokens`, under OpenRouter's name. */
   readonly top_provider?: { readonly max_completion_tokens: number }
   /** What it reads and writes: `text`, `image`, `audio`, `video`, `pdf`. Absent, like all of these members: not known. */
   readonly architecture?: {

@@ -26,12 +26,15 @@ export interface KeyReport {
 
 /** One vendor with its keys. */
 export interface VendorReport {
+  /** Id of the vendor. */
   readonly vendor: string
+  /** Scheme, host and port: `https://api.openai.com`. */
   readonly origin: string
   /** Calls in progress, over all keys. */
   readonly inFlight: number
   /** Adaptive concurrency limit; above it, the vendor is skipped while others have room. */
   readonly limit: number
+  /** One for each of its keys. */
   readonly keys: readonly KeyReport[]
 }
 
@@ -39,6 +42,7 @@ export interface VendorReport {
 export interface RouteReport {
   /** Retries available now. */
   readonly retriesLeft: number
+  /** In the order of the option `vendors`. */
   readonly vendors: readonly VendorReport[]
 }
 

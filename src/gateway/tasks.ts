@@ -34,6 +34,7 @@ const ALL_TASKS_OPTIONS = {
 
 /** Tasks of all accounts, newest first. */
 export interface AllTasksPage {
+  /** Newest first. */
   readonly tasks: readonly TaskRecord[]
   /** For `cursor` of the next page; undefined: this is the last one. */
   readonly next: string | undefined

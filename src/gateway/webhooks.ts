@@ -27,6 +27,7 @@ const ALL_DELIVERIES_OPTIONS = {
 
 /** Messages of all accounts, newest first. */
 export interface AllDeliveriesPage {
+  /** Newest first. */
   readonly deliveries: readonly WebhookDelivery[]
   /** For `cursor` of the next page; undefined: this is the last one. */
   readonly next: string | undefined

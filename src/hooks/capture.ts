@@ -12,27 +12,39 @@ import type { RedactionRule } from './redaction-rules.ts'
 
 /** One text of a captured request or answer. */
 export interface CapturedText {
+  /** Its place, such as `messages[0].content`. */
   readonly id: string
+  /** What kind of text it is. */
   readonly kind: TextKind
+  /** Who wrote it; absent where the endpoint has no roles. */
   readonly role?: TextRole | undefined
+  /** After `redact`. */
   readonly text: string
 }
 
 /** What was captured: a request, a whole answer, or one text of a streamed answer. */
 export interface CapturedRecord {
+  /** `answer` is also one text of a streamed answer. */
   readonly type: 'request' | 'answer'
   /** Joins the records of one call. */
   readonly requestId: string
   /** Unix milliseconds. */
   readonly atMs: number
+  /** Endpoint id, such as `chat`. */
   readonly endpoint: string
+  /** Public id of the model. */
   readonly model: string
-  /** Of answers. */
+  /** Id of the vendor, of answers only. */
   readonly vendor?: string | undefined
+  /** The account that pays. */
   readonly accountId: string
+  /** The key that called. */
   readonly keyId: string
+  /** Tags of the call. */
   readonly tags: readonly string[]
+  /** Did the caller ask for a stream? */
   readonly isStream: boolean
+  /** In order; never empty. */
   readonly texts: readonly CapturedText[]
   /** Of whole answers, as the vendor reported it. */
   readonly usage?: Usage | undefined

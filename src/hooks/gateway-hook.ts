@@ -3,6 +3,7 @@ import type { AnyHook } from './hook.ts'
 
 /** For whom, and how long, a hook asks the gateway. The facts of every point of a hook are such a call. */
 export interface AskingCall {
+  /** Who is noted in the usage record. */
   readonly principal: Principal
   /** Ends the request when it is aborted. */
   readonly signal: AbortSignal
@@ -10,11 +11,15 @@ export interface AskingCall {
 
 /** An endpoint of a gateway, as far as its hooks need to know it. */
 export interface HostedEndpoint {
+  /** Such as `chat`. */
   readonly id: string
+  /** Such as `/v1/chat/completions`. */
   readonly path: string
   /** Kind of the models that it serves. */
   readonly kind: string
+  /** Can hooks read the texts of its requests? */
   readonly hasRequestTexts: boolean
+  /** Can hooks read the texts of its answers? */
   readonly hasAnswerTexts: boolean
 }
 
@@ -35,6 +40,7 @@ export interface HookHost {
 
 /** A hook that asks the gateway which it belongs to: it is made for each gateway. */
 export interface GatewayHook {
+  /** Said in events and logs. */
   readonly name: string
   /** @throws TypeError for what this gateway does not have. */
   forGateway(host: HookHost): AnyHook

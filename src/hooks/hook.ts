@@ -41,8 +41,11 @@ export interface HookFacts {
 /** A request, and its body by endpoint. Nothing in the body can be changed: a hook returns what is to be sent. */
 export type HookCall<Id extends EndpointId = EndpointId> = {
   readonly [Each in Id]: HookFacts & {
+    /** Endpoint id; says which type `body` has. */
     readonly endpoint: Each
+    /** The request as the hook before has left it. */
     readonly body: Readonly<EndpointRequests[Each]>
+    /** Does the caller want a stream? */
     readonly isStream: boolean
     /** All texts that a model would read, as the caller wrote them. */
     texts(): readonly TextPart[]
@@ -60,6 +63,7 @@ export interface RequestResult {
   readonly body?: unknown
   /** Other texts by their ids; applied to `body` if there is one. */
   readonly texts?: ReadonlyMap<string, string>
+  /** Refuses the request: nothing is held and no vendor is called. */
   readonly deny?: Denial
   /** What the caller gets in place of a vendor's answer. It is not shown to answer hooks. */
   readonly answer?: CannedAnswer
@@ -72,18 +76,25 @@ export interface RequestResult {
 export type CannedAnswer =
   | { readonly text: string }
   | {
+      /** Sent as it is where it is text or bytes, as JSON otherwise. */
       readonly body: unknown
       /** 200 to 599. Default 200. */
       readonly status?: number
+      /** By name. */
       readonly headers?: Readonly<Record<string, string>>
     }
 
 /** A request to a vendor, before each candidate is called. */
 export interface HookWire {
+  /** The caller reads it as `x-request-id`. */
   readonly requestId: string
+  /** Endpoint id, such as `chat`. */
   readonly endpoint: string
+  /** Public id of the model. */
   readonly model: string
+  /** Id of the vendor that is about to be called. */
   readonly vendor: string
+  /** Who calls. */
   readonly principal: Principal
   /** Of the request that is about to be sent, without credentials. */
   readonly headers: Readonly<Record<string, string>>
@@ -101,16 +112,19 @@ export interface WireResult {
 
 /** An answer before its caller sees a byte of it. */
 export interface HookAnswer extends HookFacts {
+  /** Endpoint id, such as `chat`. */
   readonly endpoint: string
   /** Id of the vendor that answered. */
   readonly vendor: string
   /** The answer in the caller's dialect; undefined where it was streamed. Cannot be changed. */
   readonly body: Readonly<Record<string, unknown>> | undefined
+  /** Did the caller ask for a stream? */
   readonly isStream: boolean
   /** What the vendor reported; undefined: nothing. */
   readonly usage: Usage | undefined
   /** The JSON schema that the request wants its answer to match; undefined: none. Cannot be changed. */
   readonly jsonSchema: unknown
+  /** All texts that the caller would read, as the hook before has left them. */
   texts(): readonly TextPart[]
 }
 
@@ -118,6 +132,7 @@ export interface HookAnswer extends HookFacts {
 export interface AnswerResult {
   /** Other texts by their ids. */
   readonly texts?: ReadonlyMap<string, string>
+  /** Withholds the answer; it is charged unless `chargeDenied` is false. */
   readonly deny?: Denial
   /** Headers for the caller, whose names begin with `x-`. Not sent where a stream has begun before the hook was asked. */
   readonly headers?: Readonly<Record<string, string>>
@@ -125,8 +140,11 @@ export interface AnswerResult {
 
 /** What is known of an answer before any of it is read. */
 export interface AnswerFacts {
+  /** Endpoint id, such as `chat`. */
   readonly endpoint: string
+  /** Public id of the model. */
   readonly model: string
+  /** Did the caller ask for a stream? */
   readonly isStream: boolean
   /** As of {@link HookAnswer}. */
   readonly jsonSchema: unknown
@@ -134,11 +152,15 @@ export interface AnswerFacts {
 
 /** A part of one text of a streamed answer: of one choice, block or item, and of one kind. */
 export interface TextWindow extends HookFacts {
+  /** Endpoint id, such as `chat`. */
   readonly endpoint: string
+  /** Id of the vendor that answers. */
   readonly vendor: string
   /** Id of the text, the same as in a whole answer. */
   readonly id: string
+  /** What kind of text it is. */
   readonly kind: TextKind
+  /** Number of the choice, block or item, from 0. */
   readonly index: number
   /** At most 64 characters of the vendor's that stand before `held`; they cannot be changed any more. */
   readonly before: string
@@ -162,26 +184,33 @@ export interface TextHook {
   readonly holdBack: 'all' | { readonly chars: number }
   /** Kinds of texts of which nothing is shown or sent before they have ended, whatever `holdBack` says. */
   readonly holdAll?: readonly TextKind[]
+  /** Called with each part of a text. May return a promise; the vendor is not read on meanwhile. */
   check(window: TextWindow): MaybePromise<TextVerdict>
 }
 
 /** An error that is about to be sent to the caller. */
 export interface HookFailure extends Omit<HookFacts, 'signal'> {
+  /** Endpoint id, such as `chat`. */
   readonly endpoint: string
+  /** As in the table of errors. */
   readonly code: ErrorCode
+  /** HTTP status that the caller would get. */
   readonly status: number
+  /** Text that the caller would read. */
   readonly message: string
+  /** Aborted when the hook's time is over. */
   readonly signal: AbortSignal
 }
 
 /** Another text or status for an error. */
 export interface FailureResult {
+  /** Text in place of the error's own. */
   readonly message?: string
   /** 400 to 599. */
   readonly status?: number
 }
 
-/** The host's say in calls. Every point is optional; see `docs/hooks.md` for their order. */
+/** The host's own code in the path of calls. Every point is optional; see `docs/hooks.md` for their order. */
 export interface Hook<Id extends EndpointId = EndpointId> {
   /** Said in events and logs. */
   readonly name: string

@@ -56,7 +56,9 @@ export const ROUTING_OPTIONS = {
 export interface RouteOverride {
   /** Only candidates of this vendor. */
   readonly vendor?: string
+  /** Default: the gateway's own. */
   readonly strategy?: RoutingStrategy
+  /** Default: the gateway's own. Cannot allow what the gateway's `never` forbids. */
   readonly fallback?: FallbackPolicy
 }
 

@@ -17,7 +17,9 @@ export interface BatchOutcome {
 
 /** How many requests of a batch have ended. */
 export interface BatchTally {
+  /** Requests that have an answer. */
   readonly answered: number
+  /** Requests that ended with an error. */
   readonly failed: number
 }
 
@@ -25,6 +27,7 @@ export interface BatchTally {
 export interface BatchStore {
   /** Keeps an outcome. False: the request has one already, which stays. */
   add(batchId: string, outcome: BatchOutcome, expiresAtMs: number): MaybePromise<boolean>
+  /** How many outcomes a batch has so far; zeros for an unknown one. */
   tally(batchId: string): MaybePromise<BatchTally>
   /** Outcomes behind a place, in order, -1 being before the first one. */
   page(batchId: string, afterLine: number, limit: number): MaybePromise<readonly BatchOutcome[]>

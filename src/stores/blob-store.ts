@@ -8,6 +8,7 @@ export interface NewBlob {
 
 /** A part of some content: from the byte `start`, counted from 0, up to `end`, which is not part of it; absent: to the end. */
 export interface BlobRange {
+  /** First byte, counted from 0. */
   readonly start: number
   readonly end?: number | undefined
 }

@@ -11,7 +11,9 @@ export const MAX_CONVERSATION_BYTES = 64 * 1024 * 1024
 export interface StoredConversation {
   /** Begins with `conv_`. */
   readonly id: string
+  /** The account that may read it. */
   readonly accountId: string
+  /** The caller's own texts by name. */
   readonly metadata: Readonly<Record<string, string>>
   /** Unix milliseconds. */
   readonly createdAtMs: number
@@ -33,7 +35,9 @@ export interface ConversationHistory {
 
 /** Which items of a conversation. */
 export interface ConversationPage {
+  /** Most items. */
   readonly limit: number
+  /** `desc`: the newest item first. */
   readonly order: 'asc' | 'desc'
   /** Id of the item before the page; an unknown one gives an empty page. */
   readonly after: string | undefined

@@ -2,11 +2,15 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** What is known of a caller's file; its bytes are in the blob store, by the same id. */
 export interface FileRecord {
+  /** `file_…`; unique in the store. */
   readonly id: string
+  /** The account that may read it. */
   readonly accountId: string
   /** What it is for: `batch`, `batch_output`. */
   readonly purpose: string
+  /** As the caller named it. */
   readonly filename: string
+  /** Size of its bytes. */
   readonly byteLength: number
   /** Unix milliseconds. */
   readonly createdAtMs: number
@@ -16,17 +20,21 @@ export interface FileRecord {
 
 /** Which files of an account to give. */
 export interface FileQuery {
+  /** Most files. */
   readonly limit: number
   /** By creation, then id. */
   readonly order: 'asc' | 'desc'
   /** Only files behind this one; an unknown id gives an empty page. */
   readonly after?: string | undefined
+  /** Only files for it; absent: all. */
   readonly purpose?: string | undefined
 }
 
 /** A page of files. */
 export interface FilePage {
+  /** In the order of the query. */
   readonly files: readonly FileRecord[]
+  /** Are there files behind the last one? */
   readonly hasMore: boolean
 }
 
@@ -34,7 +42,9 @@ export interface FilePage {
 export interface FileStore {
   /** Notes a file; one of the same id and account is replaced. */
   save(file: FileRecord): MaybePromise<void>
+  /** An account's own file, unless it has expired. */
   find(accountId: string, id: string, nowMs: number): MaybePromise<FileRecord | undefined>
+  /** A page of an account's files that have not expired. */
   list(accountId: string, query: FileQuery, nowMs: number): MaybePromise<FilePage>
   /** Bytes of all files of an account that have not expired. */
   byteLength(accountId: string, nowMs: number): MaybePromise<number>

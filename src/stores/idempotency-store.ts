@@ -5,6 +5,7 @@ export const IDEMPOTENCY_RETENTION_MS = 24 * 60 * 60 * 1000
 
 /** A caller's request to have an effect only once. Keys are scoped to the account. */
 export interface IdempotencyClaim {
+  /** Whose key it is: accounts share none. */
   readonly accountId: string
   /** The caller's Idempotency-Key. */
   readonly key: string
@@ -26,9 +27,11 @@ export interface IdempotencyClaim {
 
 /** An answer kept for replay. */
 export interface StoredAnswer {
+  /** HTTP status. */
   readonly status: number
   /** Flat list: name, value, name, value. */
   readonly headers: readonly string[]
+  /** The bytes that the caller got. */
   readonly body: Uint8Array
 }
 

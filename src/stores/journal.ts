@@ -11,6 +11,7 @@ export interface ChargeDetails {
   readonly endpoint: string
   /** Public id of the model that answered. */
   readonly model: string
+  /** Id of the vendor that answered; `cache` for a hit of the response cache. */
   readonly vendor: string
   /** Units by meter that the charge was computed from. */
   readonly usage: Usage
@@ -36,6 +37,7 @@ export type EntryKind = (typeof ENTRY_KINDS)[number]
  * `balance + held`, of `owed` it is what the account owes. The times of an account's lines never go back.
  */
 export interface LedgerEntry {
+  /** Unique in the store. Orders lines of the same time. */
   readonly id: string
   readonly accountId: string
   /**
@@ -48,7 +50,9 @@ export interface LedgerEntry {
   readonly amount: bigint
   /** Change of what the account owes, nano-dollars: below zero for repayments, above it for debits of metered accounts. */
   readonly owed: bigint
+  /** Id of the hold that caused it; undefined where no call did. */
   readonly holdId: string | undefined
+  /** What it was for, as its writer said. */
   readonly description: string
   /** Unix milliseconds. */
   readonly createdAtMs: number
@@ -103,6 +107,7 @@ export type RefundResult =
 
 /** A place between two lines of an account's journal. */
 export interface JournalPlace {
+  /** Unix milliseconds. */
   readonly createdAtMs: number
   /** Number of the line: orders those of one time. */
   readonly number: bigint
@@ -115,17 +120,22 @@ export interface JournalQuery {
   readonly fromMs: number
   /** The first moment after the range. */
   readonly untilMs: number
+  /** `newest`: the newest line first. */
   readonly order: 'newest' | 'oldest'
   /** Only lines behind this place, in the order asked for. */
   readonly after: JournalPlace | undefined
+  /** Most lines. */
   readonly limit: number
 }
 
 /** Sums of an account's lines of one kind. */
 export interface JournalSum {
   readonly kind: EntryKind
+  /** How many lines. */
   readonly lines: number
+  /** Sum of `amount`, nano-dollars. */
   readonly amount: bigint
+  /** Sum of `owed`, nano-dollars. */
   readonly owed: bigint
 }
 
@@ -133,6 +143,7 @@ export interface JournalSum {
 export interface JournalSums {
   /** Balance and held money together at the beginning. */
   readonly openingBalance: bigint
+  /** What the account owed at the beginning, nano-dollars. */
   readonly openingOwed: bigint
   /** Kinds without lines are absent. */
   readonly sums: readonly JournalSum[]
@@ -140,8 +151,11 @@ export interface JournalSums {
 
 /** Money held for a call in progress. */
 export interface OpenHold {
+  /** Id of the reservation. */
   readonly id: string
+  /** The account whose money it is. */
   readonly accountId: string
+  /** The key that the call came with. */
   readonly keyId: string
   /** Nano-dollars. */
   readonly amount: bigint
@@ -157,6 +171,7 @@ export interface HoldsQuery {
   readonly accountId: string | undefined
   /** Only holds behind this one. */
   readonly after: Pick<OpenHold, 'createdAtMs' | 'id'> | undefined
+  /** Most holds. */
   readonly limit: number
 }
 
@@ -177,7 +192,9 @@ export interface Journal {
   refund(refund: Refund, nowMs: number): MaybePromise<RefundResult>
   /** Lines of an account. A driver may have summed old ones up in one. */
   lines(query: JournalQuery): MaybePromise<readonly LedgerEntry[]>
+  /** Sums of an account's lines by kind, and what it had before them. */
   sums(range: Pick<JournalQuery, 'accountId' | 'fromMs' | 'untilMs'>): MaybePromise<JournalSums>
+  /** Holds that have not ended. */
   openHolds(query: HoldsQuery): MaybePromise<readonly OpenHold[]>
   /**
    * What an account and keys have spent, as caps count it: keys in the order of `keyIds`, zero for one that nothing was counted

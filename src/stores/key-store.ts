@@ -5,13 +5,19 @@ import type { RateLimits } from './rate-limiter.ts'
 
 /** A stored key: only its SHA-256, never the key itself. */
 export interface KeyRecord {
+  /** Names the key without being it: `key_…`. */
   readonly id: string
+  /** The account that pays. */
   readonly accountId: string
   /** SHA-256 of the whole key, lower-case hexadecimal. */
   readonly hash: string
+  /** For people; may be empty. */
   readonly label: string
+  /** What it may be used for. */
   readonly scopes: KeyScopes
+  /** Undefined: those of the plan, then of the gateway. */
   readonly limits: RateLimits | undefined
+  /** Most that may be spent with it in a day or month. Undefined: no cap. */
   readonly spendingCap: SpendingCap | undefined
   /** May requests with this key name their end user, for limits per end user? Absent: no. */
   readonly namesEndUsers?: boolean | undefined
@@ -19,7 +25,9 @@ export interface KeyRecord {
   readonly tags?: readonly string[] | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
+  /** Unix milliseconds from which it is refused. Undefined: never. */
   readonly expiresAtMs: number | undefined
+  /** Unix milliseconds at which it was revoked. Undefined: it was not. */
   readonly revokedAtMs: number | undefined
   /** Id of the key that it was made for by rotation; undefined: it was made anew. */
   readonly replaces?: string | undefined
@@ -37,7 +45,9 @@ export interface KeyChange {
 export interface KeysQuery {
   /** Undefined: of all accounts. */
   readonly accountId?: string | undefined
+  /** Only keys behind this one. */
   readonly after?: ListPlace | undefined
+  /** Most keys. */
   readonly limit: number
 }
 

@@ -10,11 +10,13 @@ import type { TaskRecord } from './task-store.ts'
 
 /** An account to make. */
 export interface NewAccount {
+  /** Unique in the store, chosen by the host: `acct_acme`. */
   readonly id: string
   /** Default `paid`. */
   readonly tier?: Tier | undefined
+  /** Most that it may spend in a day or month; none when absent. */
   readonly spendingCap?: SpendingCap | undefined
-  /** For people. */
+  /** Name for operators; none when absent. */
   readonly name?: string | undefined
   /** Name of a plan of `createGateway`; the gateway's own limits when absent. */
   readonly plan?: string | undefined
@@ -36,6 +38,7 @@ export const NEW_ACCOUNT_MEMBERS = {
 
 /** Why and since when an account is frozen. */
 export interface AccountFreeze {
+  /** For operators; callers do not read it. */
   readonly reason: string
   /** Unix milliseconds. */
   readonly atMs: number
@@ -43,21 +46,29 @@ export interface AccountFreeze {
 
 /** What may be changed about an account; absent fields stay. `null` takes a value away. */
 export interface AccountChange {
+  /** How long stored conversations are kept. */
   readonly tier?: Tier | undefined
+  /** Most that it may spend in a day or month. A new cap counts what the period has spent already. */
   readonly spendingCap?: SpendingCap | null | undefined
   readonly name?: string | null | undefined
+  /** Name of a plan of `createGateway`. */
   readonly plan?: string | null | undefined
+  /** When it pays. */
   readonly billing?: BillingMode | null | undefined
+  /** Most that it may owe while it is metered, nano-dollars. */
   readonly creditLimit?: bigint | null | undefined
+  /** `null` unfreezes it. */
   readonly frozen?: AccountFreeze | null | undefined
 }
 
 /** Money to add to an account. */
 export interface Credit {
+  /** Makes it idempotent: each id is credited once in the whole store. */
   readonly creditId: string
   readonly accountId: string
   /** Nano-dollars, above zero. */
   readonly amount: bigint
+  /** Kept in the journal. */
   readonly description: string
   /**
    * Unix milliseconds from which it cannot be spent any more; absent: never. Of several credits the one that expires first is
@@ -73,6 +84,7 @@ export interface AccountsQuery {
   readonly search?: string | undefined
   /** Only ids behind this one. */
   readonly after?: string | undefined
+  /** Most accounts. */
   readonly limit: number
 }
 
@@ -87,12 +99,17 @@ export interface Account {
   readonly owed: bigint
   /** Held on credit by requests under way, of a metered account. Never negative, and no part of `held`. */
   readonly creditHeld: bigint
+  /** How long stored conversations are kept. */
   readonly tier: Tier
   /** Undefined: no cap. */
   readonly spendingCap: SpendingCap | undefined
+  /** For operators. Undefined: none. */
   readonly name: string | undefined
+  /** Undefined: none, the limits are the gateway's own. */
   readonly plan: string | undefined
+  /** Undefined: as the gateway says. */
   readonly billing: BillingMode | undefined
+  /** Most that it may owe while it is metered, nano-dollars. Undefined: no limit. */
   readonly creditLimit: bigint | undefined
   /** Undefined: not frozen. */
   readonly frozen: AccountFreeze | undefined
@@ -104,7 +121,9 @@ export interface Account {
 export interface Reservation {
   /** Unique; reserving the same id again is a no-op that gives the first outcome. */
   readonly holdId: string
+  /** The account that pays. */
   readonly accountId: string
+  /** The key whose cap counts the call. */
   readonly keyId: string
   /** Nano-dollars; zero is allowed and always succeeds for a known account. */
   readonly amount: bigint
@@ -139,6 +158,7 @@ export type ReserveResult =
 
 /** How a hold ends with a charge. */
 export interface Settlement {
+  /** Id of the reservation. */
   readonly holdId: string
   /** Nano-dollars; may be above the hold, then the balance pays what it has and the account owes the rest. */
   readonly amount: bigint
@@ -160,7 +180,9 @@ export interface Ledger extends Journal {
   createAccount(account: NewAccount, nowMs: number): MaybePromise<Account>
   /** Changes an account; gives it as it is then, undefined when there is none. */
   updateAccount(accountId: string, change: AccountChange): MaybePromise<Account | undefined>
+  /** An account by its id; undefined when there is none. */
   account(accountId: string): MaybePromise<Account | undefined>
+  /** A page of accounts, in the order of the query. */
   listAccounts(query: AccountsQuery): MaybePromise<readonly Account[]>
   /**
    * Adds money; what the account owes is paid from it first. Idempotent by `creditId`; false when that id was credited before.

@@ -2,6 +2,7 @@
 export interface ListPlace {
   /** Unix milliseconds. */
   readonly createdAtMs: number
+  /** Orders those of the same time. */
   readonly id: string
 }
 
@@ -11,6 +12,8 @@ export interface NewestFirstQuery<State extends string> {
   readonly accountId?: string | undefined
   /** Undefined: in any state. */
   readonly state?: State | undefined
+  /** Only what is behind this place. */
   readonly after?: ListPlace | undefined
+  /** Most records. */
   readonly limit: number
 }

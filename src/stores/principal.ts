@@ -13,7 +13,9 @@ export type Tier = 'free' | 'paid'
 
 /** Most that may be spent in a calendar period (UTC), in nano-dollars. */
 export interface SpendingCap {
+  /** Nano-dollars, above zero. */
   readonly amount: bigint
+  /** UTC day or calendar month. */
   readonly period: 'day' | 'month'
 }
 
@@ -31,9 +33,11 @@ export interface Principal {
   readonly accountId: string
   /** The key or identity used; rate limits count per key. */
   readonly keyId: string
+  /** Decides how long stored conversations are kept. */
   readonly tier: Tier
   /** Tags of every call, for records of usage: at most 8 of 1 to 64 letters, digits or `._:/-`. A caller may add others. */
   readonly tags?: readonly string[] | undefined
+  /** What the caller may use; everything when absent. */
   readonly scopes?: KeyScopes | undefined
   /** Limits of this key; those of the plan, then the gateway's own, for each that is absent. */
   readonly limits?: RateLimits | undefined

@@ -3,6 +3,7 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** Limits of a key, an account or an end user. For an absent field the gateway's own limit holds, where it has one. */
 export interface RateLimits {
+  /** Size of the bucket, which refills by a sixtieth of it each second. */
   readonly requestsPerMinute?: number | undefined
   /** Input and output tokens together. */
   readonly tokensPerMinute?: number | undefined
@@ -20,6 +21,7 @@ export const RATE_LIMITS_MEMBERS = {
 export interface RateTake {
   /** Name of the bucket, such as `requests:key_1`. */
   readonly bucket: string
+  /** Requests or tokens. */
   readonly amount: number
   /** What flows back in a minute, evenly. */
   readonly perMinute: number
@@ -32,6 +34,7 @@ export interface RateTake {
 
 /** State of one bucket after a decision. */
 export interface BucketState {
+  /** What flows back in a minute: `perMinute` of the take. */
   readonly limit: number
   /** What could be taken right now, rounded down. */
   readonly remaining: number
@@ -41,6 +44,7 @@ export interface BucketState {
 
 /** Outcome of taking. */
 export interface RateDecision {
+  /** False: nothing was taken from any bucket. */
   readonly allowed: boolean
   /** When refused: milliseconds until the same take could succeed. 0 when allowed. */
   readonly retryAfterMs: number
@@ -61,7 +65,9 @@ export interface RateLimiter {
 
 /** A slot for one concurrent request. */
 export interface Lease {
+  /** Name of what is limited, such as `concurrency:key_1`. */
   readonly bucket: string
+  /** Unique to the request. */
   readonly leaseId: string
 }
 

@@ -2,6 +2,7 @@ import type { ThresholdCrossing } from './spending.ts'
 
 /** Outcome of settling or voiding. `resolved` is false when nothing was changed. */
 export interface Resolution {
+  /** Did this call end the hold? */
   readonly resolved: boolean
   /** Charged by this call, nano-dollars: to the balance, or to the credit of a metered account. */
   readonly charged: bigint

@@ -3,6 +3,7 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** An item of a conversation as it was sent or answered. */
 export interface StoredItem {
+  /** Unique in its conversation. */
   readonly id: string
   readonly [member: string]: unknown
 }
@@ -11,6 +12,7 @@ export interface StoredItem {
 export interface StoredResponse {
   /** The owner's id of it; begins with `resp_`. */
   readonly id: string
+  /** The account that may read it. */
   readonly accountId: string
   /** Id of the turn before; undefined: the conversation begins here. */
   readonly previousId: string | undefined

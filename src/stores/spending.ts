@@ -146,8 +146,9 @@ export const SPENDING_THRESHOLDS_MEMBERS = {
 export interface ThresholdCrossing {
   /** `balance`: what there was after the latest credit. `credit_limit`: what a metered account may owe. */
   readonly of: 'account_cap' | 'key_cap' | 'balance' | 'credit_limit'
-  /** Of a cap. */
+  /** Period of a cap; undefined for a balance or a credit limit. */
   readonly period: SpendingCap['period'] | undefined
+  /** The share that was passed: 50, 80, 100. */
   readonly percent: number
   /** Nano-dollars, above zero. */
   readonly bound: bigint

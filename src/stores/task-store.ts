@@ -24,8 +24,11 @@ export const OPEN_TASK_STATES: readonly TaskState[] = ['submitting', 'unknown', 
 export interface TaskRecord {
   /** Ours: `task_…`. */
   readonly id: string
+  /** The account that pays, and may read it. */
   readonly accountId: string
+  /** The key that it was submitted with. */
   readonly keyId: string
+  /** Where it is; changed by `change` only. */
   readonly state: TaskState
   /** The vendor's own id; undefined until it gave one. */
   readonly upstreamId: string | undefined
@@ -44,6 +47,7 @@ export interface TaskRecord {
   readonly nextPollAtMs: number
   /** Unix milliseconds at which waiting ends: of an answer to the submission, of an unknown one's fate, of the whole task. */
   readonly deadlineAtMs: number
+  /** What no query uses. */
   readonly details: TaskDetails
 }
 
@@ -80,6 +84,7 @@ export interface TaskDetails {
   readonly variant: string
   /** What the endpoint keeps for its record: of the request, and of the vendor's reports. */
   readonly facts: TaskFacts
+  /** Where the end of the task is told; absent: nowhere. */
   readonly webhookUrl?: string | undefined
   /** The caller's Idempotency-Key, absent without one. If the submitting process dies, another one can complete the key. */
   readonly claim?: IdempotencyClaim | undefined
@@ -95,9 +100,11 @@ export interface TaskDetails {
   readonly deferred?: DeferredRequest | undefined
   /** The vendor's latest `output` and `usage` of its task record. */
   readonly output?: unknown
+  /** The vendor's own report, as `output`. */
   readonly usage?: unknown
   /** Where the content is, once there is any. */
   readonly contentUrl?: string
+  /** Why it failed, as its caller reads it; absent: it has not. */
   readonly error?: { readonly code: string; readonly message: string }
   /** Charged, decimal dollars, once it is final. */
   readonly cost?: string
@@ -105,7 +112,9 @@ export interface TaskDetails {
 
 /** One change of a task, made only if it still is in one of the states `from`. */
 export interface TaskChange {
+  /** Ours: `task_…`. */
   readonly id: string
+  /** Nothing is changed in any other state. */
   readonly from: readonly TaskState[]
   /** New values; absent members stay. A lease on the task ends with the change. */
   readonly set: Partial<
@@ -144,10 +153,13 @@ export interface TaskChangeResult {
 
 /** Which tasks to lease, and for how long. */
 export interface DueQuery {
+  /** Only tasks that this vendor key polls. */
   readonly credentialId: string
+  /** Unix milliseconds: what is due by then. */
   readonly nowMs: number
   /** Others do not lease the same task before this moment, unless it was changed. Unix milliseconds. */
   readonly leaseUntilMs: number
+  /** Most tasks. */
   readonly limit: number
   /** At most so many tasks with one credential id are leased in one window of time, by all processes together. */
   readonly budget: { readonly takes: number; readonly windowMs: number }
@@ -157,7 +169,9 @@ export interface DueQuery {
 
 /** A page of an account's tasks, newest first. */
 export interface TaskPage {
+  /** Newest first, by creation, then id. */
   readonly tasks: readonly TaskRecord[]
+  /** Are there tasks behind the last one? */
   readonly hasMore: boolean
 }
 

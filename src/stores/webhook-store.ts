@@ -5,8 +5,11 @@ import type { NewestFirstQuery } from './newest-first.ts'
 export interface NewDelivery {
   /** The same for all attempts, so that receivers can detect repetitions: `msg_…`. */
   readonly id: string
+  /** Whose secret signs it. */
   readonly accountId: string
+  /** The task that it is about. */
   readonly taskId: string
+  /** Where it is posted. */
   readonly url: string
   /** The exact JSON text that is signed and sent. */
   readonly body: string
@@ -24,6 +27,7 @@ export interface DeliveryAttempt {
   readonly status?: number
   /** Why it failed, for people. */
   readonly error?: string
+  /** From its beginning to the end of the answer, or to the failure. */
   readonly durationMs: number
 }
 
@@ -37,6 +41,7 @@ export const MAX_ATTEMPTS_KEPT = 50
 
 /** A message and what became of it. */
 export interface WebhookDelivery extends NewDelivery {
+  /** `pending` while attempts are left. */
   readonly state: DeliveryState
   /** Oldest first; the newest 50 are kept. */
   readonly attempts: readonly DeliveryAttempt[]
@@ -46,6 +51,7 @@ export interface WebhookDelivery extends NewDelivery {
 
 /** A secret that messages are signed with: `whsec_` and base64. */
 export interface WebhookSecret {
+  /** In plain text, because signing needs it: `whsec_…`. */
   readonly secret: string
   /** Unix milliseconds after which it no longer signs; undefined: until it is replaced. */
   readonly expiresAtMs: number | undefined

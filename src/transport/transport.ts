@@ -25,6 +25,7 @@ export const TLS_MEMBERS = {
 
 /** How connections to an origin are made. Calls with the same object share connections. */
 export interface EgressRoute {
+  /** Certificates; absent: the authorities that Node trusts. */
   readonly tls?: TlsMaterial | undefined
   /** An HTTP proxy that tunnels by CONNECT. */
   readonly proxy?: EgressProxy | undefined
@@ -50,6 +51,7 @@ export interface TransportRequest {
   readonly origin: string
   /** Path and query, beginning with `/`. */
   readonly path: string
+  /** HTTP method. */
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** Flat list: name, value, name, value. */
   readonly headers: readonly string[]
@@ -70,8 +72,12 @@ export interface TransportRequest {
 export interface TransportFailure {
   /** `connect`: no byte was sent, so a retry is safe. `sent`: bytes were sent. `body`: response headers arrived. */
   readonly phase: 'connect' | 'sent' | 'body'
+  /**
+   * What happened. `refused`: no connection could be made. `reset`: it broke. `proxy`: the proxy refused. `aborted`: by
+   * `abort()`. `protocol`: anything else, such as an answer that is no HTTP.
+   */
   readonly kind: 'timeout' | 'refused' | 'reset' | 'tls' | 'proxy' | 'aborted' | 'protocol'
-  /** For the log. */
+  /** The cause, for the log: its text may name hosts. */
   readonly error: Error
 }
 
@@ -83,14 +89,19 @@ export interface TransportControl {
   abort(): void
   /** Stops reading from the vendor until `resume`. */
   pause(): void
+  /** Reads on after `pause`. No effect after the end. */
   resume(): void
 }
 
 /** Receives one answer. After `onEnd` or `onFailure` nothing more is called. */
 export interface TransportHandler {
+  /** Status and headers have arrived; called once, before any `onData`. */
   onHead(status: number, headers: HeaderMap): void
+  /** A piece of the body, as it arrived. Not called while paused. */
   onData(chunk: Uint8Array): void
+  /** The whole answer has arrived. */
   onEnd(): void
+  /** There is no answer, or the rest of it will not come. */
   onFailure(failure: TransportFailure): void
 }
 

@@ -4,6 +4,7 @@ import type { Usage, UsageCounts } from '../core/usage.ts'
 
 /** One call to a vendor on behalf of a request. */
 export interface AttemptRecord {
+  /** Id of the vendor that was called. */
   readonly vendor: string
   /** Identifies the operator's key at the vendor without revealing it. */
   readonly credentialId: string
@@ -17,6 +18,7 @@ export interface AttemptRecord {
   readonly status: number | undefined
   /** Milliseconds from the request's arrival. */
   readonly startMs: number
+  /** From its beginning to its end. */
   readonly durationMs: number
 }
 
@@ -32,7 +34,9 @@ export interface UsageRecord {
   readonly id: string
   /** Unix milliseconds; of a charged call the time of its journal line. */
   readonly endedAtMs: number
+  /** The account that pays. */
   readonly accountId: string
+  /** The key or identity that called. */
   readonly keyId: string
   /** Who was served on the account's behalf; undefined: not told. */
   readonly endUser: string | undefined
@@ -50,11 +54,13 @@ export interface UsageRecord {
   readonly credentialId: string | undefined
   /** The vendor's id of its answer. */
   readonly vendorRequestId: string | undefined
+  /** As in the event `request-ended`. */
   readonly ending: Ending
   /** HTTP status that the caller got; of a task 200: its end is no answer to a request. */
   readonly status: number
   /** Error code; undefined: none. */
   readonly code: string | undefined
+  /** Did the caller ask for a stream? */
   readonly isStream: boolean
   /**
    * Units by meter of the model; empty where nothing is known to have been used. What other models consumed within the call is in
@@ -63,6 +69,7 @@ export interface UsageRecord {
   readonly usage: UsageCounts
   /** True where the vendor reported nothing, and `usage` is an estimate. */
   readonly isEstimated: boolean
+  /** From the request's arrival to its end. */
   readonly durationMs: number
   /** From the request's arrival to the first content; undefined where there was none. */
   readonly firstByteMs: number | undefined

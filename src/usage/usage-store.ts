@@ -36,7 +36,9 @@ export interface UsageSeriesQuery {
   readonly untilMs: number
   /** Rows for each of these; undefined: one row for the whole range. `hour` needs the source `hours` or `records`. */
   readonly step: 'hour' | 'day' | undefined
+  /** A row for each combination of their values; empty: one row for each step. */
   readonly groupBy: readonly UsageDimension[]
+  /** Sums only of the calls with these values; empty: of all. */
   readonly filter: UsageFilter
   /** Also count the calls by their durations; of the source `hours` only. */
   readonly withLatency?: boolean | undefined
@@ -48,6 +50,7 @@ export interface UsageSeriesQuery {
 export interface UsageSums {
   /** Present where the question asks for it. */
   readonly latency?: LatencyCounts
+  /** Number of calls. */
   readonly requests: number
   /** Of these, how many failed, and how many their callers left. */
   readonly failed: number
@@ -56,8 +59,11 @@ export interface UsageSums {
   readonly estimated: number
   /** Units by meter; those of zero are absent. */
   readonly usage: UsageCounts
+  /** Sum of their durations. */
   readonly durationMs: number
+  /** What they cost, the part that is owed included. */
   readonly dueNanoDollars: bigint
+  /** What balances paid of it at once. */
   readonly chargedNanoDollars: bigint
 }
 
@@ -65,9 +71,13 @@ export interface UsageSums {
 export interface UsageRow extends UsageSums {
   /** Beginning of the step, Unix milliseconds. */
   readonly atMs?: number
+  /** Account id. */
   readonly account?: string
+  /** Key id. */
   readonly key?: string
+  /** Public id of the model. */
   readonly model?: string
+  /** Endpoint id, such as `chat`. */
   readonly endpoint?: string
   /** Empty: no vendor was asked. */
   readonly vendor?: string
@@ -79,6 +89,7 @@ export interface UsageRow extends UsageSums {
 
 /** Where a page of records ends. */
 export interface UsagePlace {
+  /** Unix milliseconds. */
   readonly endedAtMs: number
   /** Number of the record in its store. */
   readonly number: bigint
@@ -88,16 +99,19 @@ export interface UsagePlace {
 export interface UsageRecordsQuery {
   /** Undefined: of all accounts. */
   readonly accountId: string | undefined
+  /** Unix milliseconds. */
   readonly fromMs: number
   /** The first moment after the range. */
   readonly untilMs: number
   /** Only what is older than this. */
   readonly after: UsagePlace | undefined
+  /** Most records. */
   readonly limit: number
 }
 
 /** Records, newest first. */
 export interface UsagePage {
+  /** Newest first. */
   readonly records: readonly UsageRecord[]
   /** Where the page ends; undefined: there are no more. */
   readonly end: UsagePlace | undefined
@@ -105,9 +119,13 @@ export interface UsagePage {
 
 /** What is to be deleted, and how many rows of each kind at most. Unix milliseconds; undefined: nothing. */
 export interface UsageRetention {
+  /** Records that ended before are deleted. */
   readonly recordsUntilMs: number | undefined
+  /** Sums of hours that began before are deleted. */
   readonly hoursUntilMs: number | undefined
+  /** Sums of days that began before are deleted. */
   readonly daysUntilMs: number | undefined
+  /** Most rows of each kind. */
   readonly limit: number
 }
 
@@ -138,6 +156,7 @@ export interface UsageStore {
    * @throws RangeError when there are more than `limit` rows.
    */
   series(query: UsageSeriesQuery): MaybePromise<readonly UsageRow[]>
+  /** A page of records, newest first. */
   records(query: UsageRecordsQuery): MaybePromise<UsagePage>
   /** Compares records, sums by day and the journal's charges of a range of whole UTC days; gives accounts that differ. */
   verify(range: { readonly fromMs: number; readonly untilMs: number }): MaybePromise<readonly UsageMismatch[]>

@@ -47,6 +47,7 @@ export { type ConnectionOptions, vendorConnection } from '../transport/vendor-co
 
 /** A key, and its share of the calls beside other keys. */
 export interface WeightedKey {
+  /** The key itself, or where it comes from. */
   readonly key: string
   /** A positive number; 1 is the share of a key that is given as text. */
   readonly weight: number

@@ -8,6 +8,7 @@ import { exactDecimal, type Meter } from './rate.ts'
 export interface SkippedEntry {
   /** Name of the entry in that list. */
   readonly key: string
+  /** For people. */
   readonly reason: string
 }
 
@@ -19,11 +20,13 @@ export interface ReportedPrice {
   readonly key: string
   /** Field of the entry, as written there. */
   readonly field: string
+  /** For people. */
   readonly reason: string
 }
 
 /** What an importer made of a foreign price list. Read `reported` before you charge by `file`. */
 export interface ImportedPrices {
+  /** For the option `prices` of `createGateway`. */
   readonly file: PriceFile
   /** Entries left out: models that the catalog does not have, other providers' offers, entries without a usable price. */
   readonly skipped: readonly SkippedEntry[]

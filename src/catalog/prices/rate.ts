@@ -45,8 +45,12 @@ export interface MeterPrice {
   readonly meter: Meter
   /** Dollars for `per` units, as a decimal string. */
   readonly amount: string
+  /** How many units `amount` pays for. */
   readonly per: number
-  /** Least units for which a call that has some is charged; absent: what it has. Of {@link METERS_WITH_MINIMUM} only. */
+  /**
+   * Least units for which a call that has some is charged; absent: what it has. Only of `image`, `video_second`, `audio_second`,
+   * `character` and `search_unit`.
+   */
   readonly minimum?: number
   /** Holds for calls with more input tokens than this, for all of their tokens; absent: for all calls. */
   readonly inputTokensAbove?: number

@@ -60,9 +60,13 @@ export interface CacheWish {
 
 /** What the cache has done in this process so far. */
 export interface CacheStats {
+  /** Answers that were fresh. */
   hits: number
+  /** Requests that were looked up and not found. */
   misses: number
+  /** Expired answers that were given because no vendor answered. */
   stale: number
+  /** Answers that were kept. */
   writes: number
   /** Writes that the store refused. */
   failedWrites: number

@@ -14,6 +14,7 @@ const MEMORY_CACHE_OPTIONS = { maxBytes: true } satisfies MemberNames<MemoryCach
 export interface MemoryCache extends ResponseCache {
   /** Memory of all entries, in bytes. */
   readonly byteLength: number
+  /** Number of entries. */
   readonly size: number
 }
 

@@ -2,29 +2,36 @@ import { systemClock } from '../../core/clock.ts'
 
 /** The result of a statement. */
 export interface PostgresResult {
+  /** Objects by column name. */
   readonly rows: readonly unknown[]
 }
 
 /** Something that runs one statement with `$1`, `$2` … as values. */
 export interface PostgresSession {
+  /** Rejects where the server refuses the statement. */
   query(text: string, values?: unknown[]): PromiseLike<PostgresResult>
 }
 
 /** A connection lent by a pool. `release` with an error throws the connection away. */
 export interface PostgresClient extends PostgresSession {
+  /** Gives the connection back to the pool; with an error it is closed. */
   release(error?: Error): void
+  /** Faults of the connection while it runs nothing. */
   on?(event: 'error', listener: (error: Error) => void): unknown
 }
 
 /** A connection pool, such as `Pool` of `pg`. */
 export interface PostgresPool extends PostgresSession {
+  /** Lends a connection for a transaction. */
   connect(): PromiseLike<PostgresClient>
+  /** Faults of idle connections, and connections as they are opened. */
   on?(event: 'error', listener: (error: Error) => void): unknown
   on?(event: 'connect', listener: (client: PostgresClient) => void): unknown
 }
 
 /** Any other client: one method for a statement of its own, one for several in a transaction. */
 export interface PostgresTransactions extends PostgresSession {
+  /** Runs statements on one connection: all are committed where `run` resolves, and none where it rejects. */
   transaction<Value>(run: (session: PostgresSession) => Promise<Value>): PromiseLike<Value>
 }
 

@@ -24,6 +24,7 @@ export interface RedisCacheOptions {
   readonly deadlineMs?: number | undefined
   /** Default: silent. */
   readonly logger?: Logger | undefined
+  /** Times the deadline; default: the machine's. */
   readonly clock?: Clock | undefined
 }
 

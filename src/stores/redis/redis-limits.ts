@@ -22,12 +22,13 @@ export interface RedisLimitsOptions {
   readonly prefix?: string | undefined
   /** How many processes share the limits; each keeps that part of them while the server is away. Default 1. */
   readonly expectedInstances?: number | undefined
-  /** Longest time that a request waits for the server. Default 50. */
+  /** Longest time that a request waits for the server, in milliseconds. Default 50. */
   readonly deadlineMs?: number | undefined
   /** Receives `limits-degraded` and `limits-recovered`. */
   readonly onEvent?: EventListener | undefined
   /** Default: silent. */
   readonly logger?: Logger | undefined
+  /** Times the deadline and the local limits; default: the machine's. */
   readonly clock?: Clock | undefined
 }
 
@@ -43,7 +44,9 @@ const REDIS_LIMITS_OPTIONS = {
 
 /** Limits that several processes share. */
 export interface RedisLimits {
+  /** For the option `rateLimiter` of `createGateway`. */
   readonly rateLimiter: RateLimiter
+  /** For the option `concurrencyLimiter` of `createGateway`. */
   readonly concurrencyLimiter: ConcurrencyLimiter
   /** Stops trying to reach a server that is away. The client stays open; it is the host's. */
   close(): void

@@ -3,13 +3,17 @@ import type { Script } from './redis-scripts.ts'
 
 /** A client that takes keys and arguments in one row: ioredis, iovalkey, and the clusters of both. */
 export interface RowClient {
+  /** Runs a script that the server knows, by its SHA-1. */
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
+  /** Sends the text of a script and runs it. */
   eval(script: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
 }
 
 /** A client that takes keys and arguments by name: node-redis 4 and later, and its cluster. */
 export interface NamedClient {
+  /** Runs a script that the server knows, by its SHA-1. */
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  /** Sends the text of a script and runs it. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 

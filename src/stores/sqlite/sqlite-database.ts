@@ -6,9 +6,11 @@ export type SqlValue = string | number | bigint | null | Uint8Array
  * (`?1`) are no positions to better-sqlite3.
  */
 export interface SqliteStatement {
+  /** Runs it; gives how many rows it changed. */
   run(...parameters: SqlValue[]): { readonly changes: number | bigint }
   /** The first row; undefined when there is none. */
   get(...parameters: SqlValue[]): unknown
+  /** Every row, as an object by column name. */
   all(...parameters: SqlValue[]): unknown[]
   /** `node:sqlite`: integers are read as bigint. */
   setReadBigInts?(enabled: boolean): unknown
@@ -25,8 +27,11 @@ export type Synchronous<Contract> = {
 
 /** An open SQLite database: a `DatabaseSync` of `node:sqlite` or `@photostructure/sqlite`, or a better-sqlite3 `Database`. */
 export interface SqliteDatabase {
+  /** Runs statements without parameters. */
   exec(sql: string): unknown
+  /** Compiles one statement. */
   prepare(sql: string): SqliteStatement
+  /** Closes the file. Called only for a database that the store has opened. */
   close(): unknown
 }
 
@@ -129,6 +134,7 @@ export type SqliteFault =
 export class SqliteStoreError extends Error {
   // Bundlers rename classes; logs show this name.
   override readonly name = 'SqliteStoreError'
+  /** What is wrong, for programs; `message` says it for people. */
   readonly fault: SqliteFault
 
   constructor(fault: SqliteFault, message: string, cause?: unknown) {

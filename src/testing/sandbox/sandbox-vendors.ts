@@ -170,7 +170,10 @@ export interface Sandbox {
    * not. The vendor refuses from the 21st on.
    */
   readonly mostTaskQueriesPerSecond: number
-  /** Lets the next call that fits go wrong. The oldest fitting fault strikes first, one for each call. */
+  /**
+   * Lets the next call that fits go wrong. The oldest fitting fault strikes first, one for each call.
+   * @throws TypeError for a kind that there is not.
+   */
   fault(fault: QueuedFault): void
   /**
    * Says what the next call that fits is answered, of any vendor, in its own format. The oldest fitting reply is given first, one for
