@@ -73,6 +73,8 @@ export async function connectRedis(url: string, onError: (error: Error) => void)
     maxRetriesPerRequest: 0,
     connectTimeout: START_WAIT_MS,
     retryStrategy: (attempt: number) => Math.min(attempt * 100, LONGEST_RETRY_MS),
+    // A primary that became a replica keeps its connections: a new one may find the new primary.
+    reconnectOnError: ({ message }: Error) => message.includes('READONLY'),
   })
   client.on('error', onError)
   return client

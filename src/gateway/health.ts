@@ -5,10 +5,11 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 /** Can this process take requests? */
 export interface GatewayHealth {
   /**
-   * `ok`: yes. `starting`: the store is being opened. `unavailable`: the store cannot be opened or does not answer. `closing`: no more,
-   * or, during the `delayMs` of `close`, not for long.
+   * `ok`: yes. `starting`: the store is being opened. `unavailable`: the store cannot be opened, does not answer, or takes no changes
+   * while calls are billed. `closing`: no more, or, during the `delayMs` of `close`, not for long.
    */
   readonly status: 'ok' | 'starting' | 'unavailable' | 'closing'
+  /** The store, as it answered just now. */
   readonly store: {
     readonly status: 'ok' | 'starting' | 'unavailable'
     /** Why it is unavailable, for the operator. */
@@ -31,6 +32,8 @@ const PROBED_ACCOUNT = 'acct_health_check'
 export interface HealthParts {
   readonly clock: Clock
   readonly store: GatewayStore
+  /** Is money held for calls, so that a store that can be read only is of no use? */
+  readonly isBilled: boolean
   /** Opens the store; undefined once it is open. */
   readonly ready: () => (() => Promise<void>) | undefined
   readonly isClosing: () => boolean
@@ -78,8 +81,10 @@ export class Health {
 
   async #ask(): Promise<StoreHealth> {
     try {
-      await this.#parts.ready()?.()
-      await this.#parts.store.ledger.account(PROBED_ACCOUNT)
+      const { ready, store, isBilled } = this.#parts
+      await ready()?.()
+      if (isBilled && store.checkWritable !== undefined) await store.checkWritable()
+      else await store.ledger.account(PROBED_ACCOUNT)
       return OK
     } catch (error) {
       const fault = GatewayError.isInstance(error) && error.cause !== undefined ? error.cause : error

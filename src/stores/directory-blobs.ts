@@ -21,10 +21,12 @@ const UNFINISHED = '.part'
 /**
  * Content in a folder, one file each; the file's time of change is the moment at which it expires. What was put is flushed to the
  * disk before `put` resolves.
+ * @throws TypeError without a path.
  */
 export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
   checkGivenMembers(options, DIRECTORY_BLOBS_OPTIONS, 'directoryBlobs')
   const { path } = options
+  if (typeof path !== 'string' || path === '') throw new TypeError('directoryBlobs: path must be the path of a folder')
   let made: Promise<unknown> | undefined
 
   async function folder(): Promise<void> {

@@ -1,4 +1,4 @@
-import { lesserOf } from './ledger.ts'
+import { type Account, lesserOf } from './ledger.ts'
 
 /** What is left of a credit that expires. */
 export interface ExpiringCredit {
@@ -32,23 +32,30 @@ export function spendCredits(credits: readonly ExpiringCredit[], amount: bigint,
   return takes
 }
 
+/** What decides what has expired. */
+interface ExpiryState {
+  readonly nowMs: number
+  readonly account: Pick<Account, 'balance' | 'held'>
+  /** Money of its open holds that were placed before a moment; asked only while it has any. */
+  readonly heldBefore: (timeMs: number) => bigint
+}
+
 /**
  * Takes what has expired from the balance. Money that open holds from before the expiry may still charge stays in its credit
  * until they end.
  * @param credits of the account, in the order of their expiry.
- * @param heldBefore money of the open holds that were placed before a moment.
  */
 export function expireCredits(
   credits: readonly ExpiringCredit[],
-  { nowMs, balance, heldBefore }: { nowMs: number; balance: bigint; heldBefore: (timeMs: number) => bigint },
+  { nowMs, account: { balance, held }, heldBefore }: ExpiryState,
 ): CreditTake[] {
   const takes: CreditTake[] = []
   let free = balance
   let kept = 0n
   for (const { creditId, remaining, expiresAtMs } of credits) {
     if (expiresAtMs > nowMs) break
-    const held = heldBefore(expiresAtMs) - kept
-    const staying = held <= 0n ? 0n : lesserOf(remaining, held)
+    const promised = held > kept ? heldBefore(expiresAtMs) - kept : 0n
+    const staying = promised <= 0n ? 0n : lesserOf(remaining, promised)
     kept += staying
     const taken = lesserOf(remaining - staying, free)
     free -= taken

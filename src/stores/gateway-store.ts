@@ -1,3 +1,4 @@
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { UsageStore } from '../usage/usage-store.ts'
 import type { BatchStore } from './batch-store.ts'
 import type { BlobStore } from './blob-store.ts'
@@ -13,21 +14,34 @@ import type { WebhookStore } from './webhook-store.ts'
 
 /** All durable data of one driver. */
 export interface GatewayStore {
+  /** Accounts, balances, holds and the journal. */
   readonly ledger: Ledger
+  /** API keys, by their hashes. */
   readonly keys: KeyStore
+  /** Answers kept under an Idempotency-Key, and those in progress. */
   readonly idempotency: IdempotencyStore
+  /** Which vendor key made which interaction, so that the same one continues it. */
   readonly interactions: InteractionStore
+  /** Stored answers of the Responses API. */
   readonly responses: ResponseStore
+  /** Conversations of the Responses API. */
   readonly conversations: ConversationStore
+  /** Long jobs: videos, background answers, batches. */
   readonly tasks: TaskStore
+  /** Messages to be delivered, and the secrets that sign them. */
   readonly webhooks: WebhookStore
   /** Absent: no call is recorded, and questions about usage are refused. */
   readonly usage?: UsageStore | undefined
   /** Absent, one of the three: files and batches are refused. */
   readonly files?: FileStore | undefined
+  /** Bytes of the files. */
   readonly blobs?: BlobStore | undefined
+  /** Outcomes of the requests of batches. */
   readonly batches?: BatchStore | undefined
   /** Opens connections and brings the schema up to date. */
   start(): Promise<void>
+  /** Rejects while the store can be read only, for probes; changes nothing. Absent: what can be read can be changed. */
+  checkWritable?(): MaybePromise<void>
+  /** Closes what `start` opened. */
   close(): Promise<void>
 }

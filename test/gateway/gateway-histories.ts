@@ -102,9 +102,10 @@ export async function expectAgreeingBooks(
 ): Promise<readonly EntryKind[]> {
   const vendor = { apiKey: VENDOR_KEY, baseURL: 'https://vendor.example' }
   // Read once the gateway is gone, so that nothing moves meanwhile.
-  const kept = { ...store, close: async () => undefined }
+  const { kept, wait } = notedStore({ ...store, close: async () => undefined })
   const options = { vendors: [dashscope(vendor), openai(vendor)], models: TEST_MODELS, store: kept }
-  const bench = await taskBench({ ...options, usage: {} }, {}, Date.UTC(2026, 0, 31, 2))
+  const started = await taskBench({ ...options, usage: {} }, {}, Date.UTC(2026, 0, 31, 2))
+  const bench = inStep(started, wait)
   try {
     await bench.gateway.accounts.create({ id: ACCOUNT })
     const { key } = await bench.gateway.keys.create({ accountId: ACCOUNT })
@@ -123,6 +124,59 @@ export async function expectAgreeingBooks(
   }
   await expectBooksAgree(store, ACCOUNT)
   return (await store.ledger.entries(ACCOUNT, 1_000)).map(({ kind }) => kind)
+}
+
+interface NotedStore {
+  readonly kept: GatewayStore
+  /** Waits for the calls of the store that are under way; false: there are none. */
+  wait(): Promise<boolean>
+}
+
+/** A store whose calls can be waited for. */
+function notedStore(store: GatewayStore): NotedStore {
+  const underWay = new Set<Promise<unknown>>()
+  const noted = (result: unknown): unknown => {
+    if (!(result instanceof Promise)) return result
+    underWay.add(result)
+    const end = (): void => void underWay.delete(result)
+    result.then(end, end)
+    return result
+  }
+  const partOf = (part: object): object =>
+    new Proxy(part, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name)
+        return typeof member === 'function' ? (...values: unknown[]) => noted(member.apply(target, values)) : member
+      },
+    })
+  const parts = Object.entries(store).map(([name, part]) => [name, typeof part === 'object' ? partOf(part) : part])
+  return {
+    kept: Object.fromEntries(parts) as GatewayStore,
+    async wait() {
+      const isBusy = underWay.size > 0
+      await Promise.allSettled(underWay)
+      return isBusy
+    },
+  }
+}
+
+/** Its clock stands still while the store works: what is due by then must not be missed because a database is slow. */
+function inStep(bench: TaskBench, wait: () => Promise<boolean>): TaskBench {
+  const settle = async (): Promise<void> => {
+    // What the store answers may lead to its next call.
+    do await bench.settle()
+    while (await wait())
+  }
+  return {
+    ...bench,
+    settle,
+    async pass(durationMs, stepMs = durationMs) {
+      for (let passedMs = 0; passedMs < durationMs; passedMs += stepMs) {
+        await bench.pass(Math.min(stepMs, durationMs - passedMs))
+        await settle()
+      }
+    },
+  }
 }
 
 async function play(bench: TaskBench, key: string, operation: GatewayOperation): Promise<void> {

@@ -3,6 +3,7 @@ import { createGateway } from '../../src/gateway/gateway.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { type StartedGateway, startGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { testPrices } from '../support/test-prices.ts'
 
 const OPERATOR_KEY = 'operator-0123456789-abcdef'
 
@@ -133,6 +134,16 @@ describe('health', () => {
     clock.advance(1_000)
     await gateway.health()
     expect(asked).toHaveBeenCalledTimes(2)
+  })
+
+  test.each([
+    ['unavailable', 'cannot change anything', { prices: testPrices }],
+    ['ok', undefined, { billing: 'off' }],
+  ] as const)('of a store that can be read only is %s', async (status, error, billing) => {
+    const store = { ...memoryStore(), checkWritable: () => Promise.reject(new Error('cannot change anything')) }
+    await using gateway = createGateway({ vendors: [], store, ...billing })
+
+    expect(await gateway.health()).toMatchObject({ status, store: { status, error } })
   })
 
   test('tells why the store cannot be opened, and tries again', async () => {

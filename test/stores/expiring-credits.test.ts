@@ -64,9 +64,23 @@ describe('what of a balance has expired', () => {
     ],
     ['of two credits what one hold leaves of both', { nowMs: 300, balance: 20n, held: 12n }, [['late', 8n]]],
     ['nothing while holds need all', { nowMs: 300, balance: 20n, held: 25n }, []],
-  ] as const)('is %s', (_what, { held, ...facts }, takes) => {
-    expect(expireCredits([EARLY, LATE], { ...facts, heldBefore: () => held })).toEqual(
+  ] as const)('is %s', (_what, { nowMs, ...account }, takes) => {
+    expect(expireCredits([EARLY, LATE], { nowMs, account, heldBefore: () => account.held })).toEqual(
       takes.map(([creditId, amount]) => ({ creditId, amount })),
     )
+  })
+
+  test('is known without reading holds where none can change it', () => {
+    const asked: number[] = []
+    const heldBefore = (timeMs: number): bigint => {
+      asked.push(timeMs)
+      return 10n
+    }
+
+    expireCredits([EARLY, LATE], { nowMs: 300, account: { balance: 20n, held: 0n }, heldBefore })
+    expect(asked).toEqual([])
+    // What is held stays in the first credit.
+    expireCredits([EARLY, LATE], { nowMs: 300, account: { balance: 20n, held: 10n }, heldBefore })
+    expect(asked).toEqual([100])
   })
 })

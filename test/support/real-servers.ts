@@ -1,6 +1,7 @@
 import { inject } from 'vitest'
 import type { FoundServer, ServerKind } from './real-servers.setup.ts'
 import { nginxFolder } from './start-nginx.ts'
+import { pgbouncerFolder } from './start-pgbouncer.ts'
 import { postgresFolder } from './start-postgres.ts'
 import { redisFolder } from './start-redis.ts'
 
@@ -30,8 +31,8 @@ export async function realServer(kind: ServerKind): Promise<RealServer> {
  * Why a test that must start and end a server of its own is left out; undefined when it can be run.
  * @throws Error as {@link realServer} does.
  */
-export function missingProgram(kind: ServerKind | 'nginx'): string | undefined {
-  const find = { postgres: postgresFolder, redis: redisFolder, nginx: nginxFolder }[kind]
+export function missingProgram(kind: ServerKind | 'nginx' | 'pgbouncer'): string | undefined {
+  const find = { postgres: postgresFolder, redis: redisFolder, nginx: nginxFolder, pgbouncer: pgbouncerFolder }[kind]
   return find() === undefined ? leftOut(`no ${kind} to start on this machine`) : undefined
 }
 

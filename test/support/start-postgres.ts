@@ -10,7 +10,9 @@ export interface StartedPostgres {
   readonly url: string
   /** Ends the server, as an operator would by `pg_ctl stop -m fast`; the data stay. */
   halt(): Promise<void>
-  /** Starts it again on the same port after {@link halt}. */
+  /** Ends it without a word to anybody, as `pg_ctl stop -m immediate` does; the data are recovered at the next start. */
+  crash(): Promise<void>
+  /** Starts it again on the same port after {@link halt} or {@link crash}. */
   resume(): Promise<void>
   /** Ends it and removes its folder. */
   stop(): Promise<void>
@@ -60,6 +62,7 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     halt: () => server.end('SIGINT'),
+    crash: () => server.end('SIGQUIT'),
     async resume() {
       server = await start()
     },
@@ -71,7 +74,7 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
 }
 
 /** PostgreSQL refuses to run as root: the first of the users that every Debian has then. */
-function unprivilegedUser(): { uid: number; gid: number } | undefined {
+export function unprivilegedUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
   for (const name of ['postgres', 'nobody']) {
     try {

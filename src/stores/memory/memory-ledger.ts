@@ -96,12 +96,12 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
 
   /** Takes what has expired of credits. */
   function expireDue(account: MutableAccount, nowMs: number): void {
-    const { firstExpiryMs } = account.credits
-    if (firstExpiryMs === undefined || firstExpiryMs > nowMs) return
-    const holds = [...openHolds.values()].filter((hold) => hold.account === account && !hold.isMetered)
+    if ((account.credits.firstExpiryMs ?? Number.POSITIVE_INFINITY) > nowMs) return
+    const counts = (hold: HeldMoney, timeMs: number): boolean =>
+      hold.account === account && !hold.isMetered && hold.createdAtMs < timeMs
     const heldBefore = (timeMs: number): bigint =>
-      holds.reduce((sum, hold) => (hold.createdAtMs < timeMs ? sum + hold.amount : sum), 0n)
-    for (const { creditId, amount } of account.credits.expire({ nowMs, balance: account.balance, heldBefore })) {
+      [...openHolds.values()].reduce((sum, hold) => (counts(hold, timeMs) ? sum + hold.amount : sum), 0n)
+    for (const { creditId, amount } of account.credits.expire({ nowMs, account, heldBefore })) {
       account.balance -= amount
       const line = { amount: -amount, owed: 0n, holdId: undefined, operationId: creditId, createdAtMs: nowMs }
       write(account, { kind: 'expiry', description: expiryText(creditId), ...line })

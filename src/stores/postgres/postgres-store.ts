@@ -110,6 +110,10 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
       const migration = postgresConnection(pool, MIGRATION_TIMEOUT_MS)
       await migration.transaction((session) => migrate(session, schema))
     },
+    async checkWritable() {
+      // A lock on no row: refused where changes are, and the connection is closed then, as after any refused change.
+      await connection.run(`SELECT FROM ${quotedSchema}.accounts WHERE false FOR UPDATE`)
+    },
     close: () => connection.close(),
   }
 }

@@ -238,7 +238,7 @@ export class SqliteMoney {
     const heldBefore = (timeMs: number): bigint =>
       (this.#selectHeldBefore.get(accountId, timeMs) as { readonly held: bigint }).held
     const account = this.changing(accountId)
-    const takes = expireCredits(this.#creditsOf(accountId), { nowMs, balance: account.balance, heldBefore })
+    const takes = expireCredits(this.#creditsOf(accountId), { nowMs, account, heldBefore })
     for (const { creditId, amount } of takes) {
       account.balance -= amount
       const line = { amount: -amount, operationId: creditId, description: expiryText(creditId) }

@@ -51,12 +51,15 @@ const SQLITE_STORE_OPTIONS = {
  * package's: two copies do not see each other's locks (SQLite, "How To Corrupt An SQLite Database File", 2.2.1).
  *
  * `start()` and every method reject with {@link SqliteStoreError} when the database cannot be used.
+ * @throws TypeError for unknown options, and without `path` and `database`.
  *
  * @example
  * const gateway = createGateway({ vendors, store: sqliteStore({ path: 'signalbox.db' }) })
  */
 export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   checkGivenMembers(options, SQLITE_STORE_OPTIONS, 'sqliteStore')
+  if (options.path === undefined && options.database === undefined)
+    throw new TypeError('sqliteStore: set path to a file, or database to an open one')
   const label =
     options.path === undefined ? 'the given SQLite database' : `the SQLite database ${JSON.stringify(options.path)}`
   const waiting = { label, busyTimeoutMs: options.busyTimeoutMs ?? 5_000 }

@@ -82,6 +82,21 @@ describe.skipIf(server.missing !== undefined)('what PostgreSQL reads', () => {
     expect(await wholeReads(table, async ({ ledger }) => ledger.expire(NOW_MS, 500))).toBe(0)
   })
 
+  test('takes what has expired of an account that holds nothing without reading the holds of others', async () => {
+    const columns = 'id, account_id, key_id, amount, status, expires_at_ms'
+    await made.ledger.createAccount({ id: 'account_1' }, NOW_MS)
+    const credit = { creditId: 'credit_1', accountId: 'account_1', amount: 10n, description: 'start' }
+    await made.ledger.credit({ ...credit, expiresAtMs: NOW_MS + 1 }, NOW_MS)
+    await fill('holds', columns, `'hold_' || n, 'account_2', 'key_1', 1, 'held', ${NOW_MS} + n`)
+
+    expect(
+      await wholeReads('holds', async ({ ledger }) => {
+        expect(await ledger.expireCredits(NOW_MS + 2, 10)).toBe(1)
+        expect(await ledger.account('account_1')).toMatchObject({ balance: 0n })
+      }),
+    ).toBe(0)
+  })
+
   test('keeps an answer without reading the others', async () => {
     const columns = 'account_id, id, vendor, vendor_key, model, created_at_ms, expires_at_ms, input, response'
     await fill('responses', columns, `'account_1', 'r_' || n, 'v', 'k', 'm', 0, ${NOW_MS} + n, '[]', '{}'`)

@@ -2,51 +2,9 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import { missingProgram } from '../../support/real-servers.ts'
-import { chatBody, type StartedGateway, startGateway } from '../../support/start-gateway.ts'
+import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
 import { type StartedPostgres, startPostgres } from '../../support/start-postgres.ts'
-
-const LANES = 8
-
-/** Callers that send one request after the other, and what they got. */
-class Load {
-  readonly answered: string[] = []
-  readonly refused: string[] = []
-  readonly others: number[] = []
-  #isOver = false
-  #wake = (): void => {}
-  readonly #lanes: Promise<unknown>
-
-  constructor(gateway: StartedGateway) {
-    this.#lanes = Promise.all(Array.from({ length: LANES }, () => this.#lane(gateway)))
-  }
-
-  async #lane(gateway: StartedGateway): Promise<void> {
-    while (!this.#isOver) {
-      const response = await gateway.post('/v1/chat/completions', chatBody('chat-relayed', 'Hello'))
-      await response.arrayBuffer()
-      const requestId = response.headers.get('x-request-id')!
-      if (response.status === 200) this.answered.push(requestId)
-      else if (response.status === 503) this.refused.push(requestId)
-      else this.others.push(response.status)
-      this.#wake()
-    }
-  }
-
-  /** Resolves when so many more requests have ended in that list. */
-  async more(list: readonly unknown[], count: number): Promise<void> {
-    const enough = list.length + count
-    while (list.length < enough) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
-    }
-  }
-
-  async end(): Promise<void> {
-    this.#isOver = true
-    await this.#lanes
-  }
-}
+import { ChatLoad, LANES } from './support/chat-load.ts'
 
 describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL restarted under load', () => {
   let server: StartedPostgres
@@ -66,7 +24,7 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL restarted 
   })
 
   test('no vendor is called without a hold, and requests succeed within 5 s after it is back', async () => {
-    const load = new Load(gateway)
+    const load = new ChatLoad(gateway)
     await load.more(load.answered, 40)
     await server.halt()
     // Requests that held money before the server went may still end well; after as many refusals as lanes none is left.

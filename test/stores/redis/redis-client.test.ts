@@ -5,7 +5,7 @@ import { describe, expect, expectTypeOf, it } from 'vitest'
 import { redisCache } from '../../../src/stores/redis/redis-cache.ts'
 import { redisLimits } from '../../../src/stores/redis/redis-limits.ts'
 import { type RedisClient, scriptRunner } from '../../../src/stores/redis/redis-link.ts'
-import { ENTER, TAKE } from '../../../src/stores/redis/redis-scripts.ts'
+import { ACQUIRE, ENTER, RELEASE, TAKE } from '../../../src/stores/redis/redis-scripts.ts'
 import { fakeClock } from '../../../src/testing/fake-clock.ts'
 
 const NO_SCRIPT = new Error('NOSCRIPT No matching script. Please use EVAL.')
@@ -128,6 +128,35 @@ describe('the shared limits', () => {
 
     expect(known.size).toBe(5_000)
     expect(events).toEqual(['limits-degraded', 'limits-recovered'])
+  })
+
+  it('give a lease back before the next request is asked, also on a server that knows no script', async () => {
+    const known = new Set<string>([ACQUIRE.sha1])
+    const leases = new Set<string>()
+    // Carries out calls in the order in which they are sent, and answers in the next turn.
+    const answer = async (script: string, _count: number, _key: string, leaseId = ''): Promise<unknown> => {
+      const sha1 = [ACQUIRE, RELEASE].find(({ text }) => text === script)?.sha1 ?? script
+      if (sha1 !== script) known.add(sha1)
+      const isGiven = sha1 === ACQUIRE.sha1 && leases.size === 0
+      if (isGiven) leases.add(leaseId)
+      const isKnown = known.has(sha1)
+      if (sha1 === RELEASE.sha1 && isKnown) leases.delete(leaseId)
+      await new Promise((resolve) => setImmediate(resolve))
+      if (!isKnown) throw NO_SCRIPT
+      return Number(isGiven)
+    }
+    const { concurrencyLimiter, close } = redisLimits({ client: { evalsha: answer, eval: answer } })
+    const lease = (leaseId: string) => ({ bucket: 'concurrency:key_1', leaseId, limit: 1, expiresAtMs: 60_000 })
+
+    const isFirstGiven = await concurrencyLimiter.acquire(lease('lease_1'), 0)
+    const released = concurrencyLimiter.release(lease('lease_1'))
+    // It is on its way before the turn of the event loop ends.
+    for (let step = 0; step < 5; step++) await Promise.resolve()
+    const isSecondGiven = await concurrencyLimiter.acquire(lease('lease_2'), 0)
+    await released
+    close()
+
+    expect([isFirstGiven, isSecondGiven]).toEqual([true, true])
   })
 })
 

@@ -8,6 +8,7 @@ import {
   ACCOUNT_PAGES,
   ARREARS,
   CLAIMANTS,
+  EXPIRY_READS,
   JOURNAL_TABLES,
   NEWEST_INDEXES,
   PENDING_CLAIMS,
@@ -38,6 +39,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   CLAIMANTS,
   PENDING_CLAIMS,
   ACCOUNT_PAGES,
+  EXPIRY_READS,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */

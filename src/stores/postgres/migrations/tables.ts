@@ -290,6 +290,9 @@ export const CLAIMANTS: readonly string[] = [`ALTER TABLE claims ADD COLUMN clai
 /** Claims that end before they expire: functions alone. */
 export const PENDING_CLAIMS: readonly string[] = []
 
+/** Credits that expire without reading the holds of others: functions alone. */
+export const EXPIRY_READS: readonly string[] = []
+
 /** What leads straight to a page of the messages of one account, and to a page of keys. */
 export const ACCOUNT_PAGES: readonly string[] = [
   `CREATE INDEX deliveries_by_account ON deliveries (account_id, created_at_ms, id)`,
