@@ -1,4 +1,5 @@
 import { GatewayError } from './errors.ts'
+import { ALWAYS_FITTING_LENGTH, membersWithinBounds } from './json-size.ts'
 
 /** Deepest nesting of arrays and objects that a caller's JSON may have. */
 export const MAX_JSON_DEPTH = 64
@@ -24,19 +25,21 @@ export interface CallerJson {
 /**
  * Reads a caller's JSON body.
  * @throws GatewayError `invalid_json` if it does not parse, `json_too_deep` beyond 64 levels, `invalid_request` for a
- *   `__proto__` member, which would reach copied objects.
+ *   `__proto__` member, which would reach copied objects, and for more values or members than {@link membersWithinBounds} allows.
  */
 export function readCallerJson(bytes: Uint8Array): CallerJson {
   let text: string
   let value: unknown
+  let names: number | undefined
   try {
     text = decoder.decode(bytes)
+    if (text.length > ALWAYS_FITTING_LENGTH) names = membersWithinBounds(text)
     value = JSON.parse(text)
   } catch (cause) {
-    throw new GatewayError('invalid_json', { cause })
+    throw GatewayError.isInstance(cause) ? cause : new GatewayError('invalid_json', { cause })
   }
   // The parser keeps one member of each name, so a text with more names than members repeats some.
-  const repeatsNames = countWrittenNames(text) !== checkedMembers(value, MAX_JSON_DEPTH)
+  const repeatsNames = (names ?? countWrittenNames(text)) !== checkedMembers(value, MAX_JSON_DEPTH)
   return { value, bytes: repeatsNames ? encoder.encode(JSON.stringify(value)) : bytes }
 }
 

@@ -11,6 +11,8 @@ export interface ErrorDialect {
   streamEvent(error: GatewayError): string
   /** A header that repeats the request id on every answer, beside `x-request-id`. Absent: none. */
   readonly requestIdHeader?: string
+  /** A header that every client of this dialect sends, and no other: it tells the dialect where the path does not. Absent: none. */
+  readonly clientHeader?: string
 }
 
 /** The code that callers read for every refusal by rate or concurrency (API specification, "Errors", 429). */

@@ -107,7 +107,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     const record: RecordSoFar | undefined = received
     const isHooked = context.hooks !== undefined && record !== undefined
     const fault = isHooked ? await runFailedHooks(context, record, GatewayError.from(cause)) : cause
-    const dialect = (record?.endpoint ?? record?.called)?.errors ?? context.endpoints.errorsAt(request.path)
+    const dialect = (record?.endpoint ?? record?.called)?.errors ?? context.endpoints.errorsAt(request.path, request)
     const answered = { request, sink: sinkOf(incoming, dialect, requestId), requestId, dialect, record }
     fail(context, { ...answered, principal: incoming.principal }, fault)
   } finally {

@@ -1,3 +1,4 @@
+import type { GatewayRequest } from '../core/exchange.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 
@@ -45,12 +46,13 @@ export class EndpointTable {
     return this.all.find((endpoint) => endpoint.id === id && endpoint.deferral !== undefined)
   }
 
-  /** The error dialect for a path without an endpoint: that of the endpoint above it. */
-  errorsAt(path: string): ErrorDialect {
+  /** The error dialect for a path without an endpoint: that of the endpoint above it, else that of the caller's client. */
+  errorsAt(path: string, caller?: Pick<GatewayRequest, 'header'>): ErrorDialect {
     let nearest = this.#byPath.get(path)
     for (const endpoint of this.all) {
       if (path.startsWith(`${endpoint.path}/`) && endpoint.path.length > (nearest?.path.length ?? 0)) nearest = endpoint
     }
+    nearest ??= this.all.find(({ errors }) => errors.clientHeader && caller?.header(errors.clientHeader) !== undefined)
     return (nearest ?? this.all[0]!).errors
   }
 }

@@ -2,6 +2,7 @@ import { DetailedError } from '../core/detailed-error.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
+import { LONGEST_RETRY_AFTER_MS } from '../routing/circuit-breaker.ts'
 import type { CallOutcome } from '../routing/route-candidate.ts'
 import type { TransportFailure } from '../transport/transport.ts'
 
@@ -36,6 +37,8 @@ export interface AttemptFailure {
    * content. Absent: there was no 2xx response, or the vendor says in it that it failed.
    */
   readonly answerBytes?: number
+  /** Set where the vendor bills what it refuses: bytes of text that it had made. */
+  readonly refusedBytes?: number
   /** What the vendor has reported, and so bills, all the same. */
   readonly billedUsage?: Usage | undefined
   /** True where `billedUsage` is what was sent, and no report: the vendor may bill it. Absent: it is a report. */
@@ -72,17 +75,18 @@ export const OVERSIZED = 'context_length_exceeded'
 
 /** Classifies a vendor's error. */
 export function failureOfVendor(failure: VendorFailure): AttemptFailure {
+  const retryAfterSeconds = askedSeconds(failure)
   const base = {
     reason: failure.kind,
     status: failure.status === 0 ? undefined : failure.status,
     report: reportOfVendor(failure),
     wasSent: true,
     mayHaveBegun: leavesOpen(failure),
+    ...(failure.billedBytes === undefined ? {} : { refusedBytes: failure.billedBytes }),
     operatorProblem: undefined,
     outcome: outcomeOf(failure),
-    retryAfterMs: failure.retryAfterSeconds === undefined ? undefined : failure.retryAfterSeconds * 1000,
+    retryAfterMs: retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000,
   }
-  const { retryAfterSeconds } = failure
   switch (failure.kind) {
     case 'caller':
       return failure.concerns === 'size'
@@ -130,6 +134,11 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
     case 'invalid_response':
       return { ...base, error: new GatewayError('upstream_invalid_response'), mayFallBack: true, mayRetry: false }
   }
+}
+
+/** Some clients sleep as long as they are told, and a vendor's date may be years away. */
+function askedSeconds({ retryAfterSeconds }: VendorFailure): number | undefined {
+  return retryAfterSeconds === undefined ? undefined : Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_MS / 1000)
 }
 
 function reportOfVendor({ kind, message, code, type, requestId }: VendorFailure): FailureReport {

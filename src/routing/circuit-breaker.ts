@@ -30,8 +30,8 @@ const LONGEST_OPEN_MS = 300_000
 /** For a vendor that reports "too many requests" without a time; doubled each time. */
 const BUSY_STEP_MS = 1_000
 const LONGEST_BUSY_MS = 30_000
-/** Longest open time that a vendor may request; it is probed after that. */
-const LONGEST_RETRY_AFTER_MS = 60 * 60_000
+/** Longest open time that a vendor may request; it is probed after that, so callers need not wait longer either. */
+export const LONGEST_RETRY_AFTER_MS = 60 * 60_000
 
 /** The initial state: closed. */
 export const CLOSED: CircuitState = {

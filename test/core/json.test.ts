@@ -47,6 +47,59 @@ describe("a caller's JSON", () => {
   )
 })
 
+describe('a text of very many values', () => {
+  const BYTES = 2 * 1024 * 1024
+  const filled = (open: string, item: string, close: string): string =>
+    `${open}${`${item},`.repeat(BYTES / item.length)}${item}${close}`
+  const messageOf = (text: string): string => {
+    try {
+      parseCallerJson(Buffer.from(text))
+      return 'accepted'
+    } catch (error) {
+      return GatewayError.isInstance(error) && error.code === 'invalid_request' ? error.message : 'another error'
+    }
+  }
+
+  test.each([
+    ['empty lists', filled('[', '[]', ']')],
+    ['empty objects', filled('{"a":[', '{}', ']}')],
+    ['numbers', filled('[', '1', ']')],
+    ['short texts', filled('[', '"a"', ']')],
+    ['brackets that nothing closes', '['.repeat(BYTES)],
+    ['numbers behind a text that ends in backslashes', `["${'\\\\'.repeat(100)}",${'0,'.repeat(500_000)}0]`],
+  ])('is refused before it is parsed: %s', (_what, text) => {
+    expect(messageOf(text)).toBe('The request body has more than 500,000 values.')
+  })
+
+  test.each([
+    ['in one object', `{${Array.from({ length: 150_001 }, (_, index) => `"m${index}":0`).join()}}`],
+    ['in many objects', filled('[', '{"a":0}', ']')],
+    ['of one name', filled('{', '"a" :0', '}')],
+  ])('is refused for its members: %s', (_what, text) => {
+    expect(messageOf(text)).toBe('The request body has more than 150,000 members of objects.')
+  })
+
+  test.each([
+    ['the tokens of the largest request for embeddings', `[${'100257,'.repeat(299_999)}0]`],
+    ['a text full of signs', JSON.stringify('{"a":[1,2,3]},'.repeat(100_000))],
+    ['a text full of quotes and backslashes', JSON.stringify('\\"\\\\",:{['.repeat(100_000))],
+    ['a picture', JSON.stringify({ url: 'QUJD'.repeat(100_000) })],
+    ['150,000 members', `[${'{"a":0},'.repeat(149_999)}{"a":0}]`],
+    ['499,999 items of a list', `[${'0,'.repeat(499_998)}0]`],
+  ])('is taken within the bounds: %s', (_what, text) => {
+    expect(messageOf(text)).toBe('accepted')
+  })
+
+  test('is written again where a member stands twice, as a short one is', () => {
+    const long = JSON.stringify('x"\\,'.repeat(50_000))
+    const once = `{"a":${long},"b":${long}}`
+    const twice = `{"a":1,"b" : ${long}, "\\u0061":${long}}`
+
+    expect(Buffer.from(readCallerJson(Buffer.from(once)).bytes).toString()).toBe(once)
+    expect(Buffer.from(readCallerJson(Buffer.from(twice)).bytes).toString()).toBe(`{"a":${long},"b":${long}}`)
+  })
+})
+
 test("a vendor's broken JSON is undefined, not an exception", () => {
   expect(parseVendorJson('{"a":1}')).toEqual({ a: 1 })
   expect(parseVendorJson('<html>')).toBeUndefined()

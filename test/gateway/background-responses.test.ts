@@ -324,6 +324,20 @@ test('the end is told to the webhook, signed', async () => {
   }
 })
 
+test('a limit of requests at once per account keeps one account from filling every place of the process', async () => {
+  await start({ limits: { perAccount: { concurrency: 2 } } })
+  started.sandbox.fault({ kind: 'hang', times: 100 })
+  for (let count = 0; count < 40; count++) await accepted({ input: 'first', max_output_tokens: 16 })
+  await accepted({ input: 'of another account', max_output_tokens: 16 }, OTHER_KEY)
+
+  const asked: string[] = []
+  while (!asked.at(-1)?.includes('of another account')) {
+    const { body } = await started.sandbox.nextRequest()
+    asked.push(JSON.stringify(body))
+  }
+  expect(asked).toHaveLength(3)
+})
+
 test('what is stored of a task that has ended holds nothing of the prompt', async () => {
   const store = memoryStore()
   await start({ store })

@@ -561,3 +561,125 @@ test('files and batches of another account read as unknown ones, byte for byte',
   expect(JSON.parse((await ask('GET', '/v1/batches'))[1])).toMatchObject({ data: [] })
   expect((await client.files.retrieve(batch.output_file_id!)).purpose).toBe('batch_output')
 })
+
+test('large requests of a batch are checked in turns of their own', async () => {
+  const { client, gateway } = await start()
+  const lines = Array.from({ length: 15 }, (_, index) => line(index, { metadata: { note: 'x'.repeat(70_000) } }))
+  const { id } = await upload(client, lines)
+  let turns = 0
+  let isOver = false
+  const count = (): void => {
+    turns++
+    if (!isOver) setImmediate(count)
+  }
+  const headers = { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ input_file_id: id, endpoint: CHAT, completion_window: '24h' })
+  const submission = gateway.fetch(new Request('http://gateway.test/v1/batches', { method: 'POST', headers, body }))
+  setImmediate(count)
+  const answer = await submission
+  isOver = true
+
+  expect([answer.status, turns >= 2 * lines.length], await answer.text()).toEqual([200, true])
+})
+
+describe('of more batches than a process runs', () => {
+  /** A gateway whose vendor answers when it is told to, and which sends one request of a batch after the other. */
+  async function startHeld() {
+    const clock = fakeClock()
+    const held = new Map<string, () => void>()
+    const heard: string[] = []
+    let arrived = (): void => {}
+    const vendor = await answeringVendor((response, { messages }) => {
+      const said = (messages as { content: string }[])[0]!.content
+      heard.push(said)
+      held.set(said, () => json(response, completion()))
+      arrived()
+    })
+    const started = await start({
+      clock,
+      vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })],
+      batches: { requestsAtOnce: 1 },
+      timeouts: { firstByteMs: 3_600_000, totalMs: 3_600_000 },
+      holdTtlMs: 7_200_000,
+    })
+    return {
+      clock,
+      heard,
+      ...started,
+      /** Lets the vendor answer what was said, or all that it was asked. */
+      release(...said: string[]) {
+        for (const each of said.length > 0 ? said : [...held.keys()]) {
+          held.get(each)?.()
+          held.delete(each)
+        }
+      },
+      /** Submits a batch that begins at once, and waits for its first call. */
+      async begin(lines: readonly object[]): Promise<string> {
+        const call = new Promise<void>((resolve) => {
+          arrived = resolve
+        })
+        const { id } = await submit(started.client, lines)
+        await call
+        return id
+      },
+      async untilHeard(count: number, stepMs: number) {
+        for (let turns = 0; turns < 10_000 && heard.length < count; turns++) {
+          clock.advance(stepMs)
+          await new Promise(setImmediate)
+        }
+      },
+      close: () => vendor.close(),
+    }
+  }
+
+  test('one that has run for long makes room for one that waits', async () => {
+    const { clock, heard, client, taskEnded, begin, release, untilHeard, close } = await startHeld()
+    const ids: string[] = []
+    for (const first of [10, 20, 30, 40]) {
+      ids.push(await begin([line(first), line(first + 1)]))
+      clock.advance(1_000)
+    }
+    const last = await submit(client, [line(50)])
+    clock.advance(60_000)
+    expect(heard).toEqual(['Say 10', 'Say 20', 'Say 30', 'Say 40'])
+
+    await untilHeard(5, 1_000)
+    expect(heard.at(-1)).toBe('Say 50')
+
+    // The batch that was put back goes on with what it has not sent yet, and sends nothing twice.
+    const ended = taskEnded(last.id)
+    release()
+    await ended
+    for (let turns = 0; turns < 10_000 && heard.length < 9; turns++) {
+      release()
+      clock.advance(100)
+      await new Promise(setImmediate)
+    }
+    release()
+    await Promise.all(ids.map((id) => taskEnded(id)))
+    await close()
+
+    expect(heard.toSorted()).toEqual([10, 11, 20, 21, 30, 31, 40, 41, 50].map((number) => `Say ${number}`))
+  })
+
+  test('one that made room at its last request ends with it, and waits for no other', async () => {
+    const { clock, heard, client, taskEnded, begin, release, untilHeard, close } = await startHeld()
+    const first = await begin([line(10)])
+    clock.advance(200_000)
+    for (const number of [20, 30, 40]) await begin([line(number)])
+    await submit(client, [line(50)])
+    await untilHeard(5, 1_000)
+    expect(heard.at(-1)).toBe('Say 50')
+
+    const ended = taskEnded(first)
+    release('Say 10')
+    await ended
+
+    expect(await client.batches.retrieve(first)).toMatchObject({
+      status: 'completed',
+      request_counts: { completed: 1 },
+    })
+    release()
+    await close()
+  })
+})

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import express from 'express'
 import fastify from 'fastify'
 import OpenAI, { toFile } from 'openai'
@@ -38,6 +39,29 @@ describe('a file', () => {
     expect(await client.files.delete(first.id)).toEqual({ id: first.id, object: 'file', deleted: true })
     await expect(client.files.content(first.id)).rejects.toMatchObject({ status: 404, code: 'file_not_found' })
     await expect(client.files.delete(first.id)).rejects.toMatchObject({ status: 404 })
+  })
+
+  test('that is sent compressed is refused with what is wrong', async () => {
+    const { url, client } = await start()
+    const form = '--b\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--b--\r\n'
+    const send = (encoding: string, body: BodyInit) =>
+      fetch(`${url}/v1/files`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${TEST_KEY}`,
+          'content-type': 'multipart/form-data; boundary=b',
+          'content-encoding': encoding,
+        },
+        body,
+      })
+
+    const compressed = await send('gzip', gzipSync(form))
+    expect([compressed.status, await compressed.json()]).toMatchObject([
+      415,
+      { error: { code: 'unsupported_media_type', message: expect.stringContaining('Content-Encoding "gzip"') } },
+    ])
+    expect((await send('identity', form)).status).toBe(400)
+    expect((await client.files.list()).data).toEqual([])
   })
 
   test('is kept once for one Idempotency-Key, and its answer is sent again', async () => {

@@ -9,7 +9,8 @@ beforeEach(async () => {
 })
 afterEach(() => started.close())
 
-const MANY = 150_000
+/** Objects of two members each are within the bounds of a body. */
+const MANY = 70_000
 const list = (item: string): string => `[${`${item},`.repeat(MANY - 1)}${item}]`
 const members = (prefix: string): string =>
   Array.from({ length: MANY }, (_, index) => `"${prefix}${index}":1`).join(',')

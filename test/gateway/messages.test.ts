@@ -207,6 +207,22 @@ describe('errors are written as callers of the dialect read them', () => {
   })
 })
 
+test.each([
+  ['GET', '/v1/nothing', 404, 'not_found_error'],
+  ['DELETE', '/v1/models', 405, 'invalid_request_error'],
+  ['POST', '/v1/messages/nothing', 404, 'not_found_error'],
+  ['GET', '/v1/messages', 405, 'invalid_request_error'],
+])('%s %s is an error in the shape that clients of the dialect read', async (method, path, status, type) => {
+  started = await startGateway()
+  const headers = { 'x-api-key': TEST_KEY, 'anthropic-version': '2023-06-01' }
+  const answer = await fetch(`${started.url}${path}`, { method, headers })
+
+  expect([answer.status, await answer.json()]).toEqual([
+    status,
+    { type: 'error', error: { type, message: expect.any(String) }, request_id: answer.headers.get('request-id') },
+  ])
+})
+
 test('a key for messages may count too, and a key for chat neither', async () => {
   started = await startGateway()
   const keyFor = async (endpoint: string): Promise<Record<string, string>> => {

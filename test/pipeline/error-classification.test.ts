@@ -118,3 +118,18 @@ test.each([
 
   expect(failureOfVendor({ kind: 'operator', status, message: 'no', code, concerns }).outcome).toBe(verdict)
 })
+
+test.each([
+  ['seconds', '90', 90],
+  ['ten years in seconds', '315360000', 3_600],
+  ['more seconds than a number can be written as', '9'.repeat(300), 3_600],
+  ['a date in the year 9999', 'Fri, 31 Dec 9999 23:59:59 GMT', 3_600],
+])('callers and circuits wait an hour at most, whatever a vendor asks for: %s', (_what, retryAfter, seconds) => {
+  const vendor = openai({ apiKey })
+  for (const status of [429, 503, 504]) {
+    const failed = vendor.errorFrom(wireAnswer(openaiBody(null), status, { 'retry-after': retryAfter }), NOW_MS)
+    const { error, retryAfterMs } = failureOfVendor(failed)
+
+    expect([error.retryAfterSeconds, retryAfterMs]).toEqual([seconds, seconds * 1_000])
+  }
+})

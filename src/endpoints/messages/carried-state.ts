@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isSparse } from '../../core/json-size.ts'
 import type { ExtraContent } from '../chat/chat-request.ts'
 
 /** Begins every signature that the gateway made. */
@@ -25,7 +26,8 @@ export function isCarriedSignature(signature: unknown): signature is string {
  */
 export function readCarriedState(signature: unknown): ExtraContent | undefined {
   if (!isCarriedSignature(signature)) return undefined
-  const state = parseVendorJson(Buffer.from(signature.slice(CARRIED_MARK.length), 'base64url').toString('utf8'))
+  const text = Buffer.from(signature.slice(CARRIED_MARK.length), 'base64url').toString('utf8')
+  const state = isSparse(text) ? parseVendorJson(text) : undefined
   if (!isJsonObject(state)) return undefined
   assertPlainJson(state)
   return state

@@ -64,4 +64,5 @@ export const anthropicErrors: ErrorDialect = {
   status: anthropicStatus,
   streamEvent: (error) => sseEvent('error', JSON.stringify(anthropicError(error))),
   requestIdHeader: 'request-id',
+  clientHeader: 'anthropic-version',
 }

@@ -1,4 +1,5 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { assertFittingTexts } from '../../core/json-size.ts'
 import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import { textOrParts } from '../chat/text-or-parts.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
@@ -26,10 +27,12 @@ export interface ItemContext {
  * @throws GatewayError `invalid_request` or `unsupported_parameter`, naming the item or its member.
  */
 export function chatMessagesFromItems(request: ResponsesRequest, context: ItemContext): TranslatedItems {
+  const items = inputItems(request)
+  assertFittingTexts(items.map((item) => (typeof item['arguments'] === 'string' ? item['arguments'] : '')))
   const conversation = new ItemConversation(context)
   if (typeof request.instructions === 'string' && request.instructions !== '')
     conversation.system(request.instructions, 'instructions')
-  inputItems(request).forEach((item, index) => {
+  items.forEach((item, index) => {
     conversation.add(item, `input[${index}]`)
   })
   return conversation.end()
@@ -294,7 +297,7 @@ function partsOf(content: unknown, path: string, report: Report): ChatContentPar
   if (!Array.isArray(content)) throw invalidField(path, 'must be text or a list of parts')
   return content.flatMap((part: unknown, index) => {
     if (!isJsonObject(part)) throw invalidField(`${path}[${index}]`, 'must be a part with a type')
-    const parts = partOf(part, `${path}[${index}]`)
+    const parts = partOf(part, `${path}[${index}]`, report)
     const { prompt_cache_breakpoint } = part
     if (!isJsonObject(prompt_cache_breakpoint)) return parts
     if (report.keepsBreakpoints !== true) report('input.prompt_cache_breakpoint')
@@ -302,7 +305,7 @@ function partsOf(content: unknown, path: string, report: Report): ChatContentPar
   })
 }
 
-function partOf(part: Record<string, unknown>, path: string): ChatContentPart[] {
+function partOf(part: Record<string, unknown>, path: string, report: Report): ChatContentPart[] {
   switch (part['type']) {
     case 'input_text':
     case 'output_text':
@@ -314,7 +317,7 @@ function partOf(part: Record<string, unknown>, path: string): ChatContentPart[] 
     case 'input_image':
       return [imagePart(part, path)]
     case 'input_file':
-      return [filePart(part, path)]
+      return [filePart(part, path, report)]
   }
   throw unsupportedField(`${path}.type`, 'this model takes input_text, input_image and input_file')
 }
@@ -333,10 +336,12 @@ function imagePart(
 
 const DETAILS = ['auto', 'low', 'high', 'original'] as const
 
-function filePart(part: Record<string, unknown>, path: string): ChatContentPart {
-  const { file_data: data, filename } = part
+function filePart(part: Record<string, unknown>, path: string, { takesFileUrls }: Report): ChatContentPart {
+  const { file_data: data, file_url: url, filename } = part
   if (typeof data === 'string' && data !== '')
     return { type: 'file', file: { file_data: data, filename: typeof filename === 'string' ? filename : 'file' } }
+  if (takesFileUrls === true && typeof url === 'string' && url !== '')
+    return { type: 'file', file: { file_url: url, ...(typeof filename === 'string' ? { filename } : {}) } }
   const other = ['file_id', 'file_url'].find((member) => typeof part[member] === 'string')
   if (other !== undefined) throw unsupportedField(`${path}.${other}`, 'send the file as file_data')
   throw invalidField(`${path}.file_data`, 'is required')

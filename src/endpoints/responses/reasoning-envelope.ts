@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '../../core/errors.ts'
 import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isSparse } from '../../core/json-size.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import { invalidField } from '../field-errors.ts'
 
@@ -81,7 +82,8 @@ export function reasoningIn(content: unknown): readonly string[] {
 }
 
 function readPayload(payload: string): { readonly vendor: unknown; readonly state: ReasoningState } | undefined {
-  const content = parseVendorJson(Buffer.from(payload, 'base64url').toString('utf8'))
+  const json = Buffer.from(payload, 'base64url').toString('utf8')
+  const content = isSparse(json) ? parseVendorJson(json) : undefined
   if (!isJsonObject(content) || content['v'] !== VERSION || !isPlain(content)) return undefined
   const { vendor, blocks, text, calls } = content
   return {

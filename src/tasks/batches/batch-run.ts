@@ -31,6 +31,8 @@ export class BatchRun {
   readonly #waiting = new Map<Timer, () => void>()
   #reason: StopReason | undefined
   #underWay = 0
+  /** Has a request been left without an outcome? */
+  #isLeftOpen = false
   #wake: (() => void) | undefined
   #fault: unknown
 
@@ -72,7 +74,10 @@ export class BatchRun {
       for await (const { line, planned } of plannedRequests(this.#settings, this.#task.id)) {
         if (ended.has(line)) continue
         while (this.#underWay >= requestsAtOnce && this.#goesOn()) await this.#change()
-        if (!this.#goesOn()) break
+        if (!this.#goesOn()) {
+          this.#leaveOpen()
+          break
+        }
         this.#begin(line, planned)
       }
     } finally {
@@ -80,7 +85,8 @@ export class BatchRun {
       expiry.cancel()
     }
     if (this.#fault !== undefined) throw this.#fault
-    return this.#reason
+    // One that was put back at its last requests has nothing to wait for.
+    return this.#reason === 'put-back' && !this.#isLeftOpen ? undefined : this.#reason
   }
 
   #goesOn(): boolean {
@@ -111,15 +117,19 @@ export class BatchRun {
       this.#running.add(run)
       const result = await run.run()
       this.#running.delete(run)
-      if (result.kind === 'stopped') return
+      if (result.kind === 'stopped') return this.#leaveOpen()
       if (result.kind === 'ended') return await this.#keep(run, result.outcome)
       // The caller's limits and the store cost no try.
       if (isOurs(result.error)) tries = Math.max(1, tries)
       else if (tries++ >= MOST_TRIES) return await this.#keep(run, result.outcome)
-      if (this.#reason !== undefined) return
+      if (this.#reason !== undefined) return this.#leaveOpen()
       await this.#pause(delayOf(result.error, tries))
-      if (this.#reason !== undefined) return
+      if (this.#reason !== undefined) return this.#leaveOpen()
     }
+  }
+
+  #leaveOpen(): void {
+    this.#isLeftOpen = true
   }
 
   async #keep(run: RequestRun, outcome: BatchOutcome): Promise<void> {

@@ -18,6 +18,9 @@ const HEARTBEAT_MS = 5_000
 /** Most batches that one process runs at once. */
 const MOST_RUNNING = 4
 
+/** After so long a batch makes room for one that waits: a few large ones would keep those of other accounts waiting for hours. */
+const TURN_MS = 5 * 60_000
+
 /** A batch that could not go on for a fault of a store is taken again after this time. */
 const RETRY_MS = 15_000
 
@@ -30,6 +33,7 @@ const NO_BUDGET = { takes: 10_000, windowMs: 1_000 }
 
 interface Running {
   readonly run: BatchWork
+  readonly beganAtMs: number
   readonly ended: Promise<void>
 }
 
@@ -98,10 +102,19 @@ export class BatchRunner {
     try {
       const limit = MOST_RUNNING - this.#running.size
       if (limit > 0) await this.#take({ limit })
+      else if (limit === 0) await this.#passTurn()
       await this.#purge(this.#context.clock.now())
     } catch (error) {
       reportFault(this.#context, undefined, 'batches', error)
     }
+  }
+
+  /** Begins the batch that waits longest in place of the one that runs longest, which goes on behind the others. */
+  async #passTurn(): Promise<void> {
+    const [longest] = [...this.#running.values()].sort((one, other) => one.beganAtMs - other.beganAtMs)
+    if (longest === undefined || isYoungerThan(TURN_MS, longest.beganAtMs, this.#context.clock.now())) return
+    await this.#take({ limit: 1 })
+    if (this.#running.size > MOST_RUNNING) longest.run.makeRoom()
   }
 
   /** Never rejects. */
@@ -141,7 +154,7 @@ export class BatchRunner {
         this.#running.delete(id)
         this.wake()
       })
-    this.#running.set(id, { run, ended })
+    this.#running.set(id, { run, beganAtMs: this.#context.clock.now(), ended })
   }
 
   /** @param wasHere Has this process run it before? Then its key is completed. */

@@ -30,6 +30,11 @@ export class BatchWork {
     this.#paced.stop(reason)
   }
 
+  /** Begins no further ordinary call. The work with a vendor's batch API is short, and is not begun anew for the sake of others. */
+  makeRoom(): void {
+    this.#paced.stop('put-back')
+  }
+
   /** Cuts off what is under way, too. */
   abort(): void {
     this.#native.abort()

@@ -28,6 +28,8 @@ const MOST_FAULTS = 100
 const MOST_PRICES = 100
 /** Requests that are checked before other work gets a turn of the event loop. */
 const CHECKED_PER_TURN = 20
+/** A request of more bytes has turns of its own: reading its JSON may take half a second. */
+const OWN_TURN_BYTES = 64 * 1024
 
 /** Thrown into what reads the requests, when faults are known and nothing is to be kept. */
 export class FaultyBatch extends Error {}
@@ -78,7 +80,11 @@ export class RequestChecks {
     }
     this.#customIds.add(customId)
     try {
-      const price = await this.#check(body)
+      const bytes = Buffer.from(JSON.stringify(body))
+      const hasOwnTurns = bytes.byteLength > OWN_TURN_BYTES
+      if (hasOwnTurns) await endOfTurn()
+      const price = await this.#check(bytes)
+      if (hasOwnTurns) await endOfTurn()
       return { id: customId, body, ...(price === undefined ? {} : { price }) }
     } catch (cause) {
       const error = GatewayError.from(cause)
@@ -89,11 +95,11 @@ export class RequestChecks {
     }
   }
 
-  async #check(body: unknown): Promise<string | undefined> {
+  async #check(bytes: Buffer): Promise<string | undefined> {
     const context = this.#context
     const endpoint = this.#endpoint
     const record = new CallRecord({
-      request: innerRequest(endpoint.path, Buffer.from(JSON.stringify(body))),
+      request: innerRequest(endpoint.path, bytes),
       sink: NOWHERE,
       requestId: 'batch',
       startedAtMs: context.clock.now(),

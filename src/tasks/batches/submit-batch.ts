@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { endOfTurn } from '../../core/end-of-turn.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
@@ -142,6 +143,8 @@ async function* plannedLines(
       if (planned !== undefined && checks.faults.length === 0) yield Buffer.from(`${JSON.stringify(planned)}\n`)
     }
     if (checks.isHopeless) break
+    // A line at fault may be large, and has taken no turn of its own.
+    if (checks.faults.length > 0) await endOfTurn()
   }
   if (checks.total === 0)
     checks.fault({ code: 'empty_file', line: null, message: 'There is no request in it.', param: null })

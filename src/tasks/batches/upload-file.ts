@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
-import { bodyPieces, type GatewayRequest } from '../../core/exchange.ts'
+import { bodyPieces, type GatewayRequest, unreadableBody } from '../../core/exchange.ts'
 import { type StreamedClaim, streamedClaimOf } from '../../pipeline/parse.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import type { FileRecord } from '../../stores/file-store.ts'
@@ -85,7 +85,8 @@ export async function receiveFile(
   } catch (error) {
     upload.queue.fail(error)
     await upload.stored?.catch(() => undefined)
-    throw error
+    const isNoForm = upload.stored === undefined && GatewayError.isInstance(error) && error.code === 'invalid_request'
+    throw isNoForm ? unreadableBody(request, error) : error
   }
   try {
     if (byteLength > maxFileBytes)

@@ -37,11 +37,12 @@ const KIND_BY_STATUS: ReadonlyMap<number, FailureKind> = new Map([
   [504, 'timeout'],
 ] satisfies [number, FailureKind][])
 
-// The vendor reports problems of the operator's account as a bad request; only this text identifies them.
+// The vendor reports problems of the operator's account as a bad request; only this text identifies them. From its beginning, and
+// without a colon: other errors quote the request, and begin with a member's name: "x: Extra inputs are not permitted".
 const ACCOUNT_MESSAGES: readonly RegExp[] = [
-  /credit balance is too low/i,
-  /reached your specified (?:\w+ )?API usage limits/i,
-  /organization has been disabled/i,
+  /^your credit balance is too low\b(?!.*: )/is,
+  /^you have reached your specified (?:\w+ )?API usage limits\b(?!.*: )/is,
+  /^this organization has been disabled\b(?!.*: )/is,
 ]
 
 // A missing or forbidden model is the operator's problem. These resources have ids that callers choose.

@@ -4,6 +4,9 @@ import { asBuffer } from '../../wire/join-chunks.ts'
 import type { ErrorReader, ErrorWords } from '../shared/openai-error.ts'
 import type { Vendor } from '../vendor.ts'
 
+/** "Free allocated quota exceeded.", "The free quota has been exhausted. To continue …". From its beginning: errors quote requests. */
+const FREE_QUOTA_USED_UP = /^(?:the )?free (?:allocated )?quota\b/i
+
 /** DashScope, error codes page: what is the operator's account, what is rate, what is a fault of the service. */
 export const DASHSCOPE_ERROR_WORDS: ErrorWords = {
   concerns: {
@@ -16,13 +19,13 @@ export const DASHSCOPE_ERROR_WORDS: ErrorWords = {
     'App.AccessDenied': 'key',
   },
   concernMessages: [
-    [/free (?:allocated )?quota/i, 'model'],
+    [FREE_QUOTA_USED_UP, 'model'],
     // A model called in a mode that it does not have.
-    [/does not support (?:a)?synchronous calls/i, 'model'],
+    [/^current user api does not support (?:a)?synchronous calls/i, 'model'],
   ],
   messages: [
     // The same code means "too many tokens a minute", which is temporary, and this, which is permanent.
-    [/free (?:allocated )?quota/i, 'operator'],
+    [FREE_QUOTA_USED_UP, 'operator'],
     // A model that this API does not serve; callers choose neither.
     [/^url error, (?:please )?check url/i, 'operator'],
   ],

@@ -1,6 +1,7 @@
 import { GatewayError } from '../../core/errors.ts'
 import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ChatMessage, ChatToolCall } from '../../endpoints/chat/chat-request.ts'
+import { assertFittingJsonTexts } from '../../endpoints/chat/json-texts.ts'
 import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
 import type { GeminiContent, GeminiPart } from './api-request.ts'
 import { type ChatContent, contentToWire, textParts } from './content-to-wire.ts'
@@ -33,6 +34,7 @@ export function conversationToWire(
   report: (field: string) => void,
   hasCallIds = true,
 ): Conversation {
+  assertFittingJsonTexts(messages, { readsAnswers: true })
   const systemParts: GeminiPart[] = []
   const turns: Turn[] = []
   const open = new OpenCalls()

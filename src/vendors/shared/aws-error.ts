@@ -49,13 +49,13 @@ const VERDICTS: ReadonlyMap<string, Verdict> = new Map<string, Verdict>([
 
 /** Texts of a bad request that is not the caller's: the model's id, region or route is the operator's. */
 const ABOUT_THE_MODEL =
-  /on-demand throughput|model identifier is invalid|isn['’]t supported on this route|inference profile|end of its life|legacy model/i
+  /^(?:invocation of model id|the (?:provided )?model|this model|access denied)\b.{0,400}(?:on-demand throughput|identifier is invalid|isn['’]t supported on this route|inference profile|end of its life|legacy)/is
 /** How an account that may not use the service is refused: as a bad request. */
 const ABOUT_THE_ACCOUNT = /^(?:operation not allowed|your account is not authorized)\b/i
 /** Texts that quote the request, in which a caller can write all of the others. */
-const QUOTES_THE_REQUEST = /^(?:\d+ validation errors? detected|malformed input request)\b/i
+const QUOTES_THE_REQUEST = /^the model returned the following errors\b/i
 /** "Too many tokens, please wait before trying again." is a rate limit, and no prompt that is too long. */
-const ABOUT_THE_RATE = /too many (?:tokens|requests)[^.]*(?:wait|try again)/i
+const ABOUT_THE_RATE = /^too many (?:tokens|requests)[^.]*(?:wait|try again)/i
 const NAMES_MODEL = /\bmodel\b/i
 const ABOUT_THE_TIME = /signature (?:expired|not yet current)|too skewed|request has expired/i
 const ABOUT_THE_REGION = /scoped to a valid region/i

@@ -46,6 +46,9 @@ const MENTIONS_MODEL = /\bmodels?\b/i
 /** How the vendor refuses a file that a caller names by its address: "You do not have permission to access the File …". */
 const MENTIONS_FILE = /\bfiles?\b/i
 
+/** "API key not valid. …", "API key expired. …". From its beginning: errors quote the names in tools. */
+const BAD_KEY = /^API key (?:not|expired)\b/i
+
 const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
 
 /** An error object as a failure; `status` is that of the answer, 0 inside a stream. */
@@ -81,7 +84,7 @@ function hasKeyReason({ reasons }: GoogleError): boolean {
 
 function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
   // A bad key is answered 400 INVALID_ARGUMENT; callers must not read it as their own fault.
-  if (hasKeyReason(error) || /\bAPI key (?:not|expired)/i.test(error.message)) return 'operator'
+  if (hasKeyReason(error) || BAD_KEY.test(error.message)) return 'operator'
   const statusToJudge = error.httpStatus ?? status
   const token = error.token ?? ''
   const kind = KINDS.get(token) ?? KINDS.get(token.toUpperCase()) ?? googleKindByStatus(statusToJudge)

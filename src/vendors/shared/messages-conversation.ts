@@ -1,5 +1,6 @@
 import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ChatMessage, ChatToolCall, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
+import { assertFittingJsonTexts } from '../../endpoints/chat/json-texts.ts'
 import type { ModelAbilities } from './messages-abilities.ts'
 import {
   type AssistantBlock,
@@ -73,6 +74,7 @@ export function conversationToWire(
   abilities: ConversationAbilities,
   report: (field: string) => void,
 ): Conversation {
+  assertFittingJsonTexts(messages, { readsAnswers: false })
   const open: OpenTurn[] = []
   const system: (TextBlock | CachePointBlock)[] = []
   const usedIds: UsedIds = new Map()

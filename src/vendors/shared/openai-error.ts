@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { MemberNames } from '../../core/known-members.ts'
 import { firstHeader, mediaType } from '../../wire/headers.ts'
@@ -21,6 +22,8 @@ export interface ErrorWords {
   readonly statuses?: Readonly<Record<number, FailureKind>>
   /** Codes of operator problems that concern one model, or the key, whatever the status. */
   readonly concerns?: Readonly<Record<string, Concern>>
+  /** Codes of answers that refuse a call and are billed, or may be. */
+  readonly billed?: readonly string[]
   /** By message, the subject of an operator problem. */
   readonly concernMessages?: readonly (readonly [pattern: RegExp, concern: Concern])[]
 }
@@ -30,6 +33,7 @@ export const ERROR_WORDS_MEMBERS = {
   codes: true,
   statuses: true,
   concerns: true,
+  billed: true,
   concernMessages: true,
 } satisfies MemberNames<ErrorWords>
 
@@ -77,9 +81,11 @@ const MODEL_CODES: ReadonlySet<string | undefined> = new Set([
 /** `model.request` is the name of a scope that a key lacks. */
 const SPEAKS_OF_MODEL = /\bmodel\b(?!\.\w)/i
 
-// The model id is the operator's (the catalog's), never the caller's: callers write public ids.
+// The model id is the operator's (the catalog's), never the caller's: callers write public ids. The whole sentence from its beginning,
+// with one word for the id: errors quote what callers wrote, in other sentences and behind this one. LiteLLM writes in front of the
+// sentence of its vendor: "litellm.NotFoundError: OpenAIException - ".
 const ABOUT_THE_MODEL =
-  /\bmodel\b.{0,200}\b(?:does not exist|not exist|not found|not available|deprecated|retired|decommissioned|no longer|shut ?down)\b/is
+  /^(?:litellm\.\w+: (?:\w+Error: )?(?:\w+ - )?)?(?:(?:the|this) )?(?:(?:requested|specified|selected) )?model(?: [`'"]?[^\s`'"]{1,200}[`'"]?)?(?: (?:is|was|has|have|been|does|do|could|currently))* (?:not (?:exist|found|available)|deprecated|retired|decommissioned|no longer|shut ?down)\b/i
 
 // A 400 that names the model because of what the request asks of it: "This model requires that … contain audio."
 const ABOUT_ITS_ABILITIES =
@@ -111,6 +117,7 @@ export function errorReader(words: ErrorWords, apiKeys: readonly string[]): Erro
       kindByStatus(envelope, status)
     )
   }
+  const billed = new Set(words.billed)
   const concerns = new Map(Object.entries(words.concerns ?? {}))
   const concernOf = ({ code, message = '' }: ErrorEnvelope, status: number): Concern | undefined => {
     for (const [pattern, concern] of words.concernMessages ?? []) if (pattern.test(message)) return concern
@@ -129,6 +136,7 @@ export function errorReader(words: ErrorWords, apiKeys: readonly string[]): Erro
       param: envelope.param,
       ...(kind === 'operator' ? { concerns: concernOf(envelope, status) } : {}),
       ...(kind === 'caller' && isTooLarge(envelope) ? OVERSIZED : {}),
+      ...(status >= 400 && billed.has(envelope.code ?? '') ? { billedBytes: envelope.madeBytes } : {}),
     }
   }
   return {
@@ -158,9 +166,9 @@ function kindByStatus(envelope: ErrorEnvelope, status: number): FailureKind {
   if (status === 403 && isTooLarge(envelope)) return 'caller'
   if (OPERATOR_STATUSES.has(status)) return 'operator'
   if (!CALLER_STATUSES.has(status)) return 'invalid_response'
-  const message = envelope.message ?? ''
+  const { message = '', param = 'model' } = envelope
   if (envelope.param === 'model' && (status === 404 || !ABOUT_ITS_ABILITIES.test(message))) return 'operator'
-  if (ABOUT_THE_MODEL.test(message)) return 'operator'
+  if (param === 'model' && ABOUT_THE_MODEL.test(message)) return 'operator'
   // A 404 that is no error of the API's own layout means that the API is not there: a wrong base URL.
   return status === 404 && !envelope.isStructured ? 'operator' : 'caller'
 }
@@ -173,7 +181,8 @@ function isTooLarge({ message = '', code, type }: ErrorEnvelope): boolean {
 
 /** The status that the text or code inside carries, where there is one; else the answer's. */
 function statusWithin(envelope: ErrorEnvelope, status: number): number {
-  const inner = INNER_STATUS.exec(envelope.message ?? '')
+  // With a list of faults, the text begins with the name of a member, which callers invent.
+  const inner = envelope.param === undefined ? INNER_STATUS.exec(envelope.message ?? '') : null
   if (inner !== null) return Number(inner[1])
   const is2xx = status < 300
   return is2xx && /^[45]\d\d$/.test(envelope.code ?? '') ? Number(envelope.code) : status
@@ -195,6 +204,8 @@ interface ErrorEnvelope {
   readonly code: string | undefined
   readonly type: string | undefined
   readonly param: string | undefined
+  /** Bytes of text that the model had made (Groq, `failed_generation`). */
+  readonly madeBytes: number
   /** Was the body an error object of a known layout? False for pages, plain text and anything else. */
   readonly isStructured: boolean
 }
@@ -210,6 +221,7 @@ const SILENT: ErrorEnvelope = {
   code: undefined,
   type: undefined,
   param: undefined,
+  madeBytes: 0,
   isStructured: false,
 }
 
@@ -261,6 +273,7 @@ function fields(error: Record<string, unknown>): ErrorEnvelope {
     code: textOf(error['code']),
     type: textOf(error['type']),
     param: textOf(error['param']) ?? param,
+    madeBytes: Buffer.byteLength(textOf(error['failed_generation']) ?? ''),
     isStructured: true,
   }
 }

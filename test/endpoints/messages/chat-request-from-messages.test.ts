@@ -180,6 +180,31 @@ describe('calls and results', () => {
     ])
   })
 
+  test('of a search for tools, as coding clients run it themselves, names the tools that it found', () => {
+    const content = [
+      { type: 'tool_reference', tool_name: 'NotebookEdit' },
+      { type: 'tool_reference', tool_name: 'WebFetch' },
+    ]
+    const { request, dropped } = translate({
+      tools: [{ name: 'NotebookEdit', input_schema: { type: 'object' } }],
+      messages: [
+        ...HELLO,
+        {
+          role: 'assistant',
+          content: [{ type: 'tool_use', id: 'toolu_1', name: 'ToolSearch', input: { query: 'a' } }],
+        },
+        { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content }] },
+      ],
+    })
+
+    expect(request.messages.at(-1)).toEqual({
+      role: 'tool',
+      tool_call_id: 'toolu_1',
+      content: 'The tool NotebookEdit can be called now.\nThe tool WebFetch can be called now.',
+    })
+    expect(dropped).toEqual([])
+  })
+
   test('pictures of a result stand in the user message behind it', () => {
     const result = { type: 'tool_result', tool_use_id: 'toolu_1', content: [PNG] }
 
@@ -225,6 +250,10 @@ describe('state in signatures', () => {
     ['of another vendor', 'EqQBCkgIBxABGAI'],
     ['that is torn', 'signalbox:bm90IGpzb24'],
     ['without state', carriedSignature()],
+    [
+      'of more values than a gateway writes',
+      carriedSignature({ list: Array.from({ length: 1_000 }, () => 0) } as object),
+    ],
   ])('%s is left out', (_what, signature) => {
     const content = [
       { type: 'thinking', thinking: 'Hm.', signature },

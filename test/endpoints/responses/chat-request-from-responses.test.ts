@@ -47,6 +47,13 @@ test('text is one user message, after the instructions', () => {
   expect(dropped).toEqual([])
 })
 
+test('arguments that together have more values than a request may have are refused', () => {
+  const half = { ...call('a'), arguments: `{"a":[${'0,'.repeat(251_000)}0]}` }
+
+  expect(messagesOf([user('hi'), half, output('a')])).toHaveLength(3)
+  expect(refusal({ input: [user('hi'), half, { ...half, call_id: 'b' }] })).toMatchObject({ code: 'invalid_request' })
+})
+
 test('the settings of an answer have their names in chat', () => {
   const { request } = translated(
     {

@@ -195,6 +195,18 @@ describe('failures', () => {
       'Malformed input request: #/tool_choice/type: inference profile is not a valid enum value, please reformat',
       { kind: 'caller' },
     ],
+    [
+      'ValidationException',
+      400,
+      "The model returned the following errors: tools.0: Input tag 'inference profile' found using 'type' does not match any of the expected tags",
+      { kind: 'caller' },
+    ],
+    [
+      'ValidationException',
+      400,
+      'The model returned the following errors: too many tokens, please wait: Extra inputs are not permitted',
+      { kind: 'caller' },
+    ],
     ['ResourceNotFoundException', 404, 'gone', { kind: 'operator', concerns: 'model' }],
     ['ModelTimeoutException', 408, 'slow', { kind: 'timeout' }],
     ['ModelErrorException', 424, 'bad', { kind: 'unavailable' }],

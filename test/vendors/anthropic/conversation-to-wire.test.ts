@@ -316,6 +316,19 @@ describe('tool call arguments', () => {
     )
   })
 
+  it('refuses arguments that together have more values than a request may have', () => {
+    const half = `{"a":[${'0,'.repeat(251_000)}0]}`
+    const asking = (...tool_calls: ChatToolCall[]) => [
+      { role: 'user' as const, content: 'hi' },
+      { role: 'assistant' as const, tool_calls },
+    ]
+
+    expect(() => translatedMessages(asking(call('a', half)))).not.toThrow()
+    expect(() => translatedMessages(asking(call('a', half), call('b', half)))).toThrow(
+      expect.objectContaining({ code: 'invalid_request' }),
+    )
+  })
+
   it('refuses a call that is no function', () => {
     const custom = { id: 'a', type: 'custom', custom: { name: 'x', input: 'y' } } as unknown as ChatToolCall
     expect(() => translatedMessages([{ role: 'assistant', tool_calls: [custom] }])).toThrow(

@@ -76,9 +76,20 @@ describe('errors of Anthropic', () => {
     'Your credit balance is too low to access the API.',
     'You have reached your specified API usage limits.',
     'You have reached your specified workspace API usage limits.',
+    'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
+    'You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.',
     'This organization has been disabled.',
   ])('takes “%s” for the operator’s matter although the status is 400', (text) => {
     expect(failure(400, envelope('invalid_request_error', text)).kind).toBe('operator')
+  })
+
+  it.each([
+    "messages.0.content.0: Input tag 'credit balance is too low' found using 'type' does not match any of the expected tags",
+    'Your credit balance is too low: Extra inputs are not permitted',
+    'metadata.You have reached your specified API usage limits: Extra inputs are not permitted',
+    'This organization has been disabled: Extra inputs are not permitted',
+  ])('takes no words of a caller for the operator’s matter: %s', (text) => {
+    expect(failure(400, envelope('invalid_request_error', text)).kind).toBe('caller')
   })
 
   it.each([

@@ -127,6 +127,21 @@ describe('tool turns', () => {
     expect(contents[1]?.parts[0]?.functionCall?.args).toEqual(args)
   })
 
+  test('calls and results that together have more values than a request may have are refused', () => {
+    const many = `{"a":[${'0,'.repeat(251_000)}0]}`
+    const messages = (args: string, content: NonNullable<ChatMessage['content']>): ChatMessage[] => [
+      { role: 'user', content: 'go' },
+      { role: 'assistant', tool_calls: [call('a', 'f', args)] },
+      { role: 'tool', tool_call_id: 'a', content },
+    ]
+    const parts = [many.slice(0, 3), many.slice(3)].map((text) => ({ type: 'text' as const, text }))
+
+    expect(contentsOf(messages(many, 'sunny'))).toHaveLength(3)
+    expect(contentsOf(messages('{}', '00:1b:44:11:3a:b7, '.repeat(40_000)))).toHaveLength(3)
+    expect(() => contentsOf(messages(many, many))).toThrow(/more than 500,000 values/)
+    expect(() => contentsOf(messages(many, parts))).toThrow(/more than 500,000 values/)
+  })
+
   test('a picture in a result follows the results as a part of the same turn', () => {
     const contents = contentsOf([
       { role: 'user', content: 'go' },

@@ -46,6 +46,13 @@ describe('whose matter an error is', () => {
     expect(vendor.errorFrom(answer, NOW_MS).kind).toBe('operator')
   })
 
+  test('the name of a property is no bad key', () => {
+    const place = 'GenerateContentRequest.tools[0].function_declarations[0].parameters.properties[API key not]'
+    const answer = jsonAnswer(google(400, 'INVALID_ARGUMENT', `* ${place}.items: missing field.`), 400)
+
+    expect(vendor.errorFrom(answer, NOW_MS).kind).toBe('caller')
+  })
+
   test('the 404 of a retired embedding model is the operator\u2019s', () => {
     const answer = jsonAnswer(
       google(404, 'NOT_FOUND', 'models/text-embedding-004 is not found for API version v1beta'),

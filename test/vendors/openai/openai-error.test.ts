@@ -61,6 +61,52 @@ describe('openai failures', () => {
     })
   }
 
+  it.each([
+    // OpenAI's own sentences about a value, and about a member that it does not know.
+    [
+      "Invalid value: 'the model does not exist'. Supported values are: 'low', 'medium', and 'high'.",
+      'reasoning_effort',
+    ],
+    ["Unknown parameter: 'this model is deprecated'.", 'this model is deprecated'],
+    ['Unrecognized request argument supplied: model not found', null],
+    ["The model `x` does not support the tool 'no longer available'.", null],
+    ['The model produced invalid content for: is deprecated', null],
+    ['Model not found', 'messages[0].name'],
+    ["litellm.BadRequestError: OpenAIException - Unknown parameter: 'this model is deprecated'.", null],
+  ])('takes no words of a caller for a fault of the model: %s', (message, param) => {
+    expect(failure(400, envelope('invalid_value', message, { param })).kind).toBe('caller')
+    expect(failure(404, envelope(null, message, { param })).kind).toBe('caller')
+  })
+
+  it('takes no member that a caller invents for a fault of the model or the key', () => {
+    const detail = (name: string) => ({
+      detail: [{ type: 'extra_forbidden', loc: ['body', name], msg: 'Extra inputs are not permitted' }],
+    })
+
+    expect(failure(422, detail('model not found'))).toMatchObject({ kind: 'caller' })
+    expect(failure(400, detail('<401> '))).toMatchObject({ kind: 'caller' })
+  })
+
+  it.each([
+    'The model `gpt-x` does not exist or you do not have access to it.',
+    "The requested model 'gpt-x' does not exist.",
+    'The model `gpt-x` has been deprecated, learn more here: https://platform.example',
+    'The model `x` has been decommissioned and is no longer supported. Please refer to https://console.example',
+    'Model Not Exist',
+    'Model not exist.',
+    'Model not found (x)!',
+    'Model not found, inaccessible, and/or not deployed',
+    'model "x" not found, try pulling it first',
+    "model 'x' not found, make sure the correct model ID was used and that you have access to the model.",
+    'The model x does not exist or your team 0-1 does not have access to it.',
+    'Model x is not found or no longer supported.',
+    'This model is no longer available.',
+    'litellm.NotFoundError: OpenAIException - The model `x` does not exist or you do not have access to it.. Received Model Group=x',
+    'litellm.NotFoundError: NotFoundError: Hosted_vllmException - The model `x` does not exist.',
+  ])('knows a fault of the model by the sentence of a vendor: %s', (message) => {
+    expect(failure(400, envelope(null, message)).kind).toBe('operator')
+  })
+
   it("keeps the vendor's words about the caller's input", () => {
     expect(failure(400, envelope('invalid_value', "Invalid value for 'n'.", { param: 'n' }))).toEqual({
       kind: 'caller',

@@ -250,6 +250,12 @@ describe('failures', () => {
       { status: 404, title: 'Not Found', detail: "Function '9b9': Not found for account 'abc'" },
       { kind: 'operator', concerns: 'model' },
     ],
+    [
+      presets.nvidia,
+      400,
+      { error: "tool_choice: the function 'x': Not found for account 'y' is not among the tools" },
+      { kind: 'caller' },
+    ],
     [presets.nvidia, 422, { error: 'body -> store extra fields not permitted' }, { kind: 'caller', status: 422 }],
     [
       presets.minimax,
@@ -350,7 +356,7 @@ function streamed(preset: Preset, pieces: readonly Uint8Array[]) {
 }
 
 describe('reasoning between tags', () => {
-  for (const preset of [presets.minimax, presets.perplexity]) {
+  for (const preset of [presets.minimax]) {
     for (const cut of CUTS) {
       it(`of ${preset.name} is taken out of the text, however it is cut, fed ${cut}`, () => {
         for (const contents of [
@@ -481,9 +487,9 @@ describe('usage', () => {
     })
   }
 
-  it('in every chunk, as Perplexity writes it, is not repeated to callers who did not ask', () => {
+  it('in every chunk is not repeated to callers who did not ask', () => {
     const usage = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 }
-    const { chunks, transform } = streamed(presets.perplexity, [streamOf([{ content: 'x' }], {}, { usage })])
+    const { chunks, transform } = streamed(presets.mistral, [streamOf([{ content: 'x' }], {}, { usage })])
 
     expect(chunks.some((chunk) => 'usage' in chunk)).toBe(false)
     expect(transform.usage).toEqual({ inputTokens: 3, outputTokens: 1 })

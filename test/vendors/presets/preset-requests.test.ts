@@ -48,7 +48,7 @@ describe('addresses', () => {
     moonshot: 'https://api.moonshot.ai/v1/chat/completions',
     zai: 'https://api.z.ai/api/paas/v4/chat/completions',
     minimax: 'https://api.minimax.io/v1/chat/completions',
-    perplexity: 'https://api.perplexity.ai/chat/completions',
+    perplexity: 'https://api.perplexity.ai/v1/responses',
     groq: 'https://api.groq.com/openai/v1/chat/completions',
     together: 'https://api.together.xyz/v1/chat/completions',
     fireworks: 'https://api.fireworks.ai/inference/v1/chat/completions',
@@ -58,7 +58,6 @@ describe('addresses', () => {
     siliconflow: 'https://api.siliconflow.com/v1/chat/completions',
     nvidia: 'https://integrate.api.nvidia.com/v1/chat/completions',
     huggingface: 'https://router.huggingface.co/v1/chat/completions',
-    github: 'https://models.github.ai/inference/chat/completions',
     cloudflare: 'https://api.cloudflare.com/client/v4/accounts/acc%201/ai/v1/chat/completions',
     ollama: 'http://localhost:11434/v1/chat/completions',
     vllm: 'http://localhost:8000/v1/chat/completions',
@@ -82,7 +81,8 @@ describe('addresses', () => {
           (offer) => offer !== undefined,
         ),
       ).toEqual([
-        preset.serves.includes('chat'),
+        // Chats are translated where a server has Responses and no chat completions.
+        preset.serves.includes('chat') || preset.serves.includes('responses'),
         preset.serves.includes('embeddings'),
         preset.serves.includes('rerank'),
         preset.serves.includes('images'),
@@ -90,10 +90,7 @@ describe('addresses', () => {
       ])
       const embeddings = vendor.embeddings?.toWire(callFromRequest<EmbeddingsRequest>({ model: 'm', input: 'a' }))
       if (embeddings !== undefined)
-        expect(embeddings.path).toBe(
-          // Perplexity has a version in the path of one of its two operations.
-          preset.embeddings?.path ?? sent(preset, {}).path.replace('chat/completions', 'embeddings'),
-        )
+        expect(embeddings.path).toBe(sent(preset, {}).path.replace(/(?:chat\/completions|responses)$/, 'embeddings'))
     }
   })
 })
