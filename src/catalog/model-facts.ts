@@ -46,6 +46,8 @@ export interface ImageAbilities {
   readonly takesMask?: boolean
   /** Values of `quality`, as the vendor writes them. Absent: any. */
   readonly qualities?: readonly string[]
+  /** Values of `output_format`, as the vendor writes them. Absent: png, jpeg and webp. */
+  readonly outputFormats?: readonly string[]
   /** Unsupported request fields; a request that sets one is refused. */
   readonly refusedFields?: readonly string[]
   /** Can it answer with URLs if the caller requests them? Absent: always bytes. */
@@ -65,6 +67,7 @@ export const IMAGE_MEMBERS = {
   maxImages: true,
   takesMask: true,
   qualities: true,
+  outputFormats: true,
   refusedFields: true,
   answersWithUrls: true,
   outputTokens: true,

@@ -68,6 +68,7 @@ const image = onDemand(() =>
     maxImages: count().exactOptional(),
     takesMask: z.boolean().exactOptional(),
     qualities: words().exactOptional(),
+    outputFormats: words().exactOptional(),
     refusedFields: words().exactOptional(),
     answersWithUrls: z.boolean().exactOptional(),
     outputTokens: z.record(z.string(), count()).exactOptional(),

@@ -19,15 +19,17 @@ export function cacheMarkOf(part: object): CacheMark | undefined {
 /** How long the marks of a prompt ask for it to be cached; the longest one counts. */
 export type CacheTime = 'none' | 'minutes' | 'hour'
 
-/** The longest time that the marks of a chat ask for. */
-export function chatCacheTime({
-  messages,
-  tools,
-}: {
+/** A request of OpenAI's dialects, as far as it has marks. */
+interface MarkedRequest {
   readonly messages: readonly object[]
   readonly tools?: unknown
-}): CacheTime {
-  let longest = longestOf(tools, 'none')
+  /** A mark of all of it (OpenRouter, "Prompt Caching"; Anthropic, "Automatic caching"). */
+  readonly cache_control?: unknown
+}
+
+/** The longest time that the marks of a chat ask for. */
+export function chatCacheTime({ messages, tools, cache_control }: MarkedRequest): CacheTime {
+  let longest = longestOf(tools, cache_control === undefined ? 'none' : longestOf([{ cache_control }], 'none'))
   for (const message of messages) longest = longestOf((message as { readonly content?: unknown }).content, longest)
   return longest
 }

@@ -22,14 +22,23 @@ export interface VendorFailure {
   readonly status: number
   /** The vendor's own text. Shown to callers only for `caller`, after redaction. */
   readonly message: string
+  /** The vendor's own code. */
   readonly code?: string | undefined
+  /** The vendor's own type of error. */
   readonly type?: string | undefined
+  /** Path of the field at fault, where the vendor names one. */
   readonly param?: string | undefined
   /** What clients of the vendor's dialect act on by themselves. Shown to callers only for `caller`, after redaction. */
   readonly details?: Readonly<Record<string, unknown>> | undefined
   /** The vendor's own id of the request. */
   readonly requestId?: string | undefined
+  /** As the vendor asks. */
   readonly retryAfterSeconds?: number | undefined
+  /**
+   * Set where the vendor bills a call that it refuses, or may do so, and reports no usage: bytes of text that it had made. 0: the prompt
+   * only.
+   */
+  readonly billedBytes?: number | undefined
   /** How far the vendor's clock is ahead of this machine's, where it refuses a signature for its time; milliseconds. */
   readonly clockOffsetMs?: number | undefined
 }

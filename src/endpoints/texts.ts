@@ -11,9 +11,11 @@ export type TextRole = 'system' | 'user' | 'assistant' | 'tool'
 export interface TextPart {
   /** Where it stands, as in errors: `messages[0].content[1].text`. No other text of the same body has it. */
   readonly id: string
+  /** What kind of text it is. */
   readonly kind: TextKind
   /** Number of its message, choice, block or item. */
   readonly index: number
+  /** For `tool_arguments` JSON text. */
   readonly text: string
   /** Of requests only, where the endpoint knows it. */
   readonly role?: TextRole | undefined
@@ -43,6 +45,7 @@ export type AnswerObject = Record<string, unknown>
 
 /** Texts of whole and of streamed answers. A text has the same id in both. */
 export interface AnswerTexts {
+  /** All texts of a whole answer, in order. */
   whole(answer: AnswerObject): readonly TextPart[]
   /** Called after texts were replaced: takes out what repeats them in another form, such as probabilities of tokens. */
   replaced?(answer: AnswerObject): void
@@ -103,6 +106,8 @@ export interface TextStreamReader {
    * padding, is the same step with another text; the reader is not told of it, by `read` or `sent`. Absent: it is told of all.
    */
   readonly plain?: { readonly padding: readonly string[] }
+  /** False while a client of the dialect takes no event but the first of the stream; absent: it takes any. */
+  readonly hasBegun?: boolean
   /** Told of every event that the caller gets. */
   sent(event: AnswerObject): void
   /** The events that end the stream as a refusal, after what was sent so far. */

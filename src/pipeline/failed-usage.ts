@@ -51,10 +51,10 @@ type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilled' | 'u
 export function failedUsage(context: PipelineContext, call: Reserved, last: FailedAttempt | undefined): FailedUsage {
   if (last === undefined || last.isTold === true) return NOTHING_CHARGED
   const { failure, unreported: unreportedUsage } = last
-  const { billedUsage, isBillCounted: isEstimated = false, isPartDone, answerBytes, outcome } = failure
+  const { billedUsage, isBillCounted: isEstimated = false, isPartDone, answerBytes, refusedBytes, outcome } = failure
   // What the gateway itself cut off, because it closes, is no fault of the vendor.
   const isCharged = chargesBroken(context, call) && outcome !== 'ignored'
-  if (billedUsage === undefined && isCharged && (answerBytes !== undefined || mayStillRun(failure)))
+  if (billedUsage === undefined && isCharged && ((answerBytes ?? refusedBytes) !== undefined || mayStillRun(failure)))
     return { usage: undefined, estimatedUsage: unreportedUsage }
   // Beside parts that were answered, what was sent and not answered is not charged.
   if (billedUsage === undefined) return { ...NOTHING_CHARGED, unreportedUsage }

@@ -17,7 +17,7 @@ import {
 import { WindowStage } from '../hooks/window-stage.ts'
 import { EventLines, EventSplitter } from '../wire/event-splitter.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
-import { sseData, sseEvent } from '../wire/sse.ts'
+import { SSE_COMMENT, sseData, sseEvent } from '../wire/sse.ts'
 import { answerCallOf } from './answer-call.ts'
 import { MAX_ENTRY_BYTES } from './cache/cache-plan.ts'
 import type { Reserved } from './call-record.ts'
@@ -108,6 +108,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
         : new WindowStage(hook, call, this.#reader),
     )
     this.transform = new ScreenedTransform(inner.transform, {
+      keepAlive: () => this.#keepAlive(),
       closing: () => this.#closing,
       failed: (error) => this.#failedWith(error),
       kept: (answer) => this.#screened(answer, texts),
@@ -273,6 +274,15 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     this.#inner.abort()
     const error = denial?.denial.error ?? GatewayError.from(cause)
     this.#finished({ kind: 'denied', error, isCharged: this.isCharged })
+  }
+
+  /** What keeps a silent stream open. It is numbered after what was sent, and not after what is held back. */
+  #keepAlive(): Uint8Array | string {
+    const told = this.#inner.transform.keepAlive?.() ?? SSE_COMMENT
+    this.#recording?.add(told)
+    const events = this.#eventsIn(typeof told === 'string' ? Buffer.from(told) : told)
+    for (const { value } of events) if (value !== undefined) this.#reader.sent(value)
+    return this.#reader.hasBegun === false ? SSE_COMMENT : joinChunks(events.map((event) => this.#bytesOf(event)))
   }
 
   #failedWith(error: GatewayError): string {

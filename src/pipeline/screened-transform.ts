@@ -1,10 +1,10 @@
 import type { GatewayError } from '../core/errors.ts'
 import type { StreamTransform } from '../endpoints/stream-transform.ts'
 import type { AnswerObject } from '../endpoints/texts.ts'
-import { SSE_COMMENT } from '../wire/sse.ts'
 
 /** How the texts of a stream are screened where its transform tells them once more. */
 interface ScreenedTexts {
+  keepAlive(): Uint8Array | string
   closing(): Uint8Array | undefined
   failed(error: GatewayError): string
   kept(answer: AnswerObject): AnswerObject
@@ -23,7 +23,7 @@ export class ScreenedTransform implements StreamTransform {
   }
 
   keepAlive(): Uint8Array | string {
-    return this.#inner.keepAlive?.() ?? SSE_COMMENT
+    return this.#texts.keepAlive()
   }
 
   push(): never {

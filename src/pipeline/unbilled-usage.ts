@@ -2,7 +2,7 @@ import type { UnbilledUsage, Usage } from '../core/usage.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
-import { estimatedUsage, usagePart } from './usage-estimate.ts'
+import { estimatedUsage, isSetByRequest, usagePart } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
 
 /** A call that its vendor bills, or may bill. */
@@ -52,24 +52,32 @@ export interface FailedOperation {
 }
 
 /**
- * What a vendor may bill for an attempt that failed without a report: it did not refuse, or has parts that it did not refuse. A whole
- * answer that took too long, or that was stopped, may still be made, so that its output counts as held. Undefined: nothing.
+ * What a vendor may bill for an attempt that failed without a report: it did not refuse, bills what it refuses, or has parts that it
+ * did not refuse. A whole answer that took too long, or that was stopped, may still be made, so that its output counts as held.
+ * Undefined: nothing.
  */
 export function estimateUnreported(
   call: Reserved,
   failure: AttemptFailure,
   { reasonsUnseen, isMaking }: FailedOperation,
 ): Usage | undefined {
-  const { mayHaveBegun, outcome, billedUsage, answerBytes, begunShare } = failure
+  const { mayHaveBegun, outcome, billedUsage, answerBytes, refusedBytes, begunShare } = failure
   const { endpoint } = call
-  if (begunShare === undefined && (!mayHaveBegun || billedUsage !== undefined)) return undefined
+  if (begunShare === undefined && refusedBytes === undefined && (!mayHaveBegun || billedUsage !== undefined))
+    return undefined
   // A task is followed.
   const isFree = endpoint.isFree === true || (endpoint.isFree === 'unless-priced' && call.hold === undefined)
   if (endpoint.task !== undefined || isFree) return undefined
+  if (refusedBytes !== undefined) return refusedUsage(call, refusedBytes)
   const isOurs = outcome === 'ignored'
   const isStopped = isMaking && answerBytes === undefined && (isOurs || mayStillRun(failure))
   const outputBytes = Math.max(0, (answerBytes ?? 0) - ENVELOPE_BYTES)
   const isUnseen = reasonsUnseen || isStopped
   const usage = estimatedUsage(call, { outputBytes, isUnseen, isStopped: isOurs || isStopped })
   return begunShare === undefined ? usage : usagePart(usage, begunShare)
+}
+
+/** The prompt and the text that was made. Pictures and speech, which are known from the request, were not made. */
+function refusedUsage(call: Reserved, outputBytes: number): Usage | undefined {
+  return isSetByRequest(call.estimate) ? undefined : estimatedUsage(call, { outputBytes, isUnseen: false })
 }

@@ -37,14 +37,17 @@ export function unknownModel(
 /** The time of a comparison grows with the length of the id, which is the caller's. */
 const LONGEST_ID_COMPARED = 80
 
-/** Ids and aliases; an alias that is the id of another model stands for that one. */
+/** Ids and aliases, the newest model first; an alias that is the id of another model stands for that one. */
 function callableNames(context: PipelineContext, { scopes }: Principal, kind: string | undefined): string[] {
   const { catalog } = context
   const isCallable = (model: CatalogModel): boolean =>
     (kind === undefined || model.kinds.some((one) => one === kind)) &&
     isInScope(scopes?.models, model) &&
     isConfigured(context, model)
-  const models = catalog.list().filter(isCallable)
+  const models = catalog
+    .list()
+    .filter(isCallable)
+    .sort((one, other) => other.created - one.created)
   const ids = models.map(({ id }) => id)
   const aliases = models.flatMap((model) => model.aliases.filter((alias) => catalog.find(alias) === model))
   return [...ids, ...aliases]

@@ -146,7 +146,7 @@ export function abandonedPictures(estimate: Usage, reported: Usage): Usage {
 }
 
 /** Is all that the vendor can charge for known from the request, as for pictures, speech and searches? */
-function isSetByRequest({ images, characters, searchUnits }: Usage): boolean {
+export function isSetByRequest({ images, characters, searchUnits }: Usage): boolean {
   return images !== undefined || characters !== undefined || searchUnits !== undefined
 }
 

@@ -28,6 +28,11 @@ describe('what costs more than tokens', () => {
     [{ enable_search: true }, { web_search: 'true' }],
     [{ enable_search: false }, {}],
     [{ modalities: ['text', 'audio'] }, { output_audio: 'true' }],
+    [{ provider: { only: ['a-dear-host'] } }, { provider_routing: 'true' }],
+    [{ provider: { sort: 'throughput' } }, { provider_routing: 'true' }],
+    [{ provider: { data_collection: 'deny' } }, { provider_routing: 'true' }],
+    [{ provider: { sort: 'price', max_price: { prompt: 1 }, order: [], zdr: false, data_collection: 'allow' } }, {}],
+    [{ provider: null }, {}],
   ])('in a chat: %j is %j', (request, fields) => {
     expect(chatSurcharges(request)).toEqual(fields)
   })
@@ -124,6 +129,8 @@ describe('a request for what the price list does not name', () => {
       'tools[0]',
     ],
     ['/v1/chat/completions', { model: 'chat-relayed', messages, plugins: [{ id: 'web' }] }, {}, 'plugins[0]'],
+    ['/v1/chat/completions', { model: 'chat-relayed', messages, provider: { only: ['dear'] } }, {}, 'provider'],
+    ['/v1/responses', { model: 'chat-relayed', input: 'hi', provider: { order: ['dear'] } }, {}, 'provider'],
     ['/v1/messages', SEARCH, {}, 'tools[0].type'],
     ['/v1/messages', { ...SEARCH, tools: [UNKNOWN_TOOL] }, {}, 'tools[0].type'],
     ['/v1/messages', { ...SEARCH, tools: [], speed: 'fast' }, {}, 'speed'],
@@ -164,6 +171,15 @@ describe('a request for what the price list does not name', () => {
 
     // The stand-in refuses what it does not know, as the vendor would; that it was asked is what counts.
     expect(started.sandbox.requests, await answer.text()).toHaveLength(1)
+  })
+
+  test('goes through where no vendor is told of it', async () => {
+    started = await startGateway()
+    const provider = { only: ['a-dear-host'] }
+    const answer = await started.post('/v1/chat/completions', { model: 'cl-sonnet-4-6', messages, provider })
+
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('x-signalbox-dropped')).toBe('provider')
   })
 
   test('goes through where a price row names it, at the price of the row', async () => {

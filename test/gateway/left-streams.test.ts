@@ -231,6 +231,7 @@ describe('a model that reasons unseen', () => {
     ['gpt-4.1', {}, false],
     // Before: the first as if it reasoned, the next two as if they did not.
     ['gpt-5-chat-latest', {}, false],
+    ['gpt-35-turbo', {}, false],
     ['gpt-5.2-chat-latest', {}, true],
     ['ft:o4-mini:acme::1', {}, true],
     ['gpt-5.2', {}, false],

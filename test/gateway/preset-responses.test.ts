@@ -57,7 +57,15 @@ const renamed = (text: string): string => text.replaceAll('"gpt-5.4-2026-03-05"'
 const COST = 15n * 3_000n + 5n * 300n + 7n * 15_000n
 
 test('presets say which servers have Responses', () => {
-  expect(OFFERING.map(({ id }) => id).sort()).toEqual(['groq', 'huggingface', 'lmstudio', 'openrouter', 'vllm', 'xai'])
+  expect(OFFERING.map(({ id }) => id).sort()).toEqual([
+    'groq',
+    'huggingface',
+    'lmstudio',
+    'openrouter',
+    'perplexity',
+    'vllm',
+    'xai',
+  ])
   // Checked here so that every test of this file can end the same way.
   return ofPreset(presets.groq)
 })

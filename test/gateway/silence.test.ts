@@ -44,6 +44,54 @@ describe('a vendor that is silent for 15 seconds', () => {
     },
   )
 
+  test.each(['chat-relayed', 'chat-qwen'])(
+    'in the middle of Responses of %s, while a hook holds events back, has the number of the last one that was sent',
+    async (model) => {
+      const clock = fakeClock()
+      started = await startGateway({
+        clock,
+        hooks: [{ name: 'reads', text: { holdBack: { chars: 12 }, check: () => undefined } }],
+      })
+      const input = '[[fault:hang-body=9]] one two three four five six seven eight nine ten'
+      const caller = rawPost(started.url, '/v1/responses', { model, input, stream: true })
+      await caller.received('output_text.delta')
+      clock.advance(15_000)
+      const text = await caller.received('event: keepalive\ndata: {"type":"keepalive"')
+      caller.leave()
+
+      const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map((match) => Number(match[1]))
+      expect(numbers.at(-1)).toBe(numbers.at(-2))
+      expect(numbers.slice(0, -1)).toEqual(numbers.slice(0, -1).map((_, index) => index))
+    },
+  )
+
+  test.each(['chat-relayed', 'chat-qwen'])(
+    'in Responses of %s whose first text a hook holds back is covered by events that go on from their beginning',
+    async (model) => {
+      const clock = fakeClock()
+      started = await startGateway({
+        clock,
+        hooks: [{ name: 'reads', text: { holdBack: 'all', check: () => undefined } }],
+      })
+      const input = '[[fault:hang-body=9]] one two three four five six seven eight nine ten'
+      const caller = rawPost(started.url, '/v1/responses', { model, input, stream: true })
+      await started.sandbox.nextRequest()
+      const opened = caller.received('response.created')
+      // The vendor's events must have arrived before the time is moved; a second answer over the same way shows that they have.
+      await started.post(CHAT, chatBody('chat-relayed', 'hello')).then((response) => response.text())
+      clock.advance(15_000)
+      await opened
+      clock.advance(15_000)
+      const text = await caller.received('event: keepalive\ndata: {"type":"keepalive"')
+      caller.leave()
+
+      const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map((match) => Number(match[1]))
+      expect(text.match(/event: response.created/g)).toHaveLength(1)
+      expect(numbers.at(-1)).toBe(numbers.at(-2))
+      expect(numbers.slice(0, -1)).toEqual(numbers.slice(0, -1).map((_, index) => index))
+    },
+  )
+
   test('before its first content gets the headers sent, and no other vendor is asked after that', async () => {
     const clock = fakeClock()
     started = await startGateway({ clock })

@@ -5,10 +5,12 @@ import type { GatewayEvent } from '../../src/core/events.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import type { Transport, TransportHandler } from '../../src/transport/transport.ts'
+import { azureOpenai } from '../../src/vendors/azure-openai/azure-openai.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { presets } from '../../src/vendors/presets/presets.ts'
 import { rawPost } from '../support/raw-caller.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_MODELS } from '../support/start-gateway.ts'
 import { type AnswerCall, type AnsweringVendor, answeringVendor, eventStream, json } from './answering-vendor.ts'
@@ -77,6 +79,80 @@ describe('an answer without a report of usage', () => {
           usage: { inputTokens: expect.any(Number), outputTokens: 1_900 },
         })),
       )
+    },
+  )
+})
+
+describe('a call that its vendor refuses and bills', () => {
+  const made = 'x'.repeat(4_000)
+  const REFUSALS = [
+    ['azure-openai', { code: 'content_filter', message: 'The response was filtered' }, 0],
+    ['groq', { code: 'tool_use_failed', message: 'Failed to call a function.', failed_generation: made }, 1_000],
+  ] as const
+
+  const startAt = (id: (typeof REFUSALS)[number][0], error: object, options: Partial<GatewayOptions> = {}) =>
+    startBefore(
+      (response) => json(response, { error: { ...error, type: 'invalid_request_error' } }, 400),
+      (origin) => ({
+        vendors: [
+          id === 'groq'
+            ? openaiCompatible(presets.groq, { apiKey: 'key', baseURL: origin })
+            : azureOpenai({ apiKey: 'key', endpoint: origin }),
+        ],
+        models: [
+          { id: 'chat-relayed', kind: 'chat', vendor: id, upstream: 'o4-mini', limits: { maxOutputTokens: 2000 } },
+        ],
+        ...options,
+      }),
+    )
+
+  test.each(REFUSALS)('is free by default, and told (%s)', async (id, error, outputTokens) => {
+    await startAt(id, error)
+    for (const stream of [false, true]) {
+      const response = await started.post(CHAT, chatBody('chat-relayed', 'Hello.', { stream }))
+
+      expect(response.status).toBe(400)
+      expect(await response.text()).toContain(error.code)
+      expect((await started.ended(response)).costNanoDollars).toBe(0n)
+    }
+
+    const told = { type: 'unbilled-usage', vendor: id, model: 'chat-relayed', isEstimated: true }
+    expect(vendor?.calls).toBe(2)
+    expect((await started.account()).held).toBe(0n)
+    expect(eventsOf('unbilled-usage')).toMatchObject(
+      [1, 2].map(() => ({ ...told, usage: { inputTokens: expect.any(Number), outputTokens } })),
+    )
+  })
+
+  test('costs no pictures, which were not made', async () => {
+    await startBefore(
+      (response) => json(response, { error: { code: 'content_filter', message: 'The response was filtered' } }, 400),
+      (origin) => ({
+        vendors: [azureOpenai({ apiKey: 'key', endpoint: origin })],
+        models: [{ id: 'gp-image-2', kind: 'image', vendor: 'azure-openai', protocol: 'generations' }],
+        chargeBrokenAnswers: true,
+      }),
+    )
+    const response = await started.post('/v1/images/generations', { model: 'gp-image-2', prompt: 'A harbour', n: 3 })
+    await response.text()
+
+    expect((await started.ended(response)).costNanoDollars).toBe(0n)
+    expect(vendor?.calls).toBe(1)
+    expect(eventsOf('unbilled-usage')).toEqual([])
+  })
+
+  test.each(REFUSALS)(
+    'is charged where the host charges for what vendors may bill (%s)',
+    async (id, error, outputTokens) => {
+      await startAt(id, error, { chargeBrokenAnswers: true })
+      const response = await started.post(CHAT, chatBody('chat-relayed', 'Hello.'))
+      await response.text()
+      const { costNanoDollars: cost, usage } = await started.ended(response)
+
+      expect(usage).toMatchObject({ outputTokens })
+      expect(cost).toBeGreaterThan(0n)
+      expect((await started.account()).balance).toBe(CREDIT - cost)
+      expect(eventsOf('unbilled-usage')).toEqual([])
     },
   )
 })

@@ -10,6 +10,7 @@ import { chatSchema } from '../../src/endpoints/chat/chat-schema.ts'
 import { embeddingsSchema } from '../../src/endpoints/embeddings/embeddings-request.ts'
 import { interactionSchema } from '../../src/endpoints/images/interactions/interaction-schema.ts'
 import { multimodalImageSchema } from '../../src/endpoints/images/multimodal/multimodal-image-schema.ts'
+import { USUAL_FORMATS } from '../../src/endpoints/images/openai/openai-image-request.ts'
 import { pictureSchema } from '../../src/endpoints/images/openai/openai-image-schema.ts'
 import { ENDPOINTS } from '../../src/endpoints/registry.ts'
 import { checkSpeechAbilities } from '../../src/endpoints/speech/check-speech-abilities.ts'
@@ -51,12 +52,19 @@ function member(node: unknown, name: string): unknown {
 }
 
 /** Models that need no row, which the types name as well: by the map of their types. */
-const LISTED = { ChatModels: listedIn('ChatModels', 'chat'), EmbeddingModels: listedIn('EmbeddingModels', 'embedding') }
+const LISTED = {
+  ChatModels: listedIn('ChatModels', 'chat'),
+  EmbeddingModels: listedIn('EmbeddingModels', 'embedding'),
+  ImageModels: listedIn('ImageModels', 'image'),
+  ImageEditModels: listedIn('ImageEditModels', 'image_edit'),
+  SpeechModels: listedIn('SpeechModels', 'speech'),
+}
 
 /** Those of the members of a map that no row has, as the catalog of a gateway with every vendor finds them. */
 function listedIn(map: string, kind: ModelKind): CatalogModel[] {
   const withRows = new Set(modelsOf(kind).flatMap(({ id, aliases }) => [id, ...aliases]))
-  const all = createCatalog(BUILT_IN_MODELS, new VendorModels(VENDORS.map((vendor) => modelVendor(vendor, ENDPOINTS))))
+  const listed = new VendorModels(VENDORS.map((vendor) => modelVendor(vendor, ENDPOINTS)))
+  const all = createCatalog([...BUILT_IN_MODELS, ...VENDORS.flatMap(({ models }) => models)], listed)
   return interfaceOf(map).members.flatMap((id) => (withRows.has(id) ? [] : [all.find(id) ?? absent(id)]))
 }
 
@@ -67,6 +75,9 @@ function absent(id: string): never {
 test('the types of requests name models that need no row only under ids of their vendors', () => {
   for (const { id, kinds, upstream } of LISTED.ChatModels) expect([id, kinds]).toEqual([upstream, ['chat']])
   for (const { id, kinds, upstream } of LISTED.EmbeddingModels) expect([id, kinds]).toEqual([upstream, ['embedding']])
+  for (const { id, kinds, upstream } of LISTED.SpeechModels) expect([id, kinds]).toEqual([upstream, ['speech']])
+  for (const { id, kinds, upstream } of [...LISTED.ImageModels, ...LISTED.ImageEditModels])
+    expect([id, kinds]).toEqual([upstream, ['image', 'image_edit']])
   expect(LISTED.ChatModels.map(({ id }) => id)).toContain('gpt-5.4')
 })
 
@@ -231,8 +242,14 @@ test('models stream whose shape does: all but those of the multimodal one, and t
     interfaceOf(map).members.filter((id) => (rowOf(map, id).at('event')?.members ?? []).length > 0)
   const shapes = modelsOf('image').filter(({ protocol }) => protocol !== 'multimodal')
 
-  expect(streaming('ImageModels')).toEqual(sorted(shapes.flatMap(({ id, aliases }) => [id, ...aliases])))
-  expect(streaming('ImageEditModels')).toEqual(['gp-image-1', 'gp-image-2', 'gpt-image-1', 'gpt-image-2'])
+  const listed = LISTED.ImageModels.map(({ id }) => id)
+
+  expect(streaming('ImageModels')).toEqual(
+    sorted([...shapes.flatMap(({ id, aliases }) => [id, ...aliases]), ...listed]),
+  )
+  expect(streaming('ImageEditModels')).toEqual(
+    sorted(['gp-image-1', 'gp-image-2', 'gpt-image-1', 'gpt-image-2', ...listed]),
+  )
 })
 
 describe.each(modelsOf('image_edit'))('the type of edits by $id', ({ id, image }) => {
@@ -254,18 +271,22 @@ test.each(modelsOf('embedding'))('the type of $id has the sizes of the catalog',
   expect(rowOf('EmbeddingModels', id).at('request.dimensions')?.literals).toEqual(closed)
 })
 
-test.each(modelsOf('speech'))('the type of $id has the voices and formats of the catalog', (model) => {
-  const row = rowOf('SpeechModels', model.id)
-  const voices = (row.at('request.voice')?.literals ?? []) as string[]
-  const standIns = voices.filter((voice) => !model.speech?.voices.includes(voice))
+test.each([...modelsOf('speech'), ...LISTED.SpeechModels])(
+  'the type of $id has the voices and formats of the catalog',
+  (model) => {
+    const row = rowOf('SpeechModels', model.id)
+    const voices = (row.at('request.voice')?.literals ?? []) as string[]
+    const standIns = voices.filter((voice) => !model.speech?.voices.includes(voice))
+    const hasOthers = model.vendor !== 'openai'
 
-  expect(sorted(voices.filter((voice) => !standIns.includes(voice)))).toEqual(sorted(model.speech?.voices ?? []))
-  expect(standIns.length).toBeGreaterThan(10)
-  for (const voice of standIns) expect(() => checkSpeechAbilities({ voice }, model)).not.toThrow()
-  expect(() => checkSpeechAbilities({ voice: 'Nobody' }, model)).toThrow('voice')
-  expect(row.at('request.response_format')?.literals).toEqual(sorted(model.speech?.formats ?? []))
-  expect(row.at('request')?.members.includes('instructions')).toBe(model.speech?.takesInstructions)
-})
+    expect(sorted(voices.filter((voice) => !standIns.includes(voice)))).toEqual(sorted(model.speech?.voices ?? []))
+    expect(standIns.length > 10).toBe(hasOthers)
+    for (const voice of standIns) expect(() => checkSpeechAbilities({ voice }, model)).not.toThrow()
+    expect(() => checkSpeechAbilities({ voice: 'Nobody' }, model)).toThrow('voice')
+    expect(row.at('request.response_format')?.literals).toEqual(sorted(model.speech?.formats ?? []))
+    expect(row.at('request')?.members.includes('instructions')).toBe(model.speech?.takesInstructions)
+  },
+)
 
 describe('the types have the fields and values of the schemas', () => {
   test('of chats', () => {
@@ -288,9 +309,11 @@ describe('the types have the fields and values of the schemas', () => {
     const expected = without(Object.keys(pictureSchema().shape), 'model', 'stream', 'response_format')
 
     expect(fields.members).toEqual(expected)
-    for (const field of ['output_format', 'background', 'moderation']) {
+    for (const field of ['background', 'moderation']) {
       expect(fields.at(field)?.literals).toEqual(valuesIn(pictureSchema(), field))
     }
+    // Rows may list others.
+    expect(fields.at('output_format')?.literals).toEqual(sorted(USUAL_FORMATS))
     const partials = fields.at('partial_images')?.literals ?? []
     expect(partials.every((count) => pictureSchema().shape.partial_images.safeParse(count).success)).toBe(true)
     expect(pictureSchema().shape.partial_images.safeParse(partials.length).success).toBe(false)

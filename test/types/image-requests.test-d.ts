@@ -124,6 +124,14 @@ await client.images.edit({
   output_format: 'webp',
 })
 
+await client.images.generate({ model: 'gpt-image-1.5', prompt: 'a boat', size: '1536x1024', output_format: 'webp' })
+await client.images.generate({
+  model: 'gpt-image-1-mini',
+  prompt: 'a boat',
+  // @ts-expect-error this model has listed sizes only
+  size: '1600x900',
+})
+
 // Streams: the events have the shape of the model, where it has any.
 const drawn: ImageStream<OpenAIImageEvent> = await client.images.generate({
   model: 'gp-image-2',

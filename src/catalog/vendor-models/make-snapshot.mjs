@@ -5,7 +5,7 @@ import { build } from 'esbuild'
 /** Vendors whose models are listed; who they are at models.dev, `built-in-models.ts` says. */
 const VENDORS =
   `openai anthropic gemini dashscope azure bedrock vertex baseten cerebras cloudflare cohere deepinfra deepseek fireworks
-  github groq huggingface minimax mistral moonshot nebius novita nvidia openrouter perplexity siliconflow together xai zai`.split(
+  groq huggingface minimax mistral moonshot nebius novita nvidia openrouter perplexity siliconflow together xai zai`.split(
     /\s+/,
   )
 
@@ -41,8 +41,11 @@ const OTHERS = {
 const OPENAI_RESPONSES_ONLY =
   /^(?:o\d-pro|gpt-5(?:\.\d)?-(?:pro|codex.*)|codex-mini.*|.*-deep-research|computer-use-preview)$/
 
-/** What models.dev does not tell: chat models without chat completions (OpenAI, "Models", the endpoints of each; Azure, "Reasoning"). */
-const RESPONSES_ONLY = { openai: OPENAI_RESPONSES_ONLY, azure: OPENAI_RESPONSES_ONLY }
+/**
+ * What models.dev does not tell: chat models without chat completions (OpenAI, "Models", the endpoints of each; Azure, "Reasoning";
+ * Perplexity, "Agent API").
+ */
+const RESPONSES_ONLY = { openai: OPENAI_RESPONSES_ONLY, azure: OPENAI_RESPONSES_ONLY, perplexity: /./ }
 
 function isResponsesOnly(vendor, { id, kinds }) {
   return kinds.includes('chat') && RESPONSES_ONLY[vendor]?.test(id) === true

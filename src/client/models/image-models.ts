@@ -16,6 +16,7 @@ import type {
 } from './multimodal-images.ts'
 import type {
   ImageEditRequest,
+  ListedSizeImageRequest,
   OpenAIImageAnswer,
   OpenAIImageEditEvent,
   OpenAIImageEvent,
@@ -41,8 +42,19 @@ type WideInteraction = Interaction<'512px' | '1K' | '2K' | '4K', WideInteraction
 type ProInteraction = Interaction<'1K' | '2K' | '4K', InteractionRatio, ThinkingInteractionConfig>
 type PlainInteraction = Interaction<'1K', InteractionRatio, InteractionConfig>
 
+type ListedSizeImage = ImageModel<ListedSizeImageRequest, OpenAIImageAnswer, OpenAIImageEvent>
+
+/** Image models that need no row in the gateway, under the vendor's own ids. */
+export interface ListedImageModels {
+  'gpt-image-1.5': ListedSizeImage
+  'gpt-image-1-mini': ListedSizeImage
+  'chatgpt-image-latest': ListedSizeImage
+}
+
 /** Image models with narrowed requests and answers, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
-export interface ImageModels extends GeminiImageAliases<WideInteraction, ProInteraction, PlainInteraction> {
+export interface ImageModels
+  extends GeminiImageAliases<WideInteraction, ProInteraction, PlainInteraction>,
+    ListedImageModels {
   'qw-image-2.0': Multimodal<MultimodalPictureRequest>
   'qw-image-2.0-pro': Multimodal<MultimodalPictureRequest>
   'qw-image-max': Multimodal<MultimodalTextRequest>
@@ -96,6 +108,9 @@ export interface ImageEditModels {
   'gpt-image-2': ImageEditModels['gp-image-2']
   'gpt-image-1': ImageEditModels['gp-image-1']
   'dall-e-2': ImageEditModels['de-2']
+  'gpt-image-1.5': ImageEditModel
+  'gpt-image-1-mini': ImageEditModel
+  'chatgpt-image-latest': ImageEditModel
 }
 
 /** A request to a model on the edits route outside {@link ImageEditModels}. */

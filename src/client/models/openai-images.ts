@@ -69,6 +69,14 @@ export interface OpenAIImageRequest extends PictureOptions<'auto' | `${number}x$
   readonly moderation?: 'auto' | 'low'
 }
 
+/** Text to image by the models with listed sizes only (OpenAI API, "Create image"). */
+export interface ListedSizeImageRequest
+  extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>,
+    Encoding,
+    Streaming {
+  readonly moderation?: 'auto' | 'low'
+}
+
 /** What an edit takes by models that answer with bytes only (API specification, "Image edit request"). */
 export interface ImageEditRequest
   extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>,

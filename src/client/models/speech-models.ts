@@ -18,7 +18,7 @@ export interface SpeechFields<Voice extends string = string, Format extends stri
   readonly voice?: Voice
   /** The model's first when absent. */
   readonly response_format?: Format
-  /** Taken for the sake of other clients; it has no effect. */
+  /** At OpenAI 0.25 to 4; elsewhere it is taken for the sake of other clients and has no effect. */
   readonly speed?: number
 }
 
@@ -34,8 +34,15 @@ export interface SpeechModel<Request = InstructedSpeechFields> {
   readonly request: Request
 }
 
+/** Speech models that need no row in the gateway, under the vendor's own ids. */
+export interface ListedSpeechModels {
+  'tts-1': SpeechModel<SpeechFields<StandInVoice, 'mp3' | 'wav'>>
+  'tts-1-hd': SpeechModel<SpeechFields<StandInVoice, 'mp3' | 'wav'>>
+  'gpt-4o-mini-tts': SpeechModel<InstructedSpeechFields<StandInVoice, 'mp3' | 'wav'>>
+}
+
 /** Speech models with narrowed requests, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
-export interface SpeechModels {
+export interface SpeechModels extends ListedSpeechModels {
   'qw3-tts-flash': SpeechModel<SpeechFields<SharedVoice | BasicVoice | StandInVoice, 'mp3' | 'wav'>>
   'qw3-tts-instruct-flash': SpeechModel<InstructedSpeechFields<SharedVoice | StandInVoice, 'wav'>>
   'qwen3-tts-flash': SpeechModels['qw3-tts-flash']

@@ -41,6 +41,8 @@ export interface ChatOperation {
   readonly leavesOut?: ReadonlySet<string>
   /** False when images given as https URLs must be fetched by the gateway and sent as bytes. Absent: the vendor fetches them. */
   takesImageUrls?(model: CatalogModel): boolean
+  /** Does the vendor fetch files of Responses that are given as https URLs? Absent: no, such a request is refused. */
+  takesFileUrls?(model: CatalogModel): boolean
   /** Does the model read the text of its reasoning again in later turns? Absent: no. */
   replaysReasoning?(model: CatalogModel): boolean
   /** Is `cache_control` of parts of messages and of tools understood, so that Messages callers' is kept? Absent: no. */

@@ -8,7 +8,7 @@ export type ChatContentPart =
   | { type: 'text'; text: string }
   | { type: 'image_url'; image_url: { url: string; detail?: 'auto' | 'low' | 'high' | 'original' } }
   | { type: 'input_audio'; input_audio: { data: string; format: string } }
-  | { type: 'file'; file: { file_data?: string; file_id?: string; filename?: string } }
+  | { type: 'file'; file: { file_data?: string; file_id?: string; file_url?: string; filename?: string } }
   | { type: 'refusal'; refusal: string }
 
 /** Reasoning that a vendor requires back unchanged on the next turn (Anthropic thinking blocks). */

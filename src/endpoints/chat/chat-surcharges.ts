@@ -3,7 +3,7 @@ import { isJsonObject } from '../../core/json.ts'
 import type { ExtraFeature } from '../endpoint.ts'
 
 /** Price fields of requests for which vendors charge more than by the tokens of their ordinary price list. */
-export const CHAT_SURCHARGES = ['service_tier', 'web_search', 'output_audio'] as const
+export const CHAT_SURCHARGES = ['service_tier', 'web_search', 'output_audio', 'provider_routing'] as const
 
 const NO_FIELDS: BillingFields = {}
 
@@ -12,16 +12,31 @@ const ORDINARY_TIERS: ReadonlySet<unknown> = new Set([undefined, null, 'auto', '
 
 /** The surcharges of a chat request beyond the token price (OpenAI API reference, "Create chat completion"). */
 export function chatSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
-  const { service_tier, modalities } = request
+  const { service_tier, modalities, provider } = request
   const isTiered = !ORDINARY_TIERS.has(service_tier)
   const searches = searchParam(request) !== undefined
   const speaks = Array.isArray(modalities) && modalities.includes('audio')
-  if (!isTiered && !searches && !speaks) return NO_FIELDS
+  const routes = provider !== undefined && choosesHosts(provider)
+  if (!isTiered && !searches && !speaks && !routes) return NO_FIELDS
   return {
     ...(isTiered ? { service_tier: String(service_tier) } : {}),
     ...(searches ? { web_search: 'true' } : {}),
     ...(speaks ? { output_audio: 'true' } : {}),
+    ...(routes ? { provider_routing: 'true' } : {}),
   }
+}
+
+/** Members of `provider` by which a router takes no host that costs more (OpenRouter, "Provider Routing"). */
+const CHEAP_ROUTING: ReadonlySet<string> = new Set(['max_price', 'allow_fallbacks'])
+
+/** Does a request choose among the hosts of a model, whose prices differ? */
+function choosesHosts(provider: unknown): boolean {
+  if (!isJsonObject(provider)) return false
+  return Object.entries(provider).some(([name, value]) => {
+    if (CHEAP_ROUTING.has(name) || !isOn(value)) return false
+    if (Array.isArray(value)) return value.length > 0
+    return value !== (name === 'sort' ? 'price' : 'allow')
+  })
 }
 
 /**
@@ -91,6 +106,7 @@ export function chatSearches(
 /** Where a chat sets a price field; undefined: in the member of the same name. */
 export function chatFieldParam(field: string, request: Readonly<Record<string, unknown>>): string | undefined {
   if (field === 'web_search') return searchParam(request)
+  if (field === 'provider_routing') return 'provider'
   return field === 'output_audio' ? 'modalities' : undefined
 }
 

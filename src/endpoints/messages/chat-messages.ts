@@ -174,10 +174,17 @@ function plainParts(block: ContentBlock, path: string, report: Report): ChatCont
       return documentParts(block, path, report)
     case 'search_result':
       return textPart(titled(block, textOf(blocksOf(block['content']))))
+    case 'tool_reference':
+      return loadedTool(block)
     default:
       report(`messages.${block.type}`)
       return []
   }
+}
+
+/** The dialect's own vendor puts the definition here. It stands in `tools`, but an empty result would read as nothing found. */
+function loadedTool({ tool_name: name }: ContentBlock): { type: 'text'; text: string }[] {
+  return typeof name === 'string' ? textPart(`The tool ${name} can be called now.`) : []
 }
 
 /** The text of blocks, one below the other. */

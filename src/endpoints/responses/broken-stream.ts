@@ -2,12 +2,15 @@ import type { GatewayError } from '../../core/errors.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { retryAfterOf } from '../error-dialect.ts'
 
+/** The type of the event by which a stream is kept open. */
+export const KEEP_ALIVE_TYPE = 'keepalive'
+
 /**
  * An event that clients of the dialect count as life; a comment does not keep all of them waiting.
  * @param lastNumber Number of the event before it, which it repeats: a client that takes the stream up after it misses nothing.
  */
 export function keepAliveEvent(lastNumber: number): string {
-  return sseEvent('keepalive', JSON.stringify({ type: 'keepalive', sequence_number: lastNumber }))
+  return sseEvent(KEEP_ALIVE_TYPE, JSON.stringify({ type: KEEP_ALIVE_TYPE, sequence_number: lastNumber }))
 }
 
 /** Codes by which coding clients decide that a retry is useless; they pass as they are. */

@@ -65,6 +65,8 @@ export interface TranslatedRequest {
 export interface TranslationFacts extends EnvelopeOwner {
   /** Are cache breakpoints of parts understood? Absent: they are reported. */
   readonly keepsBreakpoints?: boolean
+  /** Does the vendor fetch files by their addresses? Absent: they are refused. */
+  readonly takesFileUrls?: boolean
   /** The model's output limit; a higher bound is lowered to it, and reported. */
   readonly maxOutputTokens?: number | undefined
 }
@@ -77,6 +79,7 @@ export function chatRequestFromResponses(responses: ResponsesRequest, facts: Tra
   const dropped = new Set<string>()
   const report: Report = Object.assign((field: string) => void dropped.add(headerName(field)), {
     keepsBreakpoints: facts.keepsBreakpoints === true,
+    takesFileUrls: facts.takesFileUrls === true,
   })
   checkFields(responses, report)
   const names = new ToolNames()

@@ -9,6 +9,8 @@ export interface Report {
   (field: string): void
   /** Do cache breakpoints of parts stay? Absent: they are reported. */
   readonly keepsBreakpoints?: boolean
+  /** Does the vendor fetch files by their addresses? Absent: they are refused. */
+  readonly takesFileUrls?: boolean
 }
 
 type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>

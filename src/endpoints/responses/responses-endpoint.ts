@@ -1,4 +1,3 @@
-import { chatCacheTime } from '../cache-marks.ts'
 import type { ChatMessage } from '../chat/chat-request.ts'
 import { type CarriedState, defineEndpoint, type Endpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
@@ -9,6 +8,7 @@ import { backgroundResponses } from './background-responses.ts'
 import { cachedResponses } from './cached-responses.ts'
 import { isEnvelope, peekReasoning } from './reasoning-envelope.ts'
 import { remotePictures, responsesUrls } from './remote-pictures.ts'
+import { responsesCacheTime } from './responses-cache-time.ts'
 import { responsesMedia } from './responses-media.ts'
 import { createInputTokensOperation, createResponsesOperation, type ResponsesOffer } from './responses-operation.ts'
 import { inputItems, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
@@ -97,7 +97,7 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
   estimate(request, inputTokens, { limits }) {
     const outputTokens = request.max_output_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
     const webSearches = responsesSearches(request)
-    const cacheTime = chatCacheTime({ messages: inputItems(request) })
+    const cacheTime = responsesCacheTime(request)
     return {
       inputTokens,
       outputTokens,

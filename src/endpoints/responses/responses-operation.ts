@@ -103,6 +103,7 @@ export interface TranslatedCall extends Omit<TranslatedRequest, 'request'> {
 export function translatedCall(call: VendorCall<ResponsesRequest>, chat: ChatOperation): TranslatedCall {
   const { request, ...rest } = chatRequestFromResponses(call.request, {
     keepsBreakpoints: chat.takesCacheControl?.(call.model) === true,
+    takesFileUrls: chat.takesFileUrls?.(call.model) === true,
     vendor: call.model.vendor,
     secret: call.stateSecret,
     maxOutputTokens: call.model.limits.maxOutputTokens,

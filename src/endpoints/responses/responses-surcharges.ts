@@ -1,10 +1,16 @@
 import type { BillingFields } from '../../catalog/prices/prices.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { chatSurcharges } from '../chat/chat-surcharges.ts'
+import { chatFieldParam, chatSurcharges } from '../chat/chat-surcharges.ts'
 import type { ExtraFeature } from '../endpoint.ts'
 
 /** Price fields of requests for which vendors charge more than by the tokens of their ordinary price list. */
-export const RESPONSES_SURCHARGES = ['service_tier', 'web_search', 'file_search', 'code_interpreter'] as const
+export const RESPONSES_SURCHARGES = [
+  'service_tier',
+  'web_search',
+  'file_search',
+  'code_interpreter',
+  'provider_routing',
+] as const
 
 /** Tools that the vendor runs and charges for by the call or by the time. */
 const PAID_TOOLS = ['web_search', 'file_search', 'code_interpreter'] as const
@@ -16,11 +22,12 @@ const UNBOUNDED_SEARCHES = 10
 
 /** The surcharges of a request for a response (OpenAI, "Pricing", built-in tools). */
 export function responsesSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
-  const { service_tier } = chatSurcharges(request)
+  const { service_tier, provider_routing } = chatSurcharges(request)
   const used = PAID_TOOLS.filter((name) => hasTool(request, name))
-  if (service_tier === undefined && used.length === 0) return NO_FIELDS
+  if (service_tier === undefined && provider_routing === undefined && used.length === 0) return NO_FIELDS
   return {
     ...(service_tier === undefined ? {} : { service_tier }),
+    ...(provider_routing === undefined ? {} : { provider_routing }),
     ...Object.fromEntries(used.map((name) => [name, 'true'])),
   }
 }
@@ -38,7 +45,7 @@ function hasTool(request: Readonly<Record<string, unknown>>, name: string): bool
 
 /** Where a request sets a price field; undefined: in the member of the same name. Some tools have dated types. */
 export function responsesFieldParam(field: string, request: Readonly<Record<string, unknown>>): string | undefined {
-  return declared(request).find(({ type }) => type.startsWith(field))?.param
+  return declared(request).find(({ type }) => type.startsWith(field))?.param ?? chatFieldParam(field, request)
 }
 
 /** Tools that cost the tokens of their calls and results only: those that the caller runs, and other servers. */

@@ -15,6 +15,7 @@ import {
   textsIn,
   turnsOf,
 } from '../texts.ts'
+import { KEEP_ALIVE_TYPE } from './broken-stream.ts'
 import { reasoningIn } from './reasoning-envelope.ts'
 import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
 import { ResponsesStreamWriter } from './responses-stream-writer.ts'
@@ -238,8 +239,13 @@ class ResponsesTextReader implements TextStreamReader {
     if (type === 'response.created') this.#hasBegun = true
   }
 
+  get hasBegun(): boolean {
+    return this.#hasBegun
+  }
+
   numbered(event: AnswerObject): boolean {
-    const number = this.#sent++
+    // An event that keeps the stream open repeats the number of the one before it.
+    const number = event['type'] === KEEP_ALIVE_TYPE ? this.#sent - 1 : this.#sent++
     if (typeof event['sequence_number'] !== 'number' || event['sequence_number'] === number) return false
     event['sequence_number'] = number
     return true

@@ -1,3 +1,5 @@
+import { hintAt } from '../../core/known-members.ts'
+
 /**
  * A simulated vendor fault. Two ways to request it:
  *
@@ -66,6 +68,48 @@ export type Fault =
 
 /** A kind of fault. */
 export type FaultKind = Fault['kind']
+
+/** Every kind, for {@link checkFault}. */
+const FAULT_KINDS: Readonly<Record<FaultKind, true>> = {
+  status: true,
+  quota: true,
+  'bad-key': true,
+  'leak-key': true,
+  html: true,
+  redirect: true,
+  blocked: true,
+  usage: true,
+  'no-usage': true,
+  delay: true,
+  hang: true,
+  'hang-body': true,
+  refuse: true,
+  reset: true,
+  'reset-mid-stream': true,
+  'end-early': true,
+  'no-done': true,
+  'error-event': true,
+  garbage: true,
+  empty: true,
+  'half-json': true,
+  endless: true,
+  pace: true,
+  slow: true,
+  cut: true,
+  unreadable: true,
+}
+
+/**
+ * Refuses a fault that would strike without an effect: a test that waits for it would pass for another reason.
+ * @throws TypeError naming the kind and the nearest known one.
+ */
+function checkFault(fault: QueuedFault): void {
+  const kind: unknown = Object(fault).kind
+  if (typeof kind === 'string' && Object.hasOwn(FAULT_KINDS, kind)) return
+  throw new TypeError(
+    `fault: there is no kind ${JSON.stringify(kind)}; ${hintAt(String(kind), Object.keys(FAULT_KINDS))}`,
+  )
+}
 
 /** A fault and the calls it waits for. */
 export type QueuedFault = Fault & {
@@ -224,6 +268,7 @@ export function faultQueue(): FaultQueue {
 
   return {
     add(fault) {
+      checkFault(fault)
       waiting.push({ fault, timesLeft: fault.times ?? 1 })
     },
     take(vendor, operation, promptText) {

@@ -189,6 +189,7 @@ function messagesVendor(
       toWire: (call) => chatToWire(call, address),
       leavesOut: SURCHARGES_LEFT_OUT,
       takesCacheControl: () => true,
+      takesFileUrls: () => true,
       makesAnswerFormats: () => true,
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),

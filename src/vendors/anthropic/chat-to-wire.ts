@@ -1,5 +1,5 @@
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import { modelAbilities } from '../shared/messages-abilities.ts'
+import { type ModelAbilities, modelAbilities } from '../shared/messages-abilities.ts'
 import { MESSAGES_CHAT_FIELDS } from '../shared/messages-chat-fields.ts'
 import { type MessagesRequest, messagesFromChat } from '../shared/messages-from-chat.ts'
 import { fieldCheck, surchargesLeftOut } from '../shared/translated-chat-fields.ts'
@@ -36,7 +36,7 @@ const VERSION_WITHOUT_SAMPLING = '2026-10-21'
  */
 export function chatToWire(call: VendorCall<ChatRequest>, address: MessagesAddress): WireRequest {
   const dropped = new Set<string>()
-  const body = messagesRequestFor(call, address.version, (field) => void dropped.add(field))
+  const body = messagesRequestFor(call, address.version, (field) => void dropped.add(field), FETCHES_FILES)
   return {
     path: address.path,
     headers: [
@@ -55,14 +55,18 @@ export function chatToWire(call: VendorCall<ChatRequest>, address: MessagesAddre
   }
 }
 
+/** Of the vendor's own API; clouds fetch nothing (Anthropic, "PDF support"). */
+const FETCHES_FILES = { fileUrls: true } as const
+
 /** The body of a chat's Messages request. @param version Of the API, whose rules it follows. */
 export function messagesRequestFor(
   call: VendorCall<ChatRequest>,
   version: string,
   report: (field: string) => void,
+  offer: Pick<ModelAbilities, 'fileUrls'> = {},
 ): MessagesRequest {
   reportDroppedFields(call.request, report)
   const refusesSampling = version >= VERSION_WITHOUT_SAMPLING
-  const abilities = modelAbilities(call.model.upstream)
+  const abilities = { ...modelAbilities(call.model.upstream), ...offer }
   return withCacheControl(messagesFromChat(call, { abilities, refusesSampling }, report), call, report)
 }

@@ -22,6 +22,7 @@ import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-r
 import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
 import { unsupportedParameter } from '../shared/parameter-errors.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
+import { takesToolsByResponses } from '../shared/tools-by-responses.ts'
 import { type ResourceAddress, resourceAddress, vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
 import {
@@ -98,6 +99,8 @@ const ERROR_WORDS: ErrorWords = {
     OperationNotSupported: 'operator',
     PermissionDenied: 'operator',
   },
+  // Azure OpenAI, "Content filtering": a prompt that is refused is charged, because the service has read it.
+  billed: ['content_filter'],
   concerns: {
     404: 'model',
     DeploymentNotFound: 'model',
@@ -164,7 +167,9 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     passUnknownModels: options.passUnknownModels ?? false,
     ...((options.responses ?? hasResponses(apiVersion))
       ? {
-          chat: chatByResponses(chat, responses),
+          chat: chatByResponses(chat, responses, (deployment, request) =>
+            takesToolsByResponses(modelOf(deployment), request),
+          ),
           responses: openaiResponses(responses),
           ownsReasoning: ownsEncryptedReasoning,
         }

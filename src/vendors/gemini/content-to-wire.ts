@@ -59,7 +59,10 @@ function contentPart(part: ChatContentPart, path: string, report: (field: string
 }
 
 function imagePart(url: string, path: string): GeminiPart {
-  if (!/^(?:https?|gs):\/\//i.test(url)) return inlineData(url, path)
+  return /^(?:https?|gs):\/\//i.test(url) ? remoteFile(url) : inlineData(url, path)
+}
+
+function remoteFile(url: string): GeminiPart {
   const extension = /\.([a-z]+)(?:[?#]|$)/i.exec(url)?.[1]?.toLowerCase()
   const mimeType = TYPES_BY_EXTENSION.get(extension ?? '')
   return { fileData: { ...(mimeType === undefined ? {} : { mimeType }), fileUri: url } }
@@ -73,8 +76,10 @@ function audioPart(audio: { data?: unknown; format?: unknown } | undefined, path
   return { inlineData: { mimeType: `audio/${format === 'pcm16' ? 'pcm' : format.toLowerCase()}`, data } }
 }
 
-function filePart(file: { file_data?: unknown } | undefined, path: string): GeminiPart {
-  const data = file?.file_data
+function filePart(file: { file_data?: unknown; file_url?: unknown } | undefined, path: string): GeminiPart {
+  const { file_data: data, file_url: url } = file ?? {}
+  // Others, such as `gs:`, are read with the operator's rights.
+  if (data === undefined && typeof url === 'string' && /^https?:\/\//i.test(url)) return remoteFile(url)
   if (typeof data !== 'string') {
     throw unsupportedParameter(`${path}.file_id`, 'The model takes a file as file_data only.')
   }

@@ -24,6 +24,7 @@ export function generateContent(
       decoder: chatDecoder,
       reasonsUnseen: ({ model, request }) => thinks(request.reasoning_effort, modelAbilities(model.upstream).thinking),
       takesImageUrls: (model) => modelAbilities(model.upstream).fetchesUrls,
+      takesFileUrls: (model) => modelAbilities(model.upstream).fetchesUrls,
     },
     tokenCount: countTokens(api),
     media: geminiMedia,

@@ -1,6 +1,6 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
 import type { MemberNames } from '../../core/known-members.ts'
-import { chatByResponses } from '../shared/chat-by-responses.ts'
+import { chatByResponses, translatedChat } from '../shared/chat-by-responses.ts'
 import { activeRules, PASS_ALL, plainMessages } from '../shared/chat-fields.ts'
 import { compatibleRerank } from '../shared/compatible-rerank.ts'
 import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
@@ -13,6 +13,7 @@ import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import type { Preset } from '../shared/preset.ts'
+import { RESPONSES_PROTOCOL } from '../shared/responses-from-chat.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
 import {
@@ -133,8 +134,13 @@ export function openaiCompatible(given: Preset | OpenAICompatibleOptions, option
   return isPreset(given) ? presetVendor(given, options) : plainVendor(given)
 }
 
+/** Servers pass marks on to Claude, and few of them report lifetimes. Other models do not have them. */
+function cachesAsMarked(upstream: string): boolean {
+  return /\bclaude\b/i.test(upstream)
+}
+
 function isPreset(given: Preset | OpenAICompatibleOptions | undefined): given is Preset {
-  return given === undefined || given === null || 'serves' in given
+  return typeof given !== 'object' || given === null || 'serves' in given
 }
 
 function plainVendor(options: OpenAICompatibleOptions): Vendor {
@@ -151,9 +157,16 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     path: `${prefix}/chat/completions`,
     rulesFor: () => rules,
     replaysReasoning: () => replays,
+    systemFirst: true,
+    cachesAsMarked,
     streamFailure,
   })
-  const responses: OpenAIResponsesDialect = { path: `${prefix}/responses`, allowsVendorObjects: false, streamFailure }
+  const responses: OpenAIResponsesDialect = {
+    path: `${prefix}/responses`,
+    allowsVendorObjects: false,
+    cachesAsMarked,
+    streamFailure,
+  }
   return {
     id: options.id,
     displayName: options.displayName ?? options.id,
@@ -200,6 +213,20 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
   const errors = errorReader(preset.errors ?? {}, pool.apiKeys)
   const { embeddings = {}, serves } = preset
   const images = { path: `${prefix}/images/generations`, streamFailure: errors.fromStream }
+  const responses: OpenAIResponsesDialect = {
+    path: `${prefix}/responses`,
+    rules: responsesRules(preset),
+    keepsAnswers: preset.responses?.keepsAnswers === true,
+    countsTokens: false,
+    takesImageUrls: preset.takesImageUrls,
+    allowsVendorObjects: false,
+    cachesAsMarked,
+    streamFailure: errors.fromStream,
+  }
+  const servesResponses = options.responses ?? serves.includes('responses')
+  const hasResponsesOnly = servesResponses && !serves.includes('chat')
+  const protocolOf = (kind: ModelDefinition['kind']): Pick<ModelDefinition, 'protocol'> =>
+    hasResponsesOnly && [kind].flat().includes('chat') ? { protocol: RESPONSES_PROTOCOL } : {}
   return {
     id,
     displayName: options.displayName ?? preset.name,
@@ -208,7 +235,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
     configuredBy: `${preset.keyVariables.join(' or ')} or openaiCompatible(presets.${preset.id}, { apiKey })`,
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
-    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
+    models: (options.models ?? []).map((model) => ({ ...protocolOf(model.kind), ...model, vendor: id })),
     catalogId: preset.id,
     // What a server without keys has, its operator has loaded, and no catalog can know.
     passUnknownModels: options.passUnknownModels ?? !preset.needsKey,
@@ -221,23 +248,14 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
             answerRepair: answerRepairOf(preset),
             asksForUsage: preset.asksForUsage,
             takesImageUrls: preset.takesImageUrls,
+            systemFirst: true,
+            cachesAsMarked,
             streamFailure: errors.fromStream,
           }),
         }
       : {}),
-    ...((options.responses ?? serves.includes('responses'))
-      ? {
-          responses: openaiResponses({
-            path: `${prefix}/responses`,
-            rules: responsesRules(preset),
-            keepsAnswers: preset.responses?.keepsAnswers === true,
-            countsTokens: false,
-            takesImageUrls: preset.takesImageUrls,
-            allowsVendorObjects: false,
-            streamFailure: errors.fromStream,
-          }),
-        }
-      : {}),
+    ...(hasResponsesOnly ? { chat: translatedChat(responses) } : {}),
+    ...(servesResponses ? { responses: openaiResponses(responses) } : {}),
     ...(serves.includes('embeddings')
       ? {
           embeddings: openaiEmbeddings({
@@ -283,7 +301,9 @@ function checkPresetOptions(preset: Preset, options: PresetOptions): void {
 
 function checkId(id: unknown): void {
   if (typeof id !== 'string' || !ID.test(id))
-    throw new TypeError(`a vendor id is lower-case letters, digits and dashes: ${id}`)
+    throw new TypeError(
+      `openaiCompatible: id must be lower-case letters, digits and dashes, such as my-server, not ${id}`,
+    )
 }
 
 const ACCOUNT = '{account}'

@@ -23,20 +23,44 @@ const markedMessages: FieldMapping<ChatRequest> = {
   needed: (value, request) => plainMessages.needed(value, request) || marksIn(value) > 0,
   apply: (body, value) => {
     plainMessages.apply(body, value)
-    let surplus = marksIn(value) - MOST_BREAKPOINTS
-    body['messages'] = (body['messages'] as ChatMessage[]).map((message) => {
-      if (!Array.isArray(message.content) || !message.content.some(isMarked)) return message
-      const content = message.content.map((part) => {
-        if (!isMarked(part)) return part
-        const { cache_control: _mark, ...rest } = part as typeof part & { cache_control: unknown }
-        // A breakpoint that the caller has written stands.
-        if ('prompt_cache_breakpoint' in rest || surplus-- > 0) return rest
-        return { ...rest, prompt_cache_breakpoint: { mode: 'explicit' } }
-      })
-      return { ...message, content } as ChatMessage
-    })
+    body['messages'] = withBreakpoints(body['messages'] as ChatMessage[])
   },
   losses: (value) => (marksIn(value) > MOST_BREAKPOINTS ? ['cache_control'] : []),
+}
+
+/** The same for a chat that is translated into Responses, which name the marks that have no place there themselves. */
+export const RESPONSES_BREAKPOINTS: FieldRules<ChatRequest> = {
+  messages: {
+    needed: (value) => marksIn(value, isItemOfParts) > 0,
+    apply: (body, value) => {
+      body['messages'] = withBreakpoints(value as ChatMessage[], isItemOfParts)
+    },
+    losses: (value) => (marksIn(value, isItemOfParts) > MOST_BREAKPOINTS ? ['cache_control'] : []),
+  },
+}
+
+/** Parts of answers and of outputs of tools have no breakpoints in Responses. */
+function isItemOfParts({ role }: ChatMessage): boolean {
+  return role !== 'assistant' && role !== 'tool'
+}
+
+function withBreakpoints(
+  messages: readonly ChatMessage[],
+  takesThem?: (message: ChatMessage) => boolean,
+): ChatMessage[] {
+  let surplus = marksIn(messages, takesThem) - MOST_BREAKPOINTS
+  return messages.map((message) => {
+    if (!Array.isArray(message.content) || !message.content.some(isMarked) || takesThem?.(message) === false)
+      return message
+    const content = message.content.map((part) => {
+      if (!isMarked(part)) return part
+      const { cache_control: _mark, ...rest } = part as typeof part & { cache_control: unknown }
+      // A breakpoint that the caller has written stands.
+      if ('prompt_cache_breakpoint' in rest || surplus-- > 0) return rest
+      return { ...rest, prompt_cache_breakpoint: { mode: 'explicit' } }
+    })
+    return { ...message, content } as ChatMessage
+  })
 }
 
 /** Tools stand in front of the first message, where no breakpoint can be. */
@@ -51,10 +75,11 @@ const plainTools: FieldMapping<ChatRequest> = {
   losses: () => ['tools.cache_control'],
 }
 
-function marksIn(messages: unknown): number {
+function marksIn(messages: unknown, takesThem?: (message: ChatMessage) => boolean): number {
   let marks = 0
-  for (const { content } of messages as readonly ChatMessage[])
-    if (Array.isArray(content)) for (const part of content) if (isMarked(part)) marks += 1
+  for (const message of messages as readonly ChatMessage[])
+    if (Array.isArray(message.content) && takesThem?.(message) !== false)
+      for (const part of message.content) if (isMarked(part)) marks += 1
   return marks
 }
 

@@ -18,6 +18,7 @@ import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
+import { takesToolsByResponses } from '../shared/tools-by-responses.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
 import {
@@ -27,7 +28,7 @@ import {
   type Vendor,
   vendorConnection,
 } from '../vendor.ts'
-import { breakpointRules, takesBreakpoints } from './cache-breakpoints.ts'
+import { breakpointRules, RESPONSES_BREAKPOINTS, takesBreakpoints } from './cache-breakpoints.ts'
 import { OPENAI_MODERATION_MODELS, OPENAI_TRANSCRIPTION_MODELS } from './openai-models.ts'
 import { OPENAI_SPEECH_MODELS, openaiSpeech } from './openai-speech.ts'
 
@@ -99,6 +100,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     allowsVendorObjects: options.allowVendorObjects === true,
     reasonsUnseen: effortUnseen,
     moderates: true,
+    chatRulesFor: (upstream) => (takesBreakpoints(upstream) ? RESPONSES_BREAKPOINTS : {}),
     streamFailure: errors.fromStream,
   }
   return {
@@ -113,7 +115,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     passUnknownModels: options.passUnknownModels ?? false,
     ...(options.responses === false
       ? { chat }
-      : { chat: chatByResponses(chat, responses), responses: openaiResponses(responses) }),
+      : { chat: chatByResponses(chat, responses, takesToolsByResponses), responses: openaiResponses(responses) }),
     ownsReasoning: ownsEncryptedReasoning,
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,

@@ -61,6 +61,8 @@ export const HOST_PRESETS = {
       // Its flex tier has no capacity.
       statuses: { 498: 'unavailable' },
       concerns: { organization_restricted: 'key' },
+      // The answer was made, and is no call of a tool, or no JSON of the schema.
+      billed: ['tool_use_failed', 'json_validate_failed'],
     },
   },
   together: {
@@ -163,8 +165,9 @@ export const HOST_PRESETS = {
     fields: { ...BOOKKEEPING, max_completion_tokens: AS_MAX_TOKENS },
     messageMembers: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
     errors: {
-      messages: [[/\bfunction\b.{0,200}\bnot found for account\b/is, 'operator']],
-      concernMessages: [[/\bnot found for account\b/i, 'model']],
+      // From its beginning: errors quote requests. The id is NVIDIA's.
+      messages: [[/^function (?:id )?'[^']*': not found for account\b/i, 'operator']],
+      concernMessages: [[/^function (?:id )?'[^']*': not found for account\b/i, 'model']],
     },
   },
   huggingface: {
@@ -175,16 +178,6 @@ export const HOST_PRESETS = {
     needsKey: true,
     serves: ['chat', 'responses'],
     fields: { max_completion_tokens: AS_MAX_TOKENS },
-  },
-  github: {
-    id: 'github',
-    name: 'GitHub Models',
-    baseURL: 'https://models.github.ai/inference',
-    // Not GITHUB_TOKEN: every workflow has one, and would spend by it unasked.
-    keyVariables: ['GITHUB_MODELS_TOKEN'],
-    needsKey: true,
-    serves: ['chat', 'embeddings'],
-    takesDeveloperRole: true,
   },
   cloudflare: {
     id: 'cloudflare',

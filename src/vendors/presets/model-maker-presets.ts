@@ -208,14 +208,14 @@ export const MODEL_MAKER_PRESETS = {
   perplexity: {
     id: 'perplexity',
     name: 'Perplexity',
-    baseURL: 'https://api.perplexity.ai',
+    baseURL: 'https://api.perplexity.ai/v1',
     keyVariables: ['PERPLEXITY_API_KEY'],
     needsKey: true,
-    serves: ['chat', 'embeddings'],
+    // Perplexity, "OpenAI Compatibility" of the Agent API: `/responses` is an alias of `/agent`. Chat completions have ended.
+    serves: ['responses', 'embeddings'],
+    // Others let models answer, and tools run, that the request does not name.
+    responses: { fields: { models: 'refuse', preset: 'refuse' } },
     // Perplexity, "Embeddings": it has two encodings, neither of them OpenAI's.
-    embeddings: { path: '/v1/embeddings', takesTokens: false, givesSignedBytes: true },
-    fields: { max_completion_tokens: AS_MAX_TOKENS },
-    thinksInTags: true,
-    asksForUsage: false,
+    embeddings: { takesTokens: false, givesSignedBytes: true },
   },
 } as const satisfies Readonly<Record<string, Preset>>

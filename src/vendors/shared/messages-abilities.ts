@@ -32,6 +32,8 @@ export interface ModelAbilities {
   readonly maxImageTokens: number
   /** Media types of files that it reads; absent: PDF. */
   readonly documentTypes?: ReadonlySet<string>
+  /** Does the vendor fetch PDF by their addresses? Absent: no. */
+  readonly fileUrls?: boolean
   /** Are prefixes cached where marks at a chat's parts say so? Absent: no. */
   readonly cachePoints?: boolean
   /** Shortest prompt that is cached, in tokens (Anthropic, "Prompt caching"); the shortest of all models where none is published. */

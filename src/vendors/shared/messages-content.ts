@@ -62,7 +62,7 @@ export interface CachePointBlock {
 export type ToolResultContent = TextBlock | ImageBlock | DocumentBlock | CachePointBlock
 
 /** What of a model decides how content is written. */
-export type ContentAbilities = Pick<ModelAbilities, 'documentTypes' | 'cachePoints'>
+export type ContentAbilities = Pick<ModelAbilities, 'documentTypes' | 'fileUrls' | 'cachePoints'>
 
 /** Content of a user turn; tool results come first. */
 export type UserBlock = ToolResultContent | ToolResultBlock
@@ -150,8 +150,11 @@ function imageBlock(url: string, path: string): ImageBlock {
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data: data.base64 } }
 }
 
-function documentBlock(file: unknown, path: string, { documentTypes }: ContentAbilities): DocumentBlock {
-  const { file_data: fileData, filename } = isJsonObject(file) ? file : {}
+function documentBlock(file: unknown, path: string, { documentTypes, fileUrls }: ContentAbilities): DocumentBlock {
+  const { file_data: fileData, file_url: url, filename } = isJsonObject(file) ? file : {}
+  const title = typeof filename === 'string' && filename !== '' ? { title: filename } : {}
+  if (fileUrls === true && fileData === undefined && typeof url === 'string' && /^https?:\/\//i.test(url))
+    return { type: 'document', source: { type: 'url', url }, ...title }
   if (typeof fileData !== 'string') {
     throw unsupportedParameter(path, 'The model takes a file as file_data only.')
   }
@@ -170,7 +173,7 @@ function documentBlock(file: unknown, path: string, { documentTypes }: ContentAb
     source: isText
       ? { type: 'text', media_type: mediaType, data: Buffer.from(base64, 'base64').toString('utf8') }
       : { type: 'base64', media_type: mediaType, data: base64 },
-    ...(typeof filename === 'string' && filename !== '' ? { title: filename } : {}),
+    ...title,
   }
 }
 

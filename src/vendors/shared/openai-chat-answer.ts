@@ -14,8 +14,14 @@ import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
-import { type AnswerRepair, failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
-import { isSameUsage, openaiUsage } from './openai-usage.ts'
+import {
+  type AnswerRepair,
+  failedChoice,
+  isErrorEnvelope,
+  markedCacheTime,
+  type ReadDialect,
+} from './openai-chat-dialect.ts'
+import { isSameUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
 import { answerMark, inventedCallId } from './streamed-tool-calls.ts'
 
@@ -27,13 +33,13 @@ import { answerMark, inventedCallId } from './streamed-tool-calls.ts'
 export function passChatBody(
   chunks: readonly Uint8Array[],
   call: VendorCall<ChatRequest>,
-  repair?: AnswerRepair,
+  dialect: ReadDialect = {},
 ): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const completion = readCompletion(bytes.toString('utf8'))
   if (completion === undefined) return undefined
-  const isMended = mendParts(completion, repair)
-  const usage = openaiUsage(completion['usage'])
+  const isMended = mendParts(completion, dialect.answerRepair)
+  const usage = usageAsMarked(openaiUsage(completion['usage']), markedCacheTime(call, dialect))
   const outputBytes = completionTextBytes(completion)
   const { billedUsage, isBilled } = call
   const mended = shownUsage(completion['usage'], usage, billedUsage?.(usage, outputBytes), isBilled)
@@ -135,12 +141,12 @@ function wholeCalls(calls: unknown, answerId: string): unknown {
 export function openaiChatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
-  repair?: AnswerRepair,
+  dialect: ReadDialect = {},
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
   const body = readCompletion(asBuffer(answer.body).toString('utf8'))
   if (body === undefined) return undefined
-  mendParts(body, repair)
-  const usage = openaiUsage(body['usage'])
+  mendParts(body, dialect.answerRepair)
+  const usage = usageAsMarked(openaiUsage(body['usage']), markedCacheTime(call, dialect))
   const completion: ChatCompletion = {
     id: typeof body['id'] === 'string' ? body['id'] : '',
     object: 'chat.completion',

@@ -1,5 +1,6 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatRequest, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
@@ -7,8 +8,8 @@ import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
 import { invalidResponse } from './invalid-response.ts'
 import { endReason, openaiFinishReason, reasoningText } from './openai-chat-answer.ts'
-import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
-import { chunkUsage, openaiUsage } from './openai-usage.ts'
+import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect } from './openai-chat-dialect.ts'
+import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
@@ -26,6 +27,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   readonly #repair: ((chunk: Record<string, unknown>) => boolean) | undefined
   readonly #writer: ChatStreamWriter
   readonly #expectedChoices: number
+  readonly #cacheTime: CacheTime
   readonly #choices = new Map<number, ChoiceState>()
   readonly #reader = sseReader((event) => this.#event(event))
   #answerMark: string
@@ -38,6 +40,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     this.#repair = dialect.answerRepair?.chunks()
     this.#writer = writer
     this.#expectedChoices = call.request.n ?? 1
+    this.#cacheTime = markedCacheTime(call, dialect)
     this.#answerMark = answerMark(undefined, call.nowMs)
   }
 
@@ -84,7 +87,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       return
     }
     this.#repair?.(chunk)
-    this.usage = openaiUsage(chunkUsage(chunk)) ?? this.usage
+    this.usage = usageAsMarked(openaiUsage(chunkUsage(chunk)), this.#cacheTime) ?? this.usage
     // A chunk without choices may come before the answer has its id.
     if (!Array.isArray(chunk['choices']) || chunk['choices'].length === 0) return
     if (!this.#hasStarted) {

@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
+import { type CacheTime, chatCacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import type { VendorFailure } from '../vendor.ts'
+import type { VendorCall, VendorFailure } from '../vendor.ts'
 import type { KeyHeaders } from './bearer-headers.ts'
 import type { FieldRules } from './field-rules.ts'
 
@@ -37,13 +38,28 @@ export interface OpenAIChatDialect {
   readonly replaysReasoning?: ((upstream: string) => boolean) | undefined
   /** Are marks of Anthropic's dialect understood for a model, by the vendor's own id? Absent: no. */
   readonly takesCacheControl?: ((upstream: string) => boolean) | undefined
+  /**
+   * Does a model, by the vendor's own id, cache for as long as marks of Anthropic's dialect ask, so that this is the lifetime of what
+   * a report counts without one? Absent: no.
+   */
+  readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined
   /** Does a model, by the vendor's own id, reason unseen for this request? Absent: its reasoning is shown. */
   readonly reasonsUnseen?: ((upstream: string, request: ChatRequest) => boolean) | undefined
+  /** True for servers whose models may refuse system messages after the first: translated conversations get one. */
+  readonly systemFirst?: true | undefined
   /** True for servers that carry out the field `moderation`. Absent: it is left out, and a request to block is refused. */
   readonly moderates?: true | undefined
   /** Reads an error envelope that came inside a stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }
+
+/** The lifetime of what a call writes to its vendor's cache, where only the marks of the prompt tell it. */
+export function markedCacheTime({ model, request }: VendorCall<ChatRequest>, dialect: ReadDialect): CacheTime {
+  return dialect.cachesAsMarked?.(model.upstream) === true ? chatCacheTime(request) : 'none'
+}
+
+/** What of the dialect a whole answer needs. */
+export type ReadDialect = Pick<OpenAIChatDialect, 'answerRepair' | 'cachesAsMarked'>
 
 /** The path for a model. */
 export function pathFor(path: OperationPath, upstream: string): string {

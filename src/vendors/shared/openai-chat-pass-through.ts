@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { messageTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
@@ -9,8 +10,8 @@ import type { VendorCall } from '../vendor.ts'
 import { ChatChunkScan } from './chat-chunk-scan.ts'
 import { mendContentParts } from './content-parts.ts'
 import { endReason, openaiFinishReason, shownUsage } from './openai-chat-answer.ts'
-import { failedChoice, isErrorEnvelope, type OpenAIChatDialect } from './openai-chat-dialect.ts'
-import { chunkUsage, openaiUsage } from './openai-usage.ts'
+import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect } from './openai-chat-dialect.ts'
+import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 import { answerMark } from './streamed-tool-calls.ts'
 import { ToolCallRepair } from './tool-call-repair.ts'
@@ -33,6 +34,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   readonly #costOf: VendorCall<ChatRequest>['costOf']
   readonly #billedUsage: VendorCall<ChatRequest>['billedUsage']
   readonly #isBilled: boolean | undefined
+  readonly #cacheTime: CacheTime
   readonly #nowMs: number
   readonly #publicModel: string
   readonly #publicModelJson: Buffer
@@ -53,6 +55,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     this.#costOf = call.costOf
     this.#billedUsage = call.billedUsage
     this.#isBilled = call.isBilled
+    this.#cacheTime = markedCacheTime(call, dialect)
     this.#nowMs = call.nowMs
     this.#publicModel = call.publicModel
     this.#publicModelJson = jsonBytes(call.publicModel)
@@ -133,7 +136,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
 
   #readChunk(chunk: Record<string, unknown>): void {
     const told = chunkUsage(chunk)
-    const usage = openaiUsage(told)
+    const usage = usageAsMarked(openaiUsage(told), this.#cacheTime)
     if (usage !== undefined) this.usage = usage
     const choices = Array.isArray(chunk['choices']) ? chunk['choices'] : []
     if (choices.length === 0 && (usage === undefined || !this.#wantsUsage)) {

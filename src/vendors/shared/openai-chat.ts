@@ -10,6 +10,7 @@ import { openaiChatFromWire, passChatBody } from './openai-chat-answer.ts'
 import { OpenAIChatDecoder } from './openai-chat-decoder.ts'
 import { type OpenAIChatDialect, pathFor } from './openai-chat-dialect.ts'
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
+import { systemFirst } from './system-first.ts'
 import { withoutModeration } from './without-moderation.ts'
 
 const ASK_FOR_USAGE = Buffer.from('"stream_options":{"include_usage":true},')
@@ -21,7 +22,7 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
   return {
     reasonsUnseen,
     toWire: (call) => chatToWire(call, dialect),
-    fromWire: (answer, call) => openaiChatFromWire(answer, call, dialect.answerRepair),
+    fromWire: (answer, call) => openaiChatFromWire(answer, call, dialect),
     decoder: (call, writer) => new OpenAIChatDecoder(call, writer, dialect),
     ...(dialect.takesImageUrls === false ? { takesImageUrls: () => false } : {}),
     ...(dialect.replaysReasoning === undefined
@@ -33,7 +34,7 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
     passThrough: {
       applies: () => true,
       reasonsUnseen,
-      fromWire: (chunks, call) => passChatBody(chunks, call, dialect.answerRepair),
+      fromWire: (chunks, call) => passChatBody(chunks, call, dialect),
       stream: (call) => new OpenAIChatPassThrough(call, dialect),
     },
   }
@@ -43,11 +44,19 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
  * Writes a chat request. The caller's own bytes are sent if possible: unchanged, or with the model id replaced and
  * `include_usage` added. Otherwise the parsed request is serialised.
  */
-function chatToWire(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
+function chatToWire(given: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
+  // Who calls in this dialect knows the server; a translated conversation is as its client wrote it for another one.
+  const isTranslated = given.bytes === undefined
+  const call = isTranslated && dialect.systemFirst === true ? withSystemFirst(given) : given
   if (call.request['moderation'] === undefined || dialect.moderates === true) return writtenChat(call, dialect)
   const { request, dropped } = withoutModeration(call.request)
   const wire = writtenChat({ ...call, request, bytes: undefined }, dialect)
   return { ...wire, dropped: [...dropped, ...wire.dropped] }
+}
+
+function withSystemFirst(call: VendorCall<ChatRequest>): VendorCall<ChatRequest> {
+  const messages = systemFirst(call.request.messages) as ChatRequest['messages']
+  return messages === call.request.messages ? call : { ...call, request: { ...call.request, messages } }
 }
 
 function writtenChat(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { brokenStreamEnd, keepAliveEvent } from '../../endpoints/responses/broken-stream.ts'
 import { ownMembersOf, type ResponseFacts, responseObject } from '../../endpoints/responses/response-object.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
@@ -11,12 +12,14 @@ import { findKnownString } from '../../wire/json-edits.ts'
 import { SSE_COMMENT, sseEvent } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { DeltaEvent, deltaStart } from './delta-event.ts'
-import { mendedUsage, responsesUsage } from './openai-responses-usage.ts'
+import { markedCacheTime, mendedUsage, responsesUsage } from './openai-responses-usage.ts'
+import { usageAsMarked } from './openai-usage.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 
 /** What of the dialect a stream needs. */
 interface StreamDialect {
   streamFailure(envelope: Record<string, unknown>): VendorFailure
+  readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined
 }
 
 /** The events that make up nearly all of a stream; they pass unread. */
@@ -43,6 +46,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
   readonly #publicModel: string
   readonly #billedUsage: VendorCall<ResponsesRequest>['billedUsage']
   readonly #isBilled: boolean | undefined
+  readonly #cacheTime: CacheTime
   readonly #facts: ResponseFacts
   /** What the vendor says otherwise, or does not know. */
   readonly #ownMembers: ReturnType<typeof ownMembersOf>
@@ -60,6 +64,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
     this.#publicModel = call.publicModel
     this.#billedUsage = call.billedUsage
     this.#isBilled = call.isBilled
+    this.#cacheTime = markedCacheTime(call, dialect)
     this.#ownMembers = ownMembersOf(call)
     const { publicModel: model, nowMs, conversation } = call
     // A prompt with pictures may hold megabytes, for as long as the stream lasts.
@@ -129,8 +134,8 @@ export class OpenAIResponsesStream extends PassThroughStream {
       this.drop()
     } else if (type === 'response.failed') {
       const failed = isJsonObject(response) ? response : {}
-      this.usage = responsesUsage(failed)
-      this.fail(this.#error ?? this.#dialect.streamFailure({ error: failed['error'] }))
+      this.usage = this.#usageOf(failed)
+      this.fail(this.#error ?? this.#dialect.streamFailure({ error: failed['error'] ?? value['error'] }))
     } else if (type === 'response.completed' || type === 'response.incomplete') {
       if (isJsonObject(response)) this.#end(event, value, response)
       else this.failUnreadable(false)
@@ -143,6 +148,10 @@ export class OpenAIResponsesStream extends PassThroughStream {
     }
   }
 
+  #usageOf(response: Record<string, unknown>): Usage | undefined {
+    return usageAsMarked(responsesUsage(response), this.#cacheTime)
+  }
+
   #begin(value: Record<string, unknown>, response: Record<string, unknown>): void {
     this.#told = { ...response, model: this.#publicModel, ...this.#ownMembers }
     const model = Buffer.from(JSON.stringify(this.#publicModel))
@@ -151,7 +160,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
   }
 
   #end(event: EventLines, value: Record<string, unknown>, response: Record<string, unknown>): void {
-    this.usage = responsesUsage(response)
+    this.usage = this.#usageOf(response)
     const billed = this.#billedUsage?.(this.usage, this.outputBytesSeen)
     const mended = mendedUsage(response['usage'], this.usage, billed, this.#isBilled)
     this.keptAnswer = {

@@ -1,12 +1,16 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
-import { addCountsBeside, isSameUsage, type MutableUsage } from './openai-usage.ts'
+import { responsesCacheTime } from '../../endpoints/responses/responses-cache-time.ts'
+import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
+import type { VendorCall } from '../vendor.ts'
+import { addCacheWrites, addCountsBeside, isSameUsage, type MutableUsage } from './openai-usage.ts'
 import { withoutPurchasePrice } from './purchase-price.ts'
 
 /**
  * Reads the usage of a response: `input_tokens` includes what was read from or written to a cache. Searches are those that the
- * vendor says it charges for. Undefined if it reports none.
+ * vendor says it charges for: OpenAI beside the usage, Perplexity in it. Undefined if it reports none.
  */
 export function responsesUsage(response: Record<string, unknown>): Usage | undefined {
   const { usage: counts, tool_usage: tools } = response
@@ -16,13 +20,21 @@ export function responsesUsage(response: Record<string, unknown>): Usage | undef
   const usage: MutableUsage = {}
   if (typeof counts['input_tokens'] === 'number') usage.inputTokens = counts['input_tokens']
   if (typeof input['cached_tokens'] === 'number') usage.cachedInputTokens = input['cached_tokens']
-  if (typeof input['cache_write_tokens'] === 'number') usage.cacheWriteTokens = input['cache_write_tokens']
+  addCacheWrites(usage, input)
   if (typeof counts['output_tokens'] === 'number') usage.outputTokens = counts['output_tokens']
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
   addCountsBeside(usage, counts['total_tokens'])
-  const searches = searchesOf(tools, response['output'])
+  const searches = toldSearches(tools, counts['tool_calls_details']) ?? searchesIn(response['output'])
   if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
   return usage
+}
+
+/** The lifetime of what a call writes to its vendor's cache, where only the marks of the prompt tell it. */
+export function markedCacheTime(
+  { model, request }: VendorCall<ResponsesRequest>,
+  { cachesAsMarked }: { readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined },
+): CacheTime {
+  return cachesAsMarked?.(model.upstream) === true ? responsesCacheTime(request) : 'none'
 }
 
 /** A report of no search is one where a search was possible. */
@@ -32,10 +44,17 @@ function maySearch(tools: unknown): boolean {
   )
 }
 
-function searchesOf(tools: unknown, output: unknown): number {
-  const told =
-    isJsonObject(tools) && isJsonObject(tools['web_search']) ? tools['web_search']['num_requests'] : undefined
-  if (typeof told === 'number') return told
+function toldSearches(tools: unknown, toolCalls: unknown): number | undefined {
+  const told = [memberOf(tools, 'web_search', 'num_requests'), memberOf(toolCalls, 'search_web', 'invocation')]
+  return told.find((count) => typeof count === 'number')
+}
+
+function memberOf(value: unknown, name: string, member: string): unknown {
+  const found = isJsonObject(value) ? value[name] : undefined
+  return isJsonObject(found) ? found[member] : undefined
+}
+
+function searchesIn(output: unknown): number {
   if (!Array.isArray(output)) return 0
   return output.filter((item) => {
     if (!isJsonObject(item) || item['type'] !== 'web_search_call') return false

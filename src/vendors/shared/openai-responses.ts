@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { ENVELOPE_MARK, isEnvelope } from '../../endpoints/responses/reasoning-envelope.ts'
 import { ownMembersOf } from '../../endpoints/responses/response-object.ts'
@@ -12,7 +13,8 @@ import type { AnswerBody, VendorCall, VendorFailure, WireRequest } from '../vend
 import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
 import { applyFieldRules, type FieldRule, type FieldRules } from './field-rules.ts'
 import { OpenAIResponsesStream } from './openai-responses-stream.ts'
-import { mendedUsage, responsesUsage } from './openai-responses-usage.ts'
+import { markedCacheTime, mendedUsage, responsesUsage } from './openai-responses-usage.ts'
+import { usageAsMarked } from './openai-usage.ts'
 import { unsupportedParameter } from './parameter-errors.ts'
 import { withoutModeration } from './without-moderation.ts'
 
@@ -37,6 +39,10 @@ export interface OpenAIResponsesDialect {
   /** May callers name files, vector stores and other objects of the operator's account? */
   readonly allowsVendorObjects: boolean
   reasonsUnseen?(upstream: string, effort: string | null | undefined): boolean
+  /** As in `OpenAIChatDialect`. */
+  readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined
+  /** What becomes of fields of a chat before it is translated into the dialect. Absent: nothing. */
+  chatRulesFor?(upstream: string): FieldRules<ChatRequest>
   /** Reads an error object that came inside a stream. */
   streamFailure(envelope: Record<string, unknown>): VendorFailure
 }
@@ -49,7 +55,7 @@ export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassT
   const sender = { allowsVendorObjects, moderates: moderates === true, headers, rules }
   return {
     toWire: (call) => responsesToWire(call, sender, `${path}${query}`),
-    fromWire: passResponse,
+    fromWire: (chunks, call) => passResponse(chunks, call, dialect),
     stream: (call) => new OpenAIResponsesStream(call, dialect),
     reasonsUnseen: ({ model, request }) =>
       model.reasonsUnseen ?? dialect.reasonsUnseen?.(model.upstream, request.reasoning?.effort) ?? false,
@@ -204,14 +210,18 @@ function withoutEnvelopes(request: ResponsesRequest, bytes: Uint8Array | undefin
 }
 
 /** Passes a whole response on: the vendor's bytes with only the model replaced. Undefined when it is no response. */
-function passResponse(chunks: readonly Uint8Array[], call: VendorCall<ResponsesRequest>): AnswerBody | undefined {
+function passResponse(
+  chunks: readonly Uint8Array[],
+  call: VendorCall<ResponsesRequest>,
+  dialect: OpenAIResponsesDialect,
+): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const response = parseVendorJson(bytes.toString('utf8'))
   if (!isJsonObject(response) || response['object'] !== 'response' || !Array.isArray(response['output']))
     return undefined
   const { publicModel } = call
   const outputBytes = outputTextBytes(response['output'])
-  const usage = responsesUsage(response)
+  const usage = usageAsMarked(responsesUsage(response), markedCacheTime(call, dialect))
   const mended = mendedUsage(response['usage'], usage, call.billedUsage?.(usage, outputBytes), call.isBilled)
   const added = { ...(mended === undefined ? {} : { usage: mended }), ...ownMembersOf(call) }
   const keptAnswer = { ...response, model: publicModel, ...added }

@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import type { CacheTime } from '../../endpoints/cache-marks.ts'
 
 /** Usage while it is read. */
 export type MutableUsage = { -readonly [Field in keyof Usage]: Usage[Field] }
@@ -20,8 +21,7 @@ export function openaiUsage(value: unknown): Usage | undefined {
   if (typeof value['prompt_tokens'] === 'number') usage.inputTokens = value['prompt_tokens']
   const cached = cachedTokens(value, input)
   if (cached !== undefined) usage.cachedInputTokens = cached
-  const written = input['cache_write_tokens'] ?? input['cache_creation_input_tokens']
-  if (typeof written === 'number') usage.cacheWriteTokens = written
+  addCacheWrites(usage, input)
   // Servers report zero for every chat, which says nothing that the total does not.
   const { audio_tokens: heard } = input
   if (typeof heard === 'number' && heard !== 0) usage.inputAudioTokens = heard
@@ -29,6 +29,33 @@ export function openaiUsage(value: unknown): Usage | undefined {
   if (typeof output['reasoning_tokens'] === 'number') usage.reasoningTokens = output['reasoning_tokens']
   addCountsBeside(usage, value['total_tokens'])
   return usage
+}
+
+/**
+ * Adds what was written to a cache, and how much of it for an hour: OpenAI's name, those of other servers, and the lifetimes of
+ * DashScope and LiteLLM.
+ */
+export function addCacheWrites(usage: MutableUsage, details: Readonly<Record<string, unknown>>): void {
+  const written =
+    details['cache_write_tokens'] ?? details['cache_creation_input_tokens'] ?? details['cache_creation_tokens']
+  if (typeof written !== 'number') return
+  usage.cacheWriteTokens = written
+  const lifetimes = details['cache_creation'] ?? details['cache_creation_token_details']
+  if (!isJsonObject(lifetimes)) return
+  const { ephemeral_1h_input_tokens: ofAnHour, ephemeral_5m_input_tokens: ofMinutes } = lifetimes
+  if (typeof ofAnHour === 'number') usage.cacheWrite1hTokens = ofAnHour
+  // DashScope leaves the others out, and servers that know none write null for each.
+  else if (typeof ofMinutes === 'number') usage.cacheWrite1hTokens = 0
+}
+
+/**
+ * The usage with the lifetime that the marks of the prompt ask for, where the report tells none (OpenRouter). The longest mark counts
+ * for all that was written, as it does for the hold.
+ */
+export function usageAsMarked(usage: Usage | undefined, cacheTime: CacheTime): Usage | undefined {
+  if (cacheTime !== 'hour' || usage?.cacheWriteTokens === undefined || usage.cacheWrite1hTokens !== undefined)
+    return usage
+  return { ...usage, cacheWrite1hTokens: usage.cacheWriteTokens }
 }
 
 /** The usage of a chunk as its server wrote it; older streams of Groq have it under `x_groq` only. */

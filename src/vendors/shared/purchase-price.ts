@@ -2,10 +2,10 @@ import { isJsonObject } from '../../core/json.ts'
 
 /**
  * Does a member of `usage` tell what the operator pays the vendor? `cost`, `cost_details` and `is_byok` of OpenRouter,
- * `cost_in_usd_ticks` of xAI, `cost` of Perplexity, `estimated_cost` of DeepInfra.
+ * `cost_in_usd_ticks` of xAI, `cost` of Perplexity and the `cost_usd` in its `tool_calls_details`, `estimated_cost` of DeepInfra.
  */
 function isPurchasePrice(name: string): boolean {
-  return name.includes('cost') || name === 'is_byok'
+  return name.includes('cost') || name === 'is_byok' || name === 'tool_calls_details'
 }
 
 /** True for usage that tells what the operator pays. */

@@ -51,7 +51,9 @@ export class ResponsesAnswerReader {
         break
       case 'response.output_item.added':
         this.#beginItem()
-        if (isJsonObject(item) && item['type'] === 'function_call') this.#openCall(place, item)
+        // A call that is complete here is read when it is done: Perplexity begins searches of its own as calls.
+        if (isJsonObject(item) && item['type'] === 'function_call' && item['status'] !== 'completed')
+          this.#openCall(place, item)
         break
       case 'response.content_part.added':
         this.#hasPartContent = false

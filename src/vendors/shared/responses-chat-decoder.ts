@@ -125,7 +125,7 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
     } else if (type === 'response.failed') {
       const failed = isJsonObject(response) ? response : {}
       this.#usage = responsesUsage(failed)
-      this.failure = this.#error ?? this.#dialect.streamFailure({ error: failed['error'] })
+      this.failure = this.#error ?? this.#dialect.streamFailure({ error: failed['error'] ?? error })
     } else this.#answer.read(value)
   }
 }

@@ -1,3 +1,4 @@
+import type { CatalogModel } from '../../catalog/model.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest, ChatResponseFormat } from '../../endpoints/chat/chat-request.ts'
 import { searchParam } from '../../endpoints/chat/chat-surcharges.ts'
@@ -8,6 +9,9 @@ import { reportLostMarks } from './lost-cache-marks.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 import { type ItemContext, itemsFromChat } from './responses-items-from-chat.ts'
 import { fieldCheck, type TranslationTable } from './translated-chat-fields.ts'
+
+/** The `protocol` in the catalog of chat models that their vendor offers by Responses only. */
+export const RESPONSES_PROTOCOL = 'responses'
 
 /** What becomes of each field of a chat (OpenAI, "Migrate to the Responses API"). */
 export const CHAT_FIELDS = {
@@ -104,7 +108,7 @@ export function responsesFromChat({ call, allowsVendorObjects }: ResponsesFacts)
     ...(tools.length === 0 ? {} : { tools }),
     ...(choice === undefined ? {} : { tool_choice: choice }),
     ...(text === undefined ? {} : { text }),
-    ...reasoning(chat),
+    ...reasoning(chat, model),
     ...shared(chat),
     ...(chat.logprobs === true && isSet(chat.top_logprobs) ? { top_logprobs: chat.top_logprobs } : {}),
     ...(include.length === 0 ? {} : { include }),
@@ -137,9 +141,14 @@ function sampling({ temperature, top_p: topP }: ChatRequest): Pick<ResponsesRequ
   }
 }
 
-function reasoning({ reasoning_effort: effort }: ChatRequest): Pick<ResponsesRequest, 'reasoning'> {
+function reasoning(
+  { reasoning_effort: effort }: ChatRequest,
+  { protocol }: CatalogModel,
+): Pick<ResponsesRequest, 'reasoning'> {
   if (!isSet(effort)) return {}
-  return { reasoning: effort === 'none' ? { effort } : { effort, summary: 'auto' } }
+  // Organizations that OpenAI has not verified get 400 for a summary, which chat completions would not give either.
+  const isShown = effort !== 'none' && protocol === RESPONSES_PROTOCOL
+  return { reasoning: isShown ? { effort, summary: 'auto' } : { effort } }
 }
 
 function shared(chat: ChatRequest): Partial<ResponsesRequest> {

@@ -38,7 +38,9 @@ const SURCHARGES = { service_tier: 'service_tier', web_search_options: 'web_sear
 /** Billing fields of surcharges that a vendor never hears of, by its table. */
 export function surchargesLeftOut(table: TranslationTable): ReadonlySet<string> {
   const fields = Object.keys(SURCHARGES) as (keyof typeof SURCHARGES)[]
-  return new Set(fields.filter((field) => table[field] === 'dropped').map((field) => SURCHARGES[field]))
+  const dropped = fields.filter((field) => table[field] === 'dropped').map((field) => SURCHARGES[field])
+  // Fields that no table names are dropped.
+  return new Set([...dropped, 'provider_routing'])
 }
 
 /** Checks the fields of a request and reports those that are left out, unknown ones included. */

@@ -101,6 +101,32 @@ describe('a request for text to image', () => {
   })
 })
 
+describe('the format of the file', () => {
+  it('may be one that the row lists, and no other', () => {
+    const row = hostRow({ outputFormats: ['png', 'svg', 'gif'] })
+
+    expect(parse({ output_format: 'svg' }, row)).toMatchObject({ output_format: 'svg' })
+    expect(parse({}, hostRow({ outputFormats: ['svg'] }))).not.toHaveProperty('output_format')
+    expect(refusal(() => parse({ output_format: 'webp' }, row))).toMatchObject({
+      param: 'output_format',
+      message: expect.stringContaining('png, svg, gif'),
+    })
+    expect(refusal(() => parse({ output_format: 'gif', output_compression: 50 }, row))).toMatchObject({
+      param: 'output_compression',
+    })
+  })
+
+  it('is png, jpeg or webp where no row says more, and the refusal says so', () => {
+    for (const output_format of ['svg', 'gif']) {
+      expect(refusal(() => parse({ output_format }, hostRow()))).toMatchObject({
+        status: 400,
+        param: 'output_format',
+        message: expect.stringContaining('png, jpeg, webp'),
+      })
+    }
+  })
+})
+
 describe('what text to image may cost', () => {
   const estimate = (fields: object, facts = model) => endpoint.estimate(parse(fields, facts), 30, facts)
 

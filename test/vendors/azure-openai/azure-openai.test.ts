@@ -114,6 +114,16 @@ describe('requests', () => {
     expect(chatTo(vendorWith(dated), { data_sources: [] } as Partial<ChatRequest>).dropped).toEqual([])
   })
 
+  it('with functions for a model that reasons are sent as Responses, because chat completions refuse them', () => {
+    const vendor = vendorWith({ deployments: { fast: 'gpt-5.6-luna' } })
+    const tools: NonNullable<ChatRequest['tools']> = [{ type: 'function', function: { name: 'f' } }]
+
+    expect(chatTo(vendor, { tools }, 'fast').path).toBe('/openai/v1/responses')
+    expect(chatTo(vendor, {}, 'fast').path).toBe('/openai/v1/chat/completions')
+    expect(chatTo(vendor, { tools }, 'other').path).toBe('/openai/v1/chat/completions')
+    expect(chatTo(vendor, { tools }, 'gpt-35-turbo').path).toBe('/openai/v1/chat/completions')
+  })
+
   it('to a deployment of a model that reasons are known to reason unseen', () => {
     const vendor = vendorWith({ deployments: { deep: 'o4-mini' } })
     const call = callFromRequest<ChatRequest>(

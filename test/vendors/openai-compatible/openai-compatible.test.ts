@@ -5,6 +5,7 @@ import {
   type OpenAICompatibleOptions,
   openaiCompatible,
 } from '../../../src/vendors/openai-compatible/openai-compatible.ts'
+import { presets } from '../../../src/vendors/presets/presets.ts'
 import { bodyOf, callFromRequest, callFromText } from '../shared/vendor-call.ts'
 
 function vendorWith(options: Partial<OpenAICompatibleOptions> = {}) {
@@ -53,6 +54,71 @@ describe('openaiCompatible', () => {
       messages: [{ role: 'assistant', content: 'x' }],
     })
     expect(vendorWith({ replaysExtensions: true }).chat!.toWire(call).body).toBe(call.bytes)
+  })
+
+  describe('where models may refuse a second system message', () => {
+    const sentTo = (messages: ChatRequest['messages'], vendor = vendorWith()): unknown =>
+      bodyOf(vendor.chat!.toWire(callFromRequest<ChatRequest>({ model: 'm', messages })).body)['messages']
+    const call = { id: 'c', type: 'function' as const, function: { name: 'f', arguments: '{}' } }
+
+    it('gets one at the start, and later ones in the turn of the user, as Claude Code sends them', () => {
+      const messages: ChatRequest['messages'] = [
+        { role: 'system', content: 'You are an agent.' },
+        { role: 'user', content: 'Write hello.txt.' },
+        { role: 'system', content: 'Agents: one, two.' },
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'c', content: 'done' },
+        { role: 'system', content: [{ type: 'text', text: 'Tools: three.' }] },
+      ]
+      const sent = [
+        { role: 'system', content: 'You are an agent.' },
+        {
+          role: 'user',
+          content: 'Write hello.txt.\n\n<system-reminder>\nAgents: one, two.\n</system-reminder>',
+        },
+        { role: 'assistant', content: null, tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'c', content: 'done' },
+        { role: 'user', content: '<system-reminder>\nTools: three.\n</system-reminder>' },
+      ]
+
+      expect(sentTo(messages)).toEqual(sent)
+      expect(sentTo(messages, openaiCompatible(presets.vllm))).toEqual(sent)
+    })
+
+    it('gets those at the start as one, as Codex sends them', () => {
+      const picture = { type: 'image_url' as const, image_url: { url: 'https://a.example/b.png' } }
+
+      expect(
+        sentTo([
+          { role: 'developer', content: 'You are an agent.' },
+          { role: 'developer', content: [{ type: 'text', text: 'Skills: none.' }] },
+          { role: 'user', content: [picture] },
+          { role: 'developer', content: 'Be brief.' },
+        ]),
+      ).toEqual([
+        {
+          role: 'system',
+          content: [
+            { type: 'text', text: 'You are an agent.' },
+            { type: 'text', text: 'Skills: none.' },
+          ],
+        },
+        {
+          role: 'user',
+          content: [picture, { type: 'text', text: '<system-reminder>\nBe brief.\n</system-reminder>' }],
+        },
+      ])
+    })
+
+    it('gets what its own callers send', () => {
+      const messages = [
+        { role: 'user', content: 'Hi' },
+        { role: 'system', content: 'Be brief.' },
+      ]
+      const call = callFromText<ChatRequest>(JSON.stringify({ model: 'm', messages }))
+
+      expect(vendorWith().chat!.toWire(call).body).toBe(call.bytes)
+    })
   })
 
   it('never asks a server for base64 that the caller did not ask for', () => {

@@ -28,6 +28,7 @@ describe('marks of Messages at a model of OpenAI', () => {
         system: [text('one', control), text('two', control)],
         messages: [{ role: 'user', content: [text('three', control), text('four'), text('five', control)] }],
         tools: [{ name: 'look', input_schema: { type: 'object' }, ...control }],
+        thinking: { type: 'disabled' },
       },
       'gpt-5.6',
     )
@@ -41,10 +42,37 @@ describe('marks of Messages at a model of OpenAI', () => {
   })
 
   test.each([
-    ['gpt-5.4', undefined],
+    ['gpt-5.6', undefined],
     ['gpt-5.6-pro', 'responses'],
-  ])('are reported at %s', (upstream, protocol) => {
-    const { body, dropped } = sent({ messages: [{ role: 'user', content: [text('a', control)] }] }, upstream, protocol)
+  ])('become breakpoints where the chat is sent as Responses: %s', (upstream, protocol) => {
+    const result = { type: 'tool_result', tool_use_id: 'a', content: [text('found', control)] }
+    const { body, dropped } = sent(
+      {
+        system: [text('one', control)],
+        messages: [
+          { role: 'user', content: [text('two', control)] },
+          { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'look', input: {} }] },
+          { role: 'user', content: [result] },
+        ],
+        tools: [{ name: 'look', input_schema: { type: 'object' } }],
+      },
+      upstream,
+      protocol,
+    )
+
+    expect(body['input']).toMatchObject([
+      { role: 'system', content: [{ type: 'input_text', text: 'one', ...breakpoint }] },
+      { role: 'user', content: [{ type: 'input_text', text: 'two', ...breakpoint }] },
+      { type: 'function_call' },
+      { type: 'function_call_output' },
+    ])
+    expect(JSON.stringify(body)).not.toContain('cache_control')
+    expect(JSON.stringify(body).match(/breakpoint/g)).toHaveLength(2)
+    expect(dropped).toEqual(['cache_control'])
+  })
+
+  test('are reported at models that take none', () => {
+    const { body, dropped } = sent({ messages: [{ role: 'user', content: [text('a', control)] }] }, 'gpt-5.4')
 
     expect(JSON.stringify(body)).not.toMatch(/cache_control|breakpoint/)
     expect(dropped).toEqual(['cache_control'])

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { defineModel } from '../../../src/catalog/model.ts'
 import type { ChatRequest } from '../../../src/endpoints/chat/chat-request.ts'
+import { createMessagesOperation } from '../../../src/endpoints/messages/messages-operation.ts'
 import { openai } from '../../../src/vendors/openai/openai.ts'
 import { CompletionCollector } from '../../../src/vendors/shared/completion-collector.ts'
 import type { VendorCall } from '../../../src/vendors/vendor.ts'
@@ -182,6 +183,84 @@ describe('chats for models with Responses only', () => {
   ])('that cannot be carried are refused by the name of the field: %s of %j', (param, request) => {
     expect(() => chat.toWire(call(request))).toThrow(expect.objectContaining({ status: 400, param }))
     expect(() => chat.toWire(call(request))).toThrow(param)
+  })
+})
+
+describe('chats with functions for a model that reasons', () => {
+  const tools = [{ type: 'function', function: { name: 'f' } }]
+  const custom = [{ type: 'custom', custom: { name: 'c' } }]
+  const pathOf = (upstream: string, request: object, of = chat): string =>
+    of.toWire(call(request, { row: { upstream, protocol: undefined } })).path
+
+  it.each([
+    ['gpt-5.4', { tools, reasoning_effort: 'high' }],
+    ['gpt-5.4-mini-2026-03-17', { tools, reasoning_effort: 'low' }],
+    ['ft:gpt-5.4:acme', { tools, reasoning_effort: 'medium' }],
+    ['gpt-5.5', { tools }],
+    ['gpt-5.6-sol', { tools, reasoning_effort: null }],
+    ['gpt-6', { tools }],
+  ])('are sent as Responses, because chat completions refuse them: %s %j', (upstream, request) => {
+    expect(pathOf(upstream, request)).toBe('/v1/responses')
+  })
+
+  it.each([
+    ['gpt-5.4', { tools }],
+    ['gpt-5.6', { tools, reasoning_effort: 'none' }],
+    ['gpt-5.6', { reasoning_effort: 'high' }],
+    ['gpt-5.6', { tools: [], reasoning_effort: 'high' }],
+    ['gpt-5.6', { tools: custom, reasoning_effort: 'high' }],
+    // A search more than the one that is held for would not be charged.
+    ['gpt-5.6', { tools: [...tools, { type: 'web_search' }] }],
+    ['gpt-5.6', { tools, web_search_options: {} }],
+    ['gpt-5', { tools, reasoning_effort: 'high' }],
+    ['gpt-5.2', { tools, reasoning_effort: 'high' }],
+    ['o3', { tools }],
+    ['gpt-4.1', { tools }],
+  ])('go to chat completions where these take them: %s %j', (upstream, request) => {
+    expect(pathOf(upstream, request)).toBe('/v1/chat/completions')
+  })
+
+  it('go to chat completions of a server without Responses', () => {
+    expect(pathOf('gpt-5.6', { tools }, openai({ apiKey: 'k', responses: false }).chat!)).toBe('/v1/chat/completions')
+  })
+
+  it('have their answers and streams read as Responses too', () => {
+    const { request, answer } = read<AnswerFixture>('answers/tool-calls.json')
+    const asked = call({ ...request, tools }, { row: { upstream: 'gpt-5.6', protocol: undefined } })
+
+    expect(chat.fromWire(wireAnswer(answer), asked)?.completion.choices[0]?.message.tool_calls).toHaveLength(2)
+    expect(chat.passThrough?.applies(asked)).toBe(false)
+    expect(chat.reasonsUnseen?.(asked)).toBe(true)
+  })
+
+  it('are what Claude Code sends, which then gets the reasoning back in the next turn', () => {
+    const request = {
+      model: 'gpt-5.4',
+      max_tokens: 32_000,
+      stream: true,
+      thinking: { type: 'adaptive' },
+      output_config: { effort: 'high' },
+      context_management: { edits: [{ type: 'clear_thinking_20251015', keep: 'all' }] },
+      system: [{ type: 'text', text: 'You are an agent.', cache_control: { type: 'ephemeral' } }],
+      tools: [{ name: 'Bash', description: 'Runs a command.', input_schema: { type: 'object', properties: {} } }],
+      messages: [{ role: 'user', content: [{ type: 'text', text: 'List it.', cache_control: { type: 'ephemeral' } }] }],
+    }
+    const row = { upstream: 'gpt-5.4', protocol: undefined }
+    const operation = createMessagesOperation(vendor, { ...call({}, { row, stream: true }), request } as never)
+    const [wire] = operation!.requests
+
+    expect(wire?.path).toBe('/v1/responses')
+    expect(bodyOf(wire!.body)).toMatchObject({
+      model: 'gpt-5.4',
+      reasoning: { effort: 'high' },
+      include: ['reasoning.encrypted_content'],
+      tools: [{ type: 'function', name: 'Bash' }],
+      max_output_tokens: 32_000,
+      store: false,
+      stream: true,
+    })
+    // OpenAI refuses it to organizations that it has not verified.
+    expect(bodyOf(wire!.body)).not.toHaveProperty('reasoning.summary')
   })
 })
 

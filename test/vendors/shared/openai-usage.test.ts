@@ -24,6 +24,17 @@ describe('openaiUsage', () => {
     })
   })
 
+  it('reads how much was written for an hour, where a lifetime is told', () => {
+    const read = (lifetimes: unknown): number | undefined =>
+      openaiUsage({ prompt_tokens_details: { cache_creation_tokens: 4, cache_creation_token_details: lifetimes } })
+        ?.cacheWrite1hTokens
+
+    expect(read({ ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 3 })).toBe(3)
+    expect(read({ ephemeral_5m_input_tokens: 4 })).toBe(0)
+    expect(read({ ephemeral_5m_input_tokens: null, ephemeral_1h_input_tokens: null })).toBeUndefined()
+    expect(read({})).toBeUndefined()
+  })
+
   const paths = [
     ['inputTokens', (value: unknown) => ({ prompt_tokens: value })],
     ['outputTokens', (value: unknown) => ({ completion_tokens: value })],

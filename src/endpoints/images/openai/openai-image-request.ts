@@ -161,6 +161,9 @@ export function losesQuality(quality: Quality, abilities: ImageAbilities | undef
   return isAsked && vendorQuality(quality, abilities) === undefined
 }
 
+/** Values of `output_format` of a model whose row does not list them (OpenAI API, "Create image"). */
+export const USUAL_FORMATS: readonly string[] = ['png', 'jpeg', 'webp']
+
 /**
  * Checks what depends on the model, and fields that depend on one another; not sizes, for which text to image and edits
  * have different rules.
@@ -179,12 +182,21 @@ export function checkPictureOptions(options: PictureOptions, abilities: ImageAbi
   }
   checkQuality(options.quality, abilities)
   const format = options.output_format ?? 'png'
+  const formats = abilities?.outputFormats ?? USUAL_FORMATS
+  // A request that names none takes what the model makes.
+  if (isGiven(options.output_format) && !formats.includes(format)) {
+    throw invalidField('output_format', `must be one of ${formats.join(', ')} at this model`)
+  }
   if (options.background === 'transparent' && format === 'jpeg') {
     throw invalidField('background', 'transparent needs output_format png or webp')
   }
-  if (options.output_compression !== undefined && options.output_compression !== null && format === 'png') {
+  if (isGiven(options.output_compression) && format !== 'jpeg' && format !== 'webp') {
     throw invalidField('output_compression', 'needs output_format jpeg or webp')
   }
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
 }
 
 /** Output tokens of a picture that is sent before it is finished (OpenAI, guide to image generation). */

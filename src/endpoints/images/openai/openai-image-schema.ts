@@ -24,7 +24,7 @@ export const pictureSchema = onDemand(() =>
     size: z.string().nullish(),
     quality: z.string().nullish(),
     response_format: z.enum(['url', 'b64_json']).nullish(),
-    output_format: z.enum(['png', 'jpeg', 'webp']).nullish(),
+    output_format: z.string().nullish(),
     output_compression: z.int().min(0).max(100).nullish(),
     background: z.enum(['transparent', 'opaque', 'auto']).nullish(),
     moderation: z.enum(['auto', 'low']).nullish(),

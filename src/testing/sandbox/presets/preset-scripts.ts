@@ -132,7 +132,6 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
     },
   },
   minimax: { edits: (body) => tagReasoning(body) },
-  perplexity: { alwaysReportsUsage: true, edits: (body) => tagReasoning(body) },
   sambanova: {
     edits(body) {
       body['created'] = Number(body['created']) + 0.25
