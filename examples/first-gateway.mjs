@@ -17,6 +17,7 @@ const gateway = createGateway({
   vendors: [openai({ apiKey: OPENAI_API_KEY }), anthropic({ apiKey: ANTHROPIC_API_KEY })],
   transport: sandboxVendors().transport(), // offline stand-ins: remove this line to call the vendors
   prices: listPrices(),
+  logger: console, // says why a vendor refuses a call; silent without it
 })
 
 await gateway.accounts.create({ id: 'acct_acme' })

@@ -38,6 +38,7 @@ export {
   type ReloadablePrices,
   reloadablePrices,
 } from './catalog/prices/prices.ts'
+export type { MeterPrice } from './catalog/prices/rate.ts'
 export { ClientError } from './client/client-error.ts'
 export type { CallOptions } from './client/client-options.ts'
 export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
@@ -174,7 +175,7 @@ export type { KeyReport, RouteReport, VendorReport } from './gateway/route-repor
 export { firstOf, gatewayKeys } from './gateway/sign-in.ts'
 export type { AllTasksOptions, AllTasksPage, Tasks, TasksPageOptions } from './gateway/tasks.ts'
 export type { UnpricedModels } from './gateway/unpriced-models.ts'
-export type { UsageDays, UsageReport, UsageReports } from './gateway/usage.ts'
+export type { UsageDays, UsageReport, UsageReportRow, UsageReports } from './gateway/usage.ts'
 export type { EjectOptions, VendorKeys } from './gateway/vendor-keys.ts'
 export type { AllDeliveriesOptions, AllDeliveriesPage, Webhooks } from './gateway/webhooks.ts'
 export { type CapturedRecord, type CapturedText, type CaptureOptions, capture } from './hooks/capture.ts'
@@ -207,6 +208,7 @@ export { pii, type RedactionRule } from './hooks/redaction-rules.ts'
 export type { DisconnectPolicies, DisconnectPolicy } from './pipeline/abort-scope.ts'
 export type { ConfigurationWarning } from './pipeline/configuration-warnings.ts'
 export type { Timeouts } from './pipeline/pipeline-context.ts'
+export type { Circuit, OpenReason } from './routing/circuit-breaker.ts'
 export type {
   FallbackPolicy,
   HedgeOptions,
@@ -284,10 +286,12 @@ export { LONGEST_CACHE_KEEP_MS, type ResponseCache } from './stores/response-cac
 export type { ResponseStore, StoredItem, StoredResponse } from './stores/response-store.ts'
 export type { SpendingThresholds, ThresholdCrossing } from './stores/spending.ts'
 export type {
+  DeferredRequest,
   DueQuery,
   TaskChange,
   TaskChangeResult,
   TaskDetails,
+  TaskFacts,
   TaskPage,
   TaskRecord,
   TaskState,
@@ -304,6 +308,7 @@ export type {
 export type {
   EgressProxy,
   EgressRoute,
+  StreamedBody,
   TlsMaterial,
   Transport,
   TransportControl,

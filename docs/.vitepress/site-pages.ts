@@ -33,6 +33,7 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
       'responses',
       'claude-code',
       'codex',
+      'coding-clients',
       'mcp',
     ],
   },

@@ -30,6 +30,28 @@ export function checkModelRows(rows: unknown, owner: string, path = 'models'): v
   for (const [index, row] of rows.entries()) checkModelRow(row, owner, `${path}[${index}]`)
 }
 
+/**
+ * Refuses rows that lack what every row has.
+ * @param owner what was called, for the message.
+ * @param path of the list below it.
+ * @throws TypeError naming the path: `models[2].vendor`.
+ */
+export function checkWholeRows(rows: readonly unknown[], owner: string, path = 'models'): void {
+  for (const [index, row] of rows.entries()) {
+    const { id, kind, kinds = kind, vendor } = objectOf(row)
+    const fail = (member: string, rule: string): never => {
+      throw new TypeError(`${owner}: ${path}[${index}].${member} must be ${rule}`)
+    }
+    if (!isName(id)) fail('id', 'the id that callers write')
+    if (!isName(kinds) && !Array.isArray(kinds)) fail('kind', "what the model does, such as 'chat', or a list of kinds")
+    if (!isName(vendor)) fail('vendor', 'the id of a vendor')
+  }
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
+}
+
 function checkModelRow(row: unknown, owner: string, path: string): void {
   const given = objectOf(row)
   checkMembers(row, 'kinds' in given ? CATALOG_MEMBERS : MODEL_MEMBERS, owner, path)

@@ -27,13 +27,16 @@ const LARGEST_MOVE = 3n
 /** `signalbox models`: id, kinds, vendor, and the vendor's own id. */
 export const modelsCommand: ActionDefinition = {
   summary: 'list the models of the built-in catalog',
-  options: { all: { text: 'every vendor’s too' }, json: { text: 'one line of JSON instead of text' } },
+  options: {
+    all: { text: 'also every model of the vendors that have a key' },
+    json: { text: 'one line of JSON instead of text' },
+  },
   run: listModels,
 }
 
 /** `signalbox catalog update`. */
 export const catalogCommand: GroupDefinition = {
-  summary: 'models and prices of a newer public catalog',
+  summary: 'take models and prices from a newer public catalog',
   actions: {
     update: {
       summary: 'write newer models and prices of the configured vendors; show what changed',

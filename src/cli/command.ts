@@ -88,7 +88,7 @@ export async function runCommandLine(
     .description('An AI gateway: one OpenAI-compatible API in front of many vendors.')
     .usage('COMMAND')
     .version(version, '-v, --version', 'print the version')
-    .helpCommand('help COMMAND', 'tell of one command, as signalbox COMMAND --help does')
+    .helpCommand('help COMMAND', 'help for one command, the same as signalbox COMMAND --help')
     .addHelpText('after', `\n${actionLines(commands)}\n\n${after}`)
     .exitOverride((error) => {
       if (isHelp(error)) throw error

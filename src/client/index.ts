@@ -93,6 +93,7 @@ export type {
   ImageEditModels,
   ImageModel,
   ImageModels,
+  ListedImageModels,
   OtherImageAnswer,
   OtherImageEditRequest,
   OtherImageEvent,
@@ -134,6 +135,7 @@ export type {
 export type {
   ImageEditRequest,
   ImageQuality,
+  ListedSizeImageRequest,
   OpenAIImageAnswer,
   OpenAIImageEditEvent,
   OpenAIImageEvent,
@@ -149,6 +151,7 @@ export type {
 } from './models/rerank-models.ts'
 export type {
   InstructedSpeechFields,
+  ListedSpeechModels,
   OtherSpeechRequest,
   SpeechFields,
   SpeechModel,

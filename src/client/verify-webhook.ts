@@ -53,7 +53,7 @@ export async function verifyWebhook({
   secret,
   toleranceSeconds = DEFAULT_TOLERANCE_SECONDS,
 }: ReceivedWebhook): Promise<WebhookMessage> {
-  const keys = (typeof secret === 'string' ? [secret] : secret).map(keyBytes)
+  const keys = (typeof secret === 'string' ? [secret] : (secret ?? [])).map(keyBytes)
   if (keys.length === 0) throw new TypeError('webhooks: secret: give at least one')
   const [id, timestamp, signatures] = ['id', 'timestamp', 'signature'].map((name) => header(headers, `webhook-${name}`))
   if (!id || !timestamp || !signatures) throw refused('a header is missing: webhook-id, -timestamp or -signature')

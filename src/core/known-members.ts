@@ -66,7 +66,7 @@ const WRONG_SHARE = 0.4
 /**
  * The known name that was meant: the same letters in another case or with dashes, else its initials (`rpm`), else the one with the
  * fewest typing mistakes, else one that contains it or is a part of it, else the shortest that has its letters in their order.
- * Undefined: none is near.
+ * One that begins with it goes before one with several mistakes. Of equals the first is taken. Undefined: none is near.
  */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const letters = lettersOf(name)
@@ -80,7 +80,13 @@ export function nearestName(name: string, known: readonly string[]): string | un
     .map((candidate) => ({ candidate, mistakes: mistakesBetween(letters, lettersOf(candidate), most) }))
     .sort((one, other) => one.mistakes - other.mistakes)
   const [first] = ranked
-  if (first !== undefined && first.mistakes <= most) return first.candidate
+  if (first !== undefined && first.mistakes <= most) {
+    const begun =
+      first.mistakes > 1 && letters.length >= SHORTEST_PART
+        ? known.find((candidate) => lettersOf(candidate).startsWith(letters))
+        : undefined
+    return begun ?? first.candidate
+  }
   const part = ranked.find(({ candidate }) => isPart(letters, lettersOf(candidate)))
   return (part ?? ranked.find(({ candidate }) => hasLetters(lettersOf(candidate), letters)))?.candidate
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars, parseDollars, parseSignedDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
@@ -86,6 +86,7 @@ const JOURNAL_PAGE_OPTIONS = {
 
 /** Lines of a journal. */
 export interface JournalPage {
+  /** In the order asked for. */
   readonly entries: readonly LedgerEntry[]
   /** Undefined: there are no more. */
   readonly nextCursor: string | undefined
@@ -98,13 +99,17 @@ export interface AccountStatement {
   readonly month: string
   /** Unix milliseconds. */
   readonly fromMs: number
+  /** The first moment of the next month. */
   readonly untilMs: number
   /** Balance and held money together. */
   readonly openingBalance: bigint
+  /** What the account owed at the beginning. */
   readonly openingOwed: bigint
   /** Lines of the month by kind; kinds without lines are absent. */
   readonly sums: readonly JournalSum[]
+  /** Balance and held money together at the end; the next month opens with it. */
   readonly closingBalance: bigint
+  /** What the account owed at the end. */
   readonly closingOwed: bigint
 }
 
@@ -176,7 +181,7 @@ export function accountBooksOf(
 
   return {
     async adjust(accountId, options) {
-      checkMembers(options, ADJUST_OPTIONS, 'accounts.adjust')
+      checkGivenMembers(options, ADJUST_OPTIONS, 'accounts.adjust')
       return administer(ready, async () => {
         const { amount, reason, adjustmentId = ids.next('adjustment') } = options
         const nanoDollars = checkArgument('amount', () => adjustmentOf(amount))
@@ -193,7 +198,7 @@ export function accountBooksOf(
     },
 
     async refund(chargeId, options) {
-      checkMembers(options, REFUND_OPTIONS, 'accounts.refund')
+      checkGivenMembers(options, REFUND_OPTIONS, 'accounts.refund')
       return administer(ready, async () => {
         const { amount, reason, refundId = ids.next('refund') } = options
         const nanoDollars = amount === undefined ? undefined : checkArgument('amount', () => refundOf(amount))

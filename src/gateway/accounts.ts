@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Ids } from '../core/ids.ts'
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { LedgerEntry } from '../stores/journal.ts'
@@ -15,7 +15,7 @@ import {
 import { type BillingMode, SPENDING_CAP_MEMBERS } from '../stores/principal.ts'
 import { type AccountBooks, accountBooksOf } from './account-books.ts'
 import { type AccountSpending, readSpending } from './account-spending.ts'
-import { administer, checkArgument, checkSpendingCap, noSuchAccount } from './administer.ts'
+import { administer, checkArgument, checkReason, checkSpendingCap, noSuchAccount } from './administer.ts'
 import { checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
 
 /** A page of accounts. */
@@ -36,6 +36,7 @@ const ACCOUNTS_PAGE_OPTIONS = {
 
 /** Accounts in the order of their ids. */
 export interface AccountsPage {
+  /** In the order of their ids. */
   readonly accounts: readonly Account[]
   /** Undefined: there are no more. */
   readonly nextCursor: string | undefined
@@ -130,12 +131,15 @@ export function accountsOf(
       checkMembers(account, NEW_ACCOUNT_MEMBERS, 'accounts.create')
       checkMembers(account.spendingCap, SPENDING_CAP_MEMBERS, 'accounts.create', 'spendingCap')
       return administer(ready, () => {
+        const id = account.id ?? ids.next('acct')
+        if (typeof id !== 'string' || id === '')
+          throw new GatewayError('invalid_request', { message: 'id must be a text that is not empty', param: 'id' })
         check(account)
-        return store.ledger.createAccount({ ...account, id: account.id ?? ids.next('acct') }, clock.now())
+        return store.ledger.createAccount({ ...account, id }, clock.now())
       })
     },
     async update(accountId, change) {
-      checkMembers(change, ACCOUNT_UPDATE_MEMBERS, 'accounts.update')
+      checkGivenMembers(change, ACCOUNT_UPDATE_MEMBERS, 'accounts.update')
       checkMembers(change.spendingCap, SPENDING_CAP_MEMBERS, 'accounts.update', 'spendingCap')
       return administer(ready, () => {
         check(change)
@@ -144,9 +148,10 @@ export function accountsOf(
       })
     },
     async freeze(accountId, options) {
-      checkMembers(options, FREEZE_OPTIONS, 'accounts.freeze')
+      checkGivenMembers(options, FREEZE_OPTIONS, 'accounts.freeze')
       const { reason } = options
       return administer(ready, async () => {
+        checkReason(reason)
         const frozen = (await store.ledger.account(accountId))?.frozen
         const atMs = frozen?.atMs ?? clock.now()
         const account = await store.ledger.updateAccount(accountId, { frozen: { reason, atMs } })

@@ -58,9 +58,10 @@ export function noSuchAccount(accountId: string, cause?: unknown): GatewayError 
 
 const MAX_REASON_LENGTH = 500
 
-/** @throws GatewayError `invalid_request` for a reason that is empty, too long, or more than one line. */
+/** @throws GatewayError `invalid_request` for a reason that is missing, empty, too long, or more than one line. */
 export function checkReason(reason: string): void {
-  if (reason !== '' && reason.length <= MAX_REASON_LENGTH && !/\p{Cc}/u.test(reason)) return
+  if (typeof reason === 'string' && reason !== '' && reason.length <= MAX_REASON_LENGTH && !/\p{Cc}/u.test(reason))
+    return
   const message = `reason must be one line of 1 to ${MAX_REASON_LENGTH} characters`
   throw new GatewayError('invalid_request', { message, param: 'reason' })
 }

@@ -1,4 +1,4 @@
-import { checkModelRows } from '../catalog/check-model-rows.ts'
+import { checkModelRows, checkWholeRows } from '../catalog/check-model-rows.ts'
 import { checkGivenMembers, checkMembers, type MemberNames, unknownMember } from '../core/known-members.ts'
 import { MEDIA_KINDS } from '../endpoints/media-input.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
@@ -124,8 +124,11 @@ function checkNames(options: GatewayOptions): void {
   checkMembers(responses, RESPONSES_OPTIONS, OWNER, 'responses')
   checkDisconnect(options)
   checkModelRows(models, OWNER)
-  for (const [index, vendor] of (vendors ?? []).entries())
+  checkWholeRows(models ?? [], OWNER)
+  for (const [index, vendor] of (vendors ?? []).entries()) {
     checkModelRows(vendor.models, OWNER, `vendors[${index}].models`)
+    checkWholeRows(vendor.models, OWNER, `vendors[${index}].models`)
+  }
 }
 
 /** Ids of endpoints, those of shapes among them, and the one that stands for all others. */

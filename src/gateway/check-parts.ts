@@ -33,6 +33,11 @@ export function checkParts(options: GatewayOptions): void {
   for (const name of ['keys', 'models', 'endpoints'] as const)
     for (const [index, entry] of options[name]?.entries() ?? [])
       if (!isObject(entry)) throw new TypeError(`${OWNER}: ${name}[${index}] must be an object`)
+  for (const [index, endpoint] of options.endpoints?.entries() ?? [])
+    if (typeof endpoint.id !== 'string' || typeof endpoint.path !== 'string' || typeof endpoint.parse !== 'function')
+      throw new TypeError(
+        `${OWNER}: endpoints[${index}] must be an endpoint with id, path and parse, as defineEndpoint takes it`,
+      )
   for (const name of ['authenticate', 'onEvent', 'estimateTokens'] as const)
     if ((options[name] ?? undefined) !== undefined && typeof options[name] !== 'function')
       throw new TypeError(`${OWNER}: ${name} must be a function`)

@@ -59,5 +59,5 @@ function isTexts(value: unknown): boolean {
 
 function described(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
-  return value === null ? 'null' : `a ${typeof value}`
+  return value === null || value === undefined ? String(value) : `a ${typeof value}`
 }

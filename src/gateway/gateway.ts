@@ -126,11 +126,17 @@ export interface Gateway extends ExchangeHandler {
    * rejects. `GET /readyz` is 200 where `status` is `ok`.
    */
   health(): Promise<GatewayHealth>
+  /** Accounts, their money and their books. */
   readonly accounts: Accounts
+  /** API keys of callers. */
   readonly keys: Keys
+  /** Money held for calls in progress. */
   readonly holds: Holds
+  /** Clears the response cache, and counts its hits. */
   readonly cache: CacheControl
+  /** Messages to callers' webhooks, and their secrets. */
   readonly webhooks: Webhooks
+  /** Videos, background answers and batches of all accounts. */
   readonly tasks: Tasks
   /** The operator's keys at the vendors, as this process uses them. */
   readonly vendorKeys: VendorKeys
@@ -208,6 +214,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const health = new Health({
     clock: context.clock,
     store: context.store,
+    isBilled: context.prices !== undefined,
     ready: () => (isStarted ? undefined : ready),
     isClosing: () => closing !== undefined,
     inFlight: () => inFlight.size,

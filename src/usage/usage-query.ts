@@ -1,3 +1,4 @@
+import { hintAt } from '../core/known-members.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import {
   assertRowLimit,
@@ -257,5 +258,5 @@ function checkCount(param: string, count: unknown, most: number): void {
 
 function refuseUnknown(given: object, known: readonly string[]): void {
   const unknown = Object.keys(given).find((name) => !known.includes(name))
-  if (unknown !== undefined) throw new UsageQueryError(unknown, `is none of ${known.join(', ')}`)
+  if (unknown !== undefined) throw new UsageQueryError(unknown, `is unknown; ${hintAt(unknown, known)}`)
 }

@@ -94,6 +94,12 @@ describe('client.webhooks.verify', () => {
   test.each([['sk-any'], ['whsec_%'], ['whsec_'], [[]]])('says that %j is no secret', async (secret) => {
     await expect(verifyWebhook(received({ secret }))).rejects.toThrow(TypeError)
   })
+
+  test('says that a secret is missing', async () => {
+    const { secret: _, ...webhook } = received()
+
+    await expect(verifyWebhook(webhook as ReceivedWebhook)).rejects.toThrow('webhooks: secret: give at least one')
+  })
 })
 
 describe('the stand-in', () => {

@@ -20,7 +20,7 @@ const planted = ["biling: 'off'", "billing: 'off'"].map((option) => ({
   code: `import { createGateway } from 'signalbox'\ncreateGateway({ vendors: [], ${option} })\n`,
 }))
 
-test('every block of code compiles against the source', { timeout: 60_000 }, () => {
+test('every block of code compiles against the source', { timeout: 120_000 }, () => {
   // The compiler sees parts of examples with what comes before them, because it sees the examples.
   const shown = [...shownParts().values()]
   const programs = blocksOf('ts', 'js').filter(({ code }) => !shown.includes(code))

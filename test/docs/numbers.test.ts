@@ -59,7 +59,7 @@ test('the README says of speed what the benchmark has measured', () => {
 
 test('pages count the presets as they are', () => {
   // One preset only reranks, in a dialect of its own.
-  const count = Object.values<Preset>(presets).filter(({ serves }) => serves.includes('chat')).length
+  const count = Object.values<Preset>(presets).filter(({ serves }) => serves.some((one) => one !== 'rerank')).length
   const counts = readPages().flatMap(({ text }) =>
     [...text.matchAll(/(\d+) servers of OpenAI's dialect/g)].map(([, number]) => Number(number)),
   )
@@ -68,4 +68,17 @@ test('pages count the presets as they are', () => {
   expect(counts.length).toBeGreaterThan(1)
   expect(new Set(counts)).toEqual(new Set([count]))
   expect(Number(more)).toBe(count - 2)
+})
+
+test('the README says what a small chat costs on Node 20 as the benchmark has measured it', () => {
+  const measured = (proxy: string) => {
+    const row = rowsOf(FLOOR).find((each) => each['scenario'] === CHAT && each['proxy'] === proxy)
+    const [, cell = ''] = Object.entries(row ?? {}).find(([name]) => /^Node 20/.test(name)) ?? []
+    return Number(/^([\d.]+) CPU µs\/request$/.exec(cell)?.[1])
+  }
+
+  expect(readme.text).toContain(
+    `a small chat takes ${measured('signalbox')} µs of CPU time on Node 20, and ${measured('signalbox, SQLite')} µs with SQLite. ` +
+      `A bare Node proxy takes ${measured('bare Node proxy')} µs`,
+  )
 })

@@ -34,7 +34,12 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
     'above 2^63',
     ({ accounts }) => accounts.update('a', { spendingCap: ABOVE_ALL_STORES }),
   ],
-  ['accounts.credit', 'amount', 'not a non-negative decimal', ({ accounts }) => accounts.credit('a', '1,50')],
+  [
+    'accounts.credit',
+    'amount',
+    'expected a decimal number such as "2.50"',
+    ({ accounts }) => accounts.credit('a', '1,50'),
+  ],
   ['accounts.credit', 'amount', 'dollars as text', ({ accounts }) => accounts.credit('a', 5n as unknown as string)],
   [
     'accounts.adjust',
@@ -57,7 +62,7 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
   [
     'accounts.adjust',
     'amount',
-    'not a non-neg',
+    'expected a decimal number',
     ({ accounts }) => accounts.adjust('a', { amount: '--1', reason: 'x' }),
   ],
   ['accounts.adjust', 'reason', 'one line', ({ accounts }) => accounts.adjust('a', { amount: '1', reason: 'x\ny' })],
@@ -77,6 +82,16 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
   ['accounts.refund', 'chargeId', 'there is no charge "e"', ({ accounts }) => accounts.refund('e', { reason: 'x' })],
   ['accounts.refund', 'amount', 'above zero', ({ accounts }) => accounts.refund('e', { amount: '0', reason: 'x' })],
   ['accounts.refund', 'reason', 'one line', ({ accounts }) => accounts.refund('e', { reason: 'x'.repeat(501) })],
+  ['accounts.refund', 'reason', 'one line', ({ accounts }) => accounts.refund('e', {} as { reason: string })],
+  [
+    'accounts.adjust',
+    'reason',
+    'one line',
+    ({ accounts }) => accounts.adjust('a', { amount: '1' } as { amount: string; reason: string }),
+  ],
+  ['accounts.freeze', 'reason', 'one line', ({ accounts }) => accounts.freeze('a', {} as { reason: string })],
+  ['accounts.create', 'id', 'not empty', ({ accounts }) => accounts.create({ id: '' })],
+  ['accounts.create', 'id', 'not empty', ({ accounts }) => accounts.create({ id: 5 as unknown as string })],
   ['accounts.list', 'limit', 'from 1 to 1000', ({ accounts }) => accounts.list({ limit: 1_001 })],
   ['accounts.list', 'cursor', 'not one that was given', ({ accounts }) => accounts.list({ cursor: 'WzFd' })],
   ['accounts.journal', 'limit', 'from 1 to 1000', ({ accounts }) => accounts.journal('a', { limit: 0 })],
@@ -87,7 +102,7 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
   ['accounts.statement', 'accountId', 'there is no account "b"', ({ accounts }) => accounts.statement('b', '2026-11')],
   ['holds.list', 'limit', 'from 1 to 1000', ({ holds }) => holds.list({ limit: 1.5 })],
   ['holds.settle', 'holdId', 'there is no hold "h"', ({ holds }) => holds.settle('h', '1')],
-  ['holds.settle', 'amount', 'not a non-negative decimal', ({ holds }) => holds.settle('h', '-1')],
+  ['holds.settle', 'amount', 'expected a decimal number such as "2.50"', ({ holds }) => holds.settle('h', '-1')],
   ['holds.void', 'holdId', 'there is no hold "h"', ({ holds }) => holds.void('h')],
   ['keys.create', 'accountId', 'there is no account "b"', ({ keys }) => keys.create({ accountId: 'b' })],
   [

@@ -305,7 +305,9 @@ describe('options that are not there, and parts that are of another kind, are re
     ['postgresStore', [], 'options must be an object'],
     ['postgresStore', [{}], 'pool must be a pool of pg'],
     ['sqliteStore', [], 'options must be an object'],
+    ['sqliteStore', [{}], 'set path to a file, or database to an open one'],
     ['directoryBlobs', [], 'options must be an object'],
+    ['directoryBlobs', [{}], 'path must be the path of a folder'],
     ['moderationGuard', [], 'options must be an object'],
     ['capture', [], 'options must be an object'],
     ['azureOpenai', [], 'options must be an object'],
@@ -325,7 +327,8 @@ describe('options that are not there, and parts that are of another kind, are re
       ),
     ),
     ['openai', [{ baseURL: 'api.example' }], 'baseURL must be an http(s) URL'],
-    ['openaiCompatible', [{}], 'a vendor id is lower-case letters, digits and dashes: undefined'],
+    ['openaiCompatible', [{}], 'id must be lower-case letters, digits and dashes, such as my-server, not undefined'],
+    ['openaiCompatible', ['groq'], 'the preset is not there; see presets of signalbox/presets'],
     ['openaiCompatible', [{ id: 'own', baseURL: 'http://own.example' }], 'models must be a list'],
   ] as const)('%s(%j)', (name, given, message) => {
     expect(() => (required[name] as (...all: readonly unknown[]) => unknown)(...given)).toThrow(message)

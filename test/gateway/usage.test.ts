@@ -4,7 +4,7 @@ import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { exampleDraft } from '../../src/testing/contracts/store-example.ts'
 import { fakeClock } from '../../src/testing/index.ts'
-import type { UsageQuery } from '../../src/usage/usage-query.ts'
+import type { UsageQuery, UsageRecordsRequest } from '../../src/usage/usage-query.ts'
 import { type UsageRecord, usageRecord } from '../../src/usage/usage-record.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { videoBody } from '../drills/support/video-bodies.ts'
@@ -398,6 +398,14 @@ describe('gateway.usage.query', () => {
 
     expect(error).toBeInstanceOf(GatewayError)
     expect(error).toMatchObject({ code: 'invalid_request', param })
+  })
+
+  test('names the argument that was probably meant', async () => {
+    await begin()
+
+    await expect(started.gateway.usage.records({ accountId: 'a' } as UsageRecordsRequest)).rejects.toThrow(
+      'accountId: is unknown; did you mean account?',
+    )
   })
 
   test('says how long calls took, of all accounts together', async () => {

@@ -41,7 +41,9 @@ export interface PriceConditions {
 
 /** A price list, as `createGateway({ prices })` takes it and a price file holds it. */
 export interface PriceFile {
+  /** `USD`: there is no other. */
   readonly currency: 'USD'
+  /** Checked when the gateway is made; an error names row and field. */
   readonly prices: readonly PriceRow[]
   /** For people. */
   readonly comment?: string | undefined
@@ -105,15 +107,18 @@ export const wholePriceFile = onDemand(() => z.strictObject({ ...priceFile().sha
  */
 export function checkPriceFile(file: unknown): PriceFile {
   if (typeof file !== 'object' || file === null || Array.isArray(file))
-    throw new TypeError(
-      `prices: expected { currency: 'USD', prices: [...] }, not ${Array.isArray(file) ? 'a list of rows' : String(file)}`,
-    )
+    throw new TypeError(`prices: expected { currency: 'USD', prices: [...] }, not ${described(file)}`)
   checkNames(file)
   const outer = priceFile().safeParse(file)
   if (!outer.success) throw configurationError('', outer.error.issues)
   const rows = z.array(priceRow()).safeParse(outer.data.prices)
   if (!rows.success) throw configurationError('prices', rows.error.issues)
   return { currency: outer.data.currency, prices: rows.data, comment: outer.data.comment }
+}
+
+function described(file: unknown): string {
+  if (Array.isArray(file)) return 'a list of rows'
+  return typeof file === 'function' ? `a function; call it: ${file.name}()` : String(file)
 }
 
 function checkNames(file: object): void {

@@ -26,6 +26,7 @@ describe('definePrices', () => {
     expect(() => defineUnchecked([GOOD])).toThrow(
       new TypeError("prices: expected { currency: 'USD', prices: [...] }, not a list of rows"),
     )
+    expect(() => defineUnchecked(function listPrices() {})).toThrow('not a function; call it: listPrices()')
     expect(() => defineUnchecked('free')).toThrow("prices: expected { currency: 'USD', prices: [...] }, not free")
   })
 

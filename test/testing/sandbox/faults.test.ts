@@ -324,3 +324,12 @@ test('slow bytes come a few at a time', async () => {
 
   expect(sizes.length).toBeGreaterThan(3)
 })
+
+test('a fault of a kind that there is not is refused, and names the nearest one', () => {
+  const sandbox = sandboxVendors()
+
+  expect(() => sandbox.fault({ kind: 'half-jsn' } as never)).toThrow(
+    'there is no kind "half-jsn"; did you mean half-json?',
+  )
+  expect(() => sandbox.fault(undefined as never)).toThrow('there is no kind undefined')
+})
