@@ -6,7 +6,7 @@ import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store
 import type { Resolution } from '../stores/resolution.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admit.ts'
-import type { Hold, Reserved } from './call-record.ts'
+import type { Reserved } from './call-record.ts'
 import { completeKey } from './idempotency-key.ts'
 import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
@@ -40,8 +40,8 @@ interface SettledCall {
   readonly input: SettlementInput
   /** What is charged for, of all calls of the request; undefined: nothing is. */
   readonly usage: Usage | undefined
-  /** What is charged for of the last call. */
-  readonly lastUsage: Usage | undefined
+  /** What is charged, nano-dollars; undefined: nothing is, and a hold is voided. */
+  readonly amount: bigint | undefined
   /** Undefined: calls are not recorded. */
   readonly record: UsageDraft | undefined
 }
@@ -71,7 +71,7 @@ export function settle(
   const isCharged = used !== undefined || input.own?.nanoDollars !== undefined
   const usage = isCharged && reserved.hookUnits > 0 ? withHookUnits(used ?? {}, reserved.hookUnits) : used
   const record = context.usage && usageDraft(context, reserved, input, usage)
-  const call: SettledCall = { input, usage, lastUsage, record }
+  const call: SettledCall = { input, usage, amount: amountOf(reserved, input, lastUsage), record }
   let resolution: MaybePromise<Resolution | undefined>
   try {
     const { observation } = reserved
@@ -106,7 +106,7 @@ function resolved(
   resolution: Resolution | undefined,
 ): MaybePromise<SettlementResult> {
   noteResolution(context, reserved, call, resolution)
-  const due = resolution?.resolved === true ? resolution.charged + resolution.shortfall : dueOf(reserved, call)
+  const due = resolution?.resolved === true ? resolution.charged + resolution.shortfall : dueOf(call)
   return releaseSettled(context, reserved, call, { costNanoDollars: resolution?.charged, dueNanoDollars: due })
 }
 
@@ -118,7 +118,7 @@ function unresolved(
 ): MaybePromise<SettlementResult> {
   reportFault(context, reserved.requestId, 'settle', error)
   resolveLater(context, reserved, call, error)
-  return releaseSettled(context, reserved, call, { costNanoDollars: undefined, dueNanoDollars: dueOf(reserved, call) })
+  return releaseSettled(context, reserved, call, { costNanoDollars: undefined, dueNanoDollars: dueOf(call) })
 }
 
 /** The hold has ended, or will: frees the rest, and tells the host. */
@@ -129,7 +129,7 @@ function releaseSettled(
   { costNanoDollars, dueNanoDollars }: Pick<SettlementResult, 'costNanoDollars' | 'dueNanoDollars'>,
 ): MaybePromise<SettlementResult> {
   const { input, usage, record } = call
-  if (record !== undefined) noteRecord(context, reserved, call, record)
+  if (record !== undefined) noteRecord(context, call, record)
   const { unbilled } = input.ending
   if (input.candidate !== undefined) emitUnbilledEnding(context, reserved, input.candidate, input.ending)
   const { earlier } = reserved
@@ -196,9 +196,8 @@ function noteResolution(
 }
 
 /** The record of a charge is written with it; any other is written here. */
-function noteRecord(context: PipelineContext, reserved: Reserved, call: SettledCall, record: UsageDraft): void {
-  const { hold } = reserved
-  if (hold === undefined || amountOf(reserved, hold, call) === undefined) addFreeRecord(context, record, 0n)
+function noteRecord(context: PipelineContext, { amount }: SettledCall, record: UsageDraft): void {
+  if (amount === undefined) addFreeRecord(context, record, 0n)
   else context.usage?.noted()
 }
 
@@ -210,22 +209,23 @@ function addFreeRecord(context: PipelineContext, record: UsageDraft, dueNanoDoll
 function unsettled(reserved: Reserved, call: SettledCall): UnsettledHold {
   const { requestId, hold, principal } = reserved
   const { accountId, keyId } = principal
-  const amountNanoDollars = dueOf(reserved, call)
+  const amountNanoDollars = dueOf(call)
   return { requestId, holdId: hold?.id, taskId: undefined, accountId, keyId, amountNanoDollars }
 }
 
 /** What a call costs, nano-dollars. */
-function dueOf(reserved: Reserved, call: SettledCall): bigint {
-  const { hold } = reserved
-  return hold === undefined ? 0n : (amountOf(reserved, hold, call) ?? 0n)
+function dueOf({ amount }: SettledCall): bigint {
+  return amount ?? 0n
 }
 
-/** What is charged; undefined: nothing, the hold is voided. */
+/** See {@link SettledCall.amount}. */
 function amountOf(
   reserved: Reserved,
-  hold: Hold,
-  { input: { candidate, own }, lastUsage }: SettledCall,
+  { candidate, own }: SettlementInput,
+  lastUsage: Usage | undefined,
 ): bigint | undefined {
+  const { hold } = reserved
+  if (hold === undefined) return undefined
   if (own?.nanoDollars !== undefined) return own.nanoDollars
   const { earlier } = reserved
   const isLastCharged = lastUsage !== undefined && candidate !== undefined
@@ -300,12 +300,11 @@ function resolveHold(
   reserved: Reserved,
   call: SettledCall,
 ): MaybePromise<Resolution | undefined> {
-  const { input, usage, record } = call
+  const { input, usage, amount, record } = call
   const { hold, claim } = reserved
   const { candidate, answer, ending, own } = input
   if (hold === undefined) return claim === undefined ? undefined : resolveClaim(context, claim, ending, answer)
   const nowMs = context.clock.now()
-  const amount = amountOf(reserved, hold, call)
   if (amount === undefined || (candidate === undefined && own === undefined))
     return context.store.ledger.void(hold.id, nowMs)
   const model = candidate?.model.id ?? reserved.chain[0]?.id ?? reserved.body.model
