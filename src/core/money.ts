@@ -80,7 +80,10 @@ function formatExact(nanoDollars: number): string {
   return `${whole}.${digits.slice(1, end)}`
 }
 
-/** Integer division that rounds up; both operands non-negative, the divisor positive. */
-export function divideRoundingUp(dividend: bigint, divisor: bigint): bigint {
-  return (dividend + divisor - 1n) / divisor
+/** Integer division that rounds up; both operands non-negative and exact, the divisor positive. */
+export function divideRoundingUp(dividend: number | bigint, divisor: bigint): bigint {
+  if (typeof dividend === 'bigint') return (dividend + divisor - 1n) / divisor
+  const exactDivisor = Number(divisor)
+  const rest = dividend % exactDivisor
+  return BigInt((dividend - rest) / exactDivisor + (rest > 0 ? 1 : 0))
 }

@@ -78,6 +78,16 @@ test('a division rounds up, and only when there is a rest', () => {
   expect([divideRoundingUp(0n, 3n), divideRoundingUp(3n, 3n), divideRoundingUp(4n, 3n)]).toEqual([0n, 1n, 2n])
 })
 
+test('a number is divided as the bigint of the same value', () => {
+  const dividends = fc.maxSafeNat()
+  const divisors = fc.oneof(fc.bigInt({ min: 1n, max: 10n }), fc.bigInt({ min: 1n, max: 2n ** 80n }))
+  fc.assert(
+    fc.property(dividends, divisors, (dividend, divisor) => {
+      expect(divideRoundingUp(dividend, divisor)).toBe(divideRoundingUp(BigInt(dividend), divisor))
+    }),
+  )
+})
+
 test('an amount that was written is read again as what it was, below zero too', () => {
   const amounts = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
   fc.assert(

@@ -243,22 +243,21 @@ function chargeFlat(rate: Rate, counted: Usage): bigint | undefined {
     if (searchUnits > 0 && price.search_unit === undefined && !isSoldOtherwise) return undefined
   }
 
-  const sum =
-    (price.request ?? 0n) +
-    cost(price.input_token, input) +
-    cost(price.cached_input_token, cached) +
-    cost(price.cache_write_token, written) +
-    cost(price.cache_write_1h_token, written1h) +
-    cost(price.input_image_token, inputImage) +
-    cost(price.input_audio_token, inputAudio) +
-    cost(price.output_token, output) +
-    cost(price.output_image_token, outputImage) +
-    cost(price.reasoning_token, reasoning) +
-    cost(price.image, images) +
-    cost(price.character, characters) +
-    cost(price.search_unit, searchUnits) +
-    cost(price.hook_unit, hookUnits) +
-    cost(price.web_search, webSearches)
+  let sum = plusCost(0, price.request, 1)
+  sum = plusCost(sum, price.input_token, input)
+  sum = plusCost(sum, price.cached_input_token, cached)
+  sum = plusCost(sum, price.cache_write_token, written)
+  sum = plusCost(sum, price.cache_write_1h_token, written1h)
+  sum = plusCost(sum, price.input_image_token, inputImage)
+  sum = plusCost(sum, price.input_audio_token, inputAudio)
+  sum = plusCost(sum, price.output_token, output)
+  sum = plusCost(sum, price.output_image_token, outputImage)
+  sum = plusCost(sum, price.reasoning_token, reasoning)
+  sum = plusCost(sum, price.image, images)
+  sum = plusCost(sum, price.character, characters)
+  sum = plusCost(sum, price.search_unit, searchUnits)
+  sum = plusCost(sum, price.hook_unit, hookUnits)
+  sum = plusCost(sum, price.web_search, webSearches)
   const ofVideo = price.video_second !== undefined && videoSeconds > 0
   const ofAudio = price.audio_second !== undefined && audioSeconds > 0
   if (!ofVideo && !ofAudio) return divideRoundingUp(sum, rate.denominator)
@@ -268,7 +267,7 @@ function chargeFlat(rate: Rate, counted: Usage): bigint | undefined {
   const seconds =
     (price.video_second ?? 0n) * video.numerator * audio.denominator +
     (price.audio_second ?? 0n) * audio.numerator * video.denominator
-  return divideRoundingUp(sum * denominator + seconds, rate.denominator * denominator)
+  return divideRoundingUp(BigInt(sum) * denominator + seconds, rate.denominator * denominator)
 }
 
 /**
@@ -349,9 +348,14 @@ function priced(price: bigint | undefined, part: number | undefined, left: numbe
   return price === undefined || part === undefined ? 0 : Math.min(part, left)
 }
 
-function cost(price: bigint | undefined, count: number): bigint {
-  if (count === 0) return 0n
-  if (!(count > 0)) throw new RangeError(`not a count: ${count}`)
-  const whole = BigInt(count)
-  return price === undefined ? 0n : price * whole
+/** A sum of costs, exact in both forms. A number holds that of nearly every call, and each step on bigints allocates. */
+type CostSum = number | bigint
+
+/** A sum and what so many units cost. */
+function plusCost(sum: CostSum, price: bigint | undefined, count: number): CostSum {
+  if (count === 0) return sum
+  if (!(count > 0) || !Number.isInteger(count)) throw new RangeError(`not a count: ${count}`)
+  if (price === undefined) return sum
+  const exact = typeof sum === 'number' ? sum + Number(price) * count : Number.POSITIVE_INFINITY
+  return exact <= Number.MAX_SAFE_INTEGER ? exact : BigInt(sum) + price * BigInt(count)
 }
