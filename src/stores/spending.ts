@@ -125,7 +125,8 @@ function periodName(day: number, period: SpendingCap['period']): string {
   return period === 'day' ? dayName(day) : dayName(day).slice(0, MONTH_LENGTH)
 }
 
-function monthOf(period: number): number {
+/** The month of a day. */
+export function monthOf(period: number): number {
   return Math.floor(period / DAYS_PER_MONTH)
 }
 

@@ -10,7 +10,6 @@ import {
 } from '../journal.ts'
 import { type Account, assertOwable, assertRoom, type Ledger, type Settlement } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
-import { spendingChanged } from '../spending.ts'
 import type { MemoryCredits } from './memory-credits.ts'
 import type { JournalLine, MemoryJournal } from './memory-journal.ts'
 import type { KeySpending, Spending } from './memory-key-spending.ts'
@@ -129,11 +128,8 @@ export function byHand({
       refunds.set(refundId, { accountId: account.id, number, amount })
       account.balance += amount
       const { holdId, counted } = line
-      if (counted !== undefined) {
-        const change = { charged: -amount, held: 0n }
-        for (const spending of [account.spending, counted.keySpending])
-          spending.counts = spendingChanged(spending.counts, counted.period, change)
-      }
+      if (counted !== undefined)
+        for (const spending of [account.spending, counted.keySpending]) spending.charge(counted.period, -amount)
       const about = { amount, owed: 0n, holdId, operationId: refundId, chargeId, createdAtMs: nowMs }
       write(account, { kind: 'refund', description, ...about })
       settleDebt(account, nowMs)
@@ -148,7 +144,7 @@ export function byHand({
     spending(accountId, keyIds) {
       const account = accounts.get(accountId)
       if (account === undefined) return undefined
-      return { account: account.spending.counts, keys: keyIds.map((keyId) => keySpending.counts(keyId)) }
+      return { account: account.spending.counts(), keys: keyIds.map((keyId) => keySpending.counts(keyId)) }
     },
 
     expireCredits(nowMs, limit) {

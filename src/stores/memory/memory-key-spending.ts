@@ -1,9 +1,60 @@
-import { isForgotten, NOTHING_SPENT, type SpendingCounts, spendingAt } from '../spending.ts'
+import { isForgotten, monthOf, NOTHING_SPENT, type SpendingCounts } from '../spending.ts'
 import { MapCursor } from './map-scans.ts'
 
-/** What an account or a key has spent. */
-export interface Spending {
-  counts: SpendingCounts
+/**
+ * What an account or a key has spent, changed in place by the rules of `spendingAt` and `spendingChanged`. A month is the day and what was
+ * before it, so that most changes make one sum anew instead of two: every request makes some.
+ */
+export class Spending implements SpendingCounts {
+  period = NOTHING_SPENT.period
+  chargedDay = 0n
+  heldDay = 0n
+  /** In the month, on other days than the latest. */
+  #chargedBefore = 0n
+  #heldBefore = 0n
+
+  get chargedMonth(): bigint {
+    return this.#chargedBefore + this.chargedDay
+  }
+
+  get heldMonth(): bigint {
+    return this.#heldBefore + this.heldDay
+  }
+
+  /** As they are now. */
+  counts(): SpendingCounts {
+    const { period, chargedDay, chargedMonth, heldDay, heldMonth } = this
+    return { period, chargedDay, chargedMonth, heldDay, heldMonth }
+  }
+
+  /** Goes on to a day, unless a later one was reached. */
+  reach(period: number): void {
+    if (period <= this.period) return
+    const isSameMonth = monthOf(period) === monthOf(this.period)
+    this.#chargedBefore = isSameMonth ? this.chargedMonth : 0n
+    this.#heldBefore = isSameMonth ? this.heldMonth : 0n
+    this.chargedDay = 0n
+    this.heldDay = 0n
+    this.period = period
+  }
+
+  /** Counts a charge of a hold of that day; below zero: what is given back of one. */
+  charge(period: number, amount: bigint): void {
+    if (period === this.period) this.chargedDay += amount
+    else if (monthOf(period) === monthOf(this.period)) this.#chargedBefore += amount
+  }
+
+  /** Counts a hold of that day. */
+  hold(period: number, amount: bigint): void {
+    if (period === this.period) this.heldDay += amount
+    else if (monthOf(period) === monthOf(this.period)) this.#heldBefore += amount
+  }
+
+  /** The hold has ended. */
+  release(period: number, amount: bigint): void {
+    if (period === this.period) this.heldDay -= amount
+    else if (monthOf(period) === monthOf(this.period)) this.#heldBefore -= amount
+  }
 }
 
 const SWEPT_PER_LOOK = 2
@@ -18,7 +69,7 @@ export class KeySpending {
 
   /** As they were last counted. */
   counts(keyId: string): SpendingCounts {
-    return this.#byKey.get(keyId)?.counts ?? NOTHING_SPENT
+    return this.#byKey.get(keyId)?.counts() ?? NOTHING_SPENT
   }
 
   /** As of a day. */
@@ -30,16 +81,16 @@ export class KeySpending {
     for (let step = 0; step < SWEPT_PER_LOOK && this.#leftToSweep > 0; step++) {
       this.#leftToSweep -= 1
       const next = this.#cursor.next()
-      if (next !== undefined && isForgotten(next[1].counts, period)) this.#byKey.delete(next[0])
+      if (next !== undefined && isForgotten(next[1], period)) this.#byKey.delete(next[0])
     }
     let spending = this.#byKey.get(keyId)
     if (spending === undefined) {
-      spending = { counts: NOTHING_SPENT }
+      spending = new Spending()
       this.#byKey.set(keyId, spending)
       // The new one may come before those that are left.
       if (this.#leftToSweep > 0) this.#leftToSweep += 1
     }
-    spending.counts = spendingAt(spending.counts, period)
+    spending.reach(period)
     return spending
   }
 }

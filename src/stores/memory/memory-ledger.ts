@@ -12,12 +12,12 @@ import {
 } from '../ledger.ts'
 import type { SpendingCap } from '../principal.ts'
 import type { Resolution } from '../resolution.ts'
-import { crossingsOf, exceededCap, NOTHING_SPENT, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
+import { crossingsOf, exceededCap, spendingPeriod } from '../spending.ts'
 import { byHand, inOrder, type MemoryLedger, type MutableAccount, snapshot } from './memory-by-hand.ts'
 import { MemoryClaims } from './memory-claims.ts'
 import { MemoryCredits } from './memory-credits.ts'
 import { type JournalLine, MemoryJournal } from './memory-journal.ts'
-import { KeySpending, type Spending } from './memory-key-spending.ts'
+import { KeySpending, Spending } from './memory-key-spending.ts'
 import { moneyRefusal } from './memory-refusals.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
 import { NewestEntries } from './newest-entries.ts'
@@ -121,17 +121,16 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
     const refusal = moneyRefusal(account, amount, isMetered)
     if (refusal !== undefined) return refusal
     const spentByKey = keySpending.of(keyId, spendingPeriod(nowMs))
-    const period = Math.max(account.spending.counts.period, spentByKey.counts.period)
-    account.spending.counts = spendingAt(account.spending.counts, period)
-    spentByKey.counts = spendingAt(spentByKey.counts, period)
-    const { counts } = account.spending
+    const period = Math.max(account.spending.period, spentByKey.period)
+    account.spending.reach(period)
+    spentByKey.reach(period)
     const capOfKey = keyCap(keyId)
     const isCapped = account.spendingCap !== undefined || capOfKey !== undefined || caps !== undefined
     const exceeded = isCapped
       ? exceededCap(
           [
-            { owner: 'account', id: account.id, counts, caps: [account.spendingCap, caps?.account] },
-            { owner: 'key', id: keyId, counts: spentByKey.counts, caps: [capOfKey, caps?.key] },
+            { owner: 'account', id: account.id, counts: account.spending, caps: [account.spendingCap, caps?.account] },
+            { owner: 'key', id: keyId, counts: spentByKey, caps: [capOfKey, caps?.key] },
           ],
           amount,
         )
@@ -151,7 +150,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       keySpending: spentByKey,
       period,
     }
-    moveHeld(hold, amount)
+    setAside(hold)
     openHolds.set(reservation.holdId, hold)
     if (reservation.task !== undefined) tasks.insert(reservation.task)
     return HELD
@@ -162,32 +161,27 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
     if (outcome.status !== 'replay') outcomes.set(holdId, outcome)
   }
 
-  /** Holds an amount, or gives a negative one back, with its place under the caps. */
-  function moveHeld(hold: HeldMoney, amount: bigint): void {
-    moveMoney(hold, amount)
-    countSpending(hold, { charged: 0n, held: amount })
-  }
-
-  function moveMoney({ account, isMetered }: HeldMoney, amount: bigint): void {
+  /** Holds money, with its place under the caps. */
+  function setAside({ account, isMetered, keySpending, period, amount }: HeldMoney): void {
     if (isMetered) account.creditHeld += amount
     else {
       account.balance -= amount
       account.held += amount
     }
-  }
-
-  function countSpending(
-    { account, keySpending, period }: HeldMoney,
-    change: { readonly charged: bigint; readonly held: bigint },
-  ): void {
-    account.spending.counts = spendingChanged(account.spending.counts, period, change)
-    keySpending.counts = spendingChanged(keySpending.counts, period, change)
+    account.spending.hold(period, amount)
+    keySpending.hold(period, amount)
   }
 
   /** Gives a hold back. */
-  function giveBack(holdId: string, hold: HeldMoney): void {
+  function giveBack(holdId: string, { account, isMetered, keySpending, period, amount }: HeldMoney): void {
     openHolds.delete(holdId)
-    moveHeld(hold, -hold.amount)
+    if (isMetered) account.creditHeld -= amount
+    else {
+      account.balance += amount
+      account.held -= amount
+    }
+    account.spending.release(period, amount)
+    keySpending.release(period, amount)
   }
 
   function voidHold(holdId: string, nowMs: number): Resolution {
@@ -222,9 +216,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   }
 
   function factsOf({ account, isMetered, period, keyId, keySpending }: HeldMoney, amount: bigint, paid: bigint) {
-    const { balance, held, funded, owed, creditLimit, spendingCap: cap } = account
-    const { counts } = account.spending
-    const key = { cap: keyCap(keyId), counts: keySpending.counts }
+    const { balance, held, funded, owed, creditLimit, spendingCap: cap, spending: counts } = account
+    const key = { cap: keyCap(keyId), counts: keySpending }
     const money = balance + held
     return { amount, paid, period, isMetered, account: { cap, counts }, key, money, funded, owed, creditLimit }
   }
@@ -255,7 +248,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       const money = { balance: 0n, held: 0n, owed: 0n, creditHeld: 0n, funded: 0n }
       const journal = new MemoryJournal(id, maxJournalLines)
       const credits = new MemoryCredits()
-      const account = { ...money, ...facts, spending: { counts: NOTHING_SPENT }, journal, credits }
+      const account = { ...money, ...facts, spending: new Spending(), journal, credits }
       accounts.set(id, account)
       return snapshot(account)
     },
@@ -324,12 +317,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       if (open !== undefined) expireDue(open.account, nowMs)
       const hold = open ?? takeExpired(holdId, nowMs)
       if (hold === undefined) return endedBefore(holdId)
-      // What is held no more and what is charged are counted together.
-      const held = open === undefined ? 0n : -open.amount
-      if (open !== undefined) {
-        openHolds.delete(holdId)
-        moveMoney(open, held)
-      }
+      if (open !== undefined) giveBack(holdId, open)
       const { account, claim, isMetered, keySpending, period } = hold
       const paid = lesserOf(amount, account.balance)
       const owed = amount - paid
@@ -337,7 +325,8 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       account.owed += owed
       // What had expired when the money was promised stays for those it was promised to.
       account.credits.spend(paid, isMetered ? nowMs : hold.createdAtMs)
-      countSpending(hold, { charged: amount, held })
+      account.spending.charge(period, amount)
+      keySpending.charge(period, amount)
       const crossings = thresholds && crossingsOf(factsOf(hold, amount, paid), thresholds)
       remember(holdId, HELD_AND_SETTLED)
       write(account, {

@@ -1,5 +1,7 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { KeySpending } from '../../../src/stores/memory/memory-key-spending.ts'
+import { KeySpending, Spending } from '../../../src/stores/memory/memory-key-spending.ts'
+import { NOTHING_SPENT, spendingAt, spendingChanged } from '../../../src/stores/spending.ts'
 
 const SEPTEMBER = 20260915
 const OCTOBER = 20261001
@@ -28,4 +30,28 @@ test('keys of this month and the last are kept, however often others are used', 
 
   expect(spending.of('key_last', NOVEMBER)).toBe(last)
   expect(spending.of('key_current', NOVEMBER)).toBe(current)
+})
+
+test('what is counted in place is what other stores count', () => {
+  const period = fc.constantFrom(SEPTEMBER, OCTOBER, OCTOBER + 1, OCTOBER + 30, NOVEMBER, NOVEMBER + 1)
+  const step = fc.record({
+    kind: fc.constantFrom('reach' as const, 'charge' as const, 'hold' as const, 'release' as const),
+    period,
+    amount: fc.bigInt({ min: 0n, max: 1_000n }),
+  })
+  fc.assert(
+    fc.property(fc.array(step), (steps) => {
+      const spending = new Spending()
+      let counts = NOTHING_SPENT
+      for (const { kind, period: day, amount } of steps) {
+        if (kind === 'reach') counts = spendingAt(counts, day)
+        if (kind === 'charge') counts = spendingChanged(counts, day, { charged: amount, held: 0n })
+        if (kind === 'hold') counts = spendingChanged(counts, day, { charged: 0n, held: amount })
+        if (kind === 'release') counts = spendingChanged(counts, day, { charged: 0n, held: -amount })
+        if (kind === 'reach') spending.reach(day)
+        else spending[kind](day, amount)
+        expect(spending.counts()).toEqual(counts)
+      }
+    }),
+  )
 })
