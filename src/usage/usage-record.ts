@@ -87,11 +87,11 @@ export interface UsageRecord {
 /** A record before the ledger has said what was charged and when. */
 export type UsageDraft = Omit<UsageRecord, 'endedAtMs' | 'dueNanoDollars' | 'chargedNanoDollars'>
 
+/** What of a record the ledger says. */
+export type ChargedEnd = Omit<UsageRecord, keyof UsageDraft>
+
 /** The record of a call that ended at `endedAtMs`. */
-export function usageRecord(
-  draft: UsageDraft,
-  ended: Pick<UsageRecord, 'endedAtMs' | 'dueNanoDollars' | 'chargedNanoDollars'>,
-): UsageRecord {
+export function usageRecord(draft: UsageDraft, ended: ChargedEnd): UsageRecord {
   return {
     id: draft.id,
     endedAtMs: Math.floor(ended.endedAtMs),
@@ -119,7 +119,8 @@ export function usageRecord(
   }
 }
 
-function countsOf(usage: Usage): UsageCounts {
+/** The counts of the called model alone. */
+export function countsOf(usage: Usage): UsageCounts {
   if (usage.otherModels === undefined) return usage
   const { otherModels: _, ...counts } = usage
   return counts

@@ -1,5 +1,5 @@
 import { TransientMap } from '../../core/transient-map.ts'
-import { type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
+import type { ChargedEnd, UsageDraft } from '../../usage/usage-record.ts'
 import { expiryText } from '../expiring-credits.ts'
 import {
   assertAmount,
@@ -31,7 +31,7 @@ export interface MemoryLedgerOptions {
   /** Caps of keys by their ids; none when absent. */
   readonly keyCap?: ((keyId: string) => SpendingCap | undefined) | undefined
   /** Takes the record of a charged call, in the same step; none is kept when absent. */
-  readonly addRecord?: ((record: UsageRecord) => void) | undefined
+  readonly addRecord?: ((draft: UsageDraft, ended: ChargedEnd) => void) | undefined
   /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
   readonly maxJournalLines?: number | undefined
   /** Newest reservations whose outcome is remembered at least; up to twice as many are. 1,000 when absent. */
@@ -342,7 +342,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       })
       if (record !== undefined) {
         const endedAtMs = account.journal.newestMs
-        options.addRecord?.(usageRecord(record, { endedAtMs, dueNanoDollars: amount, chargedNanoDollars: paid }))
+        options.addRecord?.(record, { endedAtMs, dueNanoDollars: amount, chargedNanoDollars: paid })
       }
       if (owed > 0n) write(account, { kind: 'owed', amount: 0n, owed, holdId, description, createdAtMs: nowMs })
       expireDue(account, nowMs)

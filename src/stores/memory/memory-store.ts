@@ -61,7 +61,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   const keys = memoryKeys()
   const conversations = memoryConversations(options)
   const responses = memoryResponses(options, conversations)
-  const addRecord: MemoryLedgerOptions['addRecord'] = (record) => usage.add(record)
+  const addRecord: MemoryLedgerOptions['addRecord'] = (draft, ended) => usage.add(draft, ended)
   const ledger = memoryLedger({ ...options, claims, tasks: table, keyCap: keys.capOf, addRecord })
   const usage = new MemoryUsage(options, (accountId) => ledger.entries(accountId, Number.MAX_SAFE_INTEGER))
   return {

@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { UsageField } from '../../core/usage.ts'
 import { bucketOf, LATENCY_BUCKETS } from '../../usage/latency.ts'
-import type { UsageRecord } from '../../usage/usage-record.ts'
+import { type ChargedEnd, countsOf, type UsageDraft, type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
 import {
   assertRowLimit,
   DAY_MS,
@@ -29,10 +29,10 @@ type EntriesOf = (accountId: string) => MaybePromise<readonly LedgerEntry[]>
 export class MemoryUsage implements UsageStore {
   readonly #maxRecords: number
   /** Oldest first. */
-  #records: NumberedRecord[] = []
+  #calls: StoredCall[] = []
   /** How many of them, from the front, are in the sums. */
   #counted = 0
-  #lastNumber = 0n
+  #lastNumber = 0
   readonly #hours: SumTable
   readonly #days: SumTable
   readonly #entriesOf: EntriesOf
@@ -45,28 +45,29 @@ export class MemoryUsage implements UsageStore {
     this.#entriesOf = entriesOf
   }
 
-  add(record: UsageRecord): void {
-    this.#lastNumber += 1n
-    this.#records.push({ number: this.#lastNumber, record })
-    if (this.#records.length < this.#maxRecords * 2) return
+  add(draft: UsageDraft, { endedAtMs, dueNanoDollars, chargedNanoDollars }: ChargedEnd): void {
+    this.#lastNumber += 1
+    const number = this.#lastNumber
+    this.#calls.push({ number, draft, endedAtMs: Math.floor(endedAtMs), dueNanoDollars, chargedNanoDollars })
+    if (this.#calls.length < this.#maxRecords * 2) return
     // In large steps, so that one record costs the same however many there are.
     this.rollUp(Number.POSITIVE_INFINITY, 0)
     this.#drop(this.#maxRecords)
   }
 
   write(records: readonly UsageRecord[]): void {
-    for (const record of records) this.add(record)
+    for (const record of records) this.add(record, record)
   }
 
   rollUp(limit: number, nowMs: number): { added: number; asOfMs: number } {
-    const end = Math.min(this.#records.length, this.#counted + limit)
+    const end = Math.min(this.#calls.length, this.#counted + limit)
     const added = end - this.#counted
-    for (const { record } of this.#records.slice(this.#counted, end)) {
-      this.#hours.add(record)
-      this.#days.add(record)
+    for (const call of this.#calls.slice(this.#counted, end)) {
+      this.#hours.add(call)
+      this.#days.add(call)
     }
     this.#counted = end
-    return { added, asOfMs: this.#records[end]?.record.endedAtMs ?? nowMs }
+    return { added, asOfMs: this.#calls[end]?.endedAtMs ?? nowMs }
   }
 
   series(query: UsageSeriesQuery): readonly UsageRow[] {
@@ -104,28 +105,29 @@ export class MemoryUsage implements UsageStore {
   #sumsOf({ source, groupBy, filter, fromMs, untilMs }: UsageSeriesQuery): Iterable<Sums> {
     if (source !== 'records') return (source === 'hours' ? this.#hours : this.#days).values()
     const isByTag = groupBy.includes('tag') || filter.tag !== undefined
-    return this.#records
-      .filter(({ record: { endedAtMs } }) => endedAtMs >= fromMs && endedAtMs < untilMs)
-      .flatMap(({ record }) =>
-        (isByTag && record.tags.length > 0 ? record.tags : ['']).map((tag) => sumsOf(record, tag)),
-      )
+    return this.#calls
+      .filter(({ endedAtMs }) => endedAtMs >= fromMs && endedAtMs < untilMs)
+      .flatMap((call) => {
+        const { tags } = call.draft
+        return (isByTag && tags.length > 0 ? tags : ['']).map((tag) => sumsOf(call, tag))
+      })
   }
 
   records({ accountId, fromMs, untilMs, after, limit }: Parameters<UsageStore['records']>[0]) {
-    const found = this.#records
+    const found = this.#calls
       .filter(
-        ({ record, number }) =>
-          (accountId === undefined || record.accountId === accountId) &&
-          record.endedAtMs >= fromMs &&
-          record.endedAtMs < untilMs &&
-          (after === undefined || isBefore({ endedAtMs: record.endedAtMs, number }, after)),
+        (call) =>
+          (accountId === undefined || call.draft.accountId === accountId) &&
+          call.endedAtMs >= fromMs &&
+          call.endedAtMs < untilMs &&
+          (after === undefined || isBefore(call, after)),
       )
-      .sort((one, other) => other.record.endedAtMs - one.record.endedAtMs || Number(other.number - one.number))
+      .sort((one, other) => other.endedAtMs - one.endedAtMs || other.number - one.number)
     const page = found.slice(0, limit)
     const last = found.length > limit ? page.at(-1) : undefined
     return {
-      records: page.map(({ record }) => record),
-      end: last && { endedAtMs: last.record.endedAtMs, number: last.number },
+      records: page.map((call) => usageRecord(call.draft, call)),
+      end: last && { endedAtMs: last.endedAtMs, number: BigInt(last.number) },
     }
   }
 
@@ -137,8 +139,8 @@ export class MemoryUsage implements UsageStore {
       accounts.set(accountId, known)
       return known
     }
-    for (const { record } of this.#records)
-      if (isIn(record.endedAtMs)) sumsOfAccount(record.accountId).records += record.chargedNanoDollars
+    for (const { draft, endedAtMs, chargedNanoDollars } of this.#calls)
+      if (isIn(endedAtMs)) sumsOfAccount(draft.accountId).records += chargedNanoDollars
     for (const { atMs, place, chargedNanoDollars } of this.#days.values())
       if (isIn(atMs)) sumsOfAccount(place.account).days += chargedNanoDollars
     const mismatches: UsageMismatch[] = []
@@ -154,18 +156,18 @@ export class MemoryUsage implements UsageStore {
   rebuild({ fromMs, untilMs }: { readonly fromMs: number; readonly untilMs: number }): void {
     for (const table of [this.#hours, this.#days]) {
       for (const [name, { atMs }] of table) if (atMs >= fromMs && atMs < untilMs) table.delete(name)
-      for (const { record } of this.#records.slice(0, this.#counted))
-        if (record.endedAtMs >= fromMs && record.endedAtMs < untilMs) table.add(record)
+      for (const call of this.#calls.slice(0, this.#counted))
+        if (call.endedAtMs >= fromMs && call.endedAtMs < untilMs) table.add(call)
     }
   }
 
   forget({ recordsUntilMs, hoursUntilMs, daysUntilMs, limit }: Parameters<UsageStore['forget']>[0]): number {
     let count = 0
     if (recordsUntilMs !== undefined) {
-      const counted = this.#records.slice(0, this.#counted)
-      const young = counted.filter(({ record }) => record.endedAtMs >= recordsUntilMs || ++count > limit)
+      const counted = this.#calls.slice(0, this.#counted)
+      const young = counted.filter(({ endedAtMs }) => endedAtMs >= recordsUntilMs || ++count > limit)
       count = counted.length - young.length
-      this.#records = [...young, ...this.#records.slice(this.#counted)]
+      this.#calls = [...young, ...this.#calls.slice(this.#counted)]
       this.#counted = young.length
     }
     for (const [table, untilMs] of [
@@ -186,15 +188,16 @@ export class MemoryUsage implements UsageStore {
   }
 
   #drop(kept: number): void {
-    const dropped = this.#records.length - kept
-    this.#records = this.#records.slice(dropped)
+    const dropped = this.#calls.length - kept
+    this.#calls = this.#calls.slice(dropped)
     this.#counted -= dropped
   }
 }
 
-interface NumberedRecord {
-  readonly number: bigint
-  readonly record: UsageRecord
+/** The two parts of a record, of which one is made when it is read: nearly none is. */
+interface StoredCall extends ChargedEnd {
+  readonly number: number
+  readonly draft: UsageDraft
 }
 
 /** Sums at one place, in time and among the dimensions. */
@@ -237,16 +240,16 @@ class SumTable extends Map<string, Sums> {
     this.#maxSums = maxSums
   }
 
-  add(record: UsageRecord): void {
-    const sums = this.#sumsFor(record)
-    addRecord(sums, record)
+  add(call: StoredCall): void {
+    const sums = this.#sumsFor(call)
+    addCall(sums, call)
     if (this.lengthMs === HOUR_MS) {
-      countIn(sums.latency.duration, record.durationMs)
-      countIn(sums.latency.firstByte, record.firstByteMs)
+      countIn(sums.latency.duration, call.draft.durationMs)
+      countIn(sums.latency.firstByte, call.draft.firstByteMs)
     }
   }
 
-  #sumsFor({ endedAtMs, accountId, keyId, model, endpoint, vendor = '' }: UsageRecord): Sums {
+  #sumsFor({ endedAtMs, draft: { accountId, keyId, model, endpoint, vendor = '' } }: StoredCall): Sums {
     const atMs = Math.floor(endedAtMs / this.lengthMs) * this.lengthMs
     const isByAccount = this.lengthMs === DAY_MS
     const account = isByAccount ? accountId : ''
@@ -274,25 +277,26 @@ class SumTable extends Map<string, Sums> {
   }
 }
 
-/** The sums of one record. */
-function sumsOf(record: UsageRecord, tag: string): Sums {
-  const { accountId: account, keyId: key, model, endpoint, vendor = '', endUser = '' } = record
+/** The sums of one call. */
+function sumsOf(call: StoredCall, tag: string): Sums {
+  const { accountId: account, keyId: key, model, endpoint, vendor = '', endUser = '' } = call.draft
   const place = { account, key, model, endpoint, vendor, endUser, tag }
-  const sums = { atMs: record.endedAtMs, name: '', place, ...ZERO, usage: {}, latency: noLatency() }
-  addRecord(sums, record)
+  const sums = { atMs: call.endedAtMs, name: '', place, ...ZERO, usage: {}, latency: noLatency() }
+  addCall(sums, call)
   return sums
 }
 
-function addRecord(sums: Sums, record: UsageRecord): void {
+function addCall(sums: Sums, { draft, dueNanoDollars, chargedNanoDollars }: StoredCall): void {
   sums.requests += 1
-  if (record.ending === 'failed') sums.failed += 1
-  if (record.ending === 'abandoned') sums.abandoned += 1
-  if (record.isEstimated) sums.estimated += 1
-  sums.durationMs += Math.round(record.durationMs)
-  sums.dueNanoDollars += record.dueNanoDollars
-  sums.chargedNanoDollars += record.chargedNanoDollars
-  for (const field in record.usage) {
-    const units = record.usage[field as UsageField] ?? 0
+  if (draft.ending === 'failed') sums.failed += 1
+  if (draft.ending === 'abandoned') sums.abandoned += 1
+  if (draft.isEstimated) sums.estimated += 1
+  sums.durationMs += Math.round(draft.durationMs)
+  sums.dueNanoDollars += dueNanoDollars
+  sums.chargedNanoDollars += chargedNanoDollars
+  const counts = countsOf(draft.usage)
+  for (const field in counts) {
+    const units = counts[field as UsageField] ?? 0
     if (units > 0) sums.usage[field as UsageField] = (sums.usage[field as UsageField] ?? 0) + units
   }
 }
@@ -333,7 +337,7 @@ function byPlace(one: Group, other: Group): number {
 }
 
 function isBefore(
-  one: { readonly endedAtMs: number; readonly number: bigint },
+  one: { readonly endedAtMs: number; readonly number: number },
   other: { readonly endedAtMs: number; readonly number: bigint },
 ): boolean {
   if (one.endedAtMs !== other.endedAtMs) return one.endedAtMs < other.endedAtMs
