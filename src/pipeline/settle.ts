@@ -6,7 +6,7 @@ import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store
 import type { Resolution } from '../stores/resolution.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admit.ts'
-import type { Reserved } from './call-record.ts'
+import type { Candidate, Reserved } from './call-record.ts'
 import { completeKey } from './idempotency-key.ts'
 import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
@@ -270,23 +270,30 @@ export function settledUsage(
 ): Usage | undefined {
   const { usage: reported, estimatedUsage } = ending
   if (candidate === undefined) return estimatedUsage
-  const told = { requestId: reserved.requestId, vendor: candidate.vendor.id, model: candidate.model.id }
   if (reported === undefined) {
     const isMissing = ending.kind === 'completed' && isSoldByUsage(reserved)
     if (isMissing && estimatedUsage !== undefined)
-      emit(context, { type: 'usage-missing', ...told, usage: estimatedUsage })
+      emit(context, { type: 'usage-missing', ...namedCall(reserved, candidate), usage: estimatedUsage })
     return estimatedUsage
   }
   const { limits } = candidate.model
-  const bounds = { hold: reserved.estimate, limits, estimated: estimatedUsage ?? {} }
+  const bounds = { hold: reserved.estimate, limits, estimated: estimatedUsage ?? NOTHING_ESTIMATED }
   const { usage, replaced } = chargeableUsage(reported, bounds)
-  if (replaced.length > 0) emit(context, { type: 'usage-implausible', ...told, fields: replaced })
+  if (replaced.length > 0)
+    emit(context, { type: 'usage-implausible', ...namedCall(reserved, candidate), fields: replaced })
   else if (ending.kind === 'completed' && ending.textBytes !== undefined) {
     const { outputTokens = 0, reasoningTokens = 0 } = usage
     context.tokenSizes.note(candidate.model.id, ending.textBytes, outputTokens - reasoningTokens)
     context.tokenSizes.noteReasoning(candidate.model.id, reasoningTokens)
   }
   return usage
+}
+
+const NOTHING_ESTIMATED: Usage = {}
+
+/** Which call it was, for an event. */
+function namedCall({ requestId }: Reserved, { vendor, model }: Candidate) {
+  return { requestId, vendor: vendor.id, model: model.id }
 }
 
 /** Without a price for usage, a missing report is not worth an event. */

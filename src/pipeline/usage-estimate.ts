@@ -1,5 +1,5 @@
 import type { CatalogModel } from '../catalog/model.ts'
-import { plausibleUsage } from '../catalog/prices/plausible-usage.ts'
+import { plausibleUsage, type UsageBounds } from '../catalog/prices/plausible-usage.ts'
 import { addUsage, type Usage, type UsageField } from '../core/usage.ts'
 import { estimateGeneratedTokens } from '../endpoints/token-estimate.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
@@ -161,34 +161,23 @@ export interface ChargeableUsage {
  * Makes a vendor's report chargeable: implausible counts are replaced, and missing ones filled by `estimated`. The caller reads
  * the same usage.
  */
-export function chargeableUsage(
-  reported: Usage,
-  {
-    hold,
-    limits,
-    estimated,
-  }: { readonly hold: Usage; readonly limits: CatalogModel['limits']; readonly estimated: Usage },
-): ChargeableUsage {
-  const { usage, implausible } = plausibleUsage(reported, { hold, limits })
-  const filled = fillUsage(usage, estimated)
+export function chargeableUsage(reported: Usage, bounds: UsageBounds & { readonly estimated: Usage }): ChargeableUsage {
+  const { estimated } = bounds
+  const { usage, implausible } = plausibleUsage(reported, bounds)
+  const missing = missingFields(usage, estimated)
+  if (missing.length === 0) return { usage, replaced: implausible }
+  const filled = withFields(usage, estimated, missing)
   // Vendors that read sound report its tokens or its seconds, whichever they sell. The other count is no gap.
   const tellsSound = usage.audioSeconds !== undefined || usage.inputTokens !== undefined
-  if (estimated.audioSeconds !== undefined && tellsSound) return { usage: filled.usage, replaced: implausible }
-  const replaced = filled.missing.length === 0 ? implausible : [...implausible, ...filled.missing]
-  return { usage: filled.usage, replaced }
-}
-
-/** A report with its gaps filled, and the names of the fields that were missing in it. */
-interface FilledUsage {
-  readonly usage: Usage
-  readonly missing: readonly UsageField[]
+  if (estimated.audioSeconds !== undefined && tellsSound) return { usage: filled, replaced: implausible }
+  return { usage: filled, replaced: [...implausible, ...missing] }
 }
 
 /**
- * Fills what a vendor's report leaves out of the fields that were held for: a report without a count, or with a count that
- * is no number, must not make a call free.
+ * What a vendor's report leaves out of the fields that were held for: a report without a count, or with a count that is no
+ * number, must not make a call free.
  */
-function fillUsage(reported: Usage, estimated: Usage): FilledUsage {
+function missingFields(reported: Usage, estimated: Usage): readonly UsageField[] {
   let missing: UsageField[] | undefined
   for (const field in estimated) {
     const name = field as UsageField
@@ -198,9 +187,11 @@ function fillUsage(reported: Usage, estimated: Usage): FilledUsage {
     missing ??= []
     missing.push(name)
   }
-  if (missing === undefined) return { usage: reported, missing: NONE }
-  const filled = Object.fromEntries(missing.map((name) => [name, estimated[name]]))
-  return { usage: { ...reported, ...filled }, missing }
+  return missing ?? NONE
+}
+
+function withFields(reported: Usage, estimated: Usage, names: readonly UsageField[]): Usage {
+  return { ...reported, ...Object.fromEntries(names.map((name) => [name, estimated[name]])) }
 }
 
 const NONE: readonly UsageField[] = []

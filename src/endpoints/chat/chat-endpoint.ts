@@ -33,9 +33,11 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
       request.max_completion_tokens ?? request.max_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
     const webSearches = chatSearches(request, protocol)
     const cacheTime = chatCacheTime(request)
+    const usage = { inputTokens, outputTokens: perChoice * (request.n ?? 1) }
+    // Nearly every chat: what follows makes an object of each line.
+    if (cacheTime === 'none' && webSearches === undefined) return usage
     return {
-      inputTokens,
-      outputTokens: perChoice * (request.n ?? 1),
+      ...usage,
       ...(cacheTime === 'none' ? {} : { cacheWriteTokens: inputTokens }),
       ...(cacheTime === 'hour' ? { cacheWrite1hTokens: inputTokens } : {}),
       ...(webSearches === undefined ? {} : { webSearches }),
