@@ -1,5 +1,5 @@
 /** At least so many entries are added before the entries are moved. */
-const LEAST_ADDED = 32
+const LEAST_ADDED = 128
 
 /**
  * A map for entries that come and go, such as those of requests in progress; in the order of their addition.
