@@ -1,6 +1,7 @@
 import type { ModelFacts } from '../catalog/model-facts.ts'
 import type { BillingFields } from '../catalog/prices/prices.ts'
 import type { GatewayError } from '../core/errors.ts'
+import type { GatewayRequest } from '../core/exchange.ts'
 import type { AnyModelKind } from '../core/model-kind.ts'
 import type { Usage } from '../core/usage.ts'
 import type { ConversationStore } from '../stores/conversation-store.ts'
@@ -300,11 +301,7 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * What the request asks of this vendor beyond what is known to cost tokens only. While billing is on it is refused, unless a price
    * row or the option `unpricedFeatures` names it. Absent: nothing.
    */
-  extraFeatures?(
-    request: Request,
-    vendor: Offers,
-    header: (name: string) => string | undefined,
-  ): readonly ExtraFeature[]
+  extraFeatures?(request: Request, vendor: Offers, sent: Pick<GatewayRequest, 'header'>): readonly ExtraFeature[]
   /** Price fields of `extraFeatures`. */
   readonly extraFields?: readonly string[]
   /** Other models of this vendor that may work within the call. Absent: none. */

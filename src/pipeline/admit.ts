@@ -262,9 +262,14 @@ function correctTokens(
   { requestId, tokenTakes }: Admitted,
   tokensUsed: number,
 ): MaybePromise<void> {
-  return eachReported(context, requestId, tokenTakes, ({ rateLimiter, clock }, { bucket, perMinute, amount }) =>
-    amount === tokensUsed
-      ? undefined
-      : rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, clock.now()),
-  )
+  return eachReported(context, requestId, tokenTakes, correctTake, tokensUsed)
+}
+
+function correctTake(
+  { rateLimiter, clock }: PipelineContext,
+  { bucket, perMinute, amount }: RateTake,
+  tokensUsed: number,
+): MaybePromise<void> {
+  if (amount === tokensUsed) return undefined
+  return rateLimiter.adjust({ bucket, perMinute, amount: tokensUsed - amount }, clock.now())
 }

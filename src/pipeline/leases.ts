@@ -79,24 +79,28 @@ export function releaseLeases(
   requestId: string,
   leases: readonly Lease[],
 ): MaybePromise<void> {
-  return eachReported(context, requestId, leases, releaseLease)
+  return eachReported(context, requestId, leases, releaseLease, undefined)
 }
 
 function releaseLease({ concurrency }: PipelineContext, lease: Lease): MaybePromise<void> {
   return concurrency.release(lease)
 }
 
-/** Does for each of a list what must not fail a request; a fault is reported instead. */
-export function eachReported<Item>(
+/**
+ * Does for each of a list what must not fail a request; a fault is reported instead.
+ * @param value Given to each run, so that none needs a closure.
+ */
+export function eachReported<Item, Value>(
   context: PipelineContext,
   requestId: string,
   items: readonly Item[],
-  run: (context: PipelineContext, item: Item) => MaybePromise<unknown>,
+  run: (context: PipelineContext, item: Item, value: Value) => MaybePromise<unknown>,
+  value: Value,
 ): MaybePromise<void> {
   let pending: Promise<unknown>[] | undefined
   for (let index = 0; index < items.length; index++) {
     try {
-      const done = run(context, items[index]!)
+      const done = run(context, items[index]!, value)
       if (isPending(done)) {
         pending ??= []
         pending.push(reportedLater(context, requestId, done))

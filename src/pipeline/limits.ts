@@ -16,10 +16,19 @@ export function limitsOf(
   if (principal.plan === undefined && plans.size > 0) {
     const plan = accountPlans.planOf(principal.accountId)
     return isPending(plan)
-      ? plan.then((found) => withOwn(principal, planLimits(plans, found) ?? limits))
+      ? limitsLater(context, principal, plan)
       : withOwn(principal, planLimits(plans, plan) ?? limits)
   }
   return withOwn(principal, planLimits(plans, principal.plan ?? undefined) ?? limits)
+}
+
+// Apart from its caller: a function that may make closures allocates for them in every call.
+function limitsLater(
+  { limits, plans }: Pick<PipelineContext, 'limits' | 'plans'>,
+  principal: Principal,
+  plan: PromiseLike<string | undefined>,
+): PromiseLike<LimitSet> {
+  return plan.then((found) => withOwn(principal, planLimits(plans, found) ?? limits))
 }
 
 function planLimits(plans: ReadonlyMap<string, LimitSet>, name: string | undefined): LimitSet | undefined {

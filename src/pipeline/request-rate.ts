@@ -19,7 +19,15 @@ const NO_EXTRAS: Extras = { features: NO_FEATURES, innerModels: NO_MODELS }
 function extrasOf({ vendors }: PipelineContext, parsed: Parsed, { vendor, routes }: CatalogModel): Extras {
   const { extraFeatures, innerModels } = parsed.endpoint
   if (extraFeatures === undefined && innerModels === undefined) return NO_EXTRAS
-  if (routes === undefined) return extrasAt(parsed, vendors.get(vendor))
+  return routes === undefined ? extrasAt(parsed, vendors.get(vendor)) : extrasOfRoutes(vendors, parsed, routes)
+}
+
+// Apart from its caller: a function that may make closures allocates for them in every call.
+function extrasOfRoutes(
+  vendors: PipelineContext['vendors'],
+  parsed: Parsed,
+  routes: NonNullable<CatalogModel['routes']>,
+): Extras {
   const extras = routes.map((route) => extrasAt(parsed, vendors.get(route.vendor)))
   return {
     features: extras.flatMap(({ features }) => features),
@@ -29,7 +37,7 @@ function extrasOf({ vendors }: PipelineContext, parsed: Parsed, { vendor, routes
 
 function extrasAt({ endpoint, body, request }: Parsed, vendor: Vendor | undefined): Extras {
   if (vendor === undefined) return NO_EXTRAS
-  const features = endpoint.extraFeatures?.(body, vendor, (name) => request.header(name)) ?? NO_FEATURES
+  const features = endpoint.extraFeatures?.(body, vendor, request) ?? NO_FEATURES
   const innerModels = endpoint.innerModels?.(body, vendor) ?? NO_MODELS
   return features.length === 0 && innerModels.length === 0 ? NO_EXTRAS : { features, innerModels }
 }

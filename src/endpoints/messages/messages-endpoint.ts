@@ -83,7 +83,7 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   surcharges: MESSAGES_SURCHARGES,
   priceFieldParam: messagesFieldParam,
   // A translation into chat asks for none of them.
-  extraFeatures: (request, { messages }, header) => messages?.extraFeatures?.(request, header) ?? [],
+  extraFeatures: (request, { messages }, sent) => messages?.extraFeatures?.(request, (name) => sent.header(name)) ?? [],
   extraFields: ['server_tool', 'beta', 'fallbacks'],
   innerModels: (request, { messages }) => (messages === undefined ? [] : advisorsOf(request)),
   // A translation into chat loses all of them.
