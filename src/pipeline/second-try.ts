@@ -12,7 +12,7 @@ import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { type PricedRequest, priceRequest } from './pricing.ts'
 import { type ReserveOutcome, reserve, reserveIfCovered } from './reserve.ts'
 import { route } from './route.ts'
-import { settledUsage } from './settle.ts'
+import { settledUsage } from './settled-usage.ts'
 import { screeningOf } from './shown-answer.ts'
 import { emitUnbilledEnding } from './unbilled-usage.ts'
 import { chargeableUsage, estimateFor } from './usage-estimate.ts'
@@ -139,7 +139,7 @@ function follow(
   { ending, candidate }: JsonResponse | FailedResponse,
 ): void {
   if (candidate === undefined) return
-  const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
+  const usage = settledUsage(context, reserved, { ending, candidate })
   if (usage !== undefined) reserved.follows({ candidate, usage, isCharged: true })
   emitUnbilledEnding(context, reserved, candidate, ending)
 }

@@ -6,15 +6,16 @@ import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store
 import type { Resolution } from '../stores/resolution.ts'
 import { type UsageDraft, usageRecord } from '../usage/usage-record.ts'
 import { release } from './admit.ts'
-import type { Candidate, Reserved } from './call-record.ts'
+import type { CallObservation } from './call-observation.ts'
+import type { Reserved } from './call-record.ts'
 import { completeKey } from './idempotency-key.ts'
 import { emit, emitTo, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { chargeFor } from './pricing.ts'
+import { settledUsage } from './settled-usage.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
 import { emitCrossings } from './spending-events.ts'
 import { emitUnbilledEnding, emitUnbilledUsage } from './unbilled-usage.ts'
 import { type EndedCall, usageDraft } from './usage-draft.ts'
-import { chargeableUsage } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
 
 /** What settling needs to know of a call that is over. */
@@ -74,17 +75,26 @@ export function settle(
   const call: SettledCall = { input, usage, amount: amountOf(reserved, input, lastUsage), record }
   let resolution: MaybePromise<Resolution | undefined>
   try {
-    const { observation } = reserved
     resolution =
-      observation === undefined
+      reserved.observation === undefined
         ? resolveHold(context, reserved, call)
-        : observation.timed('settle', () => resolveHold(context, reserved, call))
+        : resolveObserved(context, reserved, call, reserved.observation)
   } catch (error) {
     return unresolved(context, reserved, call, error)
   }
   return isPending(resolution)
     ? resolvedLater(context, reserved, call, resolution)
     : resolved(context, reserved, call, resolution)
+}
+
+// Apart from its caller: a function that may make closures allocates for them in every call.
+function resolveObserved(
+  context: PipelineContext,
+  reserved: Reserved,
+  call: SettledCall,
+  observation: CallObservation,
+): MaybePromise<Resolution | undefined> {
+  return observation.timed('settle', () => resolveHold(context, reserved, call))
 }
 
 function resolvedLater(
@@ -106,8 +116,16 @@ function resolved(
   resolution: Resolution | undefined,
 ): MaybePromise<SettlementResult> {
   noteResolution(context, reserved, call, resolution)
-  const due = resolution?.resolved === true ? resolution.charged + resolution.shortfall : dueOf(call)
-  return releaseSettled(context, reserved, call, { costNanoDollars: resolution?.charged, dueNanoDollars: due })
+  return releaseSettled(context, reserved, call, {
+    usage: call.usage,
+    costNanoDollars: resolution?.charged,
+    dueNanoDollars: resolution?.resolved === true ? totalOf(resolution) : dueOf(call),
+  })
+}
+
+/** What a call cost. A sum is another bigint even where nothing is added, as for nearly every call. */
+function totalOf({ charged, shortfall }: Resolution): bigint {
+  return shortfall === 0n ? charged : charged + shortfall
 }
 
 function unresolved(
@@ -118,7 +136,8 @@ function unresolved(
 ): MaybePromise<SettlementResult> {
   reportFault(context, reserved.requestId, 'settle', error)
   resolveLater(context, reserved, call, error)
-  return releaseSettled(context, reserved, call, { costNanoDollars: undefined, dueNanoDollars: dueOf(call) })
+  const result = { usage: call.usage, costNanoDollars: undefined, dueNanoDollars: dueOf(call) }
+  return releaseSettled(context, reserved, call, result)
 }
 
 /** The hold has ended, or will: frees the rest, and tells the host. */
@@ -126,7 +145,7 @@ function releaseSettled(
   context: PipelineContext,
   reserved: Reserved,
   call: SettledCall,
-  { costNanoDollars, dueNanoDollars }: Pick<SettlementResult, 'costNanoDollars' | 'dueNanoDollars'>,
+  result: SettlementResult,
 ): MaybePromise<SettlementResult> {
   const { input, usage, record } = call
   if (record !== undefined) noteRecord(context, call, record)
@@ -136,7 +155,6 @@ function releaseSettled(
   if (earlier?.isCharged === false)
     emitUnbilledUsage(context, reserved, earlier.candidate, { usage: earlier.usage, isEstimated: false })
   const used = usage ?? (earlier === undefined ? unbilled?.usage : addUsage(earlier.usage, unbilled?.usage ?? {}))
-  const result = { usage, costNanoDollars, dueNanoDollars }
   const released = release(context, reserved, (used?.inputTokens ?? 0) + (used?.outputTokens ?? 0))
   return isPending(released)
     ? released.then(() => ended(context, reserved, input, result))
@@ -260,45 +278,6 @@ function emitEnded(
     dueNanoDollars,
     durationMs: context.clock.now() - reserved.startedAtMs,
   })
-}
-
-/** What the vendor reported, made plausible and whole; else what was estimated; undefined when nothing is charged. */
-export function settledUsage(
-  context: PipelineContext,
-  reserved: Reserved,
-  { ending, candidate }: SettlementInput,
-): Usage | undefined {
-  const { usage: reported, estimatedUsage } = ending
-  if (candidate === undefined) return estimatedUsage
-  if (reported === undefined) {
-    const isMissing = ending.kind === 'completed' && isSoldByUsage(reserved)
-    if (isMissing && estimatedUsage !== undefined)
-      emit(context, { type: 'usage-missing', ...namedCall(reserved, candidate), usage: estimatedUsage })
-    return estimatedUsage
-  }
-  const { limits } = candidate.model
-  const bounds = { hold: reserved.estimate, limits, estimated: estimatedUsage ?? NOTHING_ESTIMATED }
-  const { usage, replaced } = chargeableUsage(reported, bounds)
-  if (replaced.length > 0)
-    emit(context, { type: 'usage-implausible', ...namedCall(reserved, candidate), fields: replaced })
-  else if (ending.kind === 'completed' && ending.textBytes !== undefined) {
-    const { outputTokens = 0, reasoningTokens = 0 } = usage
-    context.tokenSizes.note(candidate.model.id, ending.textBytes, outputTokens - reasoningTokens)
-    context.tokenSizes.noteReasoning(candidate.model.id, reasoningTokens)
-  }
-  return usage
-}
-
-const NOTHING_ESTIMATED: Usage = {}
-
-/** Which call it was, for an event. */
-function namedCall({ requestId }: Reserved, { vendor, model }: Candidate) {
-  return { requestId, vendor: vendor.id, model: model.id }
-}
-
-/** Without a price for usage, a missing report is not worth an event. */
-function isSoldByUsage({ endpoint: { isFree = false }, hold }: Reserved): boolean {
-  return typeof isFree === 'boolean' ? !isFree : hold?.rates.some(({ pricesTokens }) => pricesTokens) === true
 }
 
 /** Gives what the ledger says; undefined where there was no hold. */

@@ -10,7 +10,7 @@ import { keptTurn } from '../pipeline/kept-answers.ts'
 import { type Completion, runToEnd } from '../pipeline/pipeline.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { chargeFor } from '../pipeline/pricing.ts'
-import { settledUsage } from '../pipeline/settle.ts'
+import { settledUsage } from '../pipeline/settled-usage.ts'
 import { emitUnbilledEnding, emitUnbilledUsage, type UsedCall } from '../pipeline/unbilled-usage.ts'
 import type { JsonResponse, VendorResponse } from '../pipeline/vendor-response.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
@@ -124,7 +124,7 @@ export class DeferredRun implements Completion {
   async end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void> {
     if (response.kind === 'stream') throw new TypeError('a deferred answer is never streamed')
     const { candidate, ending } = response
-    const usage = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
+    const usage = settledUsage(context, reserved, { ending, candidate })
     const isEstimated = ending.usage === undefined
     const used = usage && candidate && { reserved, candidate, usage, isEstimated }
     try {

@@ -320,9 +320,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       if (open !== undefined) giveBack(holdId, open)
       const { account, claim, isMetered, keySpending, period } = hold
       const paid = lesserOf(amount, account.balance)
-      const owed = amount - paid
       account.balance -= paid
-      account.owed += owed
+      // A sum is another bigint even where nothing is added, as for nearly every call.
+      const owed = paid === amount ? 0n : amount - paid
+      if (owed > 0n) account.owed += owed
       // What had expired when the money was promised stays for those it was promised to.
       account.credits.spend(paid, isMetered ? nowMs : hold.createdAtMs)
       account.spending.charge(period, amount)

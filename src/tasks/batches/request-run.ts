@@ -10,7 +10,7 @@ import { keepAnswer } from '../../pipeline/kept-answers.ts'
 import { type Ask, type Completion, runToEnd } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { chargeFor } from '../../pipeline/pricing.ts'
-import { settledUsage } from '../../pipeline/settle.ts'
+import { settledUsage } from '../../pipeline/settled-usage.ts'
 import { emitUnbilledEnding, emitUnbilledUsage, type UsedCall } from '../../pipeline/unbilled-usage.ts'
 import type { CallEnding, JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
 import type { BatchOutcome } from '../../stores/batch-store.ts'
@@ -139,7 +139,7 @@ export class RequestRun implements Completion {
   async end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void> {
     if (response.kind === 'stream') throw new TypeError('a request of a batch is never streamed')
     const { candidate, ending } = response
-    const settled = settledUsage(context, reserved, { ending, candidate, status: 200, answer: undefined })
+    const settled = settledUsage(context, reserved, { ending, candidate })
     // It was cut off from here and is sent again, so that its caller is not charged for it.
     const isCutOff =
       this.#isStopped && ending.kind !== 'completed' && ending.usage === undefined && settled !== undefined

@@ -1,0 +1,44 @@
+import type { Usage } from '../core/usage.ts'
+import type { Candidate, Reserved } from './call-record.ts'
+import { emit, type PipelineContext } from './pipeline-context.ts'
+import type { EndedCall } from './usage-draft.ts'
+import { chargeableUsage } from './usage-estimate.ts'
+
+/** What the vendor reported, made plausible and whole; else what was estimated; undefined when nothing is charged. */
+export function settledUsage(
+  context: PipelineContext,
+  reserved: Reserved,
+  { ending, candidate }: Pick<EndedCall, 'ending' | 'candidate'>,
+): Usage | undefined {
+  const { usage: reported, estimatedUsage } = ending
+  if (candidate === undefined) return estimatedUsage
+  if (reported === undefined) {
+    const isMissing = ending.kind === 'completed' && isSoldByUsage(reserved)
+    if (isMissing && estimatedUsage !== undefined)
+      emit(context, { type: 'usage-missing', ...namedCall(reserved, candidate), usage: estimatedUsage })
+    return estimatedUsage
+  }
+  const { limits } = candidate.model
+  const bounds = { hold: reserved.estimate, limits, estimated: estimatedUsage ?? NOTHING_ESTIMATED }
+  const { usage, replaced } = chargeableUsage(reported, bounds)
+  if (replaced.length > 0)
+    emit(context, { type: 'usage-implausible', ...namedCall(reserved, candidate), fields: replaced })
+  else if (ending.kind === 'completed' && ending.textBytes !== undefined) {
+    const { outputTokens = 0, reasoningTokens = 0 } = usage
+    context.tokenSizes.note(candidate.model.id, ending.textBytes, outputTokens - reasoningTokens)
+    context.tokenSizes.noteReasoning(candidate.model.id, reasoningTokens)
+  }
+  return usage
+}
+
+const NOTHING_ESTIMATED: Usage = {}
+
+/** Which call it was, for an event. */
+function namedCall({ requestId }: Reserved, { vendor, model }: Candidate) {
+  return { requestId, vendor: vendor.id, model: model.id }
+}
+
+/** Without a price for usage, a missing report is not worth an event. */
+function isSoldByUsage({ endpoint: { isFree = false }, hold }: Reserved): boolean {
+  return typeof isFree === 'boolean' ? !isFree : hold?.rates.some(({ pricesTokens }) => pricesTokens) === true
+}
