@@ -67,9 +67,10 @@ function checkedMembers(value: unknown, levelsLeft: number): number {
     }
     return count
   }
-  const names = Object.keys(value)
-  let count = names.length
-  for (const name of names) {
+  let count = 0
+  // No list of the names: parsed JSON inherits none.
+  for (const name in value) {
+    count += 1
     if (name === '__proto__') {
       throw new GatewayError('invalid_request', { message: 'The member name __proto__ is not allowed.', param: name })
     }

@@ -40,7 +40,7 @@ import { type OperatorActions, operatorActionsOf } from './operator-actions.ts'
 import { overloadGuardOf } from './overload-guard.ts'
 import { type ListedPrice, priceList } from './price-list.ts'
 import { type RouteReport, routeReport } from './route-report.ts'
-import { type HostChoices, RequestContext, type ServerState, serve } from './serve-request.ts'
+import { completionsOf, type HostChoices, RequestContext, type ServerState, serve } from './serve-request.ts'
 import { type Tasks, tasksOf } from './tasks.ts'
 import { type UnpricedModels, unpricedModels } from './unpriced-models.ts'
 import { warnOfPrices } from './unused-prices.ts'
@@ -229,6 +229,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     wakeWebhooks,
     deferred,
+    completionOf: completionsOf(deferred),
     get batches() {
       return batches
     },

@@ -1,13 +1,14 @@
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
+import { isPending } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 import { identify } from '../pipeline/authenticate.ts'
-import { type Admitted, CallRecord, type Parsed, type Received } from '../pipeline/call-record.ts'
+import { type Admitted, CallRecord, type Received } from '../pipeline/call-record.ts'
 import { runFailedHooks } from '../pipeline/failed-hooks.ts'
-import { type Completion, pipeline } from '../pipeline/pipeline.ts'
+import { type CompletionOf, pipeline, readRequest } from '../pipeline/pipeline.ts'
 import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { pushLimits, respondError, respondJson } from '../pipeline/respond.ts'
 import { serveStoredAnswer } from '../pipeline/stored-answers.ts'
@@ -41,6 +42,7 @@ export interface ServerState {
   readonly overload: OverloadGuard | undefined
   readonly wakeWebhooks: WakeWebhooks
   readonly deferred: DeferredAnswers
+  readonly completionOf: CompletionOf
   /** Undefined: there are neither files nor batches, or the gateway has not started. */
   readonly batches: LoadedBatches | undefined
   /** Opens the store; undefined once it is open. */
@@ -99,7 +101,8 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (isDryRun(request)) return await serveDryRun(context, received, received.sink)
     if (context.observers !== undefined)
       received.observation = context.observers.begin(received, incoming.toolCall?.states)
-    const unfinished = await pipeline(context, received, (parsed) => completionOf(server, parsed))
+    const answering = pipeline(context, await readRequest(context, received), server.completionOf)
+    const unfinished = isPending(answering) ? await answering : answering
     if (unfinished !== undefined) await unfinished.end
   } catch (thrown) {
     const isNoJson = GatewayError.isInstance(thrown) && thrown.code === 'invalid_json'
@@ -197,10 +200,12 @@ function receive(
   })
 }
 
-/** How a request ends that is not answered on its own connection. */
-function completionOf({ deferred }: ServerState, { endpoint, body }: Parsed): Completion | undefined {
-  if (endpoint.task !== undefined) return new TaskSubmission()
-  return endpoint.deferral?.applies(body) === true ? new DeferredSubmission(deferred) : undefined
+/** How requests end that are not answered on their own connection. */
+export function completionsOf(deferred: DeferredAnswers): CompletionOf {
+  return ({ endpoint, body }) => {
+    if (endpoint.task !== undefined) return new TaskSubmission()
+    return endpoint.deferral?.applies(body) === true ? new DeferredSubmission(deferred) : undefined
+  }
 }
 
 /** Model lists and estimates are asked for by clients that send `x-api-key` too. */

@@ -1,19 +1,19 @@
+import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { ChunkedAnswer, Operation } from '../endpoints/operation.ts'
 import type { RouteCandidate } from '../routing/route-candidate.ts'
-import { Selection } from '../routing/selection.ts'
-import { stickyKey } from '../routing/sticky-key.ts'
-import { attempt, attemptAnswered, type UnstreamedOutcome } from './attempt.ts'
+import type { Selection } from '../routing/selection.ts'
+import { type AttemptOutcome, attempt, attemptAnswered, type UnstreamedOutcome } from './attempt.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { CandidateCall } from './candidate-call.ts'
-import { noLargerModels, passOverSmallModels } from './context-window.ts'
 import { endAttempt, type RequestTime } from './end-attempt.ts'
 import { type AttemptFailure, failureOfVendor, mayStillRun } from './error-classification.ts'
 import { abandonedUsage, chargesBroken, type FailedAttempt, failedAttempt, failedUsage, told } from './failed-usage.ts'
-import { hedge, mayHedge } from './hedge.ts'
+import { type HedgeResult, hedge, mayHedge } from './hedge.ts'
+import { candidateAfter, type LastFailure, mayRepeat, maySkip, nextOf, selectionOf } from './next-candidate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { prepareIfAble, prepareOperation } from './prepare-operation.ts'
-import { costAt } from './pricing.ts'
 import type { Routed } from './route.ts'
 import { estimatedUsage, generatesTokens } from './usage-estimate.ts'
 import {
@@ -37,101 +37,178 @@ const WHOLE_ANSWER_WAIT_MS = 10_000
  * every case what to charge.
  * @param remainingMs What is left of the request's time, where a call was answered before; absent: all of it.
  */
-export async function dispatch(
-  context: PipelineContext,
-  routed: Routed,
-  remainingMs?: number,
-): Promise<VendorResponse> {
-  const { call, candidates } = routed
-  const scope = call.calls
-  const isPaidWhole = !call.isStream && call.hold !== undefined && generatesTokens(call.estimate)
-  const time: RequestTime = { isOver: false }
+export function dispatch(context: PipelineContext, routed: Routed, remainingMs?: number): MaybePromise<VendorResponse> {
+  return new Dispatching(context, routed, remainingMs).begin()
+}
+
+/**
+ * A request on its way through its candidates: one is asked, its call ends, and that is the answer or the next one is asked.
+ * Methods in place of one `async` function: its state would be twice as large, and every request has one while it waits.
+ */
+class Dispatching implements RequestTime {
+  isOver = false
+  readonly #context: PipelineContext
+  readonly #routed: Routed
+  readonly #deadline: Timer
+  #selection: Selection | undefined = undefined
+  #candidate: RouteCandidate | undefined = undefined
+  /** Calls of this candidate in a row, with the one under way. */
+  #attempts = 1
   // Of the call under way: what it uses is told by its report only, or by its end.
-  let reasonsUnseen = false
-  let isMaking = false
-  const over = (): void => {
-    time.isOver = true
-    scope.abort()
-  }
-  const deadline = remainingMs === undefined ? context.deadlines.add(over) : context.clock.schedule(remainingMs, over)
-  // A caller who disconnected before anything was sent ends the request under every policy.
-  if (call.caller.isDisconnected) scope.abort()
-  // A task outlives its request, so a disconnect during its submission does not abort it.
-  if (call.endpoint.task === undefined)
-    call.caller.onDisconnect(() => abandon(context, call, { reasonsUnseen, isMaking }))
-  context.retryBudget.deposit()
-  let last: LastFailure | undefined
-  let asking: CandidateCall | undefined
-  try {
-    const selection = selectionOf(context, routed)
-    let candidate = selection === undefined ? candidates[0] : nextOf(context, selection)
-    let attempts = 1
-    while (candidate !== undefined && !scope.isAborted) {
-      const prepared = maySkip(routed, candidate, selection, last)
-        ? prepareIfAble(context, call, candidate)
-        : prepareOperation(context, call, candidate)
-      let operation: Operation | undefined = prepared instanceof Promise ? await prepared : prepared
-      if (operation === undefined) {
-        selection?.skip(candidate)
-        candidate = selection && nextOf(context, selection)
-        continue
-      }
-      selection?.asked(candidate)
-      reasonsUnseen = operation.reasonsUnseen === true
-      isMaking = isPaidWhole
-      let outcome: UnstreamedOutcome
-      if (selection !== undefined && mayHedge(context, call)) {
-        ;({ candidate, operation, outcome } = await hedge(context, call, { candidate, operation }, { selection, time }))
-        reasonsUnseen = operation.reasonsUnseen === true
-      } else {
-        asking = new CandidateCall(context, candidate, call)
-        const tried = await attempt(context, candidate.vendor, operation, {
-          isStream: call.isStream,
-          isTask: call.endpoint.task !== undefined,
-          scope,
-          credentials: candidate.key.credentials,
-          transport: asking.transport,
-        })
-        const asked = asking
-        asking = undefined
-        if (tried.kind === 'stream') {
-          asked.opened()
-          return new StreamResponse(tried.call, asked, { dropped: droppedBy(operation), reasonsUnseen }, deadline)
-        }
-        outcome = endAttempt(asked, tried, { requestId: call.requestId, scope, time })
-      }
-      if (outcome.kind === 'json') {
-        deadline.cancel()
-        return jsonResponse(call, { candidate, operation, outcome })
-      }
-      const { failure } = outcome
-      last = failedAttempt(call, candidate, failure, { reasonsUnseen, isMaking })
-      // Nothing is tried again for a caller who has left.
-      if (call.caller.isDisconnected && call.endpoint.task === undefined) break
-      if (scope.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) break
-      if (!call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)) break
-      // It is charged, and another answer would be too.
-      const isBilled = (last.unreported ?? failure.billedUsage) !== undefined
-      if (chargesBroken(context, call) && failure.answerBytes !== undefined && isBilled) break
-      if (attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, selection)) attempts++
-      else {
-        attempts = 1
-        candidate = candidateAfter(context, call, last, selection)
-      }
-      // What is asked for again is told here; of the last attempt the end decides.
-      if (candidate !== undefined) last = told(context, call, last)
+  #reasonsUnseen = false
+  #isMaking = false
+  #last: LastFailure | undefined = undefined
+  #asking: CandidateCall | undefined = undefined
+
+  constructor(context: PipelineContext, routed: Routed, remainingMs: number | undefined) {
+    this.#context = context
+    this.#routed = routed
+    const over = (): void => {
+      this.isOver = true
+      routed.call.calls.abort()
     }
-  } catch (error) {
-    deadline.cancel()
-    scope.abort()
+    this.#deadline = remainingMs === undefined ? context.deadlines.add(over) : context.clock.schedule(remainingMs, over)
+  }
+
+  begin(): MaybePromise<VendorResponse> {
+    const { call, candidates } = this.#routed
+    const context = this.#context
+    // A caller who disconnected before anything was sent ends the request under every policy.
+    if (call.caller.isDisconnected) call.calls.abort()
+    // A task outlives its request, so a disconnect during its submission does not abort it.
+    if (call.endpoint.task === undefined)
+      call.caller.onDisconnect(() =>
+        abandon(context, call, { reasonsUnseen: this.#reasonsUnseen, isMaking: this.#isMaking }),
+      )
+    context.retryBudget.deposit()
+    try {
+      this.#selection = selectionOf(context, this.#routed)
+      this.#candidate = this.#selection === undefined ? candidates[0] : nextOf(context, this.#selection)
+      return this.#next()
+    } catch (error) {
+      return this.#broken(error)
+    }
+  }
+
+  #next(): MaybePromise<VendorResponse> {
+    const { call } = this.#routed
+    const candidate = this.#candidate
+    if (candidate === undefined || call.calls.isAborted) return this.#failed()
+    const prepared = maySkip(this.#routed, candidate, this.#selection, this.#last)
+      ? prepareIfAble(this.#context, call, candidate)
+      : prepareOperation(this.#context, call, candidate)
+    return prepared instanceof Promise
+      ? prepared.then((operation) => this.#prepared(candidate, operation)).catch((error) => this.#broken(error))
+      : this.#ask(candidate, prepared)
+  }
+
+  /** @param operation Undefined: the candidate does not support the request. */
+  #prepared(candidate: RouteCandidate, operation: Operation | undefined): MaybePromise<VendorResponse> {
+    if (operation !== undefined) return this.#ask(candidate, operation)
+    this.#selection?.skip(candidate)
+    this.#candidate = this.#selection && nextOf(this.#context, this.#selection)
+    return this.#next()
+  }
+
+  #ask(candidate: RouteCandidate, operation: Operation): MaybePromise<VendorResponse> {
+    const { call } = this.#routed
+    const context = this.#context
+    const selection = this.#selection
+    selection?.asked(candidate)
+    this.#reasonsUnseen = operation.reasonsUnseen === true
+    this.#isMaking = !call.isStream && call.hold !== undefined && generatesTokens(call.estimate)
+    if (selection !== undefined && mayHedge(context, call))
+      return hedge(context, call, { candidate, operation }, { selection, time: this })
+        .then((first) => this.#hedged(first))
+        .catch((error) => this.#broken(error))
+    const asking = new CandidateCall(context, candidate, call)
+    this.#asking = asking
+    return attempt(context, candidate.vendor, operation, {
+      isStream: call.isStream,
+      isTask: call.endpoint.task !== undefined,
+      scope: call.calls,
+      credentials: candidate.key.credentials,
+      transport: asking.transport,
+    }).then(
+      (tried) => this.#tried(asking, operation, tried),
+      (error) => this.#broken(error),
+    )
+  }
+
+  #hedged({ candidate, operation, outcome }: HedgeResult): MaybePromise<VendorResponse> {
+    this.#candidate = candidate
+    this.#reasonsUnseen = operation.reasonsUnseen === true
+    return this.#ended(candidate, operation, outcome)
+  }
+
+  #tried(asked: CandidateCall, operation: Operation, tried: AttemptOutcome): MaybePromise<VendorResponse> {
+    const { requestId, calls: scope } = this.#routed.call
+    try {
+      this.#asking = undefined
+      if (tried.kind !== 'stream')
+        return this.#ended(asked.candidate, operation, endAttempt(asked, tried, { requestId, scope, time: this }))
+      asked.opened()
+      const facts = { dropped: droppedBy(operation), reasonsUnseen: this.#reasonsUnseen }
+      return new StreamResponse(tried.call, asked, facts, this.#deadline)
+    } catch (error) {
+      return this.#broken(error)
+    }
+  }
+
+  #ended(candidate: RouteCandidate, operation: Operation, outcome: UnstreamedOutcome): MaybePromise<VendorResponse> {
+    const { call } = this.#routed
+    const context = this.#context
+    if (outcome.kind === 'json') {
+      this.#deadline.cancel()
+      return jsonResponse(call, { candidate, operation, outcome })
+    }
+    const { failure } = outcome
+    const last = failedAttempt(call, candidate, failure, {
+      reasonsUnseen: this.#reasonsUnseen,
+      isMaking: this.#isMaking,
+    })
+    this.#last = last
+    if (isDecisive(context, call, last)) return this.#failed()
+    if (this.#attempts < MAX_ATTEMPTS_PER_CANDIDATE && mayRepeat(context, last, this.#selection)) this.#attempts++
+    else {
+      this.#attempts = 1
+      this.#candidate = candidateAfter(context, call, last, this.#selection)
+    }
+    // What is asked for again is told here; of the last attempt the end decides.
+    if (this.#candidate !== undefined) this.#last = told(context, call, last)
+    return this.#next()
+  }
+
+  #failed(): VendorResponse {
+    this.#deadline.cancel()
+    const facts = { isOverdue: this.isOver, isUnseen: this.#reasonsUnseen || this.#isMaking }
+    return failed(this.#context, this.#routed.call, this.#last, facts)
+  }
+
+  /** A fault of our own, or of the host's. @throws what it was. */
+  #broken(error: unknown): VendorResponse {
+    const { call } = this.#routed
+    const asking = this.#asking
+    this.#asking = undefined
+    this.#deadline.cancel()
+    call.calls.abort()
     asking?.ignored()
     // The vendor was called: a task must not be treated as unsubmitted.
     if (asking !== undefined && call.endpoint.task !== undefined)
       return { ...failedResponse(error), candidate: asking.candidate, mayHaveBegun: true }
     throw asking !== undefined && call.endpoint.isPaidJob === true ? finalError(error) : error
   }
-  deadline.cancel()
-  return failed(context, call, last, { isOverdue: time.isOver, isUnseen: reasonsUnseen || isMaking })
+}
+
+/** Is nothing asked for again after this failure? */
+function isDecisive(context: PipelineContext, call: Reserved, { failure, unreported }: LastFailure): boolean {
+  // Nothing is tried again for a caller who has left.
+  if (call.caller.isDisconnected && call.endpoint.task === undefined) return true
+  if (call.calls.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) return true
+  if (!call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)) return true
+  // It is charged, and another answer would be too.
+  const isBilled = (unreported ?? failure.billedUsage) !== undefined
+  return chargesBroken(context, call) && failure.answerBytes !== undefined && isBilled
 }
 
 /** The caller has left: ends the calls, or reads them on where only their end tells what the vendor bills. */
@@ -150,96 +227,12 @@ function abandon(
   else if (!calls.awaitUsage(disconnects, Math.min(WHOLE_ANSWER_WAIT_MS, disconnects.drainMs), clock)) calls.abort()
 }
 
-/** How a request selects among its candidates; undefined if there is only one. */
-function selectionOf(context: PipelineContext, { call, candidates }: Routed): Selection | undefined {
-  if (candidates.length < 2) return undefined
-  const { routeOverride, endpoint, body, request, principal, isStream } = call
-  const { strategy, fallback } = context.routing
-  const selection = new Selection(candidates, {
-    strategy: routeOverride?.strategy ?? strategy,
-    fallback: routeOverride?.fallback ?? fallback,
-    isStream,
-    stickyKey:
-      endpoint.isSticky === true ? stickyKey(principal.accountId, body, (name) => request.header(name)) : undefined,
-    conversation: () => endpoint.conversation?.(body) ?? body,
-    costAt: (candidate) => costAt(context, call, candidate),
-  })
-  if (call.chain.length > 1) passOverSmallModels(context, call, selection)
-  return selection
-}
-
-/** The next candidate. A half-open circuit is probed only while retry budget remains. */
-function nextOf(context: PipelineContext, selection: Selection): RouteCandidate | undefined {
-  return selection.next(context.clock.now(), context.retryBudget.left > 0)
-}
-
 /**
  * Could a retry run a paid job twice? Not if no byte was sent, or if the vendor refused explicitly: too busy, not for this
  * key, not now. After any other vendor fault the state of the job is unknown.
  */
 function mayCostTwice(failure: AttemptFailure): boolean {
   return failure.wasSent && (failure.mayHaveBegun || (failure.outcome === 'failing' && failure.status !== 503))
-}
-
-type LastFailure = FailedAttempt<RouteCandidate>
-
-/**
- * A fallback that does not support the request is skipped, and so is a route while another one remains. The last route of
- * the requested model reports to the caller what is unsupported.
- */
-function maySkip(
-  { candidates }: Routed,
-  candidate: RouteCandidate,
-  selection: Selection | undefined,
-  last: LastFailure | undefined,
-): boolean {
-  if (selection === undefined) return false
-  const isFallback = candidate.model.id !== candidates[0]?.model.id
-  return isFallback || last !== undefined || selection.hasOtherRoute(candidate)
-}
-
-/** Retries the same vendor once if the model has no alternative and the circuit is not open. */
-function mayRepeat(
-  context: PipelineContext,
-  { failure, candidate }: LastFailure,
-  selection: Selection | undefined,
-): boolean {
-  if (!failure.mayRetry) return false
-  const nowMs = context.clock.now()
-  if (candidate.circuitAt(nowMs) === 'open' || selection?.hasAlternative(candidate, nowMs) === true) return false
-  return context.retryBudget.withdraw()
-}
-
-/** The candidate after a failure; undefined: none. */
-function candidateAfter(
-  context: PipelineContext,
-  call: Reserved,
-  { failure, candidate }: LastFailure,
-  selection: Selection | undefined,
-): RouteCandidate | undefined {
-  if (selection === undefined || !failure.mayFallBack) return undefined
-  if (failure.isOversized === true) return largerAfter(context, call, { failure, candidate }, selection)
-  const isOfKey = failure.outcome === 'refused' || failure.outcome === 'busy'
-  selection.failed(candidate, { status: failure.error.status, isOfKey })
-  const next = nextOf(context, selection)
-  return next !== undefined && context.retryBudget.withdraw() ? next : undefined
-}
-
-/**
- * The candidate after one whose context window was too small. It takes nothing from the retry budget: the refused call was no load
- * for its vendor, and each model is asked at most once.
- */
-function largerAfter(
-  context: PipelineContext,
-  call: Reserved,
-  { failure, candidate }: Pick<LastFailure, 'failure' | 'candidate'>,
-  selection: Selection,
-): RouteCandidate | undefined {
-  // A window of other endpoints is not that of a whole request.
-  if (call.endpoint.outputBound === undefined) return undefined
-  selection.exclude(noLargerModels(context, call, candidate.model.id))
-  selection.failed(candidate, { status: failure.error.status, isOfKey: false })
-  return nextOf(context, selection)
 }
 
 const NOTHING_DROPPED: readonly string[] = []

@@ -6,7 +6,6 @@ import { GatewayError } from '../core/errors.ts'
 import { bodyError, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
 import { freeMemory } from '../core/free-memory.ts'
 import { type CallerJson, isJsonObject, readCallerJson } from '../core/json.ts'
-import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim } from '../stores/idempotency-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
@@ -25,10 +24,9 @@ import { unknownModel } from './unknown-model.ts'
  *   `client_closed_request`) or cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown model, a model of another endpoint, or a vendor that is not configured.
  */
 export function parse(context: PipelineContext, authenticated: Authenticated): Promise<Parsed> {
-  const { request } = authenticated
+  const { request, observation } = authenticated
   const { bodyLimitBytes } = context
-  const read = bodyReader(authenticated)
-  const { observation } = authenticated
+  const isJson = takesJson(authenticated)
   return new Promise((resolve, reject) => {
     let isRead = false
     let isAwaited = false
@@ -37,9 +35,11 @@ export function parse(context: PipelineContext, authenticated: Authenticated): P
       if (isAwaited) observation?.goesOn()
       if (failure !== undefined) return reject(bodyError(failure, bodyLimitBytes))
       try {
-        const received = read(chunks)
-        if (isPending(received)) resolve(received.then((form) => checked(context, authenticated, form, chunks)))
-        else resolve(checked(context, authenticated, received))
+        resolve(
+          isJson
+            ? checked(context, authenticated, joined(request, chunks))
+            : formOf(request, chunks).then((form) => checked(context, authenticated, form, chunks)),
+        )
       } catch (error) {
         reject(error)
       }
@@ -134,22 +134,25 @@ function isForm(received: ReceivedBody): received is Form {
 }
 
 /**
- * How the body is read, by its media type.
- * @throws GatewayError `unsupported_media_type`, before anything is read. The reader throws `invalid_request` for a form that
- *   cannot be read.
+ * Is the body JSON, and not a form?
+ * @throws GatewayError `unsupported_media_type`, before anything is read.
  */
-function bodyReader({ request, called }: Authenticated): (chunks: readonly Uint8Array[]) => MaybePromise<ReceivedBody> {
-  const contentType = request.header('content-type')
-  const type = mediaType(contentType)
-  if (type === 'application/json') return (chunks) => joined(request, chunks)
+function takesJson({ request, called }: Authenticated): boolean {
+  const type = mediaType(request.header('content-type'))
+  if (type === 'application/json') return true
   const takesForms = called.formBody !== undefined
-  if (takesForms && type === 'multipart/form-data' && contentType !== undefined)
-    return (chunks) =>
-      readForm(contentType, chunks).catch((fault: unknown) => {
-        throw unreadableBody(request, fault)
-      })
+  if (takesForms && type === 'multipart/form-data') return false
   const types = takesForms ? 'multipart/form-data or application/json' : 'application/json'
   throw new GatewayError('unsupported_media_type', { message: `Send the body as Content-Type: ${types}.` })
+}
+
+/** @throws GatewayError `invalid_request` for a form that cannot be read. */
+async function formOf(request: GatewayRequest, chunks: readonly Uint8Array[]): Promise<Form> {
+  try {
+    return await readForm(request.header('content-type')!, chunks)
+  } catch (fault) {
+    throw unreadableBody(request, fault)
+  }
 }
 
 /** The bytes of a body. What they are a copy of is freed. */

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { type ByteSpan, findString, isText, type JsonMember, OPEN_BRACE, outlineMembers } from './json-cursor.ts'
+import { type ByteSpan, isText, OPEN_BRACE } from './json-cursor.ts'
+import { findString, type JsonMember, outlineMembers } from './json-spans.ts'
 
 /** Replacements of spans in one run of bytes, collected in order and applied in a single copy. Reusable. */
 export class ByteEdits {
@@ -100,13 +101,18 @@ export function replaceString(bytes: Buffer, name: string, from: unknown, to: st
   return span === undefined || from === to ? span && bytes : spliceText(bytes, span, JSON.stringify(to))
 }
 
-/** The same bytes with a text in place of a span. One copy and no other object: it is made for nearly every call. */
+/**
+ * The same bytes with a text in place of a span. Copied whole, and its end moved: a copy of a part makes a view of it first, and
+ * this is done for nearly every call.
+ */
 export function spliceText(bytes: Buffer, { start, end }: ByteSpan, text: string): Buffer {
-  const spliced = Buffer.allocUnsafe(bytes.length - (end - start) + Buffer.byteLength(text))
-  bytes.copy(spliced, 0, 0, start)
-  const written = spliced.write(text, start)
-  bytes.copy(spliced, start + written, end)
-  return spliced
+  const endsAt = start + Buffer.byteLength(text)
+  const length = bytes.length + endsAt - end
+  const spliced = Buffer.allocUnsafe(Math.max(length, bytes.length))
+  spliced.set(bytes)
+  spliced.copyWithin(endsAt, end, bytes.length)
+  spliced.write(text, start)
+  return length < bytes.length ? spliced.subarray(0, length) : spliced
 }
 
 /** New values of members, as written by `JSON.stringify`; undefined removes the member. */

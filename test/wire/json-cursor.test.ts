@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { findMembers, findString, JsonCursor, outlineMembers, textBetween } from '../../src/wire/json-cursor.ts'
+import { JsonCursor, textBetween } from '../../src/wire/json-cursor.ts'
+import { findMembers, findString, outlineMembers } from '../../src/wire/json-spans.ts'
 
 function found(text: string, name = 'model'): string | undefined {
   const bytes = Buffer.from(text)

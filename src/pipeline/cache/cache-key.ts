@@ -3,7 +3,7 @@ import { createHash, hash } from 'node:crypto'
 import type { CatalogModel } from '../../catalog/model.ts'
 import type { CachedPart } from '../../endpoints/cached-answers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
-import { type JsonMember, outlineMembers } from '../../wire/json-cursor.ts'
+import { type JsonMember, outlineMembers } from '../../wire/json-spans.ts'
 
 /** Version of what entries look like and of what keys are made of. Raise it when either changes. */
 const FORMAT_VERSION = 2

@@ -5,7 +5,7 @@ import { deflateRaw, deflateRawSync, inflateRaw, inflateRawSync } from 'node:zli
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { CachedAnswers } from '../../endpoints/cached-answers.ts'
-import { findString } from '../../wire/json-cursor.ts'
+import { findString } from '../../wire/json-spans.ts'
 
 /** Smaller answers gain less than their compression costs, 15 µs; large ones are compressed on another thread. */
 const COMPRESSED_FROM_BYTES = 4096

@@ -14,7 +14,7 @@ import { serveHit } from './serve-cached.ts'
 export interface NextStage<Completion> {
   readonly completion: Completion
   /** Resolves with what is left of the answer; undefined: nothing. */
-  proceed(context: PipelineContext, admitted: Admitted, completion: Completion): Promise<Unfinished | undefined>
+  proceed(context: PipelineContext, admitted: Admitted, completion: Completion): MaybePromise<Unfinished | undefined>
 }
 
 /**

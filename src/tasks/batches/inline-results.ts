@@ -3,7 +3,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { InlineBatches, InlineResult } from '../../endpoints/inline-batches.ts'
 import type { BatchSettings } from '../../pipeline/pipeline-context.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
-import { findMembers } from '../../wire/json-cursor.ts'
+import { findMembers } from '../../wire/json-spans.ts'
 import { linesOf, TOO_LONG } from './batch-lines.ts'
 import { CANCELLED, EXPIRED } from './end-batch.ts'
 

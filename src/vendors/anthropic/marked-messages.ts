@@ -1,8 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { messagesCacheTime } from '../../endpoints/messages/messages-estimate.ts'
 import type { ContentBlock, MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
-import { type ByteSpan, findMembers, lastItem } from '../../wire/json-cursor.ts'
+import type { ByteSpan } from '../../wire/json-cursor.ts'
 import { ByteEdits } from '../../wire/json-edits.ts'
+import { findMembers, lastItem } from '../../wire/json-spans.ts'
 import type { VendorCall } from '../vendor.ts'
 import { cachesPrompt, OWN_MARK } from './cache-control.ts'
 

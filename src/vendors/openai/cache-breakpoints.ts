@@ -6,12 +6,12 @@ import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
 /** Most breakpoints beside the implicit one at the end of the prompt (OpenAI, "Prompt caching"). */
 const MOST_BREAKPOINTS = 3
 
-const GENERATION = /^(?:ft:)?gpt-(\d+)(?:\.(\d+))?/
+/** GPT-5.6 and later. */
+const WITH_BREAKPOINTS = /^(?:ft:)?gpt-(?:[6-9]|\d{2}|5\.(?:[6-9]|\d{2}))/
 
-/** Does a model take `prompt_cache_breakpoint`? GPT-5.6 and later do. */
+/** Does a model take `prompt_cache_breakpoint`? */
 export function takesBreakpoints(upstream: string): boolean {
-  const [, major = '0', minor = '0'] = GENERATION.exec(upstream) ?? []
-  return Number(major) > 5 || (Number(major) === 5 && Number(minor) >= 6)
+  return WITH_BREAKPOINTS.test(upstream)
 }
 
 /** Rules of a model that takes breakpoints: marks of Anthropic's dialect become breakpoints, the last three of them. */

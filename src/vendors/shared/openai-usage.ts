@@ -66,14 +66,17 @@ export function chunkUsage({ usage, x_groq: groq }: Readonly<Record<string, unkn
 /** The places of the count at servers of the dialect: OpenAI's own, Moonshot's, Mistral's two, DeepSeek's older one. */
 function cachedTokens(usage: Record<string, unknown>, details: Record<string, unknown>): number | undefined {
   const misnamed = usage['prompt_token_details']
-  const places = [
-    details['cached_tokens'],
-    usage['cached_tokens'],
-    usage['num_cached_tokens'],
-    isJsonObject(misnamed) ? misnamed['cached_tokens'] : undefined,
-    usage['prompt_cache_hit_tokens'],
-  ]
-  return places.find((count) => typeof count === 'number')
+  return (
+    countOf(details['cached_tokens']) ??
+    countOf(usage['cached_tokens']) ??
+    countOf(usage['num_cached_tokens']) ??
+    countOf(isJsonObject(misnamed) ? misnamed['cached_tokens'] : undefined) ??
+    countOf(usage['prompt_cache_hit_tokens'])
+  )
+}
+
+function countOf(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
 }
 
 /** Adds what was read from the cache to the input, and reasoning to the output, where the total says that they stand beside. */

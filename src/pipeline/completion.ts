@@ -1,0 +1,211 @@
+import { Buffer } from 'node:buffer'
+import { freeMemory } from '../core/free-memory.ts'
+import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
+import type { StoredAnswer } from '../stores/idempotency-store.ts'
+import { keepInCache } from './cache/keep-answer.ts'
+import { serveStale, staleFor } from './cache/serve-cached.ts'
+import type { Admitted, Parsed, Reserved } from './call-record.ts'
+import { saveContinuation } from './continuation.ts'
+import { keepAnswer } from './kept-answers.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import { type ReserveOutcome, reserve } from './reserve.ts'
+import { respondWhole, wholeHead, wholeTypeOf } from './respond.ts'
+import type { Routed } from './route.ts'
+import { reserveForTries } from './second-try.ts'
+import { type SettlementResult, settle } from './settle.ts'
+import { type PumpedStream, pumpStream } from './stream-pump.ts'
+import {
+  type FailedResponse,
+  type JsonResponse,
+  type StreamResponse,
+  uncharged,
+  type VendorResponse,
+} from './vendor-response.ts'
+
+/** Gives an answer in place of a call. */
+export type Ask = (context: PipelineContext, routed: Routed) => Promise<VendorResponse>
+
+/** How a request is reserved and ended: at once, later, or as a task. Made for one call where it has state. */
+export interface Completion {
+  /** Refuses what could not be ended, before anything is held. */
+  check?(context: PipelineContext, parsed: Parsed): Promise<void>
+  reserve(context: PipelineContext, admitted: Admitted): MaybePromise<ReserveOutcome>
+  /** True for a request that no limit of its caller concerns. Absent: it counts against them. */
+  readonly isUnlimited?: boolean
+  /** Gives the answer of a vendor that is not called here. Absent: one is called. */
+  readonly ask?: Ask | undefined
+  /** Ends what was admitted and held without asking a vendor, and answers the caller. Absent: a vendor is asked. */
+  accept?(context: PipelineContext, reserved: Reserved): Promise<void>
+  /** Answers again a request that came before with the same Idempotency-Key. Absent: by the bytes that are kept. */
+  replay?(context: PipelineContext, admitted: Admitted, answer: StoredAnswer): Promise<void>
+  /**
+   * Ends what was admitted and held, once, and answers the caller.
+   * @throws GatewayError if the caller gets an error.
+   */
+  end(context: PipelineContext, reserved: Reserved, response: VendorResponse): MaybePromise<void>
+}
+
+/** Requests that are answered on their own connection. */
+export const immediate: Completion = {
+  reserve: (context, admitted) =>
+    context.hooks === undefined ? reserve(context, admitted) : reserveForTries(context, admitted),
+  end(context, reserved, response) {
+    switch (response.kind) {
+      case 'json':
+        return endWhole(context, reserved, response)
+      case 'stream':
+        return endStream(context, reserved, response)
+      case 'failed':
+        return endFailed(context, reserved, response)
+    }
+  },
+}
+
+function endWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
+  const { answerIds, keptAnswer } = response.body
+  return answerIds === undefined && keptAnswer === undefined
+    ? settleWhole(context, reserved, response)
+    : keepWhole(context, reserved, response).then(() => settleWhole(context, reserved, response))
+}
+
+/** What a later request may ask for is there before the caller reads the answer. */
+async function keepWhole(
+  context: PipelineContext,
+  reserved: Reserved,
+  { body: { answerIds, keptAnswer }, candidate }: JsonResponse,
+): Promise<void> {
+  if (keptAnswer !== undefined) {
+    context.stateMakers.note(reserved, candidate, keptAnswer)
+    await keepAnswer(context, reserved, candidate, keptAnswer)
+  }
+  if (answerIds !== undefined) await saveContinuation(context, reserved, candidate, answerIds)
+}
+
+function settleWhole(context: PipelineContext, reserved: Reserved, response: JsonResponse): MaybePromise<void> {
+  const { body, candidate, ending, vendorRequestId } = response
+  const answer = reserved.claim && {
+    status: 200,
+    headers: ['content-type', wholeTypeOf(reserved)],
+    body: Buffer.concat(body.chunks),
+  }
+  const firstByteMs = context.clock.now() - reserved.startedAtMs
+  const settlement = settle(context, reserved, { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId })
+  return isPending(settlement)
+    ? settlement.then((settled) => sendWhole(context, reserved, response, settled))
+    : sendWhole(context, reserved, response, settlement)
+}
+
+function sendWhole(
+  context: PipelineContext,
+  reserved: Reserved,
+  response: JsonResponse,
+  settlement: SettlementResult,
+): void {
+  const { chunks } = response.body
+  let byteLength = 0
+  for (let index = 0; index < chunks.length; index++) byteLength += chunks[index]!.byteLength
+  const headers = wholeHead(reserved, response, byteLength, settlement)
+  // Hooks, the cache and a record of the answer may have what it is made of.
+  const isAlone = context.hooks === undefined && reserved.cachePlan === undefined && reserved.claim === undefined
+  respondWhole(reserved.sink, { status: 200, headers }, chunks, isAlone && context.transport.givesBytesAway === true)
+  if (isAlone && response.isRequestSent === true && !reserved.wasTriedAgain) freeForm(reserved)
+  if (reserved.cachePlan === undefined) return
+  const { candidate, dropped, body, ending } = response
+  // Of the call that made it, where another one came before.
+  const ofLast = reserved.earlier && (ending.usage ?? ending.estimatedUsage)
+  const usage = ofLast ?? settlement.usage ?? ending.unbilled?.usage
+  const isRefusal = body.isRefusal === true
+  const given = reserved.cachePlan.unscreened ?? { chunks, dropped, isRefusal }
+  keepInCache(context, reserved, { candidate, usage, contentType: wholeTypeOf(reserved), given })
+}
+
+/** Frees what a form was read from: the one call that read its files is over. */
+function freeForm(reserved: Reserved): void {
+  const { formChunks } = reserved
+  if (formChunks === undefined) return
+  reserved.releaseBeginning()
+  for (const chunk of formChunks) freeMemory(chunk)
+}
+
+function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): PromiseLike<void> {
+  const firstByteMs = context.clock.now() - reserved.startedAtMs
+  // Its id reaches the caller with the first bytes, so its owner is noted before them.
+  const { answerIds } = response.call.transform
+  return answerIds === undefined
+    ? streamToEnd(context, reserved, response, firstByteMs)
+    : saveContinuation(context, reserved, response.candidate, answerIds).then(() =>
+        streamToEnd(context, reserved, response, firstByteMs),
+      )
+}
+
+// Not `async`: what waits for as long as a model speaks is a small function, not all that this one has read.
+function streamToEnd(
+  context: PipelineContext,
+  reserved: Reserved,
+  response: StreamResponse,
+  firstByteMs: number,
+): PromiseLike<void> {
+  return pumpStream(context, reserved, response, keeper(context, reserved, response)).then((pumped) =>
+    endPumped(context, reserved, response, { ...pumped, firstByteMs }),
+  )
+}
+
+async function endPumped(
+  context: PipelineContext,
+  reserved: Reserved,
+  response: StreamResponse,
+  { ending, contentType, recorded, sinkFault, firstByteMs }: PumpedStream & { readonly firstByteMs: number },
+): Promise<void> {
+  const { candidate } = response
+  const headers = ['content-type', contentType, 'cache-control', 'no-cache, no-transform']
+  const answer = reserved.claim && recorded && { status: 200, headers, body: recorded }
+  const vendorRequestId = context.usage && response.call.vendorRequestId
+  const input = { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId }
+  const settlement = settle(context, reserved, input)
+  const { usage } = isPending(settlement) ? await settlement : settlement
+  const { cachePlan } = reserved
+  if (cachePlan !== undefined && ending.kind === 'completed') {
+    const chunks = cachePlan.recording === undefined ? recorded && [recorded] : cachePlan.recording.chunks
+    const isRefusal = response.call.transform.isRefusal === true
+    const { dropped } = response
+    if (chunks !== undefined)
+      keepInCache(context, reserved, { candidate, usage, contentType, given: { dropped, chunks, isRefusal } })
+  }
+  if (sinkFault !== undefined) throw sinkFault
+}
+
+/** Keeps a streamed answer before its end is sent, so that a follow-up finds it; undefined: nothing is kept. */
+function keeper(
+  context: PipelineContext,
+  reserved: Reserved,
+  { call, candidate }: StreamResponse,
+): (() => Promise<void>) | undefined {
+  const { stateMakers } = context
+  const isKept = reserved.continued?.recalled?.turn !== undefined
+  if (!isKept && !stateMakers.isNeeded(reserved.endpoint, candidate.vendor)) return undefined
+  return async () => {
+    const { keptAnswer } = call.transform
+    if (keptAnswer === undefined) return
+    stateMakers.note(reserved, candidate, keptAnswer)
+    await keepAnswer(context, reserved, candidate, keptAnswer)
+  }
+}
+
+async function endFailed(context: PipelineContext, reserved: Reserved, response: FailedResponse): Promise<void> {
+  const { candidate, error } = response
+  const { cachePlan } = reserved
+  const stale = cachePlan?.stale === undefined ? undefined : await staleFor(context, reserved, error.code)
+  // A stale answer is free, so that the call that failed is not charged either.
+  const ending = stale === undefined ? response.ending : uncharged(response.ending)
+  const status = stale === undefined ? error.status : 200
+  const own = stale && ({ source: 'cache', cachedUsage: stale.answer.usage, nanoDollars: undefined } as const)
+  const settlement = await settle(context, reserved, { ending, candidate, status, answer: undefined, own })
+  // A hook has withheld the answer of a vendor: those who wait for it have hooks of their own, which are asked again.
+  if (cachePlan?.unscreened !== undefined && candidate !== undefined) {
+    const usage = settlement.usage ?? ending.unbilled?.usage
+    const contentType = wholeTypeOf(reserved)
+    keepInCache(context, reserved, { candidate, usage, contentType, given: cachePlan.unscreened })
+  }
+  if (stale === undefined) throw error
+  serveStale(context, reserved, stale)
+}
