@@ -14,6 +14,8 @@ export interface ModelSource {
   names?(): Iterable<Pick<CatalogModel, 'id' | 'kinds' | 'vendor' | 'upstream'>>
   /** What public catalogs know of a vendor's own id; absent, and undefined: nothing. */
   facts?(vendorId: string, upstream: string): VendorModel | undefined
+  /** The protocol of all chat models of a vendor that has one only; absent, and undefined: it has none, or several. */
+  chatProtocol?(vendorId: string): string | undefined
 }
 
 /** The models that callers may name. */
@@ -148,12 +150,14 @@ function keepProtocol(model: CatalogModel, replaced: CatalogModel | undefined): 
   return { ...model, protocol: replaced.protocol }
 }
 
-/** The same object unless public catalogs know by which protocol the vendor offers the model. */
+/** The same object unless it is known by which protocol the vendor offers the model, or all its chat models. */
 function withKnownProtocol(model: CatalogModel, source: ModelSource): CatalogModel {
   if (model.protocol !== undefined) return model
   const known = source.facts?.(model.vendor, model.upstream)
-  if (known?.protocol === undefined || !known.kinds.some((kind) => model.kinds.includes(kind))) return model
-  return { ...model, protocol: known.protocol }
+  const isKnown = known?.protocol !== undefined && known.kinds.some((kind) => model.kinds.includes(kind))
+  const ofChat = model.kinds.includes('chat') ? source.chatProtocol?.(model.vendor) : undefined
+  const protocol = isKnown ? known.protocol : ofChat
+  return protocol === undefined ? model : { ...model, protocol }
 }
 
 function addAlias(

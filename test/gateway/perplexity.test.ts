@@ -6,6 +6,7 @@ import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { type ResponsesVendor, responsesVendor } from './responses-vendor.ts'
 
 const MODEL = 'perplexity/sonar'
+const UNLISTED = 'perplexity/sonar-of-next-week'
 
 const USAGE = {
   cost: { currency: 'USD', total_cost: 0.00105, tool_calls_cost: 0.001 },
@@ -68,12 +69,13 @@ const EVENTS = [
   }),
 ]
 
-const perMillion = (meter: PriceRow['meter'], amount: string): PriceRow => ({
-  model: MODEL,
-  meter,
-  amount,
-  per: 1_000_000,
-})
+const pricesOf = (model: string): PriceRow[] => [
+  { model, meter: 'input_token', amount: '1', per: 1_000_000 },
+  { model, meter: 'cached_input_token', amount: '0.1', per: 1_000_000 },
+  { model, meter: 'cache_write_token', amount: '1.25', per: 1_000_000 },
+  { model, meter: 'output_token', amount: '10', per: 1_000_000 },
+  { model, meter: 'web_search', amount: '5', per: 1000 },
+]
 // 1,500 fresh, 500 read and 1,000 written tokens, 40 of output, and two searches.
 const COST = 1_500n * 1_000n + 500n * 100n + 1_000n * 1_250n + 40n * 10_000n + 2n * 5_000_000n
 
@@ -88,17 +90,15 @@ beforeEach(async () => {
     end: 'clean',
   }
   started = await startGateway({
-    vendors: [openaiCompatible(presets.perplexity, { apiKey: 'k-0123456789', baseURL: `${vendor.origin}/v1` })],
-    prices: {
-      currency: 'USD',
-      prices: [
-        perMillion('input_token', '1'),
-        perMillion('cached_input_token', '0.1'),
-        perMillion('cache_write_token', '1.25'),
-        perMillion('output_token', '10'),
-        { model: MODEL, meter: 'web_search', amount: '5', per: 1000 },
-      ],
-    },
+    vendors: [
+      openaiCompatible(presets.perplexity, {
+        apiKey: 'k-0123456789',
+        baseURL: `${vendor.origin}/v1`,
+        passUnknownModels: true,
+      }),
+    ],
+    models: [{ id: 'own-row', kind: 'chat', vendor: 'perplexity', upstream: 'sonar-of-tomorrow' }],
+    prices: { currency: 'USD', prices: [MODEL, 'own-row', UNLISTED].flatMap(pricesOf) },
   })
 })
 
@@ -133,6 +133,13 @@ test.each([false, true])(
     expect(before.balance - (await started.account()).balance).toBe(COST)
   },
 )
+
+test.each(['own-row', UNLISTED])('each search is charged also of a model that no list knows: %s', async (model) => {
+  const before = await started.account()
+  await (await chat({ model })).text()
+
+  expect(before.balance - (await started.account()).balance).toBe(COST)
+})
 
 test.each([false, true])('Responses show no purchase price to those who are billed; stream: %s', async (stream) => {
   const before = await started.account()

@@ -108,6 +108,10 @@ export class VendorModels implements ModelSource {
     return vendor === undefined ? undefined : factsOf(vendor, upstream)
   }
 
+  chatProtocol(vendorId: string): string | undefined {
+    return this.#vendors.find(({ id }) => id === vendorId)?.kinds.get('chat')
+  }
+
   #look(name: string): CatalogModel | undefined {
     for (const vendor of this.#vendors) {
       const model = this.#offered(vendor, name)
@@ -139,7 +143,9 @@ export class VendorModels implements ModelSource {
     if (vendor === undefined) return undefined
     const upstream = named === undefined ? name : name.slice(named.id.length + 1)
     const kind = [...vendor.kinds.keys()]
-    return this.#keep({ ...defineModel({ id: name, kind, vendor: vendor.id, upstream }), isOpen: true })
+    const chatProtocol = vendor.kinds.get('chat')
+    const protocol = chatProtocol === undefined ? {} : { protocol: chatProtocol }
+    return this.#keep({ ...defineModel({ id: name, kind, vendor: vendor.id, upstream, ...protocol }), isOpen: true })
   }
 
   #keep(model: CatalogModel): CatalogModel {

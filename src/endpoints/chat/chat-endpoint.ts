@@ -20,7 +20,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   path: '/v1/chat/completions',
   isBatchable: true,
   kind: 'chat',
-  servesUnlisted: ({ chat }) => chat !== undefined,
+  servesUnlisted: ({ chat }) => chat !== undefined && (chat.protocol ?? true),
   errors: openaiErrors,
   canHedge: true,
   isSticky: true,

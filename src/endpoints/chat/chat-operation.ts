@@ -35,6 +35,8 @@ export interface ChatOperation {
   decoder(call: VendorCall<ChatRequest>, writer: ChatStreamWriter): ChatStreamDecoder
   /** Present where the vendor speaks the dialect itself. */
   readonly passThrough?: PassThrough<ChatRequest>
+  /** The `protocol` of all its models, where it has one only. Absent: it is as their rows say. */
+  readonly protocol?: string
   /** Does the model reason without showing it for this call? Absent: no. */
   reasonsUnseen?(call: VendorCall<ChatRequest>): boolean
   /** Billing fields of surcharges that never reach the vendor, because the translation leaves their request fields out. */

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, readCallerJson } from '../../core/json.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 
@@ -66,13 +67,10 @@ export function readLine(
   try {
     value = readCallerJson(bytes).value
   } catch (error) {
-    const message = error instanceof Error ? error.message : ''
-    return {
-      code: 'invalid_json_line',
-      line,
-      message: `This line is not parseable as valid JSON. ${message}`,
-      param: null,
-    }
+    const isNoJson = !GatewayError.isInstance(error) || error.code === 'invalid_json'
+    const fault = isNoJson ? 'is not parseable as valid JSON' : 'cannot be taken'
+    const message = `This line ${fault}. ${error instanceof Error ? error.message : ''}`
+    return { code: 'invalid_json_line', line, message, param: null }
   }
   if (!isJsonObject(value))
     return { code: 'invalid_json_line', line, message: 'This line is no JSON object.', param: null }

@@ -13,7 +13,6 @@ import { openaiModerations } from '../shared/openai-moderations.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import type { Preset } from '../shared/preset.ts'
-import { RESPONSES_PROTOCOL } from '../shared/responses-from-chat.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
 import {
@@ -225,8 +224,6 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
   }
   const servesResponses = options.responses ?? serves.includes('responses')
   const hasResponsesOnly = servesResponses && !serves.includes('chat')
-  const protocolOf = (kind: ModelDefinition['kind']): Pick<ModelDefinition, 'protocol'> =>
-    hasResponsesOnly && [kind].flat().includes('chat') ? { protocol: RESPONSES_PROTOCOL } : {}
   return {
     id,
     displayName: options.displayName ?? preset.name,
@@ -235,7 +232,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
     configuredBy: `${preset.keyVariables.join(' or ')} or openaiCompatible(presets.${preset.id}, { apiKey })`,
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
-    models: (options.models ?? []).map((model) => ({ ...protocolOf(model.kind), ...model, vendor: id })),
+    models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: preset.id,
     // What a server without keys has, its operator has loaded, and no catalog can know.
     passUnknownModels: options.passUnknownModels ?? !preset.needsKey,

@@ -41,6 +41,7 @@ export function chatByResponses(
 export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
   const { path, query = '', headers = bearerHeaders, allowsVendorObjects } = dialect
   return {
+    protocol: RESPONSES_PROTOCOL,
     reasonsUnseen: ({ model, request }) => dialect.reasonsUnseen?.(model.upstream, request.reasoning_effort) ?? false,
     toWire(call) {
       const { request: plain, dropped: unread } =
