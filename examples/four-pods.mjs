@@ -23,13 +23,7 @@ const transport = sandboxVendors().transport()
 
 // #region shown
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 5 })
-const client = new Redis(REDIS_URL, {
-  enableOfflineQueue: false,
-  maxRetriesPerRequest: 0,
-  lazyConnect: true,
-  // A primary that became a replica is left.
-  reconnectOnError: ({ message }) => message.includes('READONLY'),
-})
+const client = new Redis(REDIS_URL, { enableOfflineQueue: false, maxRetriesPerRequest: 0, lazyConnect: true })
 await client.connect()
 // Each enforces a fourth of the limit while Redis is away.
 const shared = redisLimits({ client, expectedInstances: 4 })
