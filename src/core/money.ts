@@ -19,7 +19,8 @@ export interface Decimal {
  */
 export function parseDecimal(text: string): Decimal {
   const match = DECIMAL.exec(text)
-  if (match === null) throw new RangeError(`expected a decimal number of 0 or more, such as "2.50", not ${JSON.stringify(text)}`)
+  if (match === null)
+    throw new RangeError(`expected a decimal number of 0 or more, such as "2.50", not ${JSON.stringify(text)}`)
   const fraction = match[2] ?? ''
   return { numerator: BigInt(`${match[1]}${fraction}`), denominator: 10n ** BigInt(fraction.length) }
 }

@@ -102,7 +102,12 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
   ['accounts.statement', 'accountId', 'there is no account "b"', ({ accounts }) => accounts.statement('b', '2026-11')],
   ['holds.list', 'limit', 'from 1 to 1000', ({ holds }) => holds.list({ limit: 1.5 })],
   ['holds.settle', 'holdId', 'there is no hold "h"', ({ holds }) => holds.settle('h', '1')],
-  ['holds.settle', 'amount', 'expected a decimal number of 0 or more, such as "2.50"', ({ holds }) => holds.settle('h', '-1')],
+  [
+    'holds.settle',
+    'amount',
+    'expected a decimal number of 0 or more, such as "2.50"',
+    ({ holds }) => holds.settle('h', '-1'),
+  ],
   ['holds.void', 'holdId', 'there is no hold "h"', ({ holds }) => holds.void('h')],
   ['keys.create', 'accountId', 'there is no account "b"', ({ keys }) => keys.create({ accountId: 'b' })],
   [
