@@ -98,7 +98,7 @@ function addWithin(text: string, counts: JsonCounts, most: Readonly<JsonCounts>)
 }
 
 /** Position of the quote that closes the string opened at `open`; the end of the text when there is none. */
-function closingQuoteOf(text: string, open: number): number {
+export function closingQuoteOf(text: string, open: number): number {
   let at = open + 1
   while (at < text.length) {
     const near = Math.min(at + NEAR_CHARACTERS, text.length)

@@ -1,5 +1,5 @@
 import { GatewayError } from './errors.ts'
-import { ALWAYS_FITTING_LENGTH, membersWithinBounds } from './json-size.ts'
+import { ALWAYS_FITTING_LENGTH, closingQuoteOf, membersWithinBounds } from './json-size.ts'
 
 /** Deepest nesting of arrays and objects that a caller's JSON may have. */
 export const MAX_JSON_DEPTH = 64
@@ -8,7 +8,6 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 // Not a Buffer: the builders of requests import this file too, and run in browsers.
 const encoder = new TextEncoder()
 
-const BACKSLASH = 0x5c
 const COLON = 0x3a
 const SPACE = 0x20
 
@@ -102,23 +101,10 @@ function countWrittenNames(text: string): number {
   let count = 0
   let open = text.indexOf('"')
   while (open !== -1) {
-    let behind = closingQuote(text, open) + 1
-    if (behind === 0) return count
+    let behind = closingQuoteOf(text, open) + 1
     while (text.charCodeAt(behind) <= SPACE) behind += 1
     if (text.charCodeAt(behind) === COLON) count += 1
     open = text.indexOf('"', behind)
   }
   return count
-}
-
-/** Position of the quote that closes the string opened at `open`; -1 when there is none. */
-function closingQuote(text: string, open: number): number {
-  let quote = text.indexOf('"', open + 1)
-  while (quote !== -1) {
-    let first = quote
-    while (text.charCodeAt(first - 1) === BACKSLASH) first -= 1
-    if ((quote - first) % 2 === 0) return quote
-    quote = text.indexOf('"', quote + 1)
-  }
-  return -1
 }

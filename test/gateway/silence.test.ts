@@ -3,6 +3,10 @@ import { fakeClock } from '../../src/testing/index.ts'
 import { rawPost } from '../support/raw-caller.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
+/** The numbers of the events of a Responses stream, as they were sent. */
+const numbersIn = (text: string): number[] =>
+  [...text.matchAll(/"sequence_number":(\d+)/g)].map((match) => Number(match[1]))
+
 let started: StartedGateway
 
 afterEach(() => started.close())
@@ -38,7 +42,7 @@ describe('a vendor that is silent for 15 seconds', () => {
       const text = await caller.received('event: keepalive\ndata: {"type":"keepalive"')
       caller.leave()
 
-      const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map((match) => Number(match[1]))
+      const numbers = numbersIn(text)
       expect(text).toMatch(/"type":"keepalive","sequence_number":\d+\}/)
       expect(numbers.at(-1)).toBe(numbers.at(-2))
     },
@@ -59,7 +63,7 @@ describe('a vendor that is silent for 15 seconds', () => {
       const text = await caller.received('event: keepalive\ndata: {"type":"keepalive"')
       caller.leave()
 
-      const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map((match) => Number(match[1]))
+      const numbers = numbersIn(text)
       expect(numbers.at(-1)).toBe(numbers.at(-2))
       expect(numbers.slice(0, -1)).toEqual(numbers.slice(0, -1).map((_, index) => index))
     },
@@ -85,7 +89,7 @@ describe('a vendor that is silent for 15 seconds', () => {
       const text = await caller.received('event: keepalive\ndata: {"type":"keepalive"')
       caller.leave()
 
-      const numbers = [...text.matchAll(/"sequence_number":(\d+)/g)].map((match) => Number(match[1]))
+      const numbers = numbersIn(text)
       expect(text.match(/event: response.created/g)).toHaveLength(1)
       expect(numbers.at(-1)).toBe(numbers.at(-2))
       expect(numbers.slice(0, -1)).toEqual(numbers.slice(0, -1).map((_, index) => index))

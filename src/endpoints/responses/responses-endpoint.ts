@@ -8,10 +8,9 @@ import { backgroundResponses } from './background-responses.ts'
 import { cachedResponses } from './cached-responses.ts'
 import { isEnvelope, peekReasoning } from './reasoning-envelope.ts'
 import { remotePictures, responsesUrls } from './remote-pictures.ts'
-import { responsesCacheTime } from './responses-cache-time.ts'
 import { responsesMedia } from './responses-media.ts'
 import { createInputTokensOperation, createResponsesOperation, type ResponsesOffer } from './responses-operation.ts'
-import { inputItems, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
+import { inputItems, type ResponsesItem, type ResponsesRequest, responsesCacheTime } from './responses-request.ts'
 import { inputTokensSchema, responsesSchema } from './responses-schema.ts'
 import {
   RESPONSES_SURCHARGES,

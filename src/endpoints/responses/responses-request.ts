@@ -1,3 +1,5 @@
+import { type CacheTime, chatCacheTime } from '../cache-marks.ts'
+
 /**
  * The body of `POST /v1/responses` (OpenAI API reference, "Create a model response"), as far as the gateway reads it.
  * Everything else stays in it and passes to vendors that speak the dialect.
@@ -75,4 +77,10 @@ export const OWN_ITEM = 'item'
 /** Can an item be looked up by this id? */
 export function isItemId(id: unknown): id is string {
   return typeof id === 'string' && ITEM_ID.test(id)
+}
+
+/** The longest time that the marks of a request for a response ask for. */
+export function responsesCacheTime(request: ResponsesRequest): CacheTime {
+  const { tools, cache_control } = request
+  return chatCacheTime({ messages: inputItems(request), tools, cache_control })
 }

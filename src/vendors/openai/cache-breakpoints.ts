@@ -7,7 +7,7 @@ import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
 const MOST_BREAKPOINTS = 3
 
 /** GPT-5.6 and later. */
-const WITH_BREAKPOINTS = /^(?:ft:)?gpt-(?:[6-9]|\d{2}|5\.(?:[6-9]|\d{2}))/
+const WITH_BREAKPOINTS = /^(?:ft:)?gpt-(?:[6-9]|[12]\d|5\.(?:[6-9]|\d{2}))/
 
 /** Does a model take `prompt_cache_breakpoint`? */
 export function takesBreakpoints(upstream: string): boolean {
