@@ -155,14 +155,14 @@ function isOverload({ status, type, code, message }: VendorFailure): boolean {
 }
 
 /**
- * Does an error leave open whether the vendor is working? An explicit refusal means that it is not, and so does a 503 from
- * any sender. An unreadable success response, an error inside a started answer, a timeout and an error page of an
+ * Does an error leave open whether the vendor is working? An explicit refusal means that it is not, and so does a 409 or
+ * a 503 from any sender. An unreadable success response, an error inside a started answer, a timeout and an error page of an
  * intermediary leave it open.
  */
 function leavesOpen({ kind, status, code, type }: VendorFailure): boolean {
   if (status === 0 || kind === 'timeout') return true
   if (kind === 'invalid_response') return status < 300
-  return kind === 'unavailable' && status !== 503 && code === undefined && type === undefined
+  return kind === 'unavailable' && status !== 503 && status !== 409 && code === undefined && type === undefined
 }
 
 /**
@@ -190,9 +190,16 @@ function outcomeOf({
 
 /**
  * Classifies an answer that its vendor made and bills, and that is none for its caller. Where it is too long for one model, another may
- * give it.
+ * give it. One that is the vendor's own failure is asked for again like any other.
  */
 export function failureOfAnswer(failure: VendorFailure, usage: Usage | undefined, answerBytes: number): AttemptFailure {
+  if (failure.kind !== 'caller') {
+    // What a vendor itself calls a failure is no answer that broke.
+    const isBroken = failure.kind === 'invalid_response'
+    // Vendors read it by their rules for streams, which have no status of their own.
+    const status = failure.status === 0 ? 200 : failure.status
+    return { ...failureOfVendor({ ...failure, status }), billedUsage: usage, ...(isBroken ? { answerBytes } : {}) }
+  }
   const { concerns, ...told } = failure
   return { ...failureOfVendor(told), mayFallBack: concerns === 'size', billedUsage: usage, answerBytes }
 }

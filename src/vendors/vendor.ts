@@ -7,7 +7,7 @@ import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { EgressRoute } from '../transport/transport.ts'
 
-export type { ChatOperation } from '../endpoints/chat/chat-operation.ts'
+export type { BrokenChat, ChatOperation } from '../endpoints/chat/chat-operation.ts'
 export type { EmbeddingsOperation } from '../endpoints/embeddings/embeddings-operation.ts'
 export type { ExtraFeature } from '../endpoints/endpoint.ts'
 export type { ImageOperation, ImageOperations } from '../endpoints/images/image-operation.ts'

@@ -120,6 +120,16 @@ test.each([
 })
 
 test.each([
+  [409, false],
+  [503, false],
+  [502, true],
+])('a status of %i without a word of the vendor may mean that it is working: %s', (status, mayHaveBegun) => {
+  const failed = openai({ apiKey }).errorFrom(wireAnswer({}, status), NOW_MS)
+
+  expect(failureOfVendor(failed)).toMatchObject({ reason: 'unavailable', mayHaveBegun })
+})
+
+test.each([
   ['seconds', '90', 90],
   ['ten years in seconds', '315360000', 3_600],
   ['more seconds than a number can be written as', '9'.repeat(300), 3_600],

@@ -12,7 +12,7 @@ import {
   type WireAnswer,
   type WireRequest,
 } from '../operation.ts'
-import type { StreamTransform } from '../stream-transform.ts'
+import type { StreamTransform, VendorFailure } from '../stream-transform.ts'
 import { ChatChunkWriter, TranslatedChatStream } from './chat-chunk-writer.ts'
 import { type ChatCompletion, chatUsage } from './chat-completion.ts'
 import type { ChatRequest } from './chat-request.ts'
@@ -31,6 +31,11 @@ export interface ChatOperation {
     answer: WireAnswer,
     call: VendorCall<ChatRequest>,
   ): { completion: ChatCompletion; usage: Usage | undefined } | undefined
+  /**
+   * Reads a complete 2xx answer that {@link fromWire} cannot use: why, and what its vendor reports to have used for it. Undefined for
+   * one without a report. Absent: the vendor has none with a report.
+   */
+  brokenAnswer?(answer: WireAnswer, call: VendorCall<ChatRequest>): BrokenChat | undefined
   /** Reads a streamed 2xx answer. */
   decoder(call: VendorCall<ChatRequest>, writer: ChatStreamWriter): ChatStreamDecoder
   /** Present where the vendor speaks the dialect itself. */
@@ -56,6 +61,12 @@ export interface ChatOperation {
   makesAnswerFormats?(model: CatalogModel): boolean
 }
 
+/** An answer that its vendor made and bills, and that is none for its caller. */
+export interface BrokenChat {
+  readonly failure: VendorFailure
+  readonly usage: Usage
+}
+
 /** What of a vendor carries out a chat. */
 export interface ChatOffer {
   readonly chat?: ChatOperation
@@ -73,6 +84,16 @@ export function reasonsUnseen(chat: ChatOperation, call: VendorCall<ChatRequest>
   return call.model.reasonsUnseen ?? chat.reasonsUnseen?.(call) ?? false
 }
 
+/** The body of an answer that a vendor's translator cannot use; undefined where nothing is known of it. */
+export function brokenBody(
+  chat: ChatOperation,
+  answer: WireAnswer,
+  call: VendorCall<ChatRequest>,
+): AnswerBody | undefined {
+  const broken = chat.brokenAnswer?.(answer, call)
+  return broken && { chunks: [], usage: broken.usage, failure: broken.failure }
+}
+
 class TranslatedChat implements Operation {
   readonly requests: readonly WireRequest[]
   readonly reasonsUnseen: boolean
@@ -88,8 +109,9 @@ class TranslatedChat implements Operation {
 
   whole([answer]: readonly ChunkedAnswer[]): AnswerBody | undefined {
     if (answer === undefined) return undefined
-    const read = this.#chat.fromWire({ ...answer, body: joinChunks(answer.chunks) }, this.#call)
-    if (read === undefined) return undefined
+    const whole = { ...answer, body: joinChunks(answer.chunks) }
+    const read = this.#chat.fromWire(whole, this.#call)
+    if (read === undefined) return brokenBody(this.#chat, whole, this.#call)
     const { completion, usage } = read
     const outputBytes = completionTextBytes(completion)
     if (this.#call.billedUsage !== undefined) completion.usage = chatUsage(this.#call.billedUsage(usage, outputBytes))

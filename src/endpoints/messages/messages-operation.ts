@@ -1,6 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
-import { type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
+import { brokenBody, type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
 import type { ExtraFeature } from '../endpoint.ts'
@@ -137,8 +137,9 @@ class TranslatedMessages implements Operation {
 
   whole([answer]: readonly ChunkedAnswer[]): AnswerBody | undefined {
     if (answer === undefined) return undefined
-    const read = this.#chat.fromWire({ ...answer, body: joinChunks(answer.chunks) }, this.#chatCall)
-    if (read === undefined) return undefined
+    const whole = { ...answer, body: joinChunks(answer.chunks) }
+    const read = this.#chat.fromWire(whole, this.#chatCall)
+    if (read === undefined) return brokenBody(this.#chat, whole, this.#chatCall)
     const { completion, usage } = read
     const outputBytes = completionTextBytes(completion)
     const { billedUsage } = this.#chatCall

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import type { ChatCompletion } from '../chat/chat-completion.ts'
-import { type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
+import { brokenBody, type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
 import { type TokenCountOperation, tokenCounter } from '../messages/messages-operation.ts'
@@ -146,8 +146,9 @@ class TranslatedResponses implements Operation {
   whole([answer]: readonly ChunkedAnswer[]): AnswerBody | undefined {
     if (answer === undefined) return undefined
     const { chatCall } = this.#translated
-    const read = this.#chat.fromWire({ ...answer, body: joinChunks(answer.chunks) }, chatCall)
-    if (read === undefined) return undefined
+    const whole = { ...answer, body: joinChunks(answer.chunks) }
+    const read = this.#chat.fromWire(whole, chatCall)
+    if (read === undefined) return brokenBody(this.#chat, whole, chatCall)
     const { completion, usage } = read
     const outputBytes = completionTextBytes(completion)
     const { billedUsage } = this.#call

@@ -18,7 +18,7 @@ const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 /**
  * Splits a text into parts that a vendor accepts, in order: at the end of a sentence, else of a clause, else at a space,
  * else between two characters. A text within the limit stays unchanged; otherwise parts lose the white space around them.
- * Vendors do not document whether an ideograph counts once or twice, so it counts twice here.
+ * Vendors bill an ideograph as two characters and do not say how their limits count it, so it counts twice here.
  * @param maxCharacters Most characters of a part; undefined: no limit.
  */
 export function splitSpeechText(text: string, maxCharacters: number | undefined): readonly string[] {

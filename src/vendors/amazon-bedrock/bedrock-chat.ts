@@ -3,7 +3,7 @@ import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { thinksUnseen } from '../shared/messages-reasoning.ts'
 import type { ChatOperation, VendorCall } from '../vendor.ts'
 import { converseAbilities } from './converse-abilities.ts'
-import { converseDecoder, converseFromWire } from './converse-answer.ts'
+import { converseBroken, converseDecoder, converseFromWire } from './converse-answer.ts'
 import { converseToWire, SURCHARGES_LEFT_OUT } from './converse-request.ts'
 import { isOpenWeight, surfaceOf } from './model-surface.ts'
 
@@ -12,6 +12,7 @@ export function converseChat(prefix: string, apiKeys: readonly string[]): ChatOp
   return {
     toWire: (call) => converseToWire(call, prefix),
     fromWire: converseFromWire,
+    brokenAnswer: converseBroken,
     decoder: (call, writer) => converseDecoder(call, writer, apiKeys),
     takesImageUrls: () => false,
     takesCacheControl: () => true,
@@ -35,6 +36,7 @@ export function openaiDialects({
   return {
     ...others,
     fromWire: (answer, call) => of(call).fromWire(answer, call),
+    brokenAnswer: (answer, call) => of(call).brokenAnswer?.(answer, call),
     decoder: (call, writer) => of(call).decoder(call, writer),
     passThrough: {
       ...others.passThrough!,
@@ -52,6 +54,7 @@ export function bedrockChat(openai: ChatOperation, converse: ChatOperation): Cha
   return {
     toWire: (call) => of(call.model).toWire(call),
     fromWire: (answer, call) => of(call.model).fromWire(answer, call),
+    brokenAnswer: (answer, call) => of(call.model).brokenAnswer?.(answer, call),
     decoder: (call, writer) => of(call.model).decoder(call, writer),
     passThrough: { ...passThrough, applies },
     takesImageUrls: () => false,

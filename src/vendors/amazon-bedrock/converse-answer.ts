@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { Usage } from '../../core/usage.ts'
+import { type Usage, usedOf } from '../../core/usage.ts'
 import type { ChatCompletion } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
@@ -11,7 +11,8 @@ import { CompletionCollector } from '../shared/completion-collector.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
 import { AnswerReader } from '../shared/messages-answer.ts'
 import { expectedAnswerTool } from '../shared/messages-tools.ts'
-import type { VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
+import { usageFrom } from '../shared/messages-usage.ts'
+import type { BrokenChat, VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
@@ -55,6 +56,18 @@ export function converseFromWire(
   return completion === undefined ? undefined : { completion, usage }
 }
 
+/** Reads a whole answer in which the model failed, and which the service bills. */
+export function converseBroken(answer: WireAnswer): BrokenChat | undefined {
+  const body = membersOf(parseVendorJson(new TextDecoder().decode(answer.body)))
+  const usage = usedOf(usageFrom(usageEvent(body['usage'])['usage']))
+  if (!FAILED_STOPS.has(body['stopReason']) || usage === undefined) return undefined
+  return { failure: { ...failedStop(body['stopReason']), status: answer.status }, usage }
+}
+
+function failedStop(stopReason: unknown): VendorFailure {
+  return invalidResponse(`the model ended its answer with ${String(stopReason)}`)
+}
+
 /**
  * Reads a stream of Converse: frames of a binary event stream. There is no end mark; an answer is whole when its stop reason has
  * come, and usage follows that.
@@ -75,6 +88,8 @@ class ConverseDecoder implements ChatStreamDecoder {
   readonly #frames = new EventFrameReader((frame) => this.#read(frame))
   /** Blocks that have begun: those of text and reasoning begin with their first piece. */
   readonly #begun = new Set<unknown>()
+  /** The failure that the stop reason means; the usage follows it. */
+  #failedStop: VendorFailure | undefined
 
   constructor(answer: AnswerReader, apiKeys: readonly string[]) {
     this.#answer = answer
@@ -105,6 +120,7 @@ class ConverseDecoder implements ChatStreamDecoder {
 
   end(): void {
     // A stop reason tells whether the answer is whole.
+    this.failure ??= this.#failedStop
   }
 
   #read({ messageType, name, errorMessage, payload }: EventFrame): void {
@@ -140,6 +156,7 @@ class ConverseDecoder implements ChatStreamDecoder {
         break
       case 'metadata':
         this.#answer.read(usageEvent(value['usage']))
+        this.failure = this.#failedStop
     }
   }
 
@@ -172,7 +189,7 @@ class ConverseDecoder implements ChatStreamDecoder {
 
   #stop(stopReason: unknown): void {
     if (FAILED_STOPS.has(stopReason)) {
-      this.failure = invalidResponse(`the model ended its answer with ${String(stopReason)}`)
+      this.#failedStop = failedStop(stopReason)
       return
     }
     this.#answer.read(stopEvent(stopReason))

@@ -57,6 +57,23 @@ const effortUnlessNone: FieldMapping<ChatRequest> = {
   },
 }
 
+/** Open models that think unless they are told not to, and that think in streams only. */
+const THINKING_IN_STREAMS = /^qwen3-\d+(?:\.\d+)?b(?:-a\d+b)?$/
+
+/**
+ * A whole answer of such a model is without thinking (Model Studio, error codes: "enable_thinking must be set to false for
+ * non-streaming calls"), which clients of OpenAI's API have no field to say.
+ */
+const withoutThinking: FieldMapping<ChatRequest> = {
+  needed: (_model, request) => request.stream !== true && request['enable_thinking'] === undefined,
+  apply: (body) => {
+    delete body['reasoning_effort']
+    body['enable_thinking'] = false
+  },
+  losses: (_model, { reasoning_effort: effort }) =>
+    effort === undefined || effort === null || effort === 'none' ? [] : ['reasoning_effort'],
+}
+
 /**
  * DashScope's chat fields (OpenAI-compatible mode), of models that are not in {@link HYBRID_MODELS}. Values that only this
  * vendor refuses, such as a temperature of 2, and its own fields, such as `enable_thinking`, pass through.
@@ -70,10 +87,13 @@ export const DASHSCOPE_FIELDS: ChatFieldTable = {
 }
 
 const RULES = activeRules(DASHSCOPE_FIELDS)
-const HYBRID_RULES = activeRules({ ...DASHSCOPE_FIELDS, reasoning_effort: effortUnlessNone })
+const HYBRID_FIELDS: ChatFieldTable = { ...DASHSCOPE_FIELDS, reasoning_effort: effortUnlessNone }
+const HYBRID_RULES = activeRules(HYBRID_FIELDS)
+const STREAMED_RULES = activeRules({ ...HYBRID_FIELDS, model: withoutThinking })
 
 /** The rules that do something, by the vendor's own id of a model. */
 export function dashscopeRules(upstream: string): FieldRules<ChatRequest> {
+  if (THINKING_IN_STREAMS.test(upstream)) return STREAMED_RULES
   return HYBRID_MODELS.some((pattern) => pattern.test(upstream)) ? HYBRID_RULES : RULES
 }
 

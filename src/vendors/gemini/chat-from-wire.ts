@@ -1,10 +1,10 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { Usage } from '../../core/usage.ts'
+import { type Usage, usedOf } from '../../core/usage.ts'
 import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { CompletionCollector } from '../shared/completion-collector.ts'
-import type { VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
+import type { BrokenChat, VendorCall, VendorFailure, WireAnswer } from '../vendor.ts'
 import { brokenCandidate, responseFailure } from './error-from.ts'
 import { signatureExtra } from './reasoning.ts'
 import { usageFrom } from './usage-from.ts'
@@ -27,6 +27,15 @@ export function chatFromWire(
     choice.logprobs = logprobsFrom(candidates.find((candidate) => (candidate['index'] ?? 0) === choice.index))
   }
   return { completion, usage }
+}
+
+/** Reads a whole answer whose content is useless, such as a call that cannot be parsed: the vendor bills it all the same. */
+export function brokenAnswer(answer: WireAnswer, call: VendorCall<ChatRequest>): BrokenChat | undefined {
+  const reader = new AnswerReader(new CompletionCollector(), call)
+  reader.read(parseVendorJson(new TextDecoder().decode(answer.body)))
+  const usage = usedOf(reader.usage)
+  if (reader.failure === undefined || usage === undefined) return undefined
+  return { failure: { ...reader.failure, status: answer.status }, usage }
 }
 
 /** What one candidate has given so far. */

@@ -2,6 +2,7 @@ import type { ChatContentPart } from '../../endpoints/chat/chat-request.ts'
 import { readDataUrl } from '../shared/data-url.ts'
 import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
 import type { GeminiPart } from './api-request.ts'
+import { isVendorFile } from './vendor-files.ts'
 
 /** Content of a chat message: what `content` may be. */
 export type ChatContent = string | readonly ChatContentPart[] | null | undefined
@@ -59,10 +60,12 @@ function contentPart(part: ChatContentPart, path: string, report: (field: string
 }
 
 function imagePart(url: string, path: string): GeminiPart {
-  return /^(?:https?|gs):\/\//i.test(url) ? remoteFile(url) : inlineData(url, path)
+  return /^(?:https?|gs):\/\//i.test(url) ? remoteFile(url, path) : inlineData(url, path)
 }
 
-function remoteFile(url: string): GeminiPart {
+function remoteFile(url: string, path: string): GeminiPart {
+  if (isVendorFile(url))
+    throw unsupportedParameter(path, `${path}: files kept at the vendor cannot be used; send the file as data.`)
   const extension = /\.([a-z]+)(?:[?#]|$)/i.exec(url)?.[1]?.toLowerCase()
   const mimeType = TYPES_BY_EXTENSION.get(extension ?? '')
   return { fileData: { ...(mimeType === undefined ? {} : { mimeType }), fileUri: url } }
@@ -79,7 +82,8 @@ function audioPart(audio: { data?: unknown; format?: unknown } | undefined, path
 function filePart(file: { file_data?: unknown; file_url?: unknown } | undefined, path: string): GeminiPart {
   const { file_data: data, file_url: url } = file ?? {}
   // Others, such as `gs:`, are read with the operator's rights.
-  if (data === undefined && typeof url === 'string' && /^https?:\/\//i.test(url)) return remoteFile(url)
+  if (data === undefined && typeof url === 'string' && /^https?:\/\//i.test(url))
+    return remoteFile(url, `${path}.file_url`)
   if (typeof data !== 'string') {
     throw unsupportedParameter(`${path}.file_id`, 'The model takes a file as file_data only.')
   }

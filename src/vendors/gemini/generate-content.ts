@@ -2,7 +2,7 @@ import type { InteractionRequest } from '../../endpoints/images/interactions/int
 import type { ImageOperation, Vendor } from '../vendor.ts'
 import type { GeminiApi } from './api-request.ts'
 import { chatDecoder } from './chat-decoder.ts'
-import { chatFromWire } from './chat-from-wire.ts'
+import { brokenAnswer, chatFromWire } from './chat-from-wire.ts'
 import { chatToWire, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { countTokens } from './count-tokens.ts'
 import { generatedImageFromWire } from './interactions/generated-image-from-wire.ts'
@@ -21,6 +21,7 @@ export function generateContent(
       toWire: (call) => chatToWire(call, api),
       leavesOut: SURCHARGES_LEFT_OUT,
       fromWire: chatFromWire,
+      brokenAnswer,
       decoder: chatDecoder,
       reasonsUnseen: ({ model, request }) => thinks(request.reasoning_effort, modelAbilities(model.upstream).thinking),
       takesImageUrls: (model) => modelAbilities(model.upstream).fetchesUrls,

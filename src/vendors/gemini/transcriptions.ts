@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { GEMINI_TRANSCRIPTION } from '../../catalog/models/gemini-transcription.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { usedOf } from '../../core/usage.ts'
 import { incompleteTranscript, type Transcript } from '../../endpoints/transcriptions/transcript.ts'
 import { changedFields, unknownFields } from '../../endpoints/transcriptions/transcription-form.ts'
 import type { TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
@@ -69,7 +70,9 @@ function fromWire(chunks: readonly Uint8Array[], { apiKey }: VendorCall<Transcri
   const feedback = response['promptFeedback']
   if (candidate === undefined && isJsonObject(feedback) && blocksPrompt(feedback['blockReason']))
     return { text: '', usage, failure: incompleteTranscript('content_filter', feedback['blockReason']) }
-  if (!isJsonObject(candidate) || brokenCandidate(candidate) !== undefined) return undefined
+  if (!isJsonObject(candidate)) return undefined
+  const broken = brokenCandidate(candidate)
+  if (broken !== undefined) return usedOf(usage) && { text: '', usage, failure: broken }
   const text = partsOf(candidate)
     .map((part) => (typeof part['text'] === 'string' && part['thought'] !== true ? part['text'] : ''))
     .join('')

@@ -137,6 +137,7 @@ function chatByModel(chatOf: (upstream: string) => ChatOperation, allowsStorage:
       return of(call).toWire(call)
     },
     fromWire: (answer, call) => of(call).fromWire(answer, call),
+    brokenAnswer: (answer, call) => of(call).brokenAnswer?.(answer, call),
     decoder: (call, writer) => of(call).decoder(call, writer),
     reasonsUnseen: (call) => of(call).reasonsUnseen?.(call) ?? false,
     ...(leavesOut === undefined ? {} : { leavesOut }),

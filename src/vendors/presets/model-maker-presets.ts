@@ -167,11 +167,13 @@ export const MODEL_MAKER_PRESETS = {
       // Errors with a status have the code behind the text only: "insufficient balance (1008)".
       messages: [
         [/\((?:1004|1008|2049|2056|2061)\)$/, 'operator'],
+        // 2013 is any fault of a request; the model id is not the caller's.
+        [/^invalid params, unknown model '[^']{1,200}'/, 'operator'],
         [/\((?:1002|1039|1041|2045|2062)\)$/, 'rate_limited'],
       ],
       concernMessages: [
         [/\((?:1004|1008|2049|2056)\)$/, 'key'],
-        [/\(2061\)$/, 'model'],
+        [/\(2061\)$|^invalid params, unknown model '/, 'model'],
       ],
       codes: {
         1000: 'unavailable',

@@ -1,11 +1,14 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { usedOf } from '../../core/usage.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
-import type { ChatOperation } from '../vendor.ts'
+import type { ChatOperation, WireAnswer } from '../vendor.ts'
 import { bearerHeaders } from './bearer-headers.ts'
 import { CompletionCollector } from './completion-collector.ts'
 import { applyFieldRules } from './field-rules.ts'
+import { invalidResponse } from './invalid-response.ts'
 import type { OpenAIResponsesDialect } from './openai-responses.ts'
+import { responsesUsage } from './openai-responses-usage.ts'
 import { ResponsesAnswerReader } from './responses-answer-reader.ts'
 import { ResponsesChatDecoder } from './responses-chat-decoder.ts'
 import { RESPONSES_PROTOCOL, responsesFromChat } from './responses-from-chat.ts'
@@ -29,6 +32,7 @@ export function chatByResponses(
     ...chat,
     toWire: (call) => at(call).toWire(call),
     fromWire: (answer, call) => at(call).fromWire(answer, call),
+    brokenAnswer: (answer, call) => at(call).brokenAnswer?.(answer, call),
     decoder: (call, writer) => at(call).decoder(call, writer),
     reasonsUnseen: (call) => at(call).reasonsUnseen?.(call) ?? false,
     ...(passThrough === undefined
@@ -59,9 +63,8 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
       }
     },
     fromWire(answer, call) {
-      const response = parseVendorJson(asBuffer(answer.body).toString('utf8'))
-      if (!isJsonObject(response) || response['object'] !== 'response' || !Array.isArray(response['output']))
-        return undefined
+      const response = responseIn(answer)
+      if (response === undefined || !Array.isArray(response['output'])) return undefined
       const { status } = response
       if (status !== 'completed' && status !== 'incomplete') return undefined
       const collector = new CompletionCollector()
@@ -70,6 +73,22 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
       const completion = collector.completion(call, reader.usage)
       return completion === undefined ? undefined : { completion, usage: reader.usage }
     },
+    // A response that failed, or was cut off, reports what it has used.
+    brokenAnswer(answer) {
+      const response = responseIn(answer)
+      const usage = response && usedOf(responsesUsage(response))
+      if (response === undefined || usage === undefined) return undefined
+      const { status, error } = response
+      // One that breaks off without a word of failure is not asked for again.
+      const hasFailed = status === 'failed' || isJsonObject(error)
+      const failure = hasFailed ? dialect.streamFailure({ error }) : invalidResponse('the response is no whole answer')
+      return { failure: { ...failure, status: answer.status }, usage }
+    },
     decoder: (call, writer) => new ResponsesChatDecoder(call, writer, dialect),
   }
+}
+
+function responseIn(answer: WireAnswer): Record<string, unknown> | undefined {
+  const response = parseVendorJson(asBuffer(answer.body).toString('utf8'))
+  return isJsonObject(response) && response['object'] === 'response' ? response : undefined
 }

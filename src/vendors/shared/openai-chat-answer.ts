@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { Usage } from '../../core/usage.ts'
+import { type Usage, usedOf } from '../../core/usage.ts'
 import {
   type ChatAnswerMessage,
   type ChatCompletion,
@@ -12,7 +12,7 @@ import type { ChatRequest, ChatToolCall, ExtraContent } from '../../endpoints/ch
 import { completionTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
-import type { AnswerBody, VendorCall, WireAnswer } from '../vendor.ts'
+import type { AnswerBody, BrokenChat, VendorCall, WireAnswer } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
 import {
   type AnswerRepair,
@@ -37,7 +37,10 @@ export function passChatBody(
 ): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const completion = readCompletion(bytes.toString('utf8'))
-  if (completion === undefined) return undefined
+  if (completion === undefined) {
+    const broken = brokenCompletion(bytes, call, dialect)
+    return broken && { ...broken, chunks: [] }
+  }
   const isMended = mendParts(completion, dialect.answerRepair)
   const usage = usageAsMarked(openaiUsage(completion['usage']), markedCacheTime(call, dialect))
   const outputBytes = completionTextBytes(completion)
@@ -162,6 +165,25 @@ export function openaiChatFromWire(
   const counted = usage === undefined ? undefined : chatUsageOf(usage)
   if (counted !== undefined) completion.usage = counted
   return { completion, usage }
+}
+
+/**
+ * Reads a whole answer that its vendor could not finish, or an error in a 2xx, with the usage that it reports: OpenRouter counts what
+ * the model behind it made before it failed. Undefined for one without a report.
+ */
+export function brokenCompletion(
+  body: Uint8Array,
+  call: VendorCall<ChatRequest>,
+  dialect: ReadDialect,
+): BrokenChat | undefined {
+  const answer = parseVendorJson(asBuffer(body).toString('utf8'))
+  if (!isJsonObject(answer) || !isFailed(answer) || dialect.streamFailure === undefined) return undefined
+  const usage = usedOf(usageAsMarked(openaiUsage(answer['usage']), markedCacheTime(call, dialect)))
+  return usage && { failure: dialect.streamFailure(answer), usage }
+}
+
+function isFailed(answer: Record<string, unknown>): boolean {
+  return isErrorEnvelope(answer) || failedChoice(answer['choices']) !== undefined
 }
 
 /** A choice of a whole answer, as far as it was checked. */

@@ -1,5 +1,5 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { Usage } from '../../core/usage.ts'
+import { type Usage, usedOf } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatRequest, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
@@ -83,11 +83,13 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       return
     }
     if (event === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
+      // A report of nothing is none: what came is estimated.
+      this.usage = usedOf(this.#usageIn(chunk)) ?? this.usage
       this.failure = this.#dialect.streamFailure(chunk)
       return
     }
     this.#repair?.(chunk)
-    this.usage = usageAsMarked(openaiUsage(chunkUsage(chunk)), this.#cacheTime) ?? this.usage
+    this.usage = this.#usageIn(chunk) ?? this.usage
     // A chunk without choices may come before the answer has its id.
     if (!Array.isArray(chunk['choices']) || chunk['choices'].length === 0) return
     if (!this.#hasStarted) {
@@ -97,6 +99,10 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       this.#writer.start(id)
     }
     for (const choice of chunk['choices']) if (isJsonObject(choice)) this.#choice(choice)
+  }
+
+  #usageIn(chunk: Record<string, unknown>): Usage | undefined {
+    return usageAsMarked(openaiUsage(chunkUsage(chunk)), this.#cacheTime)
   }
 
   #choice(choice: Record<string, unknown>): void {

@@ -59,7 +59,8 @@ export function markedCacheTime({ model, request }: VendorCall<ChatRequest>, dia
 }
 
 /** What of the dialect a whole answer needs. */
-export type ReadDialect = Pick<OpenAIChatDialect, 'answerRepair' | 'cachesAsMarked'>
+export type ReadDialect = Pick<OpenAIChatDialect, 'answerRepair' | 'cachesAsMarked'> &
+  Partial<Pick<OpenAIChatDialect, 'streamFailure'>>
 
 /** The path for a model. */
 export function pathFor(path: OperationPath, upstream: string): string {

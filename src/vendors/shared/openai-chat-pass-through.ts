@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { Usage } from '../../core/usage.ts'
+import { type Usage, usedOf } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { messageTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
@@ -92,9 +92,11 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     }
     const chunk = parseVendorJson(event.text)
     if (!isJsonObject(chunk)) this.failUnreadable(isRest)
-    else if (isErrorEvent || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined)
+    else if (isErrorEvent || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
+      // A report of nothing is none: what came is estimated.
+      this.usage = usedOf(this.#usageIn(chunkUsage(chunk))) ?? this.usage
       this.fail(this.#dialect.streamFailure(chunk))
-    else this.#readChunk(chunk)
+    } else this.#readChunk(chunk)
   }
 
   /** May chunks pass without being parsed? */
@@ -134,9 +136,13 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     return Buffer.concat([...end, ...usage, DONE])
   }
 
+  #usageIn(told: unknown): Usage | undefined {
+    return usageAsMarked(openaiUsage(told), this.#cacheTime)
+  }
+
   #readChunk(chunk: Record<string, unknown>): void {
     const told = chunkUsage(chunk)
-    const usage = usageAsMarked(openaiUsage(told), this.#cacheTime)
+    const usage = this.#usageIn(told)
     if (usage !== undefined) this.usage = usage
     const choices = Array.isArray(chunk['choices']) ? chunk['choices'] : []
     if (choices.length === 0 && (usage === undefined || !this.#wantsUsage)) {

@@ -6,7 +6,7 @@ import { ByteEdits, findKnownString, spliceText } from '../../wire/json-edits.ts
 import type { ChatOperation, VendorCall, WireRequest } from '../vendor.ts'
 import { bearerHeaders } from './bearer-headers.ts'
 import { applyFieldRules } from './field-rules.ts'
-import { openaiChatFromWire, passChatBody } from './openai-chat-answer.ts'
+import { brokenCompletion, openaiChatFromWire, passChatBody } from './openai-chat-answer.ts'
 import { OpenAIChatDecoder } from './openai-chat-decoder.ts'
 import { type OpenAIChatDialect, pathFor } from './openai-chat-dialect.ts'
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
@@ -23,6 +23,7 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
     reasonsUnseen,
     toWire: (call) => chatToWire(call, dialect),
     fromWire: (answer, call) => openaiChatFromWire(answer, call, dialect),
+    brokenAnswer: ({ body }, call) => brokenCompletion(body, call, dialect),
     decoder: (call, writer) => new OpenAIChatDecoder(call, writer, dialect),
     ...(dialect.takesImageUrls === false ? { takesImageUrls: () => false } : {}),
     ...(dialect.replaysReasoning === undefined

@@ -22,9 +22,9 @@ export interface OpenAIEmbeddingsDialect {
   readonly givesBase64: boolean
   /**
    * Ask for base64 whenever the answer is going to be translated: reading it costs an eighth of reading numbers. Leave
-   * false for servers that are not known to take it.
+   * false for servers that are not known to take it, and for requests whose vectors are no floats in it.
    */
-  readonly prefersBase64: boolean
+  readonly prefersBase64: boolean | ((request: EmbeddingsRequest) => boolean)
   /**
    * Are its vectors base64 of signed bytes, whatever is asked for? Then no encoding is, and callers get the bytes as numbers.
    * They have no length of 1.
@@ -74,7 +74,8 @@ function encodedRequest(
   request: EmbeddingsRequest,
   { givesSignedBytes, prefersBase64 }: OpenAIEmbeddingsDialect,
 ): EmbeddingsRequest {
-  if (prefersBase64) return { ...request, encoding_format: 'base64' }
+  if (typeof prefersBase64 === 'boolean' ? prefersBase64 : prefersBase64(request))
+    return { ...request, encoding_format: 'base64' }
   if (givesSignedBytes !== true) return request
   const { encoding_format: _own, ...rest } = request
   return rest as EmbeddingsRequest

@@ -160,7 +160,8 @@ function kindByStatus(envelope: ErrorEnvelope, status: number): FailureKind {
   }
   if (status < 400) return 'invalid_response'
   if (TIMEOUT_STATUSES.has(status)) return 'timeout'
-  if (status >= 500) return 'unavailable'
+  // 409: another request has the object in use; OpenAI's own clients ask again.
+  if (status >= 500 || status === 409) return 'unavailable'
   if (status === 429) return 'rate_limited'
   // Together, "Error codes": 403 is also a prompt that is too long.
   if (status === 403 && isTooLarge(envelope)) return 'caller'

@@ -3,7 +3,7 @@ import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-re
 import type { FieldRules } from '../shared/field-rules.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
-import { errorReader } from '../shared/openai-error.ts'
+import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
 import {
@@ -71,6 +71,14 @@ export const VOYAGE_RULES: FieldRules<EmbeddingsRequest> = {
   user: 'drop',
 }
 
+// The model id is the operator's: callers write public ids.
+const OTHER_MODEL = /^Model \S{1,200} is not supported\. Supported models are\b/
+
+const ERROR_WORDS: ErrorWords = {
+  messages: [[OTHER_MODEL, 'operator']],
+  concernMessages: [[OTHER_MODEL, 'model']],
+}
+
 /**
  * Voyage AI: embeddings and reranking.
  * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or when it is absent and the
@@ -81,7 +89,7 @@ export function voyage(options: VoyageOptions = {}): Vendor {
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool
   const { origin, prefix } = vendorAddress(options.baseURL ?? originOf(apiKeys), API_PATH)
-  const errors = errorReader({}, apiKeys)
+  const errors = errorReader(ERROR_WORDS, apiKeys)
   return {
     id: 'voyage',
     displayName: 'Voyage AI',
@@ -98,7 +106,8 @@ export function voyage(options: VoyageOptions = {}): Vendor {
       takesTokens: false,
       rules: VOYAGE_RULES,
       givesBase64: true,
-      prefersBase64: true,
+      // Of other types base64 holds bytes or bits (Voyage, text embeddings reference, `output_dtype`).
+      prefersBase64: ({ output_dtype: type }) => type === undefined || type === null || type === 'float',
     }),
     rerank: voyageRerank(`${prefix}${API_PATH}/rerank`),
     errorFrom: errors.fromAnswer,

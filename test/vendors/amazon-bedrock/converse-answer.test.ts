@@ -142,8 +142,25 @@ describe('a stream', () => {
       })
       const whole = { output: { message: { role: 'assistant', content: [{ text: 'x' }] } }, stopReason }
       expect(chat.fromWire(wireAnswer(whole), callOf() as never)).toBeUndefined()
+      expect(chat.brokenAnswer?.(wireAnswer(whole), callOf() as never)).toBeUndefined()
     },
   )
+
+  it.each(CUTS)('that stops so has the usage that follows the stop, as has a whole answer: %s', (cut) => {
+    const stopReason = 'malformed_tool_use'
+    const counts = { inputTokens: 40, outputTokens: 900, totalTokens: 1_000, cacheReadInputTokens: 60 }
+    const bytes = Buffer.concat([
+      ...begun,
+      eventOf('messageStop', { stopReason }),
+      eventOf('metadata', { usage: counts }),
+    ])
+    const whole = { output: { message: { role: 'assistant', content: [] } }, stopReason, usage: counts }
+    const usage = { inputTokens: 100, cachedInputTokens: 60, outputTokens: 900 }
+    const failure = { kind: 'invalid_response', message: expect.stringContaining(stopReason) }
+
+    expect(decoded(cutBytes(bytes, cut)).decoder).toMatchObject({ isComplete: false, failure, usage })
+    expect(chat.brokenAnswer?.(wireAnswer(whole), callOf() as never)).toMatchObject({ failure, usage })
+  })
 
   it.each([
     ['end_turn', 'stop'],

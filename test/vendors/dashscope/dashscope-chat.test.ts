@@ -101,6 +101,44 @@ describe('dashscope chat requests', () => {
     })
   }
 
+  const whole: [
+    upstream: string,
+    sent: Record<string, unknown>,
+    expected: Record<string, unknown>,
+    dropped?: string[],
+  ][] = [
+    ...['qwen3-32b', 'qwen3-0.6b', 'qwen3-235b-a22b'].map((upstream): (typeof whole)[number] => [
+      upstream,
+      {},
+      { enable_thinking: false },
+    ]),
+    ['qwen3-32b', { stream: false }, { stream: false, enable_thinking: false }],
+    ['qwen3-32b', { reasoning_effort: 'none' }, { enable_thinking: false }],
+    ['qwen3-32b', { reasoning_effort: 'high' }, { enable_thinking: false }, ['reasoning_effort']],
+    ['qwen3-32b', { enable_thinking: true }, { enable_thinking: true }],
+    // They think in whole answers too, or cannot be told not to.
+    ...['qwen-plus', 'qwen3.5-27b', 'qwen3-235b-a22b-thinking-2507', 'qwen3-30b-a3b-instruct-2507', 'qwen3-max'].map(
+      (upstream): (typeof whole)[number] => [upstream, { reasoning_effort: 'high' }, { reasoning_effort: 'high' }],
+    ),
+  ]
+  for (const [upstream, sent, expected, dropped = []] of whole) {
+    it(`asks ${upstream} for a whole answer with ${JSON.stringify(sent)} as ${JSON.stringify(expected)}`, () => {
+      const text = JSON.stringify({ model: 'm', messages: [], ...sent })
+      const wire = chat.toWire(callFromText<ChatRequest>(text, { upstream }))
+
+      expect(bodyOf(wire.body)).toEqual({ model: upstream, messages: [], ...expected })
+      expect(wire.dropped).toEqual(dropped)
+    })
+  }
+
+  it('lets a model think in streams that thinks in nothing else', () => {
+    const text = JSON.stringify({ model: 'm', messages: [], stream: true, reasoning_effort: 'high' })
+    const wire = chat.toWire(callFromText<ChatRequest>(text, { upstream: 'qwen3-32b' }))
+
+    expect(bodyOf(wire.body)).toMatchObject({ stream: true, reasoning_effort: 'high' })
+    expect(bodyOf(wire.body)).not.toHaveProperty('enable_thinking')
+  })
+
   it('makes developers systems and never replays reasoning', () => {
     const messages = [
       { role: 'developer', content: 'Be brief.' },

@@ -181,10 +181,18 @@ describe('finish reasons', () => {
     const body = { candidates: [{ content: {}, finishReason: reason, finishMessage: 'call:f(a=' }] }
 
     expect(read(body)).toBeUndefined()
-    expect(vendor.errorFrom(jsonAnswer(body), NOW_MS)).toMatchObject({
+    const failure = {
       kind: 'invalid_response',
       code: reason,
       message: expect.stringContaining('call:f(a='),
+    }
+    expect(vendor.errorFrom(jsonAnswer(body), NOW_MS)).toMatchObject(failure)
+
+    const usageMetadata = { promptTokenCount: 8, thoughtsTokenCount: 90, totalTokenCount: 98 }
+    expect(vendor.chat?.brokenAnswer?.(jsonAnswer(body), chatCall())).toBeUndefined()
+    expect(vendor.chat?.brokenAnswer?.(jsonAnswer({ ...body, usageMetadata }), chatCall())).toEqual({
+      failure: { ...failure, status: 200 },
+      usage: { inputTokens: 8, outputTokens: 90, reasoningTokens: 90 },
     })
   })
 })

@@ -110,6 +110,19 @@ describe('requests that cannot be translated are refused by name', () => {
       userContent({ type: 'image_url', image_url: { url: 'aGk=' } }),
       'messages[0].content[0].image_url.url',
     ],
+    ...[
+      'https://generativelanguage.googleapis.com/v1beta/files/abc',
+      'http://GenerativeLanguage.googleapis.com./v1/x',
+    ].map((url): [string, Partial<ChatRequest>, string] => [
+      `a picture that is kept at the vendor, whose owner is not known: ${url}`,
+      userContent({ type: 'image_url', image_url: { url } }),
+      'messages[0].content[0].image_url.url',
+    ]),
+    [
+      'a file that is kept at the vendor',
+      userContent({ type: 'file', file: { file_url: 'https://generativelanguage.googleapis.com/v1beta/files/abc' } }),
+      'messages[0].content[0].file.file_url',
+    ],
     [
       'a data URL without base64',
       userContent({ type: 'image_url', image_url: { url: 'data:image/png,abc' } }),

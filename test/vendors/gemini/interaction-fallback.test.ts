@@ -242,11 +242,20 @@ describe('a whole answer of generateContent', () => {
   test.each<[string, unknown]>([
     ['an error', { error: { code: 500, message: 'no', status: 'INTERNAL' } }],
     ['nothing in it', {}],
-    ['a malformed call', ended('MALFORMED_FUNCTION_CALL')],
+    ['a malformed call without a report', { candidates: [{ finishReason: 'MALFORMED_FUNCTION_CALL' }] }],
     ['no JSON', 'oops'],
     ['a list', []],
   ])('cannot be used: %s', (_case, body) => {
     expect(operation.fromWire(bodyChunks(body), interactionCall())).toBeUndefined()
+  })
+
+  test('that is useless is a failure, with what it reports (an estimate before)', () => {
+    const broken = operation.fromWire(bodyChunks(ended('MALFORMED_FUNCTION_CALL')), interactionCall())
+
+    expect(broken).toMatchObject({
+      failure: { kind: 'invalid_response', code: 'MALFORMED_FUNCTION_CALL' },
+      usage: { inputTokens: 20, images: 0, outputImageTokens: 0 },
+    })
   })
 })
 

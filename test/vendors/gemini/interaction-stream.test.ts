@@ -226,12 +226,48 @@ describe('how a stream ends', () => {
     },
   )
 
+  test('a status of its own before the last event hides no usage (nothing was read behind it before)', () => {
+    const status = { interaction: { id: 'v1_Q2FmZQ', status: 'requires_action', model: PUBLIC } }
+    const early = { ...status, event_type: 'interaction.requires_action' }
+    const last = completed({ status: 'requires_action' }, undefined, PUBLIC)
+    const all = events(created(undefined, PUBLIC), ...steps, early, last) + DONE
+    const { stream, text } = read(all + events(last))
+
+    expect(text).toBe(all)
+    expect(stream).toMatchObject({ isComplete: true, usage: { inputTokens: 30, outputTokens: 1150 } })
+    expect(read(events(created(), ...steps, early)).stream.isComplete).toBe(true)
+  })
+
   test('failed without a picture is a refusal', () => {
     const errors = [{ code: 'content_blocked', message: 'Blocked.' }]
     const { stream, text } = read(events(created(), completed({ status: 'failed', errors, usage: undefined })) + DONE)
 
     expect(stream).toMatchObject({ isComplete: true, isRefusal: true, hasContent: true })
     expect(text).toContain('content_blocked')
+  })
+
+  test.each([
+    ['thought', { type: 'thought_signature', signature: 'c2ln' }],
+    ['thought', { type: 'thought_summary', content: { type: 'text', text: 'Hm.' } }],
+    ['function_call', { type: 'arguments_delta', arguments: '{}' }],
+  ])('failed after a step %s alone is the refusal that it is as a whole answer (charged before): %j', (type, value) => {
+    const last = completed({ status: 'failed', errors: [{ code: 'content_blocked', message: 'no' }] })
+    const { interaction } = last
+    const whole = interactionsOf().fromWire(
+      [Buffer.from(JSON.stringify({ ...interaction, steps: [{ ...value, type }] }))],
+      interactionCall(),
+    )
+    const { stream } = read(events(created(), start(type), delta(value), stop(), last) + DONE)
+
+    expect(stream).toMatchObject({ isComplete: true, isRefusal: true })
+    expect(whole).toMatchObject({ isRefusal: true, usage: stream.usage })
+  })
+
+  test('failed after a text is no refusal, because the caller has it', () => {
+    const said = [start('thought'), stop(), start('model_output', 1), delta({ type: 'text', text: 'I' }, 1), stop(1)]
+    const { stream } = read(events(created(), ...said, completed({ status: 'failed' })) + DONE)
+
+    expect(stream).toMatchObject({ isComplete: true, isRefusal: false })
   })
 
   test('steps in the last event are counted when no deltas came', () => {

@@ -110,6 +110,17 @@ test('a blocked recording is a failure that names the reason of the vendor', () 
   expect(blocked?.failure?.message).toBe('file: the vendor withheld the transcript (SAFETY)')
 })
 
+test('a useless answer is a failure of the vendor, with what it reports (an estimate before)', () => {
+  const candidates = [{ content: {}, finishReason: 'MALFORMED_RESPONSE' }]
+  const usageMetadata = { promptTokenCount: 40, thoughtsTokenCount: 9, totalTokenCount: 49 }
+
+  expect(read({ candidates })).toBeUndefined()
+  expect(read({ candidates, usageMetadata })).toMatchObject({
+    failure: { kind: 'invalid_response', code: 'MALFORMED_RESPONSE' },
+    usage: { inputTokens: 40, outputTokens: 9, reasoningTokens: 9 },
+  })
+})
+
 test.each([
   ['an error', { error: { code: 400, message: 'no', status: 'INVALID_ARGUMENT' } }],
   ['neither a candidate nor a reason', { usageMetadata: { promptTokenCount: 40 } }],

@@ -43,6 +43,8 @@ describe('openai failures', () => {
     [500, envelope(null, 'Oops.', { type: 'server_error' }), 'unavailable'],
     [502, '<html><head><title>Bad Gateway</title></head></html>', 'unavailable'],
     [503, '', 'unavailable'],
+    // What the SDKs ask again: another request had the object in use.
+    [409, envelope(null, 'Another request is changing it.'), 'unavailable'],
     [529, '', 'unavailable'],
     [301, '', 'invalid_response'],
     [307, '', 'invalid_response'],

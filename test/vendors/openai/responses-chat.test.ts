@@ -297,6 +297,34 @@ describe('golden answers of Responses', () => {
     ['one that is not made yet', { object: 'response', status: 'queued', output: [] }],
   ])('are none: %s', (_name, body) => {
     expect(chat.fromWire(wireAnswer(body), call({}))).toBeUndefined()
+    expect(chat.brokenAnswer?.(wireAnswer(body), call({}))).toBeUndefined()
+  })
+
+  it('are none where one has failed, and its report is what the vendor bills', () => {
+    const failed = {
+      ...{ object: 'response', status: 'failed', output: [] },
+      error: { code: 'server_error', message: 'The model failed.' },
+      usage: { input_tokens: 8, output_tokens: 90, output_tokens_details: { reasoning_tokens: 90 } },
+    }
+
+    expect(chat.fromWire(wireAnswer(failed), call({}))).toBeUndefined()
+    expect(chat.brokenAnswer?.(wireAnswer(failed), call({}))).toMatchObject({
+      failure: { kind: 'unavailable', status: 200, code: 'server_error', message: 'The model failed.' },
+      usage: { inputTokens: 8, outputTokens: 90, reasoningTokens: 90 },
+    })
+  })
+
+  it.each([
+    { object: 'response', status: 'cancelled', output: [], error: null },
+    { object: 'response', status: 'completed', output: null, error: null },
+  ])('are none, and broken rather than failed, where no error is told: %j', (body) => {
+    const usage = { input_tokens: 8, output_tokens: 90 }
+
+    expect(chat.fromWire(wireAnswer({ ...body, usage }), call({}))).toBeUndefined()
+    expect(chat.brokenAnswer?.(wireAnswer({ ...body, usage }), call({}))).toMatchObject({
+      failure: { kind: 'invalid_response', status: 200 },
+      usage: { inputTokens: 8, outputTokens: 90 },
+    })
   })
 })
 

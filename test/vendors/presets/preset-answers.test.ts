@@ -115,6 +115,18 @@ describe('failures', () => {
       { error: { message: "Invalid model 'x'.", type: 'invalid_model', code: 400 } },
       { kind: 'operator' },
     ],
+    [
+      presets.minimax,
+      400,
+      { type: 'error', error: { type: 'bad_request_error', message: "invalid params, unknown model 'a' (2013)" } },
+      { kind: 'operator', concerns: 'model' },
+    ],
+    [
+      presets.minimax,
+      400,
+      { type: 'error', error: { type: 'bad_request_error', message: 'invalid params, invalid chat setting (2013)' } },
+      { kind: 'caller' },
+    ],
     [presets.openrouter, 400, { error: { message: 'a/b is not a valid model ID', code: 400 } }, { kind: 'operator' }],
     [presets.openrouter, 404, { error: { message: 'No endpoints found for a/b.', code: 404 } }, { kind: 'operator' }],
     [

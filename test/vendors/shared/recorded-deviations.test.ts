@@ -284,6 +284,45 @@ describe('an answer that ends with an error', () => {
     })
   }
 
+  it('has the usage that it reports, whole and streamed (none before)', () => {
+    const usage = { prompt_tokens: 700, completion_tokens: 90, total_tokens: 790 }
+    const reported = { usage: { inputTokens: 700, outputTokens: 90 }, failure: { message: 'Upstream died' } }
+    const body = { ...failed('error'), usage }
+    const [choice] = body.choices
+    const end = { ...body, choices: [{ ...choice, delta: { content: '' } }] }
+    const wire = Buffer.from(`data: ${JSON.stringify(end)}\n\n`)
+    const call = callOf({ stream: true })
+
+    expect(chat.passThrough!.fromWire([Buffer.from(JSON.stringify(body))], callOf())).toMatchObject(reported)
+    expect(chat.brokenAnswer?.(wireAnswer(body), callOf())).toMatchObject(reported)
+    expect(chat.brokenAnswer?.(wireAnswer(failed('error')), callOf())).toBeUndefined()
+    for (const stream of [
+      passThrough(chat.toWire(call), chat.passThrough!, call).stream(),
+      createMessagesOperation(vendor, messagesCall(true))!.stream(),
+    ]) {
+      stream.push(wire)
+      stream.end()
+      expect(stream).toMatchObject(reported)
+    }
+  })
+
+  it('takes no report of nothing for what a stream has used', () => {
+    const running = { id: 'g', model: 'm', choices: [], usage: { prompt_tokens: 700, completion_tokens: 90 } }
+    const end = { ...failed('error'), usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 } }
+    const call = callOf({ stream: true })
+
+    for (const before of [[], [running]])
+      for (const stream of [
+        passThrough(chat.toWire(call), chat.passThrough!, call).stream(),
+        createMessagesOperation(vendor, messagesCall(true))!.stream(),
+      ]) {
+        stream.push(Buffer.from([...before, end].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')))
+        stream.end()
+        expect(stream.failure).toMatchObject({ kind: 'unavailable' })
+        expect(stream.usage).toEqual(before.length === 0 ? undefined : { inputTokens: 700, outputTokens: 90 })
+      }
+  })
+
   it('content that was judged sensitive is the finish reason content_filter', () => {
     const body = { model: 'm', choices: [{ index: 0, finish_reason: 'sensitive', message: { content: 'x' } }] }
     const answer = chat.passThrough!.fromWire([Buffer.from(JSON.stringify(body))], callOf())

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { createEmbeddingsOperation } from '../../../src/endpoints/embeddings/embeddings-operation.ts'
 import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embeddings-request.ts'
 import { VOYAGE_RULES, voyage } from '../../../src/vendors/voyage/voyage.ts'
 import { bodyOf, callFromRequest, callFromText, fixture, NOW_MS, textOf, wireAnswer } from '../shared/vendor-call.ts'
@@ -52,6 +53,22 @@ describe('voyage requests', () => {
     })
   })
 
+  it.each([
+    ['int8', 'float', {}],
+    ['binary', null, {}],
+    ['uint8', 'base64', { encoding_format: 'base64' }],
+  ])('gives vectors of %s as the caller asks for them, also where an answer is translated', (type, asked, sent) => {
+    const request = { model: 'voyage-4', input: ['red'], encoding_format: asked, output_dtype: type }
+    const operation = createEmbeddingsOperation(embeddings, callFromRequest(request as EmbeddingsRequest))
+    const [wire] = operation.requests
+    const vector = asked === 'base64' ? 'Af4DBA==' : [1, -2, 3, 4]
+    const answer = { object: 'list', data: [{ object: 'embedding', embedding: vector, index: 0 }], model: 'voyage-4' }
+    const whole = operation.whole([{ status: 200, headers: {}, chunks: [Buffer.from(JSON.stringify(answer))] }])
+
+    expect(bodyOf(wire!.body)).toEqual({ model: 'voyage-4', input: ['red'], output_dtype: type, ...sent })
+    expect(JSON.parse(textOf(whole?.chunks ?? []))).toMatchObject({ data: [{ embedding: vector }] })
+  })
+
   it('takes a thousand texts and no token ids', () => {
     expect(embeddings).toMatchObject({ maxInputs: 1000, takesTokens: false })
   })
@@ -75,6 +92,11 @@ describe('voyage answers', () => {
       400,
       { detail: 'Argument user is not supported.' },
       { kind: 'caller', message: 'Argument user is not supported.' },
+    ],
+    [
+      400,
+      { detail: "Model voyage-3 is not supported. Supported models are ['voyage-multimodal-3']." },
+      { kind: 'operator', concerns: 'model' },
     ],
     [
       400,

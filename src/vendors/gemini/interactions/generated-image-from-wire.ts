@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../../core/json.ts'
+import { usedOf } from '../../../core/usage.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
 import { joinChunks } from '../../../wire/join-chunks.ts'
 import { redactGoogleKeys } from '../../shared/google-error.ts'
@@ -19,10 +20,15 @@ export function generatedImageFromWire(
 ): AnswerBody | undefined {
   const reader = new GeneratedImageReader(call.apiKey)
   const blocks = reader.read(parseVendorJson(joinChunks(chunks).toString('utf8')))
-  if (reader.failure !== undefined || (blocks.length === 0 && !reader.isFinished)) return undefined
+  const usage = generatedImageUsage(reader.usageMetadata)
+  if (reader.failure !== undefined) {
+    // What an answer that broke reports is billed all the same.
+    const used = usedOf(interactionUsage(usage, reader.pictures))
+    return used && { chunks: [], usage: used, failure: reader.failure }
+  }
+  if (blocks.length === 0 && !reader.isFinished) return undefined
   const { status, errors } = reader.ending()
   const isRefusal = status === 'failed'
-  const usage = generatedImageUsage(reader.usageMetadata)
   const interaction = {
     ...generatedInteraction(call),
     status,

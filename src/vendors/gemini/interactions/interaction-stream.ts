@@ -36,7 +36,10 @@ export class InteractionStream extends PassThroughStream {
   readonly #tail = new BareJsonTail()
   #reported: unknown
   #pictures = 0
-  #hasDelta = false
+  /** Is the step under way one that the caller asked for, and no thought or call? */
+  #isOutput = true
+  #hasOutput = false
+  #hasLast = false
 
   constructor(call: VendorCall<InteractionRequest>, maxEventBytes?: number) {
     super(maxEventBytes)
@@ -81,7 +84,7 @@ export class InteractionStream extends PassThroughStream {
       this.replaceEvent(DONE)
       return
     }
-    if (this.isComplete) {
+    if (this.#hasLast) {
       this.drop()
       return
     }
@@ -116,23 +119,27 @@ export class InteractionStream extends PassThroughStream {
   }
 
   #read(type: string, event: Record<string, unknown>): void {
-    const { interaction } = event
+    const { interaction, step } = event
+    if (type === 'step.start') this.#isOutput = !isJsonObject(step) || step['type'] === 'model_output'
     if (type === 'step.delta') this.#readDelta(event['delta'])
     if (!isJsonObject(interaction)) return
     if (isJsonObject(interaction['usage'])) this.#reported = interaction['usage']
     const { status } = interaction
-    const isLast = type === 'interaction.completed' || (typeof status === 'string' && !UNFINISHED.has(status))
-    if (!isLast || type === 'interaction.created') return
+    const isLast = type === 'interaction.completed'
+    const isWhole = isLast || (typeof status === 'string' && !UNFINISHED.has(status))
+    if (!isWhole || type === 'interaction.created') return
+    // The status may be told by an event of its own, before that of the usage.
+    if (isLast) this.#hasLast = true
     this.#pictures = Math.max(this.#pictures, countPictures(interaction['steps']))
     // What the caller has of it was made, and is charged for.
-    this.isRefusal = status === 'failed' && this.#pictures === 0 && !this.#hasDelta
+    this.isRefusal = status === 'failed' && this.#pictures === 0 && !this.#hasOutput
     this.isComplete = true
     this.hasContent = true
   }
 
   #readDelta(delta: unknown): void {
     if (isPicture(delta)) this.#pictures += 1
-    this.#hasDelta = true
+    if (this.#isOutput) this.#hasOutput = true
     const text = isJsonObject(delta) ? delta['text'] : undefined
     this.countContent(typeof text === 'string' ? Buffer.byteLength(text) : 0)
   }

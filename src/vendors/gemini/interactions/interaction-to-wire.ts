@@ -6,6 +6,7 @@ import type {
 import { unsupportedParameter } from '../../shared/parameter-errors.ts'
 import type { VendorCall, WireRequest } from '../../vendor.ts'
 import { apiHeaders, modelId } from '../api-request.ts'
+import { isVendorFile } from '../vendor-files.ts'
 
 // Gemini API, "Interactions: breaking changes": the layout of answers in steps. Ignored where it is the only one.
 const REVISION_HEADER = ['api-revision', '2026-05-20'] as const
@@ -50,18 +51,14 @@ function previousUpstreamId({ conversation }: VendorCall<InteractionRequest>): s
   throw unsupportedParameter(param, `${param}: this interaction cannot be continued.`)
 }
 
-const VENDOR_HOST = /^generativelanguage\.googleapis\.com\.?$/i
-
 /**
- * Refuses pictures that are kept at the vendor (Gemini API, "Files API": `https://generativelanguage.googleapis.com/v1beta/files/…`).
- * The vendor opens them by the operator's key, and their owner is not known here.
+ * Refuses pictures that are kept at the vendor.
  * @throws GatewayError `unsupported_parameter` naming the block.
  */
 export function refuseVendorFiles({ input }: InteractionRequest): void {
   if (typeof input === 'string') return
   for (const [index, block] of input.entries()) {
-    if (block.type !== 'image' || block.uri === undefined) continue
-    if (!URL.canParse(block.uri) || !VENDOR_HOST.test(new URL(block.uri).hostname)) continue
+    if (block.type !== 'image' || block.uri === undefined || !isVendorFile(block.uri)) continue
     const param = `input[${index}].uri`
     throw unsupportedParameter(param, `${param}: pictures kept at the vendor cannot be used; send the picture as data.`)
   }
