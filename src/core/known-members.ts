@@ -65,8 +65,9 @@ const WRONG_SHARE = 0.4
 
 /**
  * The known name that was meant: the same letters in another case or with dashes, else its initials (`rpm`), else the one with the
- * fewest typing mistakes, else one that contains it or is a part of it, else the shortest that has its letters in their order.
- * One that begins with it goes before one with several mistakes. Of equals the first is taken. Undefined: none is near.
+ * fewest typing mistakes, else one that contains it from the start of a word or is contained so, else the shortest that has its
+ * letters in their order and few others. One that begins with it goes before one with several mistakes. Of equals the first is taken.
+ * Undefined: none is near.
  */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const letters = lettersOf(name)
@@ -87,7 +88,7 @@ export function nearestName(name: string, known: readonly string[]): string | un
         : undefined
     return begun ?? first.candidate
   }
-  const part = ranked.find(({ candidate }) => isPart(letters, lettersOf(candidate)))
+  const part = ranked.find(({ candidate }) => isPart(name, candidate))
   return (part ?? ranked.find(({ candidate }) => hasLetters(lettersOf(candidate), letters)))?.candidate
 }
 
@@ -103,14 +104,30 @@ function initialsOf(name: string): string {
     .toLowerCase()
 }
 
+/** Is one of two names most of the other, or a part that begins with a word? `test` is no part of `gpt-5-chat-latest`. */
 function isPart(one: string, other: string): boolean {
-  const [short, long] = one.length < other.length ? [one, other] : [other, one]
-  return short.length >= SHORTEST_PART && long.includes(short)
+  const [short, long] = lettersOf(one).length < lettersOf(other).length ? [one, other] : [other, one]
+  const letters = lettersOf(short)
+  if (letters.length < SHORTEST_PART) return false
+  if (isMostOf(letters, lettersOf(long))) return lettersOf(long).includes(letters)
+  const words = wordsOf(long)
+  return words.some((_word, index) => words.slice(index).join('').startsWith(letters))
 }
 
-/** Does a text have these letters, in their order? `perEndUser` has those of `perUser`. */
+/** `max` and `concurrency` of `maxConcurrency`. */
+function wordsOf(name: string): string[] {
+  const spaced = name.replace(/(?<=[a-z0-9])(?=[A-Z])/g, ' ')
+  return spaced.toLowerCase().match(/[a-z0-9]+/g) ?? []
+}
+
+/** Has a text at least half of the letters of another? */
+function isMostOf(letters: string, text: string): boolean {
+  return letters.length * 2 >= text.length
+}
+
+/** Does a text have these letters, in their order, and few others? `perEndUser` has those of `perUser`. */
 function hasLetters(text: string, letters: string): boolean {
-  if (letters.length <= SHORTEST_PART) return false
+  if (letters.length <= SHORTEST_PART || !isMostOf(letters, text)) return false
   let place = -1
   return [...letters].every((letter) => {
     place = text.indexOf(letter, place + 1)

@@ -66,7 +66,7 @@ describe('by the picture', () => {
     [{ size: '256x256' }, 16_000_000n],
     [{ size: '512x512', n: '3' }, 54_000_000n],
     [{ size: '1024x1024', response_format: 'url' }, 20_000_000n],
-    [{ size: 'auto', n: '10', quality: 'hd' }, 200_000_000n],
+    [{ size: 'auto', n: '10', quality: 'hd', background: 'auto' }, 200_000_000n],
   ])('de-2 with %j', async (fields, cost) => {
     started = await startGateway()
     const form = editForm({ model: 'de-2', ...fields }, [{ name: 'image', bytes: png(64) }])

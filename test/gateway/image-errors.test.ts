@@ -56,7 +56,7 @@ describe('400 in the multimodal shape is InvalidParameter in the upstream style'
     ['a size with an x', { parameters: { size: '1024x1024' } }, 'parameters.size', /joined by \*/],
     [
       'a size for the model that takes none',
-      { model: 'qw-image-edit', ...content([{ text: 'x' }, ...references(1)]), parameters: { size: '1024*1024' } },
+      { model: 'qw-image-edit', ...content([{ text: 'x' }, ...references(1)]), parameters: { size: '1328*1328' } },
       'parameters.size',
       /does not take it/,
     ],
@@ -67,7 +67,7 @@ describe('400 in the multimodal shape is InvalidParameter in the upstream style'
       `${PLACE}[1].image`,
       /https/,
     ],
-    ['no text', content(references(1)), PLACE, /exactly one text block/],
+    ['no text', content(references(1)), PLACE, /at least one text block/],
     ['a thousand million pictures', { parameters: { n: 1e9 } }, 'parameters.n', /exactly 1/],
     ['a negative seed', { parameters: { seed: -1 } }, 'parameters.seed', /0/],
   ])('%s', async (_name, rest, param, message) => {

@@ -241,12 +241,17 @@ describe('the answer for a model that there is not', () => {
     ['/v1/responses', { model: 'gpt-5.4-minni', input: 'Hi' }, 404, 'did you mean "gpt-5.4-mini"?'],
     ['/v1/embeddings', { model: 'text-embeding-3-small', input: 'Hi' }, 404, 'did you mean "text-embedding-3-small"?'],
     ['/v1/images/generations', { model: 'gp-image2', prompt: 'A cat' }, 400, 'did you mean "gp-image-2"?'],
+    ['/v1/videos/generations', { model: 'wv2.7-t2', input: {} }, 404, 'did you mean "wv2.7-t2v"?'],
     ['/v1/audio/speech', { model: 'ts-1', input: 'Hi', voice: 'alloy' }, 400, 'did you mean "tts-1"?'],
     ['/v1/estimate', { endpoint: 'chat', body: chatBody('gpt5.4', 'Hi') }, 404, 'did you mean "gpt-5.4"?'],
     // A name that begins with it goes before one with two mistakes (`o3-mini`), and the newest of its like before an older one.
     ['/v1/chat/completions', chatBody('gemini', 'Hi'), 404, 'did you mean "gemini-'],
     ['/v1/chat/completions', chatBody('claude-opus-9', 'Hi'), 404, 'did you mean "claude-opus-4-8"?'],
+    ['/v1/chat/completions', chatBody('sonnet', 'Hi'), 404, '-sonnet-'],
     ['/v1/chat/completions', chatBody('nobody', 'Hi'), 404, `There is no model "nobody". ${LISTED}`],
+    // Letters of `gemini-3-pro-preview` in their order, and the end of `gpt-5-chat-latest`.
+    ['/v1/chat/completions', chatBody('nope', 'Hi'), 404, `There is no model "nope". ${LISTED}`],
+    ['/v1/chat/completions', chatBody('test', 'Hi'), 404, `There is no model "test". ${LISTED}`],
   ])('names on %s the one that was meant, or where they are listed', async (path, body, status, message) => {
     const response = await started.post(path, body)
 

@@ -1,6 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import { type MultimodalImageRequest, pictureSize } from '../../endpoints/images/multimodal/multimodal-image-request.ts'
+import {
+  type MultimodalImageRequest,
+  pictureSize,
+  unsupportedParameters,
+} from '../../endpoints/images/multimodal/multimodal-image-request.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { CLOSE_BRACE, skipBlanks } from '../../wire/json-cursor.ts'
 import { ByteEdits } from '../../wire/json-edits.ts'
@@ -56,11 +60,16 @@ function reportedImages(usage: unknown): number | undefined {
 
 /**
  * The body for the vendor: the caller's request with the vendor's model id. For text to image a missing `parameters.size`
- * is filled in, because the vendor's own default differs from the billed size. The caller's bytes are kept if they are
- * unambiguous.
+ * is filled in, because the vendor's own default differs from the billed size. Parameters that the model does not have are left
+ * out: they ask for nothing. The caller's bytes are kept if they are unambiguous.
  */
 function multimodalRequest(call: VendorCall<MultimodalImageRequest>): Uint8Array | string {
   const { request, model, bytes } = call
+  const unsupported = unsupportedParameters(request, model.image)
+  if (unsupported.length > 0) {
+    const kept = Object.entries(request.parameters ?? {}).filter(([name]) => !unsupported.includes(name))
+    return JSON.stringify({ ...request, parameters: Object.fromEntries(kept), model: model.upstream })
+  }
   const size = request.parameters?.size === undefined ? pictureSize(request, model) : undefined
   const edited = bytes === undefined ? undefined : editedBytes(asBuffer(bytes), request, model.upstream, size)
   if (edited !== undefined) return edited
@@ -77,6 +86,8 @@ function editedBytes(
   const { model, parameters: given } = findMembers(bytes, EDITED)
   // A name written with escapes is not found here, so a second member must not be added.
   if (model === undefined || (given === undefined) !== (request.parameters === undefined)) return undefined
+  // Parameters of null are not in the request.
+  if (given !== undefined && bytes.subarray(given.start, given.end).includes('null')) return undefined
   const added = size !== undefined && given === undefined ? `,"parameters":${JSON.stringify({ size })}` : ''
   const edits = [{ ...model, text: `${JSON.stringify(upstream)}${added}` }]
   if (size !== undefined && given !== undefined) {

@@ -4,6 +4,7 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ImageEditRequest } from '../../endpoints/image-edits/image-edit-request.ts'
 import {
   AUTO_SIZE,
+  losesBackground,
   losesQuality,
   type OpenAIImageRequest,
   type PictureOptions,
@@ -137,6 +138,7 @@ export function pictureFields(options: PictureOptions, model: CatalogModel): Pic
   const known = vendorQuality(quality, image)
   if (quality !== undefined && quality !== null && known !== quality) changes.set('quality', known)
   if (losesQuality(quality, image)) dropped.push('quality')
+  if (losesBackground(options, image)) changes.set('background', undefined)
   if (image.answersWithUrls === true) {
     if (format === undefined || format === null) changes.set('response_format', 'b64_json')
   } else if (format !== undefined) {

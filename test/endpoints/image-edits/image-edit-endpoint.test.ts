@@ -66,7 +66,7 @@ describe('an edit request', () => {
     ['an unknown quality', gp2, { quality: 'ultra' }, 'quality'],
     ['an unknown response_format', gp2, { response_format: 'json' }, 'response_format'],
     ['output_format on de-2', de2, { output_format: 'png' }, 'output_format'],
-    ['background on de-2', de2, { background: 'auto' }, 'background'],
+    ['background on de-2', de2, { background: 'opaque' }, 'background'],
     ['an unknown output_format', gp2, { output_format: 'gif' }, 'output_format'],
     ['an unknown background', gp2, { background: 'none' }, 'background'],
     ['a transparent jpeg', gp2, { background: 'transparent', output_format: 'jpeg' }, 'background'],

@@ -38,6 +38,24 @@ function refusalOf(fields: object, model: ModelName = 'flash'): GatewayError {
   throw new Error('the request was accepted')
 }
 
+test('null means that a field is absent', () => {
+  const none = { system_instruction: null, generation_config: null, previous_interaction_id: null, tools: null }
+  const format = { response_format: { type: 'image', image_size: null, aspect_ratio: '1:1', mime_type: null } }
+  const input = [{ type: 'text', text: 'A crane', mime_type: null, data: null }]
+
+  expect(parse({ ...none, ...format, input, store: null, service_tier: null, stream: null })).toEqual({
+    model: FLASH.id,
+    input: [{ type: 'text', text: 'A crane' }],
+    response_format: { type: 'image', aspect_ratio: '1:1' },
+  })
+  expect(parse({ generation_config: { temperature: null, thinking_level: null }, response_format: null })).toEqual({
+    model: FLASH.id,
+    input: 'A paper crane',
+    generation_config: {},
+  })
+  expect(refusalOf({ input: null }).param).toBe('input')
+})
+
 describe('requests that pass, as they came', () => {
   test.each<[string, object, ModelName?]>([
     ['a text alone', {}],

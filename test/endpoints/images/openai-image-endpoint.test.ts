@@ -92,12 +92,13 @@ describe('a request for text to image', () => {
 
     expect(refusal(() => parse({ n: 3 }, row))).toMatchObject({ status: 400, param: 'n' })
     expect(refusal(() => parse({ size: '512x512' }, row))).toMatchObject({ status: 400, param: 'size' })
-    expect(refusal(() => parse({ background: 'auto' }, row))).toMatchObject({
+    expect(refusal(() => parse({ background: 'opaque' }, row))).toMatchObject({
       status: 400,
       param: 'background',
       code: 'unsupported_parameter',
     })
     expect(parse({ size: '1000x1000', quality: 'max', background: null }, row)).toMatchObject({ quality: 'max' })
+    expect(parse({ size: '1000x1000', background: 'auto' }, row)).toMatchObject({ background: 'auto' })
   })
 })
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { defineModel } from '../../../src/catalog/model.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../../src/catalog/models/dashscope-models.ts'
 import { readCallerJson } from '../../../src/core/json.ts'
+import { multimodalImageEndpoint } from '../../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
 import type { MultimodalImageRequest } from '../../../src/endpoints/images/multimodal/multimodal-image-request.ts'
 import { dashscope } from '../../../src/vendors/dashscope/dashscope.ts'
 import type { VendorCall } from '../../../src/vendors/vendor.ts'
@@ -17,10 +18,11 @@ const MODELS = DASHSCOPE_IMAGE_MODELS.map(defineModel)
 
 /** A call as it comes in: the request parsed from the caller's bytes. */
 function callOf(json: string): VendorCall<MultimodalImageRequest> {
-  const request = JSON.parse(json) as MultimodalImageRequest
-  const model = MODELS.find(({ id, aliases }) => id === request.model || aliases.includes(request.model))!
-  const { bytes } = readCallerJson(Buffer.from(json))
-  return { request, bytes, model, publicModel: request.model, apiKey: KEY, stream: false, nowMs: NOW_MS }
+  const { bytes, value } = readCallerJson(Buffer.from(json))
+  const { model: name } = value as MultimodalImageRequest
+  const model = MODELS.find(({ id, aliases }) => id === name || aliases.includes(name))!
+  const request = multimodalImageEndpoint.parse(value, model)
+  return { request, bytes, model, publicModel: name, apiKey: KEY, stream: false, nowMs: NOW_MS }
 }
 
 function sent(json: string): string {
@@ -93,6 +95,21 @@ describe('a multimodal request on its way to DashScope', () => {
       'empty parameters get it alone',
       `{${INPUT},"model":"qw-image-max","parameters":{ }}`,
       `{${INPUT},"model":"qwen-image-max","parameters":{"size":"1024*1024" }}`,
+    ],
+    [
+      'parameters that the model does not have go, and the others stay',
+      `{"model":"qw-image-edit",${EDIT},"parameters":{"size":"1024*1024","seed":5,"prompt_extend":false}}`,
+      `{"model":"qwen-image-edit",${EDIT},"parameters":{"seed":5}}`,
+    ],
+    [
+      'a size of null is one that is missing',
+      `{"model":"qw-image-max",${INPUT},"parameters":{"size":null,"seed":5}}`,
+      `{"model":"qwen-image-max",${INPUT},"parameters":{"seed":5,"size":"1024*1024"}}`,
+    ],
+    [
+      'and so are parameters of null',
+      `{"model":"qw-image-max",${INPUT},"parameters":null}`,
+      `{"model":"qwen-image-max",${INPUT},"parameters":{"size":"1024*1024"}}`,
     ],
     [
       'the vendor id is taken for the public one',

@@ -159,7 +159,7 @@ describe('an edit at OpenAI, as a form', () => {
     ['de-2: url stays', { model: 'de-2', response_format: 'url' }, [['model', 'dall-e-2'], url, image], []],
     [
       'de-2: auto, which the vendor does not know, goes',
-      { size: 'auto', quality: 'auto', model: 'de-2', response_format: 'url' },
+      { size: 'auto', quality: 'auto', background: 'auto', model: 'de-2', response_format: 'url' },
       [['model', 'dall-e-2'], url, image],
       [],
     ],

@@ -32,12 +32,34 @@ export interface MultimodalImageRequest {
 export function checkAbilities(request: MultimodalImageRequest, abilities: ImageAbilities): void {
   checkReferences(referenceImages(request).length, abilities.referenceImages)
   const given: Readonly<Record<string, unknown>> = request.parameters ?? {}
-  for (const field of abilities.refusedFields ?? []) {
-    if (Object.hasOwn(given, field)) throw invalidParameter(`parameters.${field}`, 'this model does not take it')
+  for (const field of unsupportedParameters(request, abilities)) {
+    if (IDLE_VALUES.get(field)?.includes(given[field]) === true) continue
+    throw invalidParameter(`parameters.${field}`, 'this model does not take it')
   }
   const size = request.parameters?.size
   if (size === undefined || abilities.sizes === undefined || abilities.sizes.includes(size)) return
   throw invalidParameter('parameters.size', `must be one of ${abilities.sizes.join(', ')}`)
+}
+
+/** API specification, "Multimodal image request": default of `parameters.size`. */
+const DEFAULT_SIZE = '1024*1024'
+
+/**
+ * Values with which a parameter asks nothing of a model that does not have it: the defaults of the API specification, and no
+ * expansion of the prompt.
+ */
+const IDLE_VALUES: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
+  ['size', [DEFAULT_SIZE]],
+  ['prompt_extend', [true, false]],
+])
+
+/** The parameters of a request that its model does not have. In a checked request they ask for nothing. */
+export function unsupportedParameters(
+  { parameters }: MultimodalImageRequest,
+  abilities: ImageAbilities | undefined,
+): readonly string[] {
+  if (parameters === undefined) return []
+  return abilities?.refusedFields?.filter((field) => Object.hasOwn(parameters, field)) ?? []
 }
 
 function checkReferences(count: number, bounds: ImageAbilities['referenceImages']): void {
@@ -47,9 +69,6 @@ function checkReferences(count: number, bounds: ImageAbilities['referenceImages'
   const rule = max === 0 ? 'takes no reference images' : `${min === 0 ? 'takes' : 'needs'} ${range} reference images`
   throw invalidParameter('input.messages[0].content', `this model ${rule}, and the request has ${count}`)
 }
-
-/** API specification, "Multimodal image request": default of `parameters.size`. */
-const DEFAULT_SIZE = '1024*1024'
 
 /** URLs of the reference pictures, each with its place in the content. */
 export function referenceImages(request: MultimodalImageRequest): readonly { url: string; position: number }[] {
@@ -64,7 +83,7 @@ export function referenceImages(request: MultimodalImageRequest): readonly { url
  */
 export function pictureSize(request: MultimodalImageRequest, model: ModelFacts): string | undefined {
   const asked = request.parameters?.size
-  if (asked !== undefined) return asked
+  if (asked !== undefined && !unsupportedParameters(request, model.image).includes('size')) return asked
   return referenceImages(request).length > 0 ? undefined : (model.image?.defaultSize ?? DEFAULT_SIZE)
 }
 

@@ -174,6 +174,7 @@ export function checkPictureOptions(options: PictureOptions, abilities: ImageAbi
   for (const field of abilities?.refusedFields ?? []) {
     const value = values[field]
     if (value === undefined || value === null || value === false) continue
+    if (isAutoBackground(field, value)) continue
     throw unsupportedField(field, 'this model does not take it')
   }
   const { maxImages } = abilities ?? {}
@@ -197,6 +198,16 @@ export function checkPictureOptions(options: PictureOptions, abilities: ImageAbi
 
 function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
+}
+
+/** Is it `background: auto`, which means the same as no `background` (API specification, "Image edit request")? */
+function isAutoBackground(field: string, value: unknown): boolean {
+  return field === 'background' && value === 'auto'
+}
+
+/** Must a `background` be left out for the vendor? A checked request has only `auto` for a model that does not take the field. */
+export function losesBackground({ background }: PictureOptions, { refusedFields = [] }: ImageAbilities): boolean {
+  return isGiven(background) && refusedFields.includes('background')
 }
 
 /** Output tokens of a picture that is sent before it is finished (OpenAI, guide to image generation). */
