@@ -54,6 +54,8 @@ export interface BatchRequest {
   readonly endpoint: string
   readonly completion_window: '24h'
   readonly metadata?: Readonly<Record<string, string>>
+  /** When the files that it makes are deleted, 3,600 to 2,592,000 seconds after they were made. Default: when the gateway deletes them. */
+  readonly output_expires_after?: { readonly anchor: 'created_at'; readonly seconds: number }
   /** Is told of the end. */
   readonly webhook_url?: string
 }

@@ -8,8 +8,15 @@ import { interactionSchema } from '../../src/endpoints/images/interactions/inter
 import { multimodalImageEndpoint } from '../../src/endpoints/images/multimodal/multimodal-image-endpoint.ts'
 import { multimodalImageSchema } from '../../src/endpoints/images/multimodal/multimodal-image-schema.ts'
 import { chatRequestFromMessages } from '../../src/endpoints/messages/chat-request-from-messages.ts'
-import { type ContentBlock, countTokensSchema, messagesSchema } from '../../src/endpoints/messages/messages-request.ts'
+import { advisorsOf } from '../../src/endpoints/messages/inner-samplings.ts'
+import {
+  type ContentBlock,
+  countTokensSchema,
+  type MessagesRequest,
+  messagesSchema,
+} from '../../src/endpoints/messages/messages-request.ts'
 import { videoEndpoint } from '../../src/endpoints/videos/video-endpoint.ts'
+import { extraFeatures } from '../../src/vendors/anthropic/extra-features.ts'
 
 const catalog = createCatalog(BUILT_IN_MODELS)
 
@@ -71,6 +78,18 @@ describe('a Messages request with very many blocks is translated like a short on
   ])('%s', (_name, content, messages) => {
     expect(chatRequestFromMessages(request(content)).request.messages).toHaveLength(messages)
   })
+})
+
+test.each([
+  ['features', (request: MessagesRequest) => extraFeatures(request, () => undefined), 'type', 'odd_20260101'],
+  ['advisors', advisorsOf, 'model', 'advisor_20260301'],
+])('very many tools that a turn defines have their places at once: %s', (_name, read, member, type) => {
+  const tool = { type: 'tool_definition', definition: { type, model: 'm' } }
+  const content = many({ type: 'tool_addition', tool })
+  const found = read({ model: 'm', max_tokens: 1, messages: [{ role: 'system', content }] })
+
+  expect(found).toHaveLength(MANY)
+  expect(found.at(-1)?.param).toBe(`messages[0].content[${MANY - 1}].tool.definition.${member}`)
 })
 
 describe('a video request with very many addresses is refused before they are looked at', () => {

@@ -3,6 +3,7 @@ import { definePrices } from '../../src/catalog/prices/prices.ts'
 import { CHAT_SURCHARGES, chatSurcharges } from '../../src/endpoints/chat/chat-surcharges.ts'
 import {
   MESSAGES_SURCHARGES,
+  messagesFieldParam,
   messagesSearches,
   messagesSurcharges,
 } from '../../src/endpoints/messages/messages-surcharges.ts'
@@ -31,6 +32,12 @@ describe('what costs more than tokens', () => {
     [{ provider: { only: ['a-dear-host'] } }, { provider_routing: 'true' }],
     [{ provider: { sort: 'throughput' } }, { provider_routing: 'true' }],
     [{ provider: { data_collection: 'deny' } }, { provider_routing: 'true' }],
+    [{ provider: { sort: { by: 'price' } } }, {}],
+    [{ provider: { sort: { by: 'price', partition: 'model' } } }, {}],
+    [{ provider: { sort: { by: 'price', partition: null } } }, {}],
+    [{ provider: { sort: { by: 'price', partition: 'none' } } }, { provider_routing: 'true' }],
+    [{ provider: { sort: { by: 'latency' } } }, { provider_routing: 'true' }],
+    [{ provider: { sort: {} } }, { provider_routing: 'true' }],
     [{ provider: { sort: 'price', max_price: { prompt: 1 }, order: [], zdr: false, data_collection: 'allow' } }, {}],
     [{ provider: null }, {}],
   ])('in a chat: %j is %j', (request, fields) => {
@@ -68,6 +75,30 @@ describe('what costs more than tokens', () => {
     [undefined, undefined],
   ])('a message with the tools %j is held for so many searches: %s', (tools, searches) => {
     expect(messagesSearches({ tools })).toBe(searches)
+  })
+
+  test('in a message with tools that are defined between two turns are those of all its tools', () => {
+    const definition = { type: 'web_search_20250305', max_uses: 3 }
+    const content = [{ type: 'tool_addition', tool: { type: 'tool_definition', definition } }]
+    const messages = [
+      { role: 'user', content: 'hi' },
+      { role: 'system', content },
+    ]
+
+    expect(messagesSurcharges({ messages })).toEqual({ web_search: 'true' })
+    expect(messagesSearches({ messages, tools: [{ ...definition, max_uses: 2 }] })).toBe(5)
+
+    // The vendor's summary of turns has the tools that they defined, and is sent in their place.
+    const summary = { type: 'compaction', content: 'So far: hi.', tool_changes: content }
+    const compacted = { messages: [{ role: 'assistant', content: [{ type: 'text', text: 'hi' }, summary] }] }
+    expect(messagesSurcharges(compacted)).toEqual({ web_search: 'true' })
+    expect(messagesFieldParam('web_search', compacted)).toBe(
+      'messages[0].content[1].tool_changes[0].tool.definition.type',
+    )
+    for (const changes of [null, 'x', [null, { type: 'tool_removal' }]])
+      expect(
+        messagesSurcharges({ messages: [{ role: 'user', content: [{ ...summary, tool_changes: changes }] }] }),
+      ).toEqual({})
   })
 })
 
@@ -113,6 +144,15 @@ describe('a request for what the price list does not name', () => {
   }
 
   const UNKNOWN_TOOL = { type: 'translate_20270101', name: 'translate' }
+  const ADVISOR = { type: 'advisor_20260301', name: 'advisor', model: 'claude-unpriced' }
+  const adding = (definition: object) => ({
+    ...SEARCH,
+    tools: [{ name: 'own', input_schema: { type: 'object' } }],
+    messages: [
+      ...messages,
+      { role: 'system', content: [{ type: 'tool_addition', tool: { type: 'tool_definition', definition } }] },
+    ],
+  })
 
   // Before: the searches of `search_parameters` and of tools, unknown tools and unknown betas went through, and were free.
   test.each<[string, Record<string, unknown>, Record<string, string>, string]>([
@@ -131,6 +171,7 @@ describe('a request for what the price list does not name', () => {
     ['/v1/chat/completions', { model: 'chat-relayed', messages, plugins: [{ id: 'web' }] }, {}, 'plugins[0]'],
     ['/v1/chat/completions', { model: 'chat-relayed', messages, provider: { only: ['dear'] } }, {}, 'provider'],
     ['/v1/responses', { model: 'chat-relayed', input: 'hi', provider: { order: ['dear'] } }, {}, 'provider'],
+    ['/v1/responses', { model: 'chat-relayed', input: 'hi', plugins: [{ id: 'web' }] }, {}, 'plugins[0]'],
     ['/v1/messages', SEARCH, {}, 'tools[0].type'],
     ['/v1/messages', { ...SEARCH, tools: [UNKNOWN_TOOL] }, {}, 'tools[0].type'],
     ['/v1/messages', { ...SEARCH, tools: [], speed: 'fast' }, {}, 'speed'],
@@ -143,12 +184,10 @@ describe('a request for what the price list does not name', () => {
     ['/v1/messages', { ...SEARCH, tools: [], betas: ['teleport-2027-01-01'] }, {}, 'betas[0]'],
     ['/v1/messages', { ...SEARCH, tools: [], fallbacks: ['claude-opus-4-7'] }, {}, 'fallbacks'],
     ['/v1/messages', { ...SEARCH, tools: [], fallbacks: 'default' }, {}, 'fallbacks'],
-    [
-      '/v1/messages',
-      { ...SEARCH, tools: [{ type: 'advisor_20260301', name: 'advisor', model: 'claude-unpriced' }] },
-      {},
-      'tools[0].model',
-    ],
+    ['/v1/messages', { ...SEARCH, tools: [ADVISOR] }, {}, 'tools[0].model'],
+    ['/v1/messages', adding(SEARCH.tools[0]!), {}, 'messages[1].content[0].tool.definition.type'],
+    ['/v1/messages', adding(UNKNOWN_TOOL), {}, 'messages[1].content[0].tool.definition.type'],
+    ['/v1/messages', adding(ADVISOR), {}, 'messages[1].content[0].tool.definition.model'],
   ])('reaches no vendor: %s %j %j', async (path, body, headers, param) => {
     started = await startGateway()
     const answer = await started.post(path, body, headers)

@@ -126,6 +126,42 @@ describe('a file', () => {
     expect((await client.files.list()).data.map(({ id }) => id)).toEqual([long.id])
   })
 
+  test.each([
+    [undefined, 30 * 86_400],
+    [{ anchor: 'created_at', seconds: 3_600 } as const, 3_600],
+    [{ anchor: 'created_at', seconds: 86_400 } as const, 86_400],
+  ])('that a batch has made expires when the caller of the batch says: %j', async (output_expires_after, seconds) => {
+    const clock = fakeClock()
+    const started = await startGateway({ batches: { native: false }, billing: 'off', clock })
+    open.push(started)
+    const client = new OpenAI({ apiKey: TEST_KEY, baseURL: `${started.url}/v1`, maxRetries: 0 })
+    const body = { model: 'chat-relayed', messages: [{ role: 'user', content: 'hi' }] }
+    const line = { custom_id: 'one', method: 'POST', url: '/v1/chat/completions', body }
+    const { id } = await client.files.create({ file: await file(JSON.stringify(line)), purpose: 'batch' })
+    const batch = await client.batches.create({
+      ...{ input_file_id: id, endpoint: '/v1/chat/completions', completion_window: '24h' },
+      ...(output_expires_after && { output_expires_after }),
+    })
+    await started.taskEnded(batch.id)
+    const { output_file_id: output } = await client.batches.retrieve(batch.id)
+    const made = await client.files.retrieve(output!)
+
+    expect(made.expires_at! - made.created_at).toBe(seconds)
+  })
+
+  test.each([
+    [{ anchor: 'created_at', seconds: 60 }, 'output_expires_after.seconds'],
+    [{ anchor: 'created_at', seconds: '3600' }, 'output_expires_after.seconds'],
+    [{ anchor: 'ended_at', seconds: 3_600 }, 'output_expires_after.anchor'],
+    ['soon', 'output_expires_after.anchor'],
+  ])('of a batch cannot expire at %j', async (output_expires_after, param) => {
+    const { client } = await start()
+    const batch = { input_file_id: 'file_x', endpoint: '/v1/chat/completions', completion_window: '24h' } as const
+    const create = client.batches.create({ ...batch, output_expires_after } as never)
+
+    await expect(create).rejects.toMatchObject({ status: 400, param })
+  })
+
   test('is deleted from the store after it has expired, also where the clock was set back by an hour', async () => {
     const store = memoryStore()
     const { files = expect.fail() } = store

@@ -96,16 +96,19 @@ test('without a cache nothing is given twice, and no header speaks of one', asyn
   await started.gateway.cache.clear()
 })
 
-test('an answer given again has an id of its own, of the same length and kind', async () => {
+test.each([
+  ['/v1/chat/completions', chatBody('chat-relayed', 'hello', SURE), /^chatcmpl-/],
+  ['/v1/moderations', { input: 'hello' }, /^modr-/],
+])('an answer given again has an id of its own, of the same length and kind: %s', async (path, body, kind) => {
   started = await start({ cache: {} })
   const ids = []
   for (let count = 0; count < 3; count++) {
-    const { text } = await ask(chatBody('chat-relayed', 'hello', SURE))
+    const { text } = await ask(body, { path })
     ids.push((JSON.parse(text) as { id: string }).id)
   }
 
   expect(new Set(ids).size).toBe(3)
-  for (const id of ids) expect(id).toMatch(/^chatcmpl-/)
+  for (const id of ids) expect(id).toMatch(kind)
   expect(new Set(ids.map((id) => id.length)).size).toBe(1)
 })
 
@@ -166,6 +169,12 @@ describe('never read or written are', () => {
     ['another tier of service', CHAT, chatBody('chat-relayed', 'hello', { service_tier: 'flex' })],
     ['a search', CHAT, chatBody('chat-relayed', 'hello', { web_search_options: {} })],
     ['a tool of the vendor', CHAT, chatBody('chat-relayed', 'hello', { tools: [tool, { type: 'code_interpreter' }] })],
+    ['a plug-in of the vendor', CHAT, chatBody('chat-relayed', 'hello', { plugins: [{ id: 'web' }] })],
+    [
+      'a plug-in in a response',
+      '/v1/responses',
+      { model: 'chat-relayed', input: 'hello', store: false, plugins: [{ id: 'web' }] },
+    ],
     ['a file by its id', CHAT, { model: 'chat-relayed', messages: [{ role: 'user', content: [picture] }] }],
     [
       'tools of other servers in a message',

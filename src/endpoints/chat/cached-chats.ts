@@ -1,7 +1,7 @@
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../cached-answers.ts'
 import type { ChatOffer } from './chat-operation.ts'
 import type { ChatRequest } from './chat-request.ts'
-import { searchParam } from './chat-surcharges.ts'
+import { pluginExtras, searchParam } from './chat-surcharges.ts'
 
 /** Tools that callers run. */
 const TOOLS_OF_CALLERS: ReadonlySet<unknown> = new Set(['function', 'custom'])
@@ -19,6 +19,7 @@ export const cachedChats: CachedAnswers<ChatRequest, ChatOffer> = {
     request['store'] === true ||
     hasOtherTier(request) ||
     searchParam(request) !== undefined ||
+    pluginExtras(request).length > 0 ||
     hasHostedTool(request.tools, TOOLS_OF_CALLERS) ||
     namesFile(request.messages),
   refusals: ['"content_filter"'],

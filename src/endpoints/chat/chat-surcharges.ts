@@ -35,8 +35,15 @@ function choosesHosts(provider: unknown): boolean {
   return Object.entries(provider).some(([name, value]) => {
     if (CHEAP_ROUTING.has(name) || !isOn(value)) return false
     if (Array.isArray(value)) return value.length > 0
-    return value !== (name === 'sort' ? 'price' : 'allow')
+    return name === 'sort' ? !sortsByPrice(value) : value !== 'allow'
   })
+}
+
+/** `price`, or the same as an object (OpenRouter, "ProviderSortConfig"). Without the default partition another model may answer. */
+function sortsByPrice(sort: unknown): boolean {
+  if (!isJsonObject(sort)) return sort === 'price'
+  const { by, partition, ...others } = sort
+  return by === 'price' && (partition ?? 'model') === 'model' && Object.keys(others).length === 0
 }
 
 /**
@@ -117,18 +124,23 @@ const CALLERS_TOOLS: ReadonlySet<string> = new Set(['function', 'custom'])
 
 /** What a chat asks of the vendor beyond tokens and known surcharges: tools that the vendor runs, and its plug-ins. */
 export function chatExtras(request: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
-  const { tools, plugins } = request
-  if (!Array.isArray(tools) && !Array.isArray(plugins)) return NO_EXTRAS
+  const { tools } = request
+  if (!Array.isArray(tools)) return pluginExtras(request)
   const extras: ExtraFeature[] = []
   for (const [index, tool] of toolsOf(request).entries()) {
     const value = nameOf(tool)
     if (!CALLERS_TOOLS.has(value) && !isSearch(value))
       extras.push({ field: 'server_tool', value, param: `tools[${index}]` })
   }
-  if (!Array.isArray(plugins)) return extras
-  for (const [index, plugin] of plugins.entries()) {
-    const value = String(isJsonObject(plugin) ? plugin['id'] : plugin)
-    extras.push({ field: 'server_tool', value, param: `plugins[${index}]` })
-  }
+  extras.push(...pluginExtras(request))
   return extras
+}
+
+/** Plug-ins of the vendor that a chat or a request for a response asks for (OpenRouter SDK, `ResponsesRequestPlugin`). */
+export function pluginExtras({ plugins }: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
+  if (!Array.isArray(plugins)) return NO_EXTRAS
+  return plugins.map((plugin: unknown, index) => {
+    const value = String(isJsonObject(plugin) ? plugin['id'] : plugin)
+    return { field: 'server_tool', value, param: `plugins[${index}]` }
+  })
 }

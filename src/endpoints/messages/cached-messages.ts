@@ -1,6 +1,7 @@
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../cached-answers.ts'
 import type { MessagesOffer } from './messages-operation.ts'
 import type { MessagesRequest } from './messages-request.ts'
+import { requestTools } from './request-tools.ts'
 
 /** Tools that callers run; those of the vendor have a dated type. */
 const TOOLS_OF_CALLERS: ReadonlySet<unknown> = new Set([undefined, null, 'custom'])
@@ -18,7 +19,7 @@ export const cachedMessages: CachedAnswers<MessagesRequest, MessagesOffer> = {
     isGiven(request.thread) ||
     isGiven(request['container']) ||
     isGiven(request['mcp_servers']) ||
-    hasHostedTool(request.tools, TOOLS_OF_CALLERS) ||
+    hasHostedTool(requestTools(request), TOOLS_OF_CALLERS) ||
     namesFile([request.messages, request.system]),
   refusals: ['"refusal"'],
   idPaths: [['id'], ['message', 'id']],

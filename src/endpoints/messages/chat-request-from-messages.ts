@@ -12,6 +12,7 @@ import { invalidField, unsupportedField } from '../field-errors.ts'
 import { changesNothing } from '../neutral-values.ts'
 import { chatMessages, keptCacheControl, type Report } from './chat-messages.ts'
 import type { MessagesRequest } from './messages-request.ts'
+import { requestTools } from './request-tools.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
 /** Fields with an equivalent in chat. All others are dropped and reported. */
@@ -172,7 +173,9 @@ function chatTools(
   request: MessagesRequest,
   report: Report,
 ): Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'> {
-  const tools = (request.tools ?? []).flatMap((tool) => chatTool(tool, report))
+  const defined = requestTools(request)
+  const translated = defined.flatMap((tool) => chatTool(tool, report))
+  const tools = defined === request.tools ? translated : ofDifferentNames(translated)
   const choice = request.tool_choice
   if (tools.length === 0) {
     if (choice && choice.type !== 'auto' && choice.type !== 'none') report('tool_choice')
@@ -187,7 +190,12 @@ function chatTools(
   }
 }
 
-function chatTool(tool: Record<string, unknown>, report: Report): ChatTool[] {
+/** A tool that is defined anew between turns holds from there on; vendors refuse two of one name. */
+function ofDifferentNames(tools: readonly ChatTool[]): ChatTool[] {
+  return [...new Map(tools.map((tool) => [tool.function.name, tool])).values()]
+}
+
+function chatTool(tool: Readonly<Record<string, unknown>>, report: Report): ChatTool[] {
   const { type, name, description, input_schema: schema, strict } = tool
   if ((type !== undefined && type !== null && type !== 'custom') || typeof name !== 'string') {
     report(`tools.${typeof type === 'string' ? type : 'unnamed'}`)

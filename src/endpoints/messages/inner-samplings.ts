@@ -2,13 +2,14 @@ import { isJsonObject } from '../../core/json.ts'
 import type { InnerModel } from '../endpoint.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { isServerTool } from './messages-surcharges.ts'
+import { requestTools, toolPaths } from './request-tools.ts'
 
 /** Advisors that a Messages request lets its model ask, each billed at its own price (Anthropic, "Advisor tool"). */
-export function advisorsOf({ tools }: MessagesRequest): readonly InnerModel[] {
+export function advisorsOf(request: MessagesRequest): readonly InnerModel[] {
   const advisors: InnerModel[] = []
-  for (const [index, tool] of (tools ?? []).entries()) {
-    if (isServerTool(tool, 'advisor_')) advisors.push({ model: String(tool['model']), param: `tools[${index}].model` })
-  }
+  const pathOf = toolPaths(request)
+  for (const [place, tool] of requestTools(request).entries())
+    if (isServerTool(tool, 'advisor_')) advisors.push({ model: String(tool['model']), param: `${pathOf(place)}.model` })
   return advisors
 }
 
@@ -18,8 +19,8 @@ const ASSUMED_USES = 3
 const ASSUMED_ADVICE_TOKENS = 4_096
 
 /** How often each advisor may be asked, and for how many tokens of output each time. */
-export function adviceBounds({ tools }: MessagesRequest): readonly { model: string; uses: number; tokens: number }[] {
-  return (tools ?? [])
+export function adviceBounds(request: MessagesRequest): readonly { model: string; uses: number; tokens: number }[] {
+  return requestTools(request)
     .filter((tool) => isServerTool(tool, 'advisor_'))
     .map(({ model, max_uses, max_tokens }) => ({
       model: String(model),

@@ -6,6 +6,7 @@ import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../token-estimate.ts'
 import { adviceBounds, compactionTrigger } from './inner-samplings.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { messagesSearches } from './messages-surcharges.ts'
+import { requestTools } from './request-tools.ts'
 
 /**
  * An upper estimate of a message's usage. If any part of a prompt is cached, all of it may be written to the cache.
@@ -36,7 +37,8 @@ export function messagesEstimate(request: MessagesRequest, promptTokens: number)
 /** How long the marks of a request ask for its prompt to be cached; the longest time applies to all of it. */
 export function messagesCacheTime(request: MessagesRequest): CacheTime {
   let longest = timeOf(request)
-  for (const blocks of [request.tools, request.system, request.messages]) longest = longer(longest, timeWithin(blocks))
+  for (const blocks of [requestTools(request), request.system, request.messages])
+    longest = longer(longest, timeWithin(blocks))
   return longest
 }
 

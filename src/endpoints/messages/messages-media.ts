@@ -2,14 +2,15 @@ import { isJsonObject } from '../../core/json.ts'
 import type { MediaInput, MediaKind } from '../media-input.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { isServerTool } from './messages-surcharges.ts'
+import { requestTools } from './request-tools.ts'
 
 /** Inputs of a message that are no text: pictures and documents in any block, fetched pages, and stored turns. */
 export function messagesMedia(request: MessagesRequest): readonly MediaInput[] {
-  const { messages, system, tools, thread } = request
+  const { messages, system, thread } = request
   const media: MediaInput[] = []
   addBlocks(media, system)
   for (const { content } of messages) addBlocks(media, content)
-  for (const tool of tools ?? []) if (isServerTool(tool, 'web_fetch_')) media.push(fetchedPages(tool))
+  for (const tool of requestTools(request)) if (isServerTool(tool, 'web_fetch_')) media.push(fetchedPages(tool))
   if (thread !== undefined && thread !== null) media.push({ kind: 'conversation' })
   return media
 }

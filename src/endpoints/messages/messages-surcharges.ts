@@ -1,5 +1,6 @@
 import type { BillingFields } from '../../catalog/prices/prices.ts'
 import { isJsonObject } from '../../core/json.ts'
+import { requestTools, toolPaths } from './request-tools.ts'
 
 /** Price fields of requests for which the vendor charges more than by the tokens of its ordinary price list. */
 export const MESSAGES_SURCHARGES = ['speed', 'inference_geo', 'web_search', 'code_execution'] as const
@@ -15,7 +16,8 @@ const ORDINARY_REGIONS: ReadonlySet<unknown> = new Set([undefined, null, 'global
  * and for a region (Anthropic, Messages reference and "Pricing").
  */
 export function messagesSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
-  const { tools, speed, inference_geo } = request
+  const { speed, inference_geo } = request
+  const tools = requestTools(request)
   const isFast = !ORDINARY_SPEEDS.has(speed)
   const isRegional = !ORDINARY_REGIONS.has(inference_geo)
   const searches = hasServerTool(tools, 'web_search_')
@@ -33,10 +35,11 @@ export function messagesSurcharges(request: Readonly<Record<string, unknown>>): 
 const UNBOUNDED_SEARCHES = 10
 
 /** How many searches a Messages request is held for: as many as its tools may make; undefined: it cannot search. */
-export function messagesSearches({ tools }: Readonly<Record<string, unknown>>): number | undefined {
+export function messagesSearches(request: Readonly<Record<string, unknown>>): number | undefined {
+  const tools = requestTools(request)
   if (!hasServerTool(tools, 'web_search_')) return undefined
   let searches = 0
-  for (const tool of tools as readonly unknown[]) {
+  for (const tool of tools) {
     if (!isServerTool(tool, 'web_search_')) continue
     const { max_uses: allowed } = tool
     searches += Number.isSafeInteger(allowed) && (allowed as number) > 0 ? (allowed as number) : UNBOUNDED_SEARCHES
@@ -45,14 +48,14 @@ export function messagesSearches({ tools }: Readonly<Record<string, unknown>>): 
 }
 
 /** Where a Messages request sets a price field; undefined: in the member of the same name. */
-export function messagesFieldParam(field: string, { tools }: Readonly<Record<string, unknown>>): string | undefined {
+export function messagesFieldParam(field: string, request: Readonly<Record<string, unknown>>): string | undefined {
   if (field !== 'web_search' && field !== 'code_execution') return undefined
-  const index = Array.isArray(tools) ? tools.findIndex((tool) => isServerTool(tool, `${field}_`)) : -1
-  return index === -1 ? undefined : `tools[${index}].type`
+  const place = requestTools(request).findIndex((tool) => isServerTool(tool, `${field}_`))
+  return place === -1 ? undefined : `${toolPaths(request)(place)}.type`
 }
 
-function hasServerTool(tools: unknown, prefix: string): boolean {
-  return Array.isArray(tools) && tools.some((tool) => isServerTool(tool, prefix))
+function hasServerTool(tools: readonly unknown[], prefix: string): boolean {
+  return tools.some((tool) => isServerTool(tool, prefix))
 }
 
 /** Tools that run at the vendor have a dated type: `web_search_20250305`. */

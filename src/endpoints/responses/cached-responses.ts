@@ -1,4 +1,5 @@
 import { type CachedAnswers, hasHostedTool, hasOtherTier, namesFile } from '../cached-answers.ts'
+import { pluginExtras } from '../chat/chat-surcharges.ts'
 import type { ResponsesOffer } from './responses-operation.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 
@@ -19,6 +20,7 @@ export const cachedResponses: CachedAnswers<ResponsesRequest, ResponsesOffer> = 
     isGiven(request['prompt']) ||
     hasOtherTier(request) ||
     hasHostedTool(request.tools, TOOLS_OF_CALLERS) ||
+    pluginExtras(request).length > 0 ||
     namesFile(request.input) ||
     refersToItems(request.input),
   // Only the credential that made encrypted reasoning can read it, and who gives it again does not know which that was.

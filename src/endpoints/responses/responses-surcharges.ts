@@ -1,6 +1,6 @@
 import type { BillingFields } from '../../catalog/prices/prices.ts'
 import { isJsonObject } from '../../core/json.ts'
-import { chatFieldParam, chatSurcharges } from '../chat/chat-surcharges.ts'
+import { chatFieldParam, chatSurcharges, pluginExtras } from '../chat/chat-surcharges.ts'
 import type { ExtraFeature } from '../endpoint.ts'
 
 /** Price fields of requests for which vendors charge more than by the tokens of their ordinary price list. */
@@ -61,11 +61,12 @@ const FREE_TOOLS: ReadonlySet<string> = new Set([
   'apply_patch',
 ])
 
-/** What a request asks of the vendor beyond tokens and known surcharges: other tools that the vendor runs. */
+/** What a request asks of the vendor beyond tokens and known surcharges: other tools that the vendor runs, and its plug-ins. */
 export function responsesExtras(request: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
-  return declared(request)
+  const tools = declared(request)
     .filter(({ type }) => !FREE_TOOLS.has(type) && !PAID_TOOLS.some((name) => type.startsWith(name)))
     .map(({ type, param }) => ({ field: 'server_tool', value: type, param }))
+  return [...tools, ...pluginExtras(request)]
 }
 
 interface DeclaredType {

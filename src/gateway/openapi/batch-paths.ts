@@ -24,6 +24,11 @@ const BATCH_BODY = {
     endpoint: { type: 'string' },
     completion_window: { const: '24h' },
     metadata: { type: 'object' },
+    output_expires_after: {
+      type: 'object',
+      required: ['anchor', 'seconds'],
+      properties: { anchor: { const: 'created_at' }, seconds: { type: 'integer', minimum: 3_600, maximum: 2_592_000 } },
+    },
     webhook_url: { type: 'string' },
   },
 }

@@ -35,6 +35,8 @@ export interface BatchFacts extends TaskFacts {
   readonly notMade: number | null
   /** Its owner has deleted it, and what it made. */
   readonly deletedAtMs: number | null
+  /** How long its files are kept where the caller asks for less than the gateway's time. */
+  readonly outputLifetimeMs?: number
   /** JSON text of the faults of its lines; null: there are none. */
   readonly faults: string | null
 }

@@ -17,6 +17,7 @@ import { POLLED_STATES } from '../update-task.ts'
 import { linesOf, readLine } from './batch-lines.ts'
 import { batchObject, factsOf, isBatch, isCancelling, isInline, NO_OUTCOMES } from './batch-record.ts'
 import type { BatchRunner } from './batch-runner.ts'
+import { askedLifetimeMs } from './file-lifetime.ts'
 import { type BatchRequest, checkCaller, findFile, limitOf, listObject } from './file-requests.ts'
 import { type BatchSubmission, submitBatch } from './submit-batch.ts'
 
@@ -129,6 +130,7 @@ async function submitted(
   const body = parseCallerJson(bytes)
   if (!isJsonObject(body)) throw invalid('body', 'expected an object')
   const { input_file_id: inputFileId, endpoint: path, completion_window: window, metadata, webhook_url: url } = body
+  const outputLifetimeMs = outputLifetimeOf(body)
   if (typeof inputFileId !== 'string') throw invalid('input_file_id', 'expected the id of a file')
   if (window !== '24h') throw invalid('completion_window', 'must be 24h')
   const endpoint = batchEndpoint(context, path)
@@ -144,6 +146,7 @@ async function submitted(
     idPrefix: 'batch',
     inputFileId: file.id,
     metadata: metadataText(metadata),
+    outputLifetimeMs,
     rest: () => ({
       claim: claimOf(context, request, { accountId: principal.accountId, requestId }, bytes),
       webhookUrl,
@@ -196,6 +199,12 @@ export async function webhookUrlOf(
   if ('reason' in check) throw invalid('webhook_url', check.reason)
   await ensureWebhookSecret(context, accountId, url)
   return new URL(url).href
+}
+
+function outputLifetimeOf({ output_expires_after: asked }: Readonly<Record<string, unknown>>): number | undefined {
+  if (asked === undefined || asked === null) return undefined
+  const { anchor, seconds } = isJsonObject(asked) ? asked : {}
+  return askedLifetimeMs({ anchor, seconds }, (member) => `output_expires_after.${member}`)
 }
 
 const MOST_METADATA = 16

@@ -102,11 +102,12 @@ function endOf(
 async function writeFile(
   { clock }: PipelineContext,
   { blobs, files, retentionMs }: BatchSettings,
-  { id: batchId, accountId }: TaskRecord,
+  task: TaskRecord,
   file: { readonly id: string; readonly name: string; readonly lines: AsyncIterable<string> },
 ): Promise<string | null> {
+  const { id: batchId, accountId } = task
   const createdAtMs = clock.now()
-  const expiresAtMs = createdAtMs + retentionMs
+  const expiresAtMs = createdAtMs + Math.min(factsOf(task).outputLifetimeMs ?? retentionMs, retentionMs)
   const byteLength = await blobs.put({ id: file.id, expiresAtMs }, bytesOf(file.lines))
   if (byteLength === 0) {
     await blobs.delete(file.id)

@@ -41,6 +41,8 @@ export interface BatchSubmission {
   readonly idPrefix: string
   readonly inputFileId: string | null
   readonly metadata: string | null
+  /** How long its files are kept where the caller asks for less than the gateway's time. */
+  readonly outputLifetimeMs?: number | undefined
   /** What may stand behind the requests: asked for when all of them have been read. */
   rest(): MaybePromise<SubmissionRest>
   /** What faults of the requests are answered with, of which nothing is kept then. Absent: the batch is kept as one that has failed. */
@@ -176,7 +178,7 @@ async function checkOpenBatches(
 
 /** A batch before it is taken; with its faults one that has failed. */
 function taskOf(
-  { principal, requestId, endpoint, inputFileId, metadata }: BatchSubmission,
+  { principal, requestId, endpoint, inputFileId, metadata, outputLifetimeMs }: BatchSubmission,
   made: {
     readonly batchId: string
     readonly nowMs: number
@@ -195,6 +197,7 @@ function taskOf(
     total: isFailed ? 0 : checks.total,
     expiresAtMs,
     metadata,
+    ...(outputLifetimeMs === undefined ? {} : { outputLifetimeMs }),
     cancellingAtMs: null,
     endedAtMs: isFailed ? nowMs : null,
     end: isFailed ? 'failed' : null,

@@ -9,12 +9,10 @@ import { mediaType } from '../../wire/headers.ts'
 import type { Form } from '../../wire/multipart.ts'
 import { PieceQueue } from '../../wire/piece-queue.ts'
 import { type FileSink, streamForm } from '../../wire/read-form.ts'
+import { askedLifetimeMs } from './file-lifetime.ts'
 
 /** Room for the other fields of a form, and for what stands between them. */
 const FORM_BYTES = 64 * 1024
-
-const SHORTEST_SECONDS = 3_600
-const LONGEST_SECONDS = 30 * 24 * 3_600
 
 /** What is being written of an upload. */
 interface Upload {
@@ -185,18 +183,11 @@ function lifetimeOf(form: Form, retentionMs: number): number {
   const text = fieldOf(form, 'expires_after[seconds]')
   const anchor = fieldOf(form, 'expires_after[anchor]')
   if (text === undefined && anchor === undefined) return retentionMs
-  if (anchor !== 'created_at')
-    throw new GatewayError('invalid_request', {
-      message: 'expires_after[anchor]: must be created_at',
-      param: 'expires_after[anchor]',
-    })
-  const seconds = /^\d{1,9}$/.test(text ?? '') ? Number(text) : 0
-  if (seconds < SHORTEST_SECONDS || seconds > LONGEST_SECONDS)
-    throw new GatewayError('invalid_request', {
-      message: `expires_after[seconds]: must be a whole number from ${SHORTEST_SECONDS} to ${LONGEST_SECONDS}`,
-      param: 'expires_after[seconds]',
-    })
-  return Math.min(seconds * 1_000, retentionMs)
+  const seconds = /^\d{1,9}$/.test(text ?? '') ? Number(text) : undefined
+  return Math.min(
+    askedLifetimeMs({ anchor, seconds }, (member) => `expires_after[${member}]`),
+    retentionMs,
+  )
 }
 
 function fieldOf(form: Form, name: string): string | undefined {

@@ -1,4 +1,5 @@
 import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
+import { requestTools, toolPaths } from '../../endpoints/messages/request-tools.ts'
 import type { ExtraFeature } from '../vendor.ts'
 
 /**
@@ -42,11 +43,12 @@ export function extraFeatures(
   header: (name: string) => string | undefined,
 ): readonly ExtraFeature[] {
   const extras: ExtraFeature[] = []
-  for (const [index, { type }] of (request.tools ?? []).entries()) {
+  const pathOf = toolPaths(request)
+  for (const [place, { type }] of requestTools(request).entries()) {
     if (type === undefined || type === null) continue
     const name = String(type)
     if (!KNOWN_TOOLS.has(name.replace(DATE, '')))
-      extras.push({ field: 'server_tool', value: name, param: `tools[${index}].type` })
+      extras.push({ field: 'server_tool', value: name, param: `${pathOf(place)}.type` })
   }
   for (const value of (header('anthropic-beta') ?? '').split(',')) addBeta(extras, value, 'anthropic-beta')
   const { betas, fallbacks } = request

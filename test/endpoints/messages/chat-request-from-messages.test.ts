@@ -88,6 +88,61 @@ describe('a field without an equivalent is named, never lost in silence', () => 
   })
 })
 
+describe('tools that instructions between turns add', () => {
+  const adding = (definition: object) => ({
+    role: 'system',
+    content: [{ type: 'tool_addition', tool: { type: 'tool_definition', definition } }],
+  })
+  const defined = (name: string, description: string) => ({ name, description, input_schema: { type: 'object' } })
+
+  test('join the tools of the request, the newest of a name in place of the one before', () => {
+    const { request, dropped } = translate({
+      tools: [defined('read', 'Reads.'), defined('write', 'Writes.')],
+      messages: [...HELLO, adding(defined('fetch', 'Fetches.')), ...HELLO, adding(defined('read', 'Reads lines.'))],
+      tool_choice: { type: 'tool', name: 'fetch' },
+    })
+
+    expect(request.tools?.map(({ function: { name, description } }) => [name, description])).toEqual([
+      ['read', 'Reads lines.'],
+      ['write', 'Writes.'],
+      ['fetch', 'Fetches.'],
+    ])
+    expect(request.tool_choice).toEqual({ type: 'function', function: { name: 'fetch' } })
+    expect(request.messages).toEqual([...HELLO, ...HELLO])
+    expect(dropped).toEqual([])
+  })
+
+  test('lose a breakpoint of the cache behind them, which is named', () => {
+    const [block] = adding(defined('read', 'Reads.')).content
+    const marked = { role: 'system', content: [{ ...block, cache_control: { type: 'ephemeral' } }] }
+    const request = { model: 'some-model', max_tokens: 100, messages: [...HELLO, marked] } as MessagesRequest
+
+    for (const keepsMarks of [true, false])
+      expect(chatRequestFromMessages(request, undefined, keepsMarks).dropped).toEqual(['cache_control'])
+  })
+
+  test('are those of a summary of turns too', () => {
+    const changes = adding(defined('read', 'Reads.')).content
+    const { request } = translate({
+      messages: [
+        { role: 'assistant', content: [{ type: 'compaction', content: 'So far.', tool_changes: changes }] },
+        ...HELLO,
+      ],
+    })
+
+    expect(request.tools).toMatchObject([{ function: { name: 'read' } }])
+  })
+
+  test('are named where they run at the vendor or are defined elsewhere', () => {
+    const named = { type: 'tool_addition', tool: { type: 'tool_reference', name: 'read' } }
+    const { dropped } = translate({
+      messages: [...HELLO, adding({ type: 'web_search_20250305' }), { role: 'system', content: [named] }],
+    })
+
+    expect(dropped).toEqual(['messages.tool_addition', 'tools.web_search_20250305'])
+  })
+})
+
 describe('system text', () => {
   test('of several blocks is one message, without the line that clients write about themselves', () => {
     const { request, dropped } = translate({

@@ -1,0 +1,28 @@
+import { GatewayError } from '../../core/errors.ts'
+
+const SHORTEST_SECONDS = 3_600
+const LONGEST_SECONDS = 30 * 24 * 3_600
+
+/** When a caller wants a file deleted, as it stands in the request; undefined: the caller says nothing. */
+interface AskedLifetime {
+  readonly anchor: unknown
+  readonly seconds: unknown
+}
+
+/**
+ * For how many milliseconds a file is kept that a caller wants deleted sooner than others (OpenAI API reference, `expires_after`).
+ * @param nameOf what errors call a member: `expires_after[seconds]`.
+ * @throws GatewayError `invalid_request`.
+ */
+export function askedLifetimeMs({ anchor, seconds }: AskedLifetime, nameOf: (member: string) => string): number {
+  if (anchor !== 'created_at') throw invalid(nameOf('anchor'), 'must be created_at')
+  if (Number.isSafeInteger(seconds)) {
+    const given = seconds as number
+    if (given >= SHORTEST_SECONDS && given <= LONGEST_SECONDS) return given * 1_000
+  }
+  throw invalid(nameOf('seconds'), `must be a whole number from ${SHORTEST_SECONDS} to ${LONGEST_SECONDS}`)
+}
+
+function invalid(param: string, reason: string): GatewayError {
+  return new GatewayError('invalid_request', { message: `${param}: ${reason}`, param })
+}
