@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import * as z from 'zod'
+import { isJsonObject } from '../core/json.ts'
 import type { DashScopeRegion } from '../vendors/dashscope/dashscope.ts'
 import { type Preset, presets } from '../vendors/presets/presets.ts'
 import type { ConnectionOptions } from '../vendors/vendor.ts'
@@ -199,6 +200,11 @@ function checkedEntry(id: string, entry: unknown): object {
   const schema = schemaOf(id, entry)
   const result = schema.safeParse(entry)
   if (result.success) return result.data
+  const further = isJsonObject(entry) ? Object.keys(entry).find((name) => FURTHER_MEMBERS.has(name)) : undefined
+  if (schema === CLOUD && further !== undefined)
+    throw new SettingError(
+      `${FILE}: ${id}.type: is missing; it says what answers there: "openai-compatible", "azure-openai", or a preset such as "vllm" (a cloud has no ${further} here: its variables say it)`,
+    )
   throw new SettingError(`${FILE}: ${faultsOf(id, schema, result.error.issues)}`)
 }
 
@@ -209,6 +215,13 @@ const KNOWN: Readonly<Record<string, z.ZodObject>> = Object.fromEntries(
 const PRESET = z.strictObject({ ...common, ...presetOptions }).meta({ id: 'preset' })
 /** A cloud, whose address and keys are in the environment. */
 const CLOUD = z.strictObject(common).meta({ id: 'cloud' })
+
+/** Members that only a vendor with a type has. */
+const FURTHER_MEMBERS: ReadonlySet<string> = new Set(
+  Object.values(FURTHER)
+    .flatMap(({ shape }) => Object.keys(shape))
+    .filter((name) => !Object.hasOwn(common, name)),
+)
 
 const ANY = z.union([CLOUD, ...Object.values(FURTHER)]).meta({ id: 'vendor' })
 

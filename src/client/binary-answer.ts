@@ -7,14 +7,14 @@ export interface BinaryAnswer extends AsyncIterable<Uint8Array> {
   readonly contentType: string
   /** The gateway's id of the request. */
   readonly requestId: string | undefined
-  /** The bytes as they arrive. It errors when the answer breaks off. */
+  /** The bytes as they arrive. It errors when the answer breaks off, or is aborted. */
   readonly stream: ReadableStream<Uint8Array>
   /**
    * All bytes.
-   * @throws ClientError when the answer breaks off.
+   * @throws ClientError when the answer breaks off; an `AbortError` when it is aborted.
    */
   bytes(): Promise<Uint8Array>
-  /** Ends the call, at the vendor too. */
+  /** Ends the call, at the vendor too; a loop then ends without an error. */
   abort(): void
 }
 
@@ -47,6 +47,10 @@ export function binaryAnswer(answer: OpenResponse): BinaryAnswer {
     scope.end()
     reader?.cancel().catch(() => undefined)
   }
+  let isAborted = false
+  const assertWhole = (): void => {
+    if (isAborted) throw new DOMException('The answer was aborted.', 'AbortError')
+  }
   let isRead = false
   async function* chunks(): AsyncGenerator<Uint8Array> {
     // A second reader would get no bytes, as from an empty file.
@@ -63,6 +67,7 @@ export function binaryAnswer(answer: OpenResponse): BinaryAnswer {
     {
       async pull(controller) {
         const { value } = await source.next()
+        assertWhole()
         if (value === undefined) controller.close()
         else controller.enqueue(value)
       },
@@ -77,6 +82,7 @@ export function binaryAnswer(answer: OpenResponse): BinaryAnswer {
     async bytes() {
       const parts: Uint8Array[] = []
       for await (const chunk of chunks()) parts.push(chunk)
+      assertWhole()
       const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.byteLength, 0))
       let position = 0
       for (const part of parts) {
@@ -86,6 +92,9 @@ export function binaryAnswer(answer: OpenResponse): BinaryAnswer {
       return whole
     },
     [Symbol.asyncIterator]: chunks,
-    abort: release,
+    abort() {
+      isAborted = true
+      release()
+    },
   }
 }

@@ -78,8 +78,10 @@ export function checkClientOptions(options: ClientOptions): void {
   if (!URL.canParse(baseURL) || !/^https?:$/.test(new URL(baseURL).protocol)) {
     throw new TypeError(`baseURL: expected the address of a gateway, such as http://127.0.0.1:8787/v1; got ${baseURL}`)
   }
+  if (apiKey === undefined) return
+  if (typeof apiKey !== 'string') throw new TypeError('apiKey: expected a text')
   // Headers would refuse the key too, and show it in their error, where it must not be seen.
-  if (apiKey !== undefined && !/^[\x20-\x7e]*$/.test(apiKey.trim())) {
+  if (!/^[\x20-\x7e]*$/.test(apiKey.trim())) {
     throw new TypeError('apiKey: holds a line break, or a character that is not ASCII')
   }
 }

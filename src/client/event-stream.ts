@@ -18,6 +18,11 @@ export interface EventDialect<Item> {
   errorIn?(item: Item): object | undefined
   /** May the body end after this event, without an end mark? Default: never. */
   isComplete?(item: Item): boolean
+  /**
+   * The only item of an answer that is no stream, because the model does not stream. Default: such an answer is an error.
+   * @throws SyntaxError for what is no answer.
+   */
+  itemOfWhole?(text: string, mediaType: string): Item
 }
 
 /**
@@ -34,6 +39,7 @@ export function eventStream<Item extends object>(
   scope.stopTimer()
   const reader = response.body?.getReader()
   const hint = foreignType(response, 'event-stream')
+  const mediaType = response.headers.get('content-type') ?? ''
   let isAborted = false
   let isRead = false
   let isWhole = false
@@ -44,6 +50,11 @@ export function eventStream<Item extends object>(
     if (isRead) throw new TypeError('A stream is read once.')
     isRead = true
     try {
+      if (dialect.itemOfWhole !== undefined && hint !== '') {
+        const item = await wholeItem(dialect.itemOfWhole)
+        if (item !== undefined) yield item
+        return
+      }
       while (!isAborted) {
         const { value, done } = await readFrom(reader)
         if (isAborted) return
@@ -59,6 +70,23 @@ export function eventStream<Item extends object>(
       }
     } finally {
       release()
+    }
+  }
+
+  /** Undefined: the caller has ended the call. */
+  async function wholeItem(itemOfWhole: NonNullable<typeof dialect.itemOfWhole>): Promise<Item | undefined> {
+    const decoder = new TextDecoder()
+    let text = ''
+    for (let isDone = false; !isDone; ) {
+      const { value, done } = await readFrom(reader)
+      if (isAborted) return undefined
+      isDone = done
+      text += decoder.decode(value, { stream: !done })
+    }
+    try {
+      return itemOfWhole(text, mediaType)
+    } catch (cause) {
+      throw brokenResponse(`The answer is no stream.${hint}`, answer, cause)
     }
   }
 

@@ -192,7 +192,7 @@ export interface GatewayClient {
     readonly transcriptions: {
       /**
        * Writes down what is said in a recording. The formats `text`, `srt` and `vtt` give a text, the others an object; with
-       * `stream: true` the text comes in events, from models that stream.
+       * `stream: true` the text comes in events, of a model that does not stream in the last one.
        */
       create<
         const Model extends ModelId<TranscriptionModels>,

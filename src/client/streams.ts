@@ -2,7 +2,7 @@ import type { ChatUsage, FinishReason } from '../endpoints/chat/chat-completion.
 import type { OpenResponse } from './connection.ts'
 import { type EventStream, eventStream } from './event-stream.ts'
 import type { MessageEvent } from './message-types.ts'
-import type { TranscriptionUsage } from './models/transcription-models.ts'
+import type { TranscriptionAnswer, TranscriptionUsage } from './models/transcription-models.ts'
 import type { ResponseEvent } from './response-types.ts'
 
 /** One chunk of a streamed chat. */
@@ -133,9 +133,19 @@ export type TranscriptionEvent =
 /** A streamed transcript: iterate it once. Leaving the loop, or `abort`, ends the call at the vendor too. */
 export type TranscriptionStream = EventStream<TranscriptionEvent>
 
-/** Reads a streamed transcript, which ends with `transcript.text.done`. */
+/** Reads a streamed transcript, which ends with `transcript.text.done`. A model that does not stream gives that alone. */
 export function transcriptionStream(answer: OpenResponse): TranscriptionStream {
   return eventStream<TranscriptionEvent>(answer, {
     isComplete: ({ type }) => type === 'transcript.text.done',
+    itemOfWhole: wholeTranscript,
   })
+}
+
+function wholeTranscript(text: string, mediaType: string): TranscriptionEvent {
+  const type = 'transcript.text.done'
+  if (mediaType.includes('json')) {
+    const answer = JSON.parse(text) as TranscriptionAnswer
+    if (typeof answer.text === 'string') return { ...answer, type }
+  } else if (!mediaType.includes('html')) return { type, text }
+  throw new SyntaxError('no transcript')
 }

@@ -217,6 +217,9 @@ function isWithin({ within }: RedactionRule, table: Uint8Array, code: number): b
 }
 
 function compiled(rule: RedactionRule): CompiledRule {
+  // A name of a rule that there is not, such as `pii.mail`, is undefined where no compiler says so.
+  if (typeof rule !== 'object' || rule === null)
+    throw new TypeError('redact: every rule must be an object, such as pii.email')
   const { name, pattern, maxLength, within, containsOneOf } = rule
   if (typeof name !== 'string' || name === '') throw new TypeError('redact: every rule needs a name')
   if (!(pattern instanceof RegExp)) throw new TypeError(`redact: the rule ${name} needs a pattern`)

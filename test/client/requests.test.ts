@@ -125,6 +125,12 @@ test.each(['localhost', 'localhost:8787/v1', '/v1', undefined])('the base URL %s
   expect(make).toThrow(`baseURL: expected the address of a gateway, such as http://127.0.0.1:8787/v1; got ${baseURL}`)
 })
 
+test('a key that is no text is refused at once', () => {
+  const apiKey = (async () => 'sk-secret') as unknown as string
+
+  expect(() => createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey })).toThrow('apiKey: expected a text')
+})
+
 test.each(['sk-\nsecret', 'sk-sécret'])('a key that no header can hold is refused at once, and not shown', (apiKey) => {
   expect(() => createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey })).toThrow(
     'apiKey: holds a line break, or a character that is not ASCII',

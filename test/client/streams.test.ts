@@ -327,6 +327,29 @@ describe('speech', () => {
     await expect((await create(broken)).bytes()).rejects.toMatchObject({ code: 'upstream_invalid_response' })
     await expect(new Response((await create(broken)).stream).arrayBuffer()).rejects.toThrow()
   })
+
+  test('that was aborted is not taken for whole', async () => {
+    const whole = await create(spoken)
+    whole.abort()
+    const streamed = await create(spoken)
+    const reader = streamed.stream.getReader()
+    await reader.read()
+    streamed.abort()
+
+    await expect(whole.bytes()).rejects.toMatchObject({ name: 'AbortError' })
+    await expect(reader.read()).rejects.toMatchObject({ name: 'AbortError' })
+  })
+
+  test('that is aborted in a loop ends it', async () => {
+    const answer = await create(spoken)
+    let count = 0
+    for await (const chunk of answer) {
+      count += chunk.length > 0 ? 1 : 0
+      answer.abort()
+    }
+
+    expect(count).toBe(1)
+  })
 })
 
 test('messages are created and counted', async () => {

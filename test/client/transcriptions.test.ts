@@ -8,6 +8,7 @@ import {
   type GatewayClient,
   type TimedTranscriptionAnswer,
   type TranscriptionAnswer,
+  type TranscriptionEvent,
   type TranscriptionStream,
   type Upload,
 } from '../../src/client/index.ts'
@@ -80,6 +81,22 @@ describe.each([
     expect(srt).toContain('00:00:00,000 --> 00:00:05,000')
     expect(timed.segments).toHaveLength(3)
   })
+
+  test.each([undefined, 'text', 'verbose_json'] as const)(
+    'gives the whole answer of a model that does not stream as the last event: %s',
+    async (format) => {
+      const request = {
+        model: 'whisper-1',
+        file: TALK,
+        stream: true,
+        ...(format && { response_format: format }),
+      } as const
+      const events: TranscriptionEvent[] = []
+      for await (const event of await open().audio.transcriptions.create(request)) events.push(event)
+
+      expect(events).toMatchObject([{ type: 'transcript.text.done', text: expect.stringContaining(SAID) }])
+    },
+  )
 
   test('streams', async () => {
     const stream = await open().audio.transcriptions.create({ model: 'gpt-transcribe', file: TALK, stream: true })

@@ -178,7 +178,7 @@ describe('the guard’s own calls', () => {
     const response = await chat('Hello')
     clock.advance(1_000)
     await new Promise((resolve) => setImmediate(resolve))
-    const { records } = await started!.gateway.usage.records({ account: TEST_ACCOUNT })
+    const { records } = await started!.gateway.usage.records({ accountId: TEST_ACCOUNT })
 
     expect(response.headers.get('x-signalbox-cost')).toBe('1')
     expect((await started!.account()).balance).toBe(99n * 10n ** 9n)

@@ -226,6 +226,75 @@ describe.each<[string, (text: string) => Json, unknown]>([
   })
 })
 
+test('the details of reasoning in a redacted stream of chat keep their texts, each before its signature', async () => {
+  const said = (text: string, index: number): Json =>
+    chunk({ content: '', reasoning: text, reasoning_details: [{ type: 'reasoning.text', text, signature: '', index }] })
+  const signed = (index: number): Json =>
+    chunk({ reasoning_details: [{ type: 'reasoning.text', signature: `signature ${index}`, index }] })
+  const list = [
+    ...['First ', 'thought.'].map((text) => said(text, 0)),
+    signed(0),
+    ...['Mail jane.doe@exa', 'mple.com', ' next.'].map((text) => said(text, 1)),
+    ...['Unsigned', '.'].map((text) => said(text, 2)),
+    chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'c2VhbGVk', index: 3 }] }),
+    chunk({}, 'stop'),
+  ]
+  const { post } = await start([redact([pii.email])], events(list))
+  const got = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
+  const told = new Map<unknown, string>()
+  for (const event of got.slice(0, -1)) {
+    const details = (JSON.parse(event) as Choices).choices?.[0]?.delta?.['reasoning_details'] as Json[] | undefined
+    for (const { index, text, signature, data } of details ?? [])
+      told.set(index, `${told.get(index) ?? ''}${text ?? signature ?? data}`)
+  }
+
+  expect([...told]).toEqual([
+    [0, 'First thought.signature 0'],
+    [1, 'Mail [EMAIL] next.'],
+    [2, 'Unsigned.'],
+    [3, 'c2VhbGVk'],
+  ])
+  expect(joined(got, chatText('reasoning'))).toBe('First thought.Mail [EMAIL] next.Unsigned.')
+})
+
+test.each([
+  ['an answer', [{ content: 'It is ' }, { content: 'four.' }]],
+  ['a call', [{ tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'f', arguments: '' } }] }]],
+])('the reasoning of a redacted stream of chat is whole before %s begins', async (_what, answer) => {
+  const thoughts = ['I think of jane.doe@exa', 'mple.com ', 'and so'].map((text) => ({ reasoning_content: text }))
+  const list = [{ role: 'assistant', content: '' }, ...thoughts, ...answer].map((delta) => chunk(delta))
+  // Each event in a network read of its own.
+  const { post } = await start([redact([pii.email])], async (response) => {
+    eventStream(response)
+    for (const event of [...list, chunk({}, 'stop')]) {
+      response.write(`data: ${JSON.stringify(event)}\n\n`)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    response.end('data: [DONE]\n\n')
+  })
+  const got = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
+  const deltas = got.slice(0, -1).map((event) => (JSON.parse(event) as Choices).choices?.[0]?.delta)
+  const lastThought = deltas.findLastIndex((delta) => delta?.['reasoning_content'] !== undefined)
+  const firstAnswer = deltas.findIndex((delta) => delta?.['content'] || delta?.['tool_calls'])
+
+  expect(joined(got, chatText('reasoning_content'))).toBe('I think of [EMAIL] and so')
+  expect(lastThought).toBeLessThan(firstAnswer)
+})
+
+test.each([
+  ['annotations', { content: '', annotations: [{ type: 'url_citation', url_citation: { title: 'A page' } }] }],
+  ['a list of no calls', { content: '', tool_calls: [] }],
+  ['a member that only its vendor knows', { provider_specific_fields: { citation: { title: 'A page' } } }],
+])('reasoning goes on behind %s, and a secret that is cut there does not get out', async (_what, between) => {
+  const thoughts = ['I think of jane.doe@exa', 'mple.com and so'].map((text) => ({ reasoning_content: text }))
+  const list = [thoughts[0]!, between, thoughts[1]!, { content: 'Four.' }].map((delta) => chunk(delta))
+  const { post } = await start([redact([pii.email])], events([...list, chunk({}, 'stop')]))
+  const got = await readEvents(await post(CHAT, chatBody('chat-relayed', 'hi', { stream: true })))
+
+  expect(joined(got, chatText('reasoning_content'))).toBe('I think of [EMAIL] and so')
+  expect(joined(got, chatText('content'))).toBe('Four.')
+})
+
 test('what a chunk says beside its difference does not pass a redacted stream of chat', async () => {
   const said = { role: 'assistant', content: `Write to ${SECRET}` }
   const first = { ...chunk({}), choices: [{ index: 0, delta: said, message: said, text: SECRET, finish_reason: null }] }

@@ -118,6 +118,7 @@ test('arguments of tools stay JSON, with escapes and numbers read', () => {
 
 test('a rule that cannot be used is an error that names it', () => {
   expect(() => redact([])).toThrow('at least one rule')
+  expect(() => redact([undefined as never])).toThrow('must be an object, such as pii.email')
   expect(() => redact([{ name: 'x', pattern: 'x' as never, maxLength: 1 }])).toThrow('rule x needs a pattern')
   expect(() => redact([{ name: 'x', pattern: /x/, maxLength: 0 }])).toThrow('rule x needs maxLength')
   expect(() => redact([{ name: 'x', pattern: /x/, maxLength: 1, within: /x/g }])).toThrow('flags g and y')

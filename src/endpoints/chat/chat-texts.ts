@@ -140,6 +140,9 @@ const PLAIN = { padding: ['obfuscation'] } as const
 /** Members of a difference that carry no text, beside the role. */
 const PLAIN_MEMBERS: ReadonlySet<string> = new Set(['role', 'content', 'refusal', 'reasoning_content', 'reasoning'])
 
+/** Members of a difference in which an answer is given. Annotations, and what vendors add, come between thoughts too. */
+const ANSWER_MEMBERS: ReadonlySet<string> = new Set(['content', 'refusal', 'audio', 'tool_calls', 'function_call'])
+
 class ChatTextReader implements TextStreamReader {
   readonly plain = PLAIN
   #last: AnswerObject = {}
@@ -147,6 +150,10 @@ class ChatTextReader implements TextStreamReader {
   readonly #seen = new Set<number>()
   /** By choice: annotations come whole, one after the other. */
   readonly #annotations = new Map<number, number>()
+  /** Choices that reason. */
+  readonly #reasoning = new Set<number>()
+  /** By choice: the number of the last detail of reasoning. */
+  readonly #details = new Map<number, number>()
   /** Texts of sources as they were told last, by their ids. */
   readonly #sources = new Map<string, string>()
 
@@ -173,7 +180,10 @@ class ChatTextReader implements TextStreamReader {
           this.#annotations.set(index, known + annotations.length)
           for (const at of annotations.keys()) ended.push(`choices[${index}].message.annotations[${known + at}].`)
         }
-        added.push(...deltaTexts(delta, { position, index, annotations: known }))
+        this.#endDetails(index, delta, ended)
+        const parts = deltaTexts(delta, { position, index, annotations: known })
+        if (this.#endReasoning(index, delta, parts, ended)) isBare = false
+        added.push(...parts)
         if (isFirst || !isPlain(delta)) isBare = false
       }
       if (typeof finish !== 'string') continue
@@ -191,6 +201,34 @@ class ChatTextReader implements TextStreamReader {
       }
     }
     return { added, repeated, ended, isBare: isBare && added.length === 1 }
+  }
+
+  /** The reasoning of a choice ends where its answer begins. True: it does here. */
+  #endReasoning(choice: number, delta: AnswerObject, parts: readonly TextPart[], ended: string[]): boolean {
+    if (parts.some(({ kind }) => kind === 'reasoning')) {
+      this.#reasoning.add(choice)
+      return false
+    }
+    const { tool_calls: calls } = delta
+    const isCall = Array.isArray(calls) && calls.length > 0
+    const isAnswer = isCall || parts.some(({ path }) => ANSWER_MEMBERS.has(String(path[3])))
+    if (!isAnswer || !this.#reasoning.delete(choice)) return false
+    ended.push(`choices[${choice}].message.reasoning`)
+    return true
+  }
+
+  /** A detail of reasoning ends with its signature, which is of its text, and where the next one begins. */
+  #endDetails(choice: number, delta: AnswerObject, ended: string[]): void {
+    for (const detail of detailsOf(delta)) {
+      const { index, signature } = detail
+      if (typeof index !== 'number') continue
+      const last = this.#details.get(choice) ?? index
+      if (index > last) ended.push(`choices[${choice}].message.reasoning_details[${last}].`)
+      if (index >= last) this.#details.set(choice, index)
+      // Some vendors write an empty one in every piece.
+      if (typeof signature === 'string' && signature !== '')
+        ended.push(`choices[${choice}].message.reasoning_details[${index}].`)
+    }
   }
 
   more(event: AnswerObject, { path }: TextPart, text: string): AnswerObject {
@@ -276,7 +314,13 @@ interface DeltaPlace {
   readonly annotations: number
 }
 
-/** The ids are those of the whole answer: a choice, a tool call and an annotation are named by their own numbers. */
+/** What `reasoning_details` holds, at the places that paths name. */
+function detailsOf(delta: AnswerObject): readonly AnswerObject[] {
+  const { reasoning_details: details } = delta
+  return Array.isArray(details) ? details.map((detail: unknown) => (isJsonObject(detail) ? detail : {})) : []
+}
+
+/** The ids are those of the whole answer: a choice, a tool call, a detail of reasoning and an annotation are named by their own numbers. */
 function deltaTexts(delta: AnswerObject, { position, index, annotations }: DeltaPlace): TextPart[] {
   const path = ['choices', position, 'delta']
   const parts = textsIn(delta, path, { kindOf, index })
@@ -286,6 +330,10 @@ function deltaTexts(delta: AnswerObject, { position, index, annotations }: Delta
     const call: unknown = rest[0] === 'tool_calls' && Array.isArray(calls) ? calls[rest[1] as number] : undefined
     const number = isJsonObject(call) && typeof call['index'] === 'number' ? call['index'] : rest[1]
     let place = call === undefined ? rest : ['tool_calls', number as number, ...rest.slice(2)]
+    if (rest[0] === 'reasoning_details') {
+      const { index: detail } = detailsOf(delta)[rest[1] as number] ?? {}
+      if (typeof detail === 'number') place = ['reasoning_details', detail, ...rest.slice(2)]
+    }
     if (rest[0] === 'annotations') place = ['annotations', annotations + (rest[1] as number), ...rest.slice(2)]
     const id = place.reduce<string>(
       (text, step) => (typeof step === 'number' ? `${text}[${step}]` : `${text}.${step}`),

@@ -37,7 +37,13 @@ export const moderationsEndpoint = defineEndpoint<ModerationRequest, Moderations
       }),
   },
   createOperation: createModerationsOperation,
-  cached: { leftOut: new Set(), isDeterministic: () => true, isExcluded: () => false, refusals: [] },
+  cached: {
+    leftOut: new Set(),
+    isDeterministic: () => true,
+    isExcluded: () => false,
+    refusals: [],
+    idPaths: [['id']],
+  },
 })
 
 function picturesOf(request: ModerationRequest): readonly MediaInput[] {

@@ -24,9 +24,12 @@ function isInstruction({ role }: ChatMessage): boolean {
   return role === 'system' || role === 'developer'
 }
 
-function reminder({ content }: ChatMessage): string {
-  const text = partsOf(content).map((part) => (part.type === 'text' ? part.text : ''))
-  return `<system-reminder>\n${text.join('\n')}\n</system-reminder>`
+function reminder({ content }: ChatMessage): string | ChatContentPart[] {
+  const parts = partsOf(content)
+  const texts = parts.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+  const text = `<system-reminder>\n${texts.join('\n')}\n</system-reminder>`
+  const pictures = parts.filter((part) => part.type !== 'text')
+  return pictures.length === 0 ? text : [{ type: 'text', text }, ...pictures]
 }
 
 function joined(message: ChatMessage, added: ChatMessage['content']): ChatMessage {

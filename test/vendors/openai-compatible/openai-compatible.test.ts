@@ -110,6 +110,26 @@ describe('openaiCompatible', () => {
       ])
     })
 
+    it('gets the pictures of later ones too, beside their text', () => {
+      const picture = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,iVBORw0K' } }
+
+      expect(
+        sentTo([
+          { role: 'user', content: 'Draw.' },
+          { role: 'system', content: [{ type: 'text', text: 'In this style:' }, picture] },
+        ]),
+      ).toEqual([
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Draw.' },
+            { type: 'text', text: '<system-reminder>\nIn this style:\n</system-reminder>' },
+            picture,
+          ],
+        },
+      ])
+    })
+
     it('gets what its own callers send', () => {
       const messages = [
         { role: 'user', content: 'Hi' },
