@@ -69,7 +69,7 @@ console.log(`nobody   ${await chat({})}`)
 console.log(`session  ${await chat({ cookie: 'better-auth.session_token=ada-token' })}`)
 console.log(`signed out ${await chat({ cookie: 'better-auth.session_token=old' })}`)
 console.log(`key      ${await chat({ authorization: `Bearer ${key}` })}`)
-const { records } = await gateway.usage.records({ account: 'acct_ada' })
+const { records } = await gateway.usage.records({ accountId: 'acct_ada' })
 console.log(
   `end user ${records
     .map(({ endUser }) => endUser ?? '-')

@@ -163,8 +163,8 @@ export function checkScope({ name, can }: Operator, scope: OperatorScope): void 
 }
 
 /** A 404 about what the path names. */
-export function notFound(kind: string, name: string): GatewayError {
-  const message = `there is no ${kind} ${JSON.stringify(name)}`
+export function notFound(kind: string, name: string, hint?: string): GatewayError {
+  const message = `there is no ${kind} ${JSON.stringify(name)}${hint === undefined ? '' : `; ${hint}`}`
   return new GatewayError('invalid_request', { status: 404, message, publicCode: 'not_found' })
 }
 

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { textOfError } from '../core/errors.ts'
 import { pendingPostgresMigrations } from '../stores/postgres/migrations/migrate.ts'
+import { postgresConnection } from '../stores/postgres/postgres-connection.ts'
 import { openWithEngine } from '../stores/sqlite/sqlite-engine.ts'
 import { pendingSqliteMigrations } from '../stores/sqlite/sqlite-migrations.ts'
 import type { Check } from './check-report.ts'
@@ -10,6 +11,8 @@ import { describeStore, describeUrl, ENGINE_COMMAND, missingEngine, openPool, ty
 import { SettingError } from './setting-values.ts'
 
 const NAME = 'store'
+
+const CHECK_TIMEOUT_MS = 10_000
 
 /** Reaches the store and counts the steps of its schema that the next start makes; changes nothing. */
 export async function checkStore(setting: StoreSetting): Promise<Check> {
@@ -35,6 +38,7 @@ function remedyFor(setting: StoreSetting, error: unknown): string {
   if (missingEngine(error) !== undefined) return ENGINE_COMMAND
   if (error instanceof SettingError) return 'npm install pg'
   if (/update signalbox/.test(textOfError(error))) return 'update signalbox: a newer version has written this store'
+  if (/statement pooling mode/.test(textOfError(error))) return 'set pool_mode of PgBouncer to transaction or session'
   return setting.kind === 'sqlite'
     ? `check ${setting.path} and the rights of this user`
     : 'check SIGNALBOX_STORE: host, port, database, user and password, and that PostgreSQL runs'
@@ -59,7 +63,9 @@ async function checkSqlite(path: string, shown: string): Promise<Check> {
 async function checkPostgres(url: string, shown: string): Promise<Check> {
   const pool = await openPool(NAME, url, { connectionTimeoutMillis: 5_000 })
   try {
-    return upToDate(shown, await pendingPostgresMigrations(pool, 'signalbox'))
+    // In a transaction, which the store needs and not every pooler has.
+    const { transaction } = postgresConnection(pool, CHECK_TIMEOUT_MS)
+    return upToDate(shown, await transaction((session) => pendingPostgresMigrations(session, 'signalbox')))
   } finally {
     await pool.end()
   }

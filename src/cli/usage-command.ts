@@ -1,5 +1,6 @@
 import { GatewayError } from '../core/errors.ts'
 import { formatDollars } from '../core/money.ts'
+import { findRecord, NO_RECORD } from '../gateway/find-record.ts'
 import type { UsageDays, UsageReportRow, UsageReports } from '../gateway/usage.ts'
 import { millisecondsOf, USAGE_GROUPS, type UsageQuery, UsageQueryError, type UsageStep } from '../usage/usage-query.ts'
 import type { AttemptRecord, UsageRecord } from '../usage/usage-record.ts'
@@ -56,6 +57,15 @@ export const usageCommand: GroupDefinition = {
       },
       run: showRecords,
     },
+    request: {
+      summary: 'one call by its id, with its tries',
+      positionals: [{ name: 'REQUEST', text: 'the id of the request, x-request-id of its answer' }],
+      options: {
+        'ended-at': { value: 'TIME', text: 'when it ended; needed for what lasted longer than 15 minutes' },
+        ...STORE_OPTIONS,
+      },
+      run: showRequest,
+    },
     verify: {
       summary: 'compare records, sums and journal; ends with 1 where they differ',
       options: DAYS,
@@ -103,7 +113,7 @@ function nameOf(group: UsageStep | UsageDimension): string {
 
 async function showRecords(given: CommandArguments, terminal: Terminal): Promise<void> {
   const request = {
-    account: given.option('account'),
+    accountId: given.option('account'),
     from: momentOf(given, 'from'),
     to: momentOf(given, 'to'),
     cursor: given.option('cursor'),
@@ -117,6 +127,33 @@ async function showRecords(given: CommandArguments, terminal: Terminal): Promise
   const head = ['ended', 'request', 'account', 'model', 'vendor', 'status', 'ms', 'charged']
   printRows(terminal, [head, ...page.records.map(recordText)])
   if (page.next !== undefined) terminal.print(`more: --cursor ${page.next}`)
+}
+
+/** @throws SettingError for a request without a record. */
+async function showRequest(given: CommandArguments, terminal: Terminal): Promise<void> {
+  const [id = ''] = given.positionals
+  const endedAt = momentOf(given, 'ended-at')
+  const search = { id, endedAtMs: endedAt === undefined ? undefined : millisecondsOf(endedAt), nowMs: Date.now() }
+  const record = await withUsage(terminal, given.option('store'), (usage) => findRecord(usage, search))
+  if (record === undefined) throw new SettingError(`there is no record of ${JSON.stringify(id)}; ${NO_RECORD}`)
+  const { object, attempts, usage, tags, ...facts } = recordJson(record)
+  if (given.flag('json')) {
+    terminal.print(JSON.stringify({ object, ...facts, tags, usage, attempts }))
+    return
+  }
+  const shown = { ...facts, tags: tags.join(', '), ...usage }
+  printRows(
+    terminal,
+    Object.entries(shown).map(([name, value]) => [name, value === null || value === '' ? '-' : String(value)]),
+  )
+  if (attempts === null) return
+  const head = ['try of', 'key', 'model', 'outcome', 'status', 'reason', 'from ms', 'for ms']
+  const rows = attempts.map((attempt) => [
+    ...[attempt.vendor, attempt.credential, attempt.model, attempt.outcome],
+    ...[attempt.status, attempt.reason].map((value) => String(value ?? '-')),
+    ...[attempt.start_ms, attempt.duration_ms].map((ms) => String(Math.round(ms))),
+  ])
+  printRows(terminal, [head, ...rows])
 }
 
 async function verifyUsage(given: CommandArguments, terminal: Terminal): Promise<void> {
@@ -164,7 +201,7 @@ function withUsage<Result>(
 }
 
 /** @throws SettingError for what is no moment. */
-function momentOf(given: CommandArguments, option: 'from' | 'to'): string | undefined {
+function momentOf(given: CommandArguments, option: 'from' | 'to' | 'ended-at'): string | undefined {
   const text = given.option(option)
   if (text === undefined || !Number.isNaN(millisecondsOf(text))) return text
   throw new SettingError(
@@ -224,7 +261,7 @@ function recordText(record: UsageRecord): string[] {
     record.accountId,
     record.model,
     record.vendor ?? '-',
-    String(record.status),
+    record.code === undefined ? String(record.status) : `${record.status} ${record.code}`,
     String(Math.round(record.durationMs)),
     dollarsText(record.chargedNanoDollars),
   ]

@@ -16,7 +16,7 @@ export interface TasksPageOptions {
 /** A page of the tasks of all accounts. */
 export interface AllTasksOptions {
   /** Only of this account. */
-  readonly account?: string | undefined
+  readonly accountId?: string | undefined
   /** Only in this state. */
   readonly state?: TaskState | undefined
   /** `next` of the page before. */
@@ -26,7 +26,7 @@ export interface AllTasksOptions {
 }
 
 const ALL_TASKS_OPTIONS = {
-  account: true,
+  accountId: true,
   state: true,
   cursor: true,
   limit: true,
@@ -77,9 +77,9 @@ export function tasksOf({ tasks }: GatewayStore, ready: () => Promise<void>): Ta
     },
     async listAll(options = {}) {
       checkMembers(options, ALL_TASKS_OPTIONS, 'tasks.listAll')
-      const { account, state, cursor, limit = 100 } = options
+      const { accountId, state, cursor, limit = 100 } = options
       return administer(ready, async () => {
-        const query = { accountId: account, state, after: placeOf(cursor), limit: checkedPageSize(limit) + 1 }
+        const query = { accountId, state, after: placeOf(cursor), limit: checkedPageSize(limit) + 1 }
         const { rows, nextCursor } = pageOf(await tasks.listAll(query), limit, partsOfPlace)
         return { tasks: rows, next: nextCursor }
       })

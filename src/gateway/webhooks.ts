@@ -9,7 +9,7 @@ import { checkedPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts
 /** A page of the messages of all accounts. */
 export interface AllDeliveriesOptions {
   /** Only of this account. */
-  readonly account?: string | undefined
+  readonly accountId?: string | undefined
   /** Only in this state. */
   readonly state?: DeliveryState | undefined
   /** `next` of the page before. */
@@ -19,7 +19,7 @@ export interface AllDeliveriesOptions {
 }
 
 const ALL_DELIVERIES_OPTIONS = {
-  account: true,
+  accountId: true,
   state: true,
   cursor: true,
   limit: true,
@@ -95,9 +95,9 @@ export function webhooksOf(
     deliveries: (accountId, taskId) => administer(ready, () => store.webhooks.list(accountId, taskId)),
     async listAll(options = {}) {
       checkMembers(options, ALL_DELIVERIES_OPTIONS, 'webhooks.listAll')
-      const { account, state, cursor, limit = 100 } = options
+      const { accountId, state, cursor, limit = 100 } = options
       return administer(ready, async () => {
-        const query = { accountId: account, state, after: placeOf(cursor), limit: checkedPageSize(limit) + 1 }
+        const query = { accountId, state, after: placeOf(cursor), limit: checkedPageSize(limit) + 1 }
         const { rows, nextCursor } = pageOf(await store.webhooks.listAll(query), limit, partsOfPlace)
         return { deliveries: rows, next: nextCursor }
       })

@@ -182,7 +182,9 @@ function ended(
 /** What cannot be made later either is left to the sweep, which frees the hold: the call goes uncharged. */
 function resolveLater(context: PipelineContext, reserved: Reserved, call: SettledCall, error: unknown): void {
   const run = async (): Promise<void> => {
-    noteResolution(context, reserved, call, await resolveHold(context, reserved, call))
+    const resolution = await resolveHold(context, reserved, call)
+    noteResolution(context, reserved, call, resolution)
+    if (resolution?.earlier !== undefined) emitCharged(context, unsettled(reserved, call), resolution.earlier)
   }
   const untilMs = context.clock.now() + context.holdTtlMs
   settleLater(context, unsettled(reserved, call), { run, untilMs, error })
@@ -190,7 +192,7 @@ function resolveLater(context: PipelineContext, reserved: Reserved, call: Settle
 
 /**
  * Tells of a charge that the balance did not cover, and of one that cannot be made any more. A hold that was settled before
- * was settled by an earlier try whose acknowledgement was lost, which does no harm.
+ * was settled by an earlier try whose acknowledgement was lost, which does no harm; what is to be told of it, its retry tells.
  */
 function noteResolution(
   context: PipelineContext,
@@ -204,13 +206,20 @@ function noteResolution(
   // Most calls have nothing to tell.
   if (resolution.resolved && resolution.shortfall === 0n && resolution.crossings === undefined) return
   const hold = unsettled(reserved, call)
-  if (resolution.resolved) {
-    emitShortfall(context, hold, resolution)
-    emitCrossings(context, hold, resolution.crossings)
-  } else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n) {
+  if (resolution.resolved) emitCharged(context, hold, resolution)
+  else if (resolution.endedBy !== 'settled' && hold.amountNanoDollars > 0n) {
     emitGivenUp(context, hold, 'hold-ended', undefined)
     if (record !== undefined) addFreeRecord(context, record, hold.amountNanoDollars)
   }
+}
+
+function emitCharged(
+  context: PipelineContext,
+  hold: UnsettledHold,
+  charge: Pick<Resolution, 'charged' | 'shortfall' | 'crossings'>,
+): void {
+  emitShortfall(context, hold, charge)
+  emitCrossings(context, hold, charge.crossings)
 }
 
 /** The record of a charge is written with it; any other is written here. */

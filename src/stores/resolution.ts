@@ -12,6 +12,11 @@ export interface Resolution {
   readonly crossings?: readonly ThresholdCrossing[] | undefined
   /** How the hold had ended before, when nothing was changed; undefined: the ledger does not know the hold, or not any more. */
   readonly endedBy?: 'settled' | 'voided' | 'expired' | undefined
+  /**
+   * Where a charge had ended the hold, and the settlement has thresholds: what it came to. Told for a settlement that is made again because
+   * the answer of the first was lost. Absent: the store loses no answers, or does not know it.
+   */
+  readonly earlier?: Pick<Resolution, 'charged' | 'shortfall' | 'crossings'> | undefined
   /** The database's refusal of the record; the charge was made without it. Absent: it was written, or none was given. */
   readonly recordFault?: unknown
 }

@@ -165,6 +165,8 @@ export interface DueQuery {
   readonly budget: { readonly takes: number; readonly windowMs: number }
   /** Only this task, due or not. */
   readonly id?: string | undefined
+  /** No tasks of these accounts; absent: those of all. */
+  readonly exceptAccounts?: readonly string[] | undefined
 }
 
 /** A page of an account's tasks, newest first. */

@@ -1,4 +1,4 @@
-import type { Timer } from '../core/clock.ts'
+import { isYoungerThan, type Timer } from '../core/clock.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask } from './apply-report.ts'
@@ -44,6 +44,8 @@ export class DeferredRunner {
   #timer: Timer | undefined
   #looking: Promise<void> | undefined
   #looksAgain = false
+  /** When no account with less than its share had a task that was due. */
+  #noOthersAtMs = Number.NEGATIVE_INFINITY
   #isStopped = true
 
   constructor(context: PipelineContext, wakeWebhooks: WakeWebhooks) {
@@ -100,17 +102,44 @@ export class DeferredRunner {
   /** Never rejects: a failing store is asked again later. */
   async #look(): Promise<void> {
     this.#looksAgain = false
-    const { clock, store } = this.#context
-    const limit = MOST_RUNNING - this.#running.size
-    if (limit <= 0) return
-    const nowMs = clock.now()
-    const query = { credentialId: DEFERRED_CREDENTIAL_ID, nowMs, leaseUntilMs: nowMs + LEASE_MS, limit }
+    if (this.#running.size >= MOST_RUNNING) return
     try {
-      const tasks = await store.tasks.leaseDue({ ...query, budget: NO_BUDGET })
-      for (const task of tasks) this.#begin(task)
+      await this.#beginOthers()
+      for (const task of await this.#lease()) this.#begin(task)
     } catch (error) {
       reportFault(this.#context, undefined, 'deferred answers', error)
     }
+  }
+
+  /**
+   * Accounts that have less than their share here come first, so that one account with many tasks keeps no other waiting. The store passes
+   * over all that others have waiting, which costs time, so it is not asked again at once while there was nothing.
+   */
+  async #beginOthers(): Promise<void> {
+    const nowMs = this.#context.clock.now()
+    const accounts = this.#accountsWithShare()
+    if (accounts.length === 0 || isYoungerThan(LOOK_INTERVAL_MS, this.#noOthersAtMs, nowMs)) return
+    const others = await this.#lease(accounts)
+    if (others.length === 0) this.#noOthersAtMs = nowMs
+    for (const task of others) this.#begin(task)
+  }
+
+  /** Accounts whose runs here are as many as each account could have if one more had some. */
+  #accountsWithShare(): readonly string[] {
+    const counts = new Map<string, number>()
+    for (const { task } of this.#running.values()) counts.set(task.accountId, (counts.get(task.accountId) ?? 0) + 1)
+    const share = Math.max(1, Math.floor(MOST_RUNNING / (counts.size + 1)))
+    return [...counts].flatMap(([accountId, count]) => (count >= share ? [accountId] : []))
+  }
+
+  /** Takes as many due tasks as there are places, but none of some accounts. */
+  async #lease(exceptAccounts: readonly string[] = []): Promise<readonly TaskRecord[]> {
+    const { clock, store } = this.#context
+    const limit = MOST_RUNNING - this.#running.size
+    if (limit <= 0) return []
+    const nowMs = clock.now()
+    const query = { credentialId: DEFERRED_CREDENTIAL_ID, nowMs, leaseUntilMs: nowMs + LEASE_MS, limit }
+    return await store.tasks.leaseDue({ ...query, budget: NO_BUDGET, exceptAccounts })
   }
 
   #begin(task: TaskRecord): void {

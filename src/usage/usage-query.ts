@@ -132,7 +132,7 @@ export function checkQuery(
 /** Which records to give. */
 export interface UsageRecordsRequest {
   /** Default: of all accounts. */
-  readonly account?: string | undefined
+  readonly accountId?: string | undefined
   /** Default: as far back as there are records. */
   readonly from?: Moment | undefined
   /** The first moment after the range. Default: now. */
@@ -148,15 +148,15 @@ const DEFAULT_PAGE = 100
 
 /** @throws UsageQueryError naming the argument. */
 export function checkRecordsRequest(request: UsageRecordsRequest, nowMs: number) {
-  refuseUnknown(request, ['account', 'from', 'to', 'cursor', 'limit'])
-  const { account, cursor, limit = DEFAULT_PAGE } = request
-  if (account !== undefined && typeof account !== 'string') throw new UsageQueryError('account', 'must be a text')
+  refuseUnknown(request, ['accountId', 'from', 'to', 'cursor', 'limit'])
+  const { accountId, cursor, limit = DEFAULT_PAGE } = request
+  if (accountId !== undefined && typeof accountId !== 'string') throw new UsageQueryError('accountId', 'must be a text')
   checkCount('limit', limit, MAX_PAGE)
   const fromMs = request.from === undefined ? 0 : momentOf('from', request.from)
   // Now included: what has just ended was written by then.
   const untilMs = request.to === undefined ? Math.floor(nowMs) + 1 : momentOf('to', request.to)
   if (untilMs < fromMs) throw new UsageQueryError('to', 'must not be before from')
-  return { accountId: account, fromMs, untilMs, after: cursor === undefined ? undefined : placeOf(cursor), limit }
+  return { accountId, fromMs, untilMs, after: cursor === undefined ? undefined : placeOf(cursor), limit }
 }
 
 /** The text by which a caller asks for the next page. */

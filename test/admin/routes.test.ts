@@ -560,3 +560,27 @@ test('looks up one key by its id, and reads no others to change, rotate or revok
   expect(revoked.body['revoked_at_ms']).toBeTypeOf('number')
   expect(lists).toBe(0)
 })
+
+test('a text of a vendor that quotes a prompt is read by operators with the scope content only', async () => {
+  const reader = 'reader-key-0123456789abcdef'
+  const operatorKeys = [
+    { name: 'ops', key: OPERATOR_KEY },
+    { name: 'reader', key: reader, can: ['read'] },
+  ] as const
+  const admin = await startAdmin({}, { operatorKeys })
+  const request = { model: 'chat-relayed', input: '[[fault:canary-prompt]]', background: true }
+  const { id } = (await (await admin.post('/v1/responses', request)).json()) as { id: string }
+  await admin.taskEnded(id)
+  const paths = ['/tasks', `/accounts/${TEST_ACCOUNT}/tasks`, `/accounts/${TEST_ACCOUNT}/tasks/${id}`]
+  const authorization = `Bearer ${reader}`
+  const shown = await Promise.all(paths.map((path) => admin.ask('GET', path)))
+  const kept = await Promise.all(paths.map((path) => admin.ask('GET', path, undefined, { authorization })))
+  await admin.close()
+
+  for (const { body } of shown) expect(JSON.stringify(body)).toContain('canary-prompt')
+  for (const { status, body } of kept) {
+    expect(status).toBe(200)
+    expect(JSON.stringify(body)).toMatch(/"error":\{"code":"[^"]+","message":null\}/)
+    expect(JSON.stringify(body)).not.toContain('canary-prompt')
+  }
+})

@@ -111,6 +111,46 @@ test('usage records gives pages of single calls', async () => {
   )
 })
 
+test('usage request shows one call by its id, with its tries', async () => {
+  const store = sqliteStore({ path: join(folder, 'money.db'), clock: 'caller' })
+  await store.start()
+  const id = `req_${(Date.now() - 60_000).toString(16).padStart(12, '0')}${'0'.repeat(20)}`
+  const attempt = { vendor: 'openai', credentialId: 'openai:1', model: 'gp-5.4', reason: undefined, status: undefined }
+  const draft = exampleDraft({
+    ...{ id, ending: 'failed', status: 503, code: 'upstream_unavailable' },
+    attempts: [
+      { ...attempt, outcome: 'failed', reason: 'unavailable', status: 503, startMs: 2, durationMs: 30 },
+      { ...attempt, outcome: 'answered', startMs: 40, durationMs: 50 },
+    ],
+  })
+  const end = { endedAtMs: Date.now() - 59_000, dueNanoDollars: 0n, chargedNanoDollars: 0n }
+  await store.usage?.write([usageRecord(draft, end)])
+  await store.close()
+  const lines = await runCommand(['usage', 'request', id], environment)
+  const cells = lines.map((line) => line.split(/ {2,}/))
+  const endedAt = new Date(ENDED_AT_MS).toISOString()
+
+  expect(cells).toEqual(
+    expect.arrayContaining([
+      ['id', id],
+      ['code', 'upstream_unavailable'],
+      ['inputTokens', '100'],
+      ['openai', 'openai:1', 'gp-5.4', 'failed', '503', 'unavailable', '2', '30'],
+      ['openai', 'openai:1', 'gp-5.4', 'answered', '-', '-', '40', '50'],
+    ]),
+  )
+  expect(await runForJson(['usage', 'request', id], environment)).toMatchObject({ id, attempts: [{}, {}] })
+  expect(await runCommand(['usage', 'records'], environment)).toEqual(
+    expect.arrayContaining([expect.stringContaining('503 upstream_unavailable')]),
+  )
+  // Ids of others do not tell a time; of a task the end is noted a moment later than the task has it.
+  await expect(runCommand(['usage', 'request', 'request_2'], environment)).rejects.toThrow('there is no record of')
+  expect(await runForJson(['usage', 'request', 'request_2', '--ended-at', endedAt], environment)).toMatchObject({
+    id: 'request_2',
+  })
+  await expect(runCommand(['usage', 'request', id, '--ended-at', 'soon'], environment)).rejects.toThrow('--ended-at')
+})
+
 test('usage verify and rebuild work on whole days', async () => {
   expect(await runCommand(['usage', 'verify', ...RANGE], environment)).toEqual(['records, sums and journal agree'])
   expect(await runForJson(['usage', 'rebuild', ...RANGE], environment)).toEqual({ rebuilt: true })
@@ -171,7 +211,7 @@ test.each([
   [['usage', 'records', '--to', 'x'], /^--to: "x" is not/],
   [['usage', 'verify', '--from', '2026-13-01'], /^--from: "2026-13-01" is not/],
   [['usage', 'rebuild', '--to', '2026-13-01'], /^--to: "2026-13-01" is not/],
-  [['usage', 'everything'], /usage: say show, records, verify or rebuild/],
+  [['usage', 'everything'], /usage: say show, records, request, verify or rebuild/],
 ])('%j is refused with what is wrong', async (words, message) => {
   const error = await runCommand(words, environment).catch((cause: unknown) => cause)
 

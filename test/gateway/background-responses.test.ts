@@ -338,6 +338,32 @@ test('a limit of requests at once per account keeps one account from filling eve
   expect(asked).toHaveLength(3)
 })
 
+test('the next free place of a process is for the account that runs less there, however many another has waiting', async () => {
+  const clock = fakeClock()
+  await start({ clock })
+  started.sandbox.fault({ kind: 'hang', times: 100 })
+  const open: (readonly [key: string, id: string])[] = []
+  for (const key of [...Array<string>(40).fill(TEST_KEY), OTHER_KEY, OTHER_KEY, OTHER_KEY])
+    open.push([key, await accepted({ input: key, max_output_tokens: 16 }, key)])
+  const nextKey = async () => {
+    const input = JSON.stringify((await started.sandbox.nextRequest()).body)
+    return [TEST_KEY, OTHER_KEY].find((key) => input.includes(key))
+  }
+  const cancel = ([key, id]: (typeof open)[number]) => ask('POST', `/${id}/cancel`, undefined, key)
+  for (let count = 0; count < 32; count++) expect(await nextKey()).toBe(TEST_KEY)
+
+  const next: unknown[] = []
+  for (const one of open.splice(0, 4)) {
+    // Others were looked for a moment ago, when there were none.
+    clock.advance(1_000)
+    await cancel(one)
+    next.push(await nextKey())
+  }
+  await Promise.all(open.map(cancel))
+
+  expect(next).toEqual([OTHER_KEY, OTHER_KEY, OTHER_KEY, TEST_KEY])
+})
+
 test('what is stored of a task that has ended holds nothing of the prompt', async () => {
   const store = memoryStore()
   await start({ store })

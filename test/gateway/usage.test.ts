@@ -403,8 +403,8 @@ describe('gateway.usage.query', () => {
   test('names the argument that was probably meant', async () => {
     await begin()
 
-    await expect(started.gateway.usage.records({ accountId: 'a' } as UsageRecordsRequest)).rejects.toThrow(
-      'accountId: is unknown; did you mean account?',
+    await expect(started.gateway.usage.records({ account: 'a' } as UsageRecordsRequest)).rejects.toThrow(
+      'account: is unknown; did you mean accountId?',
     )
   })
 
@@ -438,7 +438,12 @@ describe('gateway.usage.records', () => {
     const seen: string[] = []
     let cursor: string | undefined
     do {
-      const page = await started.gateway.usage.records({ account: TEST_ACCOUNT, from: '2026-11-20', limit: 2, cursor })
+      const page = await started.gateway.usage.records({
+        accountId: TEST_ACCOUNT,
+        from: '2026-11-20',
+        limit: 2,
+        cursor,
+      })
       seen.push(...page.records.map(({ id }) => id))
       cursor = page.next
     } while (cursor !== undefined)

@@ -1,12 +1,13 @@
 import * as z from 'zod'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import type { WebhookDelivery } from '../../stores/webhook-store.ts'
+import type { Operator } from '../operators.ts'
 import { id, timeMs } from './fields.ts'
 
 export const taskState = z.enum(['submitting', 'unknown', 'queued', 'in_progress', 'completed', 'failed', 'cancelled'])
 export const deliveryState = z.enum(['pending', 'delivered', 'failed', 'disabled'])
 
-/** A task as it is answered. Contains nothing of its prompt, and no address of its content. */
+/** A task as it is answered. Contains no address of its content, and of its prompt at most what the message of its error quotes. */
 export const taskSchema = z.strictObject({
   object: z.literal('task'),
   id,
@@ -23,7 +24,8 @@ export const taskSchema = z.strictObject({
   hold: z.string().nullable(),
   polls: z.int(),
   has_webhook: z.boolean(),
-  error: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+  /** Vendors quote prompts in their messages; null for operators without the scope `content`. */
+  error: z.strictObject({ code: z.string(), message: z.string().nullable() }).nullable(),
   cost: z.string().nullable(),
   created_at_ms: timeMs,
   updated_at_ms: timeMs,
@@ -31,8 +33,9 @@ export const taskSchema = z.strictObject({
   deadline_at_ms: timeMs,
 })
 
-export function taskObject(task: TaskRecord): z.infer<typeof taskSchema> {
+export function taskObject(task: TaskRecord, { can }: Operator): z.infer<typeof taskSchema> {
   const { details } = task
+  const { error } = details
   return {
     object: 'task',
     id: task.id,
@@ -48,7 +51,7 @@ export function taskObject(task: TaskRecord): z.infer<typeof taskSchema> {
     hold: task.holdId ?? null,
     polls: details.polls,
     has_webhook: details.webhookUrl !== undefined,
-    error: details.error === undefined ? null : { code: details.error.code, message: details.error.message },
+    error: error === undefined ? null : { code: error.code, message: can.includes('content') ? error.message : null },
     cost: details.cost ?? null,
     created_at_ms: Math.floor(task.createdAtMs),
     updated_at_ms: Math.floor(task.updatedAtMs),

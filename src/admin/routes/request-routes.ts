@@ -1,7 +1,8 @@
 import * as z from 'zod'
+import { findRecord, NO_RECORD } from '../../gateway/find-record.ts'
 import type { Gateway } from '../../gateway/gateway.ts'
 import type { UsageRecord } from '../../usage/usage-record.ts'
-import { type AdminCall, type AdminRoute, defineRoute, notFound, paramOf } from '../admin-route.ts'
+import { type AdminRoute, defineRoute, notFound, paramOf } from '../admin-route.ts'
 import { entryObject } from '../objects/books.ts'
 import { countOf, listObject, listOfObjects, pageQuery } from '../objects/fields.ts'
 import { attemptObjects, requestDetailSchema, requestObject, requestSchema } from '../objects/usage.ts'
@@ -38,7 +39,7 @@ export const REQUEST_ROUTES: readonly AdminRoute[] = [
     answer: listOfObjects(requestSchema),
     async run({ gateway, query: { from, to, after, limit, ...wanted } }) {
       const range = {
-        account: wanted.account,
+        accountId: wanted.account,
         from: from === undefined ? undefined : momentText(from),
         to: to === undefined ? undefined : momentText(to),
       }
@@ -58,11 +59,11 @@ export const REQUEST_ROUTES: readonly AdminRoute[] = [
     query: z.strictObject({ ended_at: moment.optional() }),
     answer: requestDetailSchema,
     async run(call) {
-      const { gateway, query } = call
+      const { gateway, query, clock } = call
       const id = paramOf(call, 'request')
       const endedAtMs = query.ended_at === undefined ? undefined : momentMs('ended_at', query.ended_at)
-      const record = await recordOf(call, id, endedAtMs)
-      if (record === undefined) throw notFound('request', id)
+      const record = await findRecord(gateway.usage, { id, endedAtMs, nowMs: clock.now() })
+      if (record === undefined) throw notFound('record of a request', id, NO_RECORD)
       return {
         ...requestObject(record),
         attempts: attemptObjects(record),
@@ -76,7 +77,7 @@ type Wanted = { readonly [Name in keyof typeof filters]?: string | undefined }
 
 interface AskedPage {
   readonly range: {
-    readonly account: string | undefined
+    readonly accountId: string | undefined
     readonly from: string | number | undefined
     readonly to: string | number | undefined
   }
@@ -120,60 +121,6 @@ function isWanted(record: UsageRecord, { key, model, endpoint, vendor, ending, c
 /** As in sums, an empty text stands for what there is not. */
 function isSame(wanted: string | undefined, value = ''): boolean {
   return wanted === undefined || wanted === value
-}
-
-/** The time at which an id of ours was made; undefined for other ids, and for a time to come. */
-function madeAtMs(id: string, nowMs: number): number | undefined {
-  const digits = /^[a-z]+_([0-9a-f]{12})[0-9a-f]{20}$/.exec(id)?.[1]
-  const atMs = digits === undefined ? undefined : Number.parseInt(digits, 16)
-  return atMs !== undefined && atMs <= nowMs ? atMs : undefined
-}
-
-/** A call ends so long after its id was made, at most; only a task lasts longer. */
-const LONGEST_CALL_MS = 15 * 60_000
-
-/** Most calls end in the first of the spans of time that are searched; each is twice as long as the one before. */
-const FIRST_SPAN_MS = 1_000
-
-interface Span {
-  readonly from: number
-  readonly to: number
-}
-
-async function recordOf(
-  { gateway, clock }: Pick<AdminCall, 'gateway' | 'clock'>,
-  id: string,
-  endedAtMs: number | undefined,
-): Promise<UsageRecord | undefined> {
-  if (endedAtMs !== undefined) return (await searched(gateway, id, { from: endedAtMs, to: endedAtMs + 1 })).record
-  const startedAtMs = madeAtMs(id, clock.now())
-  if (startedAtMs === undefined) return undefined
-  const lastMs = startedAtMs + LONGEST_CALL_MS
-  let from = startedAtMs
-  let read = 0
-  // Pages come newest first: of the whole time at once, those of a busy gateway would never reach the call.
-  for (let lengthMs = FIRST_SPAN_MS; from < lastMs && read < MOST_READ; lengthMs *= 2) {
-    const to = Math.min(from + lengthMs, lastMs)
-    const found = await searched(gateway, id, { from, to })
-    if (found.record !== undefined) return found.record
-    read += found.read
-    from = to
-  }
-  return undefined
-}
-
-/** The record of that id which ended within a span, among the newest of it, and how many were read. */
-async function searched(gateway: Gateway, id: string, span: Span) {
-  let cursor: string | undefined
-  let read = 0
-  do {
-    const page = await gateway.usage.records({ ...span, cursor, limit: 1_000 })
-    read += page.records.length
-    const record = page.records.find((candidate) => candidate.id === id)
-    if (record !== undefined) return { record, read }
-    cursor = page.next
-  } while (cursor !== undefined && read < MOST_READ)
-  return { record: undefined, read }
 }
 
 /** A charge is written at the end of its call, and its hold has the call's id. */

@@ -15,9 +15,12 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     scope: 'read',
     query: z.strictObject({ account: id.optional(), state: taskState.optional(), ...pageQuery }),
     answer: listOfObjects(taskSchema),
-    async run({ gateway, query: { account, state, after: cursor, limit } }) {
-      const { tasks, next } = await gateway.tasks.listAll({ account, state, cursor, limit: countOf(limit) })
-      return listObject(tasks.map(taskObject), next)
+    async run({ gateway, operator, query: { account, state, after: cursor, limit } }) {
+      const { tasks, next } = await gateway.tasks.listAll({ accountId: account, state, cursor, limit: countOf(limit) })
+      return listObject(
+        tasks.map((task) => taskObject(task, operator)),
+        next,
+      )
     },
   }),
   defineRoute({
@@ -30,7 +33,12 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     query: z.strictObject({ account: id.optional(), state: deliveryState.optional(), ...pageQuery }),
     answer: listOfObjects(deliverySchema),
     async run({ gateway, query: { account, state, after: cursor, limit } }) {
-      const { deliveries, next } = await gateway.webhooks.listAll({ account, state, cursor, limit: countOf(limit) })
+      const { deliveries, next } = await gateway.webhooks.listAll({
+        accountId: account,
+        state,
+        cursor,
+        limit: countOf(limit),
+      })
       return listObject(deliveries.map(deliveryObject), next)
     },
   }),
@@ -47,7 +55,10 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
       const { after, limit } = call.query
       const options = { after, ...(limit === undefined ? {} : { limit: countOf(limit) }) }
       const page = await call.gateway.tasks.list(paramOf(call, 'account'), options)
-      return listObject(page.tasks.map(taskObject), page.hasMore ? page.tasks.at(-1)?.id : undefined)
+      return listObject(
+        page.tasks.map((task) => taskObject(task, call.operator)),
+        page.hasMore ? page.tasks.at(-1)?.id : undefined,
+      )
     },
   }),
   defineRoute({
@@ -60,7 +71,8 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     answer: taskSchema,
     async run(call) {
       const taskId = paramOf(call, 'task')
-      return taskObject(existing('task', taskId, await call.gateway.tasks.get(paramOf(call, 'account'), taskId)))
+      const task = existing('task', taskId, await call.gateway.tasks.get(paramOf(call, 'account'), taskId))
+      return taskObject(task, call.operator)
     },
   }),
   defineRoute({

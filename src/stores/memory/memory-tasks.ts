@@ -60,10 +60,10 @@ export function memoryTasks({ table, ledger, claims, webhooks, responses }: Memo
       return true
     },
 
-    leaseDue({ credentialId, nowMs, leaseUntilMs, limit, budget, id }) {
+    leaseDue({ credentialId, nowMs, leaseUntilMs, limit, budget, id, exceptAccounts = [] }) {
       const left = Math.min(limit, budgets.left(credentialId, budget, nowMs))
       const timeOf = (entry: TaskEntry): number | undefined => {
-        if (entry.leaseUntilMs > nowMs) return undefined
+        if (entry.leaseUntilMs > nowMs || exceptAccounts.includes(entry.record.accountId)) return undefined
         return id === undefined ? entry.record.nextPollAtMs : nowMs
       }
       const taken = longestOverdue(table.polled(credentialId, id), timeOf, nowMs, left)

@@ -53,6 +53,41 @@ function countsOf(period: string, day: string, month: string): SpendingCounts {
   return { ...NOTHING_SPENT, period: Number(period), chargedDay: BigInt(day), chargedMonth: BigInt(month) }
 }
 
+/**
+ * Reads what the charge of hold `$1` came to that was made before, by the journal; in the columns of {@link CHARGE_COLUMNS}, and `due`.
+ * The latest credit of that time is not known where there was another since: nothing is told of the balance then.
+ */
+export function earlierCharge(schema: string): string {
+  return `WITH charge AS (
+      SELECT e.*, h.is_metered FROM ${schema}.entries e JOIN ${schema}.holds h ON h.id = e.hold_id
+      WHERE e.hold_id = $1 AND e.kind = 'charge' AND e.due IS NOT NULL
+    ), later AS (
+      SELECT n.key_id, n.period, n.due, n.amount FROM charge c JOIN ${schema}.entries n ON n.account_id = c.account_id
+      WHERE (n.kind = 'charge' OR n.amount > 0) AND (n.created_at_ms, n.id) > (c.created_at_ms, c.id)
+    )
+    SELECT c.due::text, (CASE WHEN c.is_metered THEN c.due ELSE -c.amount END)::text AS charged,
+      (CASE WHEN c.is_metered THEN 0 ELSE c.due + c.amount END)::text AS shortfall,
+      jsonb_build_object('paid', (-c.amount)::text, 'period', c.period, 'metered', c.is_metered,
+        'cap_amount', a.cap_amount::text, 'cap_period', a.cap_period,
+        'key_cap_amount', k.cap_amount::text, 'key_cap_period', k.cap_period,
+        'account', to_jsonb(ARRAY[(a.spending).period, (a.spending).charged_day - l.account_day,
+          (a.spending).charged_month - l.account_month]::text[]),
+        'key', to_jsonb(ARRAY[(s.spending).period, (s.spending).charged_day - l.key_day,
+          (s.spending).charged_month - l.key_month]::text[]),
+        'money', c.balance_after::text,
+        'funded', CASE WHEN EXISTS (SELECT FROM later WHERE later.amount > 0) THEN '0' ELSE a.funded::text END,
+        'owed', (c.owed_after + c.due + c.amount)::text, 'credit_limit', a.credit_limit::text)::text AS facts
+    FROM charge c JOIN ${schema}.accounts a ON a.id = c.account_id
+      JOIN ${schema}.key_spending s ON s.key_id = c.key_id LEFT JOIN ${schema}.keys k ON k.id = c.key_id,
+      LATERAL (
+        SELECT coalesce(sum(due) FILTER (WHERE period = c.period), 0) AS account_day,
+          coalesce(sum(due), 0) AS account_month,
+          coalesce(sum(due) FILTER (WHERE period = c.period AND key_id = c.key_id), 0) AS key_day,
+          coalesce(sum(due) FILTER (WHERE key_id = c.key_id), 0) AS key_month
+        FROM later WHERE period / 100 = c.period / 100
+      ) l`
+}
+
 /** A hold that was not changed. @param status how it had ended. */
 export function endedBefore(status: unknown): Resolution {
   const endedBy = (status as Resolution['endedBy'] | null) ?? undefined

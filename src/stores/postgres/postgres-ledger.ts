@@ -19,7 +19,7 @@ import {
   timeParameter,
 } from './column-values.ts'
 import { ENTRY_SELECTED, entryWithMissing, postgresByHand, refuseOverflow } from './postgres-by-hand.ts'
-import { CHARGE_COLUMNS, chargeOf, endedBefore } from './postgres-charge.ts'
+import { CHARGE_COLUMNS, chargeOf, earlierCharge, endedBefore } from './postgres-charge.ts'
 import type { PostgresConnection } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
 import { orWithoutRecord } from './postgres-usage.ts'
@@ -150,7 +150,12 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
           sent,
         ]),
       )
-      return { ...chargeOf(value[0]!, amount, thresholds), ...refused }
+      const resolution = { ...chargeOf(value[0]!, amount, thresholds), ...refused }
+      if (resolution.endedBy !== 'settled' || thresholds === undefined) return resolution
+      const [row] = await run(earlierCharge(schema), [holdId])
+      return row === undefined
+        ? resolution
+        : { ...resolution, earlier: chargeOf(row, BigInt(row['due'] as string), thresholds) }
     },
 
     async void(holdId, nowMs) {

@@ -60,27 +60,33 @@ export function postgresResponses({ run, transaction }: PostgresConnection, sche
   }
 }
 
+/** The new values of a turn that is saved again. */
+const REPLACED = RESPONSE_COLUMNS.split(', ')
+  .map((column) => `${column} = EXCLUDED.${column}`)
+  .join(', ')
+
 /** Keeps a turn, and adds it to its conversation, inside the caller's transaction. */
 export async function saveResponse(session: PostgresSession, schema: string, turn: StoredResponse): Promise<void> {
-  // Each insert deletes some expired rows, so no separate job is needed.
+  // Each insert deletes some expired rows, so no separate job is needed. Of several that save one id, each waits here for the one before.
   await session.query(
     `WITH purged AS (
       DELETE FROM ${schema}.responses WHERE (account_id, id) IN (
-        SELECT account_id, id FROM ${schema}.responses WHERE expires_at_ms <= $3 AND (account_id, id) <> ($1, $2)
+        SELECT account_id, id FROM ${schema}.responses WHERE expires_at_ms <= $12 AND (account_id, id) <> ($1, $2)
         ORDER BY expires_at_ms LIMIT ${PURGED_PER_SAVE} FOR UPDATE SKIP LOCKED
       )
     )
-    DELETE FROM ${schema}.responses WHERE account_id = $1 AND id = $2`,
-    [turn.accountId, turn.id, timeParameter(turn.createdAtMs)],
+    INSERT INTO ${schema}.responses (${RESPONSE_COLUMNS})
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    ON CONFLICT (account_id, id) DO UPDATE SET ${REPLACED}`,
+    responseValues(turn, timeParameter),
   )
   await session.query(
-    `WITH saved AS (
-      INSERT INTO ${schema}.responses (${RESPONSE_COLUMNS})
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    `WITH removed AS (
+      DELETE FROM ${schema}.response_items WHERE account_id = $1 AND response_id = $2 AND item_id <> ALL ($3::text[])
     )
     INSERT INTO ${schema}.response_items (account_id, item_id, response_id)
-    SELECT $1, item_id, $2 FROM unnest($14::text[]) AS item_id`,
-    [...responseValues(turn, timeParameter), itemIdsOf(turn)],
+    SELECT $1, item_id, $2 FROM unnest($3::text[]) AS item_id ON CONFLICT DO NOTHING`,
+    [turn.accountId, turn.id, itemIdsOf(turn)],
   )
   await addTurnToConversation(session, schema, turn)
 }

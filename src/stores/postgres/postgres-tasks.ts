@@ -116,10 +116,10 @@ export function postgresTasks(connection: PostgresConnection, schema: string, cl
       return row!['discarded'] as boolean
     },
 
-    async leaseDue({ credentialId, nowMs, leaseUntilMs, limit, budget, id }) {
+    async leaseDue({ credentialId, nowMs, leaseUntilMs, limit, budget, id, exceptAccounts = [] }) {
       if (limit <= 0 || !isStorable(id ?? '')) return []
       const rows = await run(
-        `SELECT ${SELECTED} FROM ${schema}.take_due_tasks($1, $2, $3, $4, $5, $6, $7)
+        `SELECT ${SELECTED} FROM ${schema}.take_due_tasks($1, $2, $3, $4, $5, $6, $7, $8)
           WITH ORDINALITY AS t ORDER BY t.ordinality`,
         [
           credentialId,
@@ -129,6 +129,7 @@ export function postgresTasks(connection: PostgresConnection, schema: string, cl
           Math.min(budget.takes, Number.MAX_SAFE_INTEGER),
           timeParameter(budget.windowMs),
           id ?? null,
+          exceptAccounts,
         ],
       )
       return rows.map(taskOf)

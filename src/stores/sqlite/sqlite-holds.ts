@@ -15,8 +15,9 @@ import {
   type SqlValue,
   wholeMilliseconds,
 } from './sqlite-database.ts'
+import { type SqliteEarlierCharge, sqliteEarlierCharge } from './sqlite-earlier-charge.ts'
 import type { ClaimName, SqliteClaims } from './sqlite-expiring.ts'
-import type { BufferedAccount, SqliteMoney } from './sqlite-money.ts'
+import { isMeteredFor, type SqliteMoney } from './sqlite-money.ts'
 import {
   EndedElsewhere,
   type EndedRow,
@@ -65,6 +66,7 @@ export class SqliteHolds implements WriteBuffer {
   readonly #setEnd: SqliteStatement
   readonly #selectExpired: SqliteStatement
   readonly #endHolds: ReturnType<typeof prepareRows>
+  readonly #earlierCharge: SqliteEarlierCharge
   #ended = noneEnded()
   #endedAtMs = 0
   readonly #placed = new PlacedHolds()
@@ -72,6 +74,7 @@ export class SqliteHolds implements WriteBuffer {
 
   constructor(database: SqliteDatabase, parts: SqliteHoldsParts) {
     this.#parts = parts
+    this.#earlierCharge = sqliteEarlierCharge(database, parts.money)
     this.#selectKnown = prepareExact(
       database,
       `SELECT holds.id IS NOT NULL AS is_held, refusals.status, refusals.counter FROM (SELECT ? AS id) AS wanted
@@ -173,7 +176,7 @@ export class SqliteHolds implements WriteBuffer {
     const endedAtMs = wholeMilliseconds(timeOf(nowMs))
     const open = this.#findOpen(holdId, endedAtMs)
     const hold = open ?? this.#findExpired(holdId)
-    if (hold === undefined) return this.#endedBefore(holdId)
+    if (hold === undefined) return this.#endedBefore(holdId, thresholds)
     const { account_id: accountId, key_id: keyId, period } = hold
     this.#expireCredits(accountId, endedAtMs)
     if (open === undefined) this.#setEnd.run('settled', holdId)
@@ -311,9 +314,13 @@ export class SqliteHolds implements WriteBuffer {
     return this.#selectEnded.get(holdId) as EndedRow | undefined
   }
 
-  #endedBefore(holdId: string): Resolution {
-    const endedBy = this.#selectEnd(holdId)?.ended_by ?? undefined
-    return endedBy === undefined ? UNRESOLVED : { ...UNRESOLVED, endedBy }
+  #endedBefore(holdId: string, thresholds?: Settlement['thresholds']): Resolution {
+    const row = this.#selectEnd(holdId)
+    const endedBy = row?.ended_by ?? undefined
+    if (row === undefined || endedBy === undefined) return UNRESOLVED
+    if (endedBy !== 'settled' || thresholds === undefined) return { ...UNRESOLVED, endedBy }
+    this.flush()
+    return { ...UNRESOLVED, endedBy, earlier: this.#earlierCharge(holdId, row, thresholds) }
   }
 
   /** Ends a hold without a charge. */
@@ -387,8 +394,4 @@ export class SqliteHolds implements WriteBuffer {
 /** Made anew and not cleared, for the reason given at `TransientMap`. */
 function noneEnded(): Record<HoldEnd, Set<string>> {
   return { settled: new Set(), voided: new Set(), expired: new Set() }
-}
-
-function isMeteredFor({ billing }: Reservation, account: Readonly<BufferedAccount>): boolean {
-  return (account.billing ?? billing) === 'metered'
 }

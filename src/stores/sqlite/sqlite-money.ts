@@ -1,6 +1,6 @@
 import { type CreditTake, type ExpiringCredit, expireCredits, expiryText, spendCredits } from '../expiring-credits.ts'
 import type { ChargeDetails, EntryKind } from '../journal.ts'
-import { type Account, lesserOf, REPAYMENT } from '../ledger.ts'
+import { type Account, lesserOf, REPAYMENT, type Reservation } from '../ledger.ts'
 import { NOTHING_SPENT, type SpendingCounts, type SpendingOwner } from '../spending.ts'
 import { capOf, optionalAmountOf, optionalTimeOf, type SqlRow, spendingCountsOf } from '../sql-rows.ts'
 import {
@@ -292,6 +292,11 @@ export class SqliteMoney {
     const row = this.#setFirstExpiry.get(accountId) as SqlRow
     this.changing(accountId).firstExpiryMs = optionalTimeOf(row['first_expiry_ms'])
   }
+}
+
+/** Does an account pay for a reservation later? */
+export function isMeteredFor({ billing }: Pick<Reservation, 'billing'>, account: Readonly<BufferedAccount>): boolean {
+  return (account.billing ?? billing) === 'metered'
 }
 
 function bufferedAccountOf(row: SqlRow): BufferedAccount {

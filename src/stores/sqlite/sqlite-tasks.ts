@@ -163,11 +163,12 @@ function sqliteTaskLeases(
 ): Pick<SqliteTasks, 'isAnyDue' | 'isAnyExpired' | 'credentialIds' | 'leaseDue' | 'leaseExpired'> {
   const selectDue = database.prepare(
     `SELECT * FROM signalbox_tasks WHERE vendor_account = ? AND state IN ('queued', 'in_progress')
-       AND next_poll_at_ms <= ? AND lease_until_ms <= ? ORDER BY next_poll_at_ms LIMIT ?`,
+       AND next_poll_at_ms <= ? AND lease_until_ms <= ? AND account_id NOT IN (SELECT value FROM json_each(?))
+     ORDER BY next_poll_at_ms LIMIT ?`,
   )
   const selectOne = database.prepare(
     `SELECT * FROM signalbox_tasks WHERE vendor_account = ? AND id = ? AND state IN ('queued', 'in_progress')
-       AND lease_until_ms <= ? LIMIT ?`,
+       AND lease_until_ms <= ? AND account_id NOT IN (SELECT value FROM json_each(?)) LIMIT ?`,
   )
   // Index by name: the engine would take that of the states, and read every open task.
   const selectExpired = database.prepare(
@@ -188,11 +189,12 @@ function sqliteTaskLeases(
   const selectTaken = database.prepare('SELECT taken FROM signalbox_poll_budgets WHERE vendor_account = ?')
   const countTaken = database.prepare('UPDATE signalbox_poll_budgets SET taken = taken + ? WHERE vendor_account = ?')
 
-  function due({ credentialId, nowMs, id }: DueQuery, limit: number): SqlRow[] {
+  function due({ credentialId, nowMs, id, exceptAccounts = [] }: DueQuery, limit: number): SqlRow[] {
+    const except = JSON.stringify(exceptAccounts)
     const rows =
       id === undefined
-        ? selectDue.all(credentialId, nowMs, nowMs, limit)
-        : selectOne.all(credentialId, id, nowMs, limit)
+        ? selectDue.all(credentialId, nowMs, nowMs, except, limit)
+        : selectOne.all(credentialId, id, nowMs, except, limit)
     return rows as SqlRow[]
   }
 

@@ -13,6 +13,9 @@ import { RequestRun } from './request-run.ts'
 /** Why no further request of a batch is begun. */
 export type StopReason = 'expired' | 'cancelled' | 'put-back'
 
+/** At which try the requests of a batch are that have failed before, by line. */
+export type RequestTries = Map<number, number>
+
 /** Times that a request is made which a vendor could not answer. */
 const MOST_TRIES = 5
 const FIRST_DELAY_MS = 2_000
@@ -27,6 +30,7 @@ export class BatchRun {
   readonly #settings: BatchSettings
   readonly #endpoint: Endpoint
   readonly #task: TaskRecord
+  readonly #tries: RequestTries
   readonly #running = new Set<RequestRun>()
   readonly #waiting = new Map<Timer, () => void>()
   #reason: StopReason | undefined
@@ -36,11 +40,18 @@ export class BatchRun {
   #wake: (() => void) | undefined
   #fault: unknown
 
-  constructor(context: PipelineContext, settings: BatchSettings, endpoint: Endpoint, task: TaskRecord) {
+  /** @param tries Of the turns before; it is kept up to date. */
+  constructor(
+    context: PipelineContext,
+    settings: BatchSettings,
+    endpoint: Endpoint,
+    { task, tries }: { readonly task: TaskRecord; readonly tries: RequestTries },
+  ) {
     this.#context = context
     this.#settings = settings
     this.#endpoint = endpoint
     this.#task = task
+    this.#tries = tries
   }
 
   /** Begins no further request; those under way end. */
@@ -75,7 +86,7 @@ export class BatchRun {
         if (ended.has(line)) continue
         while (this.#underWay >= requestsAtOnce && this.#goesOn()) await this.#change()
         if (!this.#goesOn()) {
-          this.#leaveOpen()
+          this.#isLeftOpen = true
           break
         }
         this.#begin(line, planned)
@@ -112,24 +123,25 @@ export class BatchRun {
   }
 
   async #toTheEnd(line: number, planned: PlannedRequest): Promise<void> {
-    for (let tries = 1; ; ) {
+    for (let tries = this.#tries.get(line) ?? 1; ; ) {
       const run = new RequestRun(this.#context, { task: this.#task, endpoint: this.#endpoint, planned, line })
       this.#running.add(run)
       const result = await run.run()
       this.#running.delete(run)
-      if (result.kind === 'stopped') return this.#leaveOpen()
+      if (result.kind === 'stopped') return this.#leaveOpen(line, tries)
       if (result.kind === 'ended') return await this.#keep(run, result.outcome)
       // The caller's limits and the store cost no try.
       if (isOurs(result.error)) tries = Math.max(1, tries)
       else if (tries++ >= MOST_TRIES) return await this.#keep(run, result.outcome)
-      if (this.#reason !== undefined) return this.#leaveOpen()
+      if (this.#reason !== undefined) return this.#leaveOpen(line, tries)
       await this.#pause(delayOf(result.error, tries))
-      if (this.#reason !== undefined) return this.#leaveOpen()
+      if (this.#reason !== undefined) return this.#leaveOpen(line, tries)
     }
   }
 
-  #leaveOpen(): void {
+  #leaveOpen(line: number, tries: number): void {
     this.#isLeftOpen = true
+    if (tries > 1) this.#tries.set(line, tries)
   }
 
   async #keep(run: RequestRun, outcome: BatchOutcome): Promise<void> {

@@ -4,6 +4,7 @@ import type { TaskRecord } from '../../stores/task-store.ts'
 import { queuedReceipt } from '../deferred-submission.ts'
 import { answeredLate, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
 import { BATCH_CREDENTIAL_ID, factsOf, isCancelling } from './batch-record.ts'
+import type { RequestTries } from './batch-run.ts'
 import { BatchWork } from './batch-work.ts'
 import { cleanUp, endBatch } from './end-batch.ts'
 import { JournalConflict } from './native-journal.ts'
@@ -46,8 +47,8 @@ export class BatchRunner {
   readonly #settings: BatchSettings
   readonly #wakeWebhooks: WakeWebhooks
   readonly #running = new Map<string, Running>()
-  /** Batches at a vendor that this process looked at last. */
-  readonly #waiting = new Set<string>()
+  /** Batches that this process had last, at a vendor or put back, with the tries of their requests. */
+  readonly #waiting = new Map<string, RequestTries>()
   #timer: Timer | undefined
   #looking: Promise<void> | undefined
   #purgedAtMs = Number.NEGATIVE_INFINITY
@@ -145,10 +146,12 @@ export class BatchRunner {
     const { id, details } = task
     const endpoint = this.#context.endpoints.at(factsOf(task).endpoint)
     if (endpoint === undefined || details.deferred === undefined || this.#running.has(id)) return
-    const run = new BatchWork(this.#context, this.#settings, endpoint, task)
-    const wasHere = this.#waiting.delete(id)
+    const waited = this.#waiting.get(id)
+    this.#waiting.delete(id)
+    const tries = waited ?? new Map()
+    const run = new BatchWork(this.#context, this.#settings, endpoint, { task, tries })
     if (isCancelling(task)) run.stop('cancelled')
-    const ended = this.#runTask(task, run, wasHere)
+    const ended = this.#runTask(task, run, { tries, wasHere: waited !== undefined })
       .catch((error: unknown) => reportFault(this.#context, details.requestId, 'batches', error))
       .finally(() => {
         this.#running.delete(id)
@@ -158,7 +161,11 @@ export class BatchRunner {
   }
 
   /** @param wasHere Has this process run it before? Then its key is completed. */
-  async #runTask(task: TaskRecord, run: BatchWork, wasHere: boolean): Promise<void> {
+  async #runTask(
+    task: TaskRecord,
+    run: BatchWork,
+    { tries, wasHere }: { readonly tries: RequestTries; readonly wasHere: boolean },
+  ): Promise<void> {
     const { clock, store } = this.#context
     const { id, accountId, details } = task
     const nowMs = clock.now()
@@ -174,7 +181,7 @@ export class BatchRunner {
       if (ended === undefined || !POLLED_STATES.includes(ended.state)) return await cleanUp(this.#settings, id)
       if (result.kind === 'ended')
         return await endBatch(this.#context, this.#settings, ended, { ...result, wake: this.#wakeWebhooks })
-      this.#waiting.add(id)
+      this.#waiting.set(id, tries)
       // A cancellation that came meanwhile is not left waiting.
       await this.#putBack(id, isCancelling(ended) && !isCancelling(task) ? clock.now() : result.untilMs)
     } catch (error) {

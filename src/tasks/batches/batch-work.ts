@@ -2,7 +2,7 @@ import type { Endpoint } from '../../endpoints/endpoint.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import type { BatchEnd } from './batch-record.ts'
-import { BatchRun, type StopReason } from './batch-run.ts'
+import { BatchRun, type RequestTries, type StopReason } from './batch-run.ts'
 import { NativeRun } from './native-run.ts'
 
 /** How work on a batch went. */
@@ -18,10 +18,15 @@ export class BatchWork {
   readonly #native: NativeRun
   readonly #paced: BatchRun
 
-  constructor(context: PipelineContext, settings: BatchSettings, endpoint: Endpoint, task: TaskRecord) {
+  constructor(
+    context: PipelineContext,
+    settings: BatchSettings,
+    endpoint: Endpoint,
+    turn: { readonly task: TaskRecord; readonly tries: RequestTries },
+  ) {
     this.#context = context
-    this.#native = new NativeRun(context, settings, endpoint, task)
-    this.#paced = new BatchRun(context, settings, endpoint, task)
+    this.#native = new NativeRun(context, settings, endpoint, turn.task)
+    this.#paced = new BatchRun(context, settings, endpoint, turn)
   }
 
   /** Begins nothing further; what is under way ends. */

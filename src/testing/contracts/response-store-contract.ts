@@ -77,6 +77,17 @@ export function describeResponseStore(
       expect(idsOf(await store.findByItems(ACCOUNT_ID, ['msg_in'], now))).toEqual(['resp_2'])
     })
 
+    check('keeps one turn of several that are saved with one id at once, with its items', async (store) => {
+      const turns = Array.from({ length: 8 }, (_, index) =>
+        exampleResponse({ model: `model_${index}`, input: [{ id: `msg_${index}` }, { id: 'msg_all' }] }),
+      )
+      await Promise.all(turns.map((turn) => store.save(turn)))
+      const kept = await store.find(ACCOUNT_ID, 'resp_1', now)
+      expect(turns.filter(({ model }) => model === kept?.model)).toEqual([kept])
+      const found = await Promise.all(turns.map((_, index) => store.findByItems(ACCOUNT_ID, [`msg_${index}`], now)))
+      expect(found.flat()).toEqual([kept])
+    })
+
     check('replaces a turn that is saved again, with its items', async (store) => {
       const later = exampleResponse({ input: [{ id: 'msg_other', text: 'later' }] })
       await store.save(exampleResponse())

@@ -166,6 +166,16 @@ export function describeTaskTaking(
       expect(await dueIds(store, { credentialId: 'dashscope:2' })).toEqual(['task_other'])
     })
 
+    check('passes over the accounts that it is told to, due and by id', async (store) => {
+      for (const [index, accountId] of ['account_1', 'account_2', 'account_1', 'account_3', 'account_2'].entries())
+        await store.tasks.insert(dueTask({ id: `task_${index}`, accountId, nextPollAtMs: EXAMPLE_NOW_MS - 9 + index }))
+      const exceptAccounts = ['account_1', "account_'2", 'account_3']
+      expect(await dueIds(store, { exceptAccounts, id: 'task_0' })).toEqual([])
+      expect(await dueIds(store, { exceptAccounts, limit: 1 })).toEqual(['task_1'])
+      expect(await dueIds(store, { exceptAccounts })).toEqual(['task_4'])
+      expect(await dueIds(store, { exceptAccounts: [] })).toEqual(['task_0', 'task_2', 'task_3'])
+    })
+
     check('takes a task no more that has ended or is asked about elsewhere', async (store) => {
       for (const id of ['task_1', 'task_2']) await store.tasks.insert(dueTask({ id }))
       await store.tasks.change({ id: 'task_1', from: ['queued'], set: { state: 'completed' } }, EXAMPLE_NOW_MS)

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setFlagsFromString } from 'node:v8'
 import { nodeHandler } from '../../../src/adapters/node.ts'
 import { createGateway } from '../../../src/gateway/gateway.ts'
 import type { Transport } from '../../../src/transport/transport.ts'
@@ -13,6 +14,9 @@ import type { VideoServerSettings, VideoServerWords } from './video-processes.ts
  * A gateway for videos in a process of its own. The first argument holds its settings as JSON. Tells its parent where it
  * listens, and on request how much memory it takes and when it asked the vendor about tasks.
  */
+// Compiling undici's parser anew once it has been used takes 30 MB for a moment, and on a busy machine long enough to be measured.
+for (const flag of ['--no-wasm-tier-up', '--no-wasm-dynamic-tiering']) setFlagsFromString(flag)
+
 const settings = JSON.parse(process.argv[2] ?? '{}') as VideoServerSettings
 const { key, account, credit } = settings
 const askedAtMs: number[] = []

@@ -2,6 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MIGRATIONS, migrate } from '../../../src/stores/postgres/migrations/migrate.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
+import { EXAMPLE_NOW_MS, exampleTask } from '../../../src/testing/contracts/store-example.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { expectClaimsByOneClock } from '../support/claims-by-one-clock.ts'
 import { dropSchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
@@ -23,6 +24,19 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     await store.start()
 
     expect(await store.ledger.account('account_1')).toMatchObject({ id: 'account_1', createdAtMs: 1 })
+    await schemas.dispose(store)
+  })
+
+  test('a process of the version before, which passes over no accounts, still takes what is due', async () => {
+    const store = await schemas.create()
+    const task = exampleTask({ nextPollAtMs: EXAMPLE_NOW_MS })
+    await store.tasks.insert(task)
+    const taken = await schemas.pool.query(
+      `SELECT t.id FROM ${schemas.schemaOf(store)}.take_due_tasks($1, $2, $3, $4, $5, $6, $7) AS t`,
+      [task.credentialId, String(EXAMPLE_NOW_MS), String(EXAMPLE_NOW_MS + 1), 3, 4, '1000', null],
+    )
+
+    expect(taken.rows).toEqual([{ id: task.id }])
     await schemas.dispose(store)
   })
 

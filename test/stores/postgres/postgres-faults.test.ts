@@ -5,6 +5,7 @@ import type { Reservation } from '../../../src/stores/ledger.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { freePort } from '../../support/started-process.ts'
+import { expectToldAgain } from '../support/settled-again.ts'
 import { type Schemas, schemasOn } from './support/fresh-schema.ts'
 
 const server = await realServer('postgres')
@@ -33,6 +34,12 @@ describe.skipIf(server.missing !== undefined)('PostgreSQL store when things go w
       await store.ledger.credit(credit, NOW_MS)
     }
     return () => schemas.dispose(store)
+  })
+
+  test('a settlement that is made again tells what the first one charged and has passed', async () => {
+    const fresh = await schemas.create()
+    await expectToldAgain(fresh)
+    await schemas.dispose(fresh)
   })
 
   test('an account that somebody keeps locked fails in time, holds nothing, and stops no other account', async () => {

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
+import { checkStore } from '../../../src/cli/check-stores.ts'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import type { ResponseStore } from '../../../src/stores/response-store.ts'
@@ -72,5 +73,22 @@ describe.skipIf(isLeftOut)('PostgreSQL store behind PgBouncer', () => {
     const [store] = await storesBehind('statement', 1)
 
     await expect(store!.start()).rejects.toThrow('transaction blocks not allowed in statement pooling mode')
+  })
+
+  test.each([
+    ['transaction', { status: 'ok' }],
+    [
+      'statement',
+      {
+        status: 'failed',
+        message: expect.stringContaining('transaction blocks not allowed in statement pooling mode'),
+        remedy: 'set pool_mode of PgBouncer to transaction or session',
+      },
+    ],
+  ] as const)('is checked in the pool mode %s', async (mode, expected) => {
+    const other = await startPgBouncer(server.url, mode)
+    undo.push(() => other.stop())
+
+    expect(await checkStore({ kind: 'postgres', url: other.url })).toMatchObject(expected)
   })
 })

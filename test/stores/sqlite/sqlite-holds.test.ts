@@ -6,6 +6,7 @@ import { memoryLedger } from '../../../src/stores/memory/memory-ledger.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import { expectClaimsByOneClock } from '../support/claims-by-one-clock.ts'
+import { expectToldAgain } from '../support/settled-again.ts'
 import { type CountedDatabase, countedDatabase } from './support/counted-database.ts'
 import { testEngines } from './support/sqlite-engines.ts'
 import { temporaryPaths } from './support/temporary-folder.ts'
@@ -253,6 +254,15 @@ for (const engine of testEngines) {
       const store = sqliteStore({ database })
       await store.start()
       await expectClaimsByOneClock(store.idempotency)
+      await store.close()
+      database.close()
+    })
+
+    it('tells a settlement that is made again what the first one charged and has passed', async () => {
+      const database = engine.open(':memory:')
+      const store = sqliteStore({ database, clock: 'caller' })
+      await store.start()
+      await expectToldAgain(store)
       await store.close()
       database.close()
     })

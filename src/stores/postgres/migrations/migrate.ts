@@ -40,6 +40,8 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   PENDING_CLAIMS,
   ACCOUNT_PAGES,
   EXPIRY_READS,
+  // `take_due_tasks` can pass over accounts.
+  [],
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */

@@ -102,7 +102,8 @@ export const TASK_FUNCTIONS: readonly string[] = [
 
   // Of one vendor account what is due, or the task p_id alone, as far as the budget of the window that runs allows.
   `CREATE FUNCTION take_due_tasks(
-    p_vendor_account text, p_now bigint, p_lease bigint, p_limit bigint, p_takes bigint, p_window bigint, p_id text
+    p_vendor_account text, p_now bigint, p_lease bigint, p_limit bigint, p_takes bigint, p_window bigint, p_id text,
+    p_except_accounts text[] DEFAULT '{}'
   ) RETURNS SETOF tasks LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
     v_start bigint := p_now - p_now % p_window;
@@ -112,7 +113,7 @@ export const TASK_FUNCTIONS: readonly string[] = [
     -- Nothing is written, and nobody waited for, while nothing is due.
     IF p_id IS NULL AND NOT EXISTS (
       SELECT 1 FROM tasks t WHERE t.vendor_account = p_vendor_account AND t.state IN ('queued', 'in_progress')
-        AND t.next_poll_at_ms <= p_now AND t.lease_until_ms <= p_now
+        AND t.next_poll_at_ms <= p_now AND t.lease_until_ms <= p_now AND t.account_id <> ALL (p_except_accounts)
     ) THEN
       RETURN;
     END IF;
@@ -130,13 +131,13 @@ export const TASK_FUNCTIONS: readonly string[] = [
     IF p_id IS NULL THEN
       v_ids := ARRAY(
         SELECT t.id FROM tasks t WHERE t.vendor_account = p_vendor_account AND t.state IN ('queued', 'in_progress')
-          AND t.next_poll_at_ms <= p_now AND t.lease_until_ms <= p_now
+          AND t.next_poll_at_ms <= p_now AND t.lease_until_ms <= p_now AND t.account_id <> ALL (p_except_accounts)
         ORDER BY t.next_poll_at_ms LIMIT v_left FOR UPDATE SKIP LOCKED
       );
     ELSE
       v_ids := ARRAY(
         SELECT t.id FROM tasks t WHERE t.id = p_id AND t.vendor_account = p_vendor_account
-          AND t.state IN ('queued', 'in_progress') AND t.lease_until_ms <= p_now
+          AND t.state IN ('queued', 'in_progress') AND t.lease_until_ms <= p_now AND t.account_id <> ALL (p_except_accounts)
         FOR UPDATE SKIP LOCKED
       );
     END IF;
