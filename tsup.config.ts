@@ -115,7 +115,7 @@ async function emitDeclarations(): Promise<void> {
 }
 
 export default async function builds(overrides: Options): Promise<Options[]> {
-  const define = consolePageDefines()
+  const define = { ...javascript.define, ...consolePageDefines() }
   // `tsup --format esm` is what `npm start` runs: only what Node needs to execute, in a second instead of ten.
   if (overrides.format !== undefined) return [{ ...esm, define }]
   // Not tsup's `clean`: the three builds run at the same time and would delete each other's files.

@@ -35,6 +35,8 @@ export interface FastifyRequestShape {
 export interface FastifyShape {
   readonly prefix: string
   readonly supportedMethods: readonly string[]
+  /** Absent in early versions of Fastify 4. */
+  hasRoute?(options: { url: string; method: string }): boolean
   removeAllContentTypeParsers(): void
   addContentTypeParser(
     contentType: string,
@@ -80,5 +82,18 @@ export function fastifyGateway(
     gateway.handle(exchange, exchange)
   }
   instance.route({ method, url: '/*', handler })
+  const free = options.gateway.answersAtMount === true ? freeAtMount(instance, method) : []
+  if (free.length > 0) instance.route({ method: free, url: '', handler })
   done()
+}
+
+/**
+ * The methods for which the app has no route of its own at the path of the mount: Fastify refuses a second one. None where it cannot tell:
+ * an app that starts goes on to start.
+ */
+function freeAtMount(instance: FastifyShape, methods: readonly string[]): string[] {
+  const { prefix } = instance
+  // With the slash, `/*` is the mount itself too.
+  if (prefix === '' || prefix.endsWith('/')) return []
+  return methods.filter((method) => instance.hasRoute?.({ url: prefix, method }) === false)
 }

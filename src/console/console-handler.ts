@@ -40,6 +40,7 @@ export function consoleHandler(gateway: Gateway, options: ConsoleHandlerOptions 
   const admin = adminHandler(gateway, ofAdmin)
   const page = new ConsolePage(consoleAssets(), publicPath)
   return {
+    answersAtMount: true,
     handle: (request, sink) => (isOfApi(request.path) ? admin : page).handle(request, sink),
   }
 }

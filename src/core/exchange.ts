@@ -140,4 +140,9 @@ export function checkGateway(value: unknown, owner: string): void {
 export interface ExchangeHandler {
   /** Handles one request. Never throws and never rejects; the answer goes to the sink. */
   handle(request: GatewayRequest, sink: ByteSink): void
+  /**
+   * True: it answers at the path of its mount too, such as `/metrics`, and not only below it. Routers that tell both apart send it
+   * both. Default false.
+   */
+  readonly answersAtMount?: boolean
 }

@@ -14,7 +14,7 @@ const ACCESS_LOG_OPTIONS = {
 } satisfies MemberNames<AccessLogOptions>
 
 /**
- * One line for each request that calls a model, when it is over or refused: a listener for `onEvent`. Costs are decimal dollars.
+ * One line for each request that calls a model, when it is over or refused, and one for each task that ends: a listener for `onEvent`. Costs are decimal dollars.
  * Has no prompt, answer or credential.
  * @param logger one of the host's; pino is recognised.
  * @throws RangeError for a share that is not from 0 to 1.
@@ -31,6 +31,7 @@ export function accessLog(logger: Logger, options: AccessLogOptions = {}): Event
       const { type: _type, ...fields } = event
       return log.info('task submitted', fields)
     }
+    if (event.type === 'task-ended') return log.info(`task ${event.state}`, taskFields(event))
     if (event.type !== 'request-ended') return
     if (event.ending === 'completed') {
       owed += sample
@@ -47,13 +48,21 @@ function refusedFields({ type: _type, ...fields }: Of<'request-refused'>): Recor
   return fields
 }
 
-function endedFields(event: Of<'request-ended'>): Record<string, unknown> {
-  const { type: _type, ending: _ending, usage, cachedUsage, costNanoDollars, dueNanoDollars, ...fields } = event
+function endedFields({ ending: _ending, cachedUsage, ...event }: Of<'request-ended'>): Record<string, unknown> {
+  return { ...chargedFields(event), ...(cachedUsage === undefined ? {} : { cached: true }) }
+}
+
+function taskFields({ state: _state, ...event }: Of<'task-ended'>): Record<string, unknown> {
+  return chargedFields(event)
+}
+
+type Charged = Pick<Of<'task-ended'>, 'usage' | 'costNanoDollars' | 'dueNanoDollars'> & { readonly type: string }
+
+function chargedFields({ type: _type, usage, costNanoDollars, dueNanoDollars, ...fields }: Charged) {
   return {
     ...fields,
     inputTokens: usage?.inputTokens,
     outputTokens: usage?.outputTokens,
-    ...(cachedUsage === undefined ? {} : { cached: true }),
     cost: formatDollars(costNanoDollars),
     ...(dueNanoDollars === costNanoDollars ? {} : { due: formatDollars(dueNanoDollars) }),
   }

@@ -383,7 +383,7 @@ async function expireHolds(context: PipelineContext, isOver: () => boolean): Pro
       expired = await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
     await context.store.ledger.expireCredits(context.clock.now(), SWEEP_BATCH)
   } catch (error) {
-    context.logger.error('holds and credits could not be expired', { error })
+    reportFault(context, undefined, 'holds', error)
   }
 }
 

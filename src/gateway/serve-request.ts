@@ -19,6 +19,7 @@ import type { RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { DeferredAnswers } from '../tasks/deferred-answers.ts'
 import { DeferredSubmission } from '../tasks/deferred-submission.ts'
+import { contentRange } from '../tasks/send-content.ts'
 import { TaskSubmission } from '../tasks/submit-task.ts'
 import { serveTaskRequest } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
@@ -362,7 +363,7 @@ function emitRefused(context: PipelineContext, failing: Failing, error: GatewayE
   })
 }
 
-/** A 405 must say what is allowed (RFC 9110, section 15.5.6); refusals by limits show the limits. */
+/** A 405 must say what is allowed (RFC 9110, section 15.5.6), a 416 what there is; refusals by limits show the limits. */
 function errorHeaders(
   { endpoints, batches }: PipelineContext,
   { request, record }: Failing,
@@ -376,5 +377,7 @@ function errorHeaders(
   if (match !== undefined && 'allow' in match) headers.push('allow', match.allow.join(', '))
   const reason = overloadReason(error)
   if (reason !== undefined) headers.push('x-signalbox-overload', reason)
+  const range = contentRange(error)
+  if (range !== undefined) headers.push('content-range', range)
   return pushLimits(headers, { requestBucket: record?.requestBucket, tokenBucket: record?.tokenBucket })
 }

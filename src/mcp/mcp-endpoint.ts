@@ -54,6 +54,7 @@ const PATHS: ReadonlySet<string> = new Set(['/mcp', '/mcp/', '/'])
 
 /** Authenticates requests and passes each to the SDK with a server of its own. */
 export class McpEndpoint implements McpHandler {
+  readonly answersAtMount = true
   readonly #parts: McpEndpointParts
   readonly #checkCaller: (request: GatewayRequest) => void
   readonly #protocol: ReturnType<typeof createMcpHandler>

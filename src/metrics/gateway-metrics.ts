@@ -10,7 +10,14 @@ import type {
   StoreFacts,
 } from '../core/observer.ts'
 import type { Usage } from '../core/usage.ts'
-import { type HistogramSeries, type MetricFamily, type MoneySeries, type NumberSeries, OTHER } from './metric-family.ts'
+import {
+  type HistogramSeries,
+  MAX_SERIES,
+  type MetricFamily,
+  type MoneySeries,
+  type NumberSeries,
+  OTHER,
+} from './metric-family.ts'
 import { MetricSet } from './metric-set.ts'
 import { EndpointSeries, type RouteSeries, SeriesHandle } from './route-series.ts'
 import { VERSION } from './version.ts'
@@ -148,6 +155,15 @@ export class GatewayMetrics implements Observer {
       case 'settlement-given-up':
         set.settlementsGivenUp.at(event.reason).value += 1
         return
+      case 'unbilled-usage':
+        set.unbilled.at(event.vendor, event.model).value += 1
+        return
+      case 'hook-bypassed':
+        set.hookBypasses.only.value += 1
+        return
+      case 'internal-error':
+        set.internalErrors.only.value += 1
+        return
       case 'usage-dropped':
         set.usageDropped.only.value += event.records
         return
@@ -197,14 +213,16 @@ export class GatewayMetrics implements Observer {
 
   #requests(route: RouteSeries, end: RequestEnd, account: string | undefined): NumberSeries {
     const { endpoint, outcome, code = '' } = end
-    if (account !== undefined) return this.set.requests.at(endpoint, route.model, route.vendor, outcome, code, account)
+    if (account !== undefined)
+      return ofAccount(this.set.requests, account, [endpoint, route.model, route.vendor, outcome, code])
     return outcome === 'completed' && code === ''
       ? route.completed.series
       : this.set.requests.at(endpoint, route.model, route.vendor, outcome, code)
   }
 
   #cost(route: RouteSeries, endpoint: string, account: string | undefined): MoneySeries {
-    return account === undefined ? route.cost.series : this.set.cost.at(route.model, route.vendor, endpoint, account)
+    if (account === undefined) return route.cost.series
+    return ofAccount(this.set.cost, account, [route.model, route.vendor, endpoint])
   }
 
   /** Totals contain their parts. Written out: reading counts by name costs more than all the rest. */
@@ -247,6 +265,15 @@ interface StoreSeries {
 
 function storeSeries({ store }: MetricSet, operation: string): StoreSeries {
   return { ok: new SeriesHandle(store, operation, 'ok'), failed: new SeriesHandle(store, operation, 'failed') }
+}
+
+/** The series of an account, whose label is the last one; once half of all series are there, that of all others: vendors and codes stay told apart. */
+function ofAccount<Series extends object>(
+  family: MetricFamily<Series>,
+  account: string,
+  labels: readonly string[],
+): Series {
+  return family.within(MAX_SERIES / 2, ...labels, account) ?? family.at(...labels, OTHER)
 }
 
 function add(

@@ -73,6 +73,14 @@ export class MetricFamily<Series extends object> {
     return (level.get(values[last]!) as Series | undefined) ?? this.#add(values)
   }
 
+  /** The series with these label values if there is one or there is room for so many, else undefined. */
+  within(mostSeries: number, ...values: readonly string[]): Series | undefined {
+    let level: Level<Series> | undefined = this.#root
+    for (const value of values.slice(0, -1)) level = level?.get(value) as Level<Series> | undefined
+    const found = level?.get(values.at(-1)!) as Series | undefined
+    return found ?? (this.#series.length < mostSeries ? this.#add(values) : undefined)
+  }
+
   #add(values: readonly string[]): Series {
     if (this.#series.length >= MAX_SERIES) {
       this.#onOverflow()

@@ -101,6 +101,13 @@ export class MetricSet {
     'Attempts to deliver webhooks, by the state after them.',
     ['state'],
   )
+  readonly unbilled = this.#numbers(
+    'unbilled_calls_total',
+    'Calls that a vendor may bill and no account is charged for.',
+    ['vendor', 'model'],
+  )
+  readonly hookBypasses = this.#numbers('hook_bypasses_total', 'Checks of hooks that failed and let a call pass.')
+  readonly internalErrors = this.#numbers('internal_errors_total', 'Faults of the gateway, its store or its hooks.')
   readonly usageDropped = this.#numbers('usage_dropped_total', 'Records of uncharged calls that were lost.')
   readonly rollUpAge = this.#gauges(
     'usage_rollup_age_seconds',

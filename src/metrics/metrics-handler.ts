@@ -55,6 +55,7 @@ export function metricsHandler(metrics: GatewayMetrics, options: MetricsHandlerO
     respond(sink, request, { status: 200, text, contentType: format.contentType })
   }
   return {
+    answersAtMount: true,
     handle(request, sink) {
       answer(request, sink).catch((error: unknown) => {
         logger.error('a scrape failed', { error })

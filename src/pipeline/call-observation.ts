@@ -296,9 +296,10 @@ export class CallObservation {
   /** The request is over in every case; has no effect after its settlement or failure. */
   over(record: ObservedRequest): void {
     if (this.#isOver) return
-    const isTask = record.isAnnounced && record.called.task !== undefined
-    const ending = { kind: isTask ? 'submitted' : 'replayed', error: undefined } as const
-    this.#end(record, { ...NOTHING, ending, status: isTask ? 202 : 200 })
+    // What is announced and has no end yet goes on as a task: a video, or an answer in the background.
+    const kind = record.isAnnounced ? 'submitted' : 'replayed'
+    const status = record.isAnnounced && record.called.task !== undefined ? 202 : 200
+    this.#end(record, { ...NOTHING, ending: { kind, error: undefined }, status })
   }
 
   #end(record: ObservedRequest, facts: SettledFacts): void {

@@ -66,6 +66,13 @@ function rangeOf(request: GatewayRequest): string[] {
   return range === undefined ? [] : ['range', range, ...(file === undefined ? [] : ['if-range', file])]
 }
 
+/** What content is there, for the header of a 416 (RFC 9110, section 15.5.17); undefined for other errors. */
+export function contentRange({ cause }: GatewayError): string | undefined {
+  return cause instanceof RangeCause ? cause.message : undefined
+}
+
+class RangeCause extends Error {}
+
 class Transfer implements TransportHandler {
   /** Rejects with a GatewayError if nothing was sent to the caller, or if the caller's side failed by its own fault. */
   readonly ended: Promise<void>
@@ -98,7 +105,9 @@ class Transfer implements TransportHandler {
   onHead(status: number, headers: HeaderMap): void {
     if (status === 416) {
       const message = 'Range: the content has no such part'
-      this.#fail(new GatewayError('invalid_request', { status, message, param: 'Range' }))
+      const range = firstHeader(headers, 'content-range')
+      const cause = range === undefined ? undefined : new RangeCause(range)
+      this.#fail(new GatewayError('invalid_request', { status, message, param: 'Range', cause }))
       return
     }
     if (status !== 200 && status !== 206) {

@@ -2,7 +2,7 @@ import cors from '@fastify/cors'
 import fastify, { type FastifyInstance } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
-import { fastifyGateway } from '../../src/adapters/fastify.ts'
+import { type FastifyShape, fastifyGateway } from '../../src/adapters/fastify.ts'
 import type { ExchangeHandler } from '../../src/core/exchange.ts'
 import { listen } from '../support/listen.ts'
 import type { Mounted } from './support/mounts.ts'
@@ -154,6 +154,74 @@ describe('fastifyGateway', () => {
     expect(await pathOf('/v1/models?x=1')).toBe('/v1/models')
     expect(await pathOf('/tenants/7/v1/models')).toBe('/v1/models')
     expect(await (await fetch(origin)).text()).toBe('the app')
+  })
+
+  describe('the path of the mount itself', () => {
+    const atMount = () => Object.assign(new StandInGateway(), { answersAtMount: true })
+    const echo = async (url: string, method = 'GET'): Promise<string> => {
+      const { path, query, ...rest } = (await (await fetch(url, { method })).json()) as EchoAnswer
+      return `${rest.method} ${path}${query}`
+    }
+
+    it.each([
+      {},
+      { routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true } },
+      { exposeHeadRoutes: false },
+    ])('is served with and without a slash where the handler answers there, in an app with %j', async (options) => {
+      app = fastify(options)
+      await app.register(fastifyGateway, { gateway: atMount(), prefix: '/ops' })
+      await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+      app.get('/opsx', async () => ({ method: 'the', path: ' app', query: '' }))
+      const origin = await start()
+
+      for (const slash of ['', '/'])
+        for (const method of ['GET', 'POST', 'OPTIONS'])
+          expect(await echo(`${origin}/ops${slash}?x`, method)).toBe(`${method} /x`)
+      expect((await fetch(`${origin}/ops`, { method: 'HEAD' })).status).toBe(200)
+      expect(await echo(`${origin}/ops/a`)).toBe('GET /a')
+      expect(await echo(`${origin}/opsx`)).toBe('the  app')
+      expect((await fetch(`${origin}/ai`)).status).toBe(404)
+    })
+
+    it('is left to a route that the app has there, and its other methods are served', async () => {
+      app.get('/ops', async (_request, reply) => reply.redirect('/ops/'))
+      await app.register(fastifyGateway, { gateway: atMount(), prefix: '/ops' })
+      const origin = await start()
+      const own = await fetch(`${origin}/ops`, { redirect: 'manual' })
+
+      expect([own.status, own.headers.get('location')]).toEqual([302, '/ops/'])
+      expect(await echo(`${origin}/ops`, 'POST')).toBe('POST /')
+    })
+
+    it("stays the app's where Fastify does not tell which routes there are", async () => {
+      app.get('/ops', async () => 'the app')
+      await app.register(
+        async (scope) => {
+          const early = Object.create(scope, { hasRoute: { value: undefined } }) as FastifyShape
+          fastifyGateway(early, { gateway: atMount() }, () => undefined)
+        },
+        { prefix: '/ops' },
+      )
+      const origin = await start()
+
+      expect(await (await fetch(`${origin}/ops`)).text()).toBe('the app')
+      expect(await echo(`${origin}/ops/a`)).toBe('GET /a')
+    })
+
+    it('is served beside a CORS plugin, at a nested prefix, and under one with parameters', async () => {
+      await app.register(cors)
+      await app.register(
+        async (scope) => {
+          await scope.register(fastifyGateway, { gateway: atMount(), prefix: '/ops' })
+        },
+        { prefix: '/api' },
+      )
+      await app.register(fastifyGateway, { gateway: atMount(), prefix: '/tenants/:tenant', basePath: '/tenants/7' })
+      const origin = await start()
+
+      expect(await echo(`${origin}/api/ops`)).toBe('GET /')
+      expect(await echo(`${origin}/tenants/7`)).toBe('GET /')
+    })
   })
 
   it('lets the gateway answer OPTIONS below a prefix', async () => {

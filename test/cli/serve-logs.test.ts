@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { logMoneyEvents } from '../../src/cli/log-money-events.ts'
 import { type RunningServer, serve } from '../../src/cli/serve.ts'
 import { chatBody } from '../support/start-gateway.ts'
 
@@ -178,4 +179,18 @@ test('a request that is refused for its content is a line without the text, whic
   expect(status).toBe(400)
   expect(failures()[0]).toMatchObject({ level: 'info', reason: 'caller', status: 400, vendorCode: 'invalid_value' })
   expect(written.join('')).not.toContain('a prompt that nobody logs')
+})
+
+test('counts of a vendor that cannot be are a line, as missing ones are', () => {
+  const warned: unknown[] = []
+  const warn = (message: string, fields?: object): void => void warned.push([message, fields])
+  const log = logMoneyEvents({ debug: warn, info: warn, warn, error: warn })
+  const call = { requestId: 'req_1', vendor: 'openai', model: 'm' }
+  log({ type: 'usage-missing', ...call, usage: { outputTokens: 3 } })
+  log({ type: 'usage-implausible', ...call, fields: ['outputTokens'] })
+
+  expect(warned).toEqual([
+    ['a vendor reported no usage; the call was charged by an estimate', expect.objectContaining(call)],
+    [expect.stringContaining('a vendor reported usage that cannot be'), expect.objectContaining(call)],
+  ])
 })

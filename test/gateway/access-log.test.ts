@@ -51,6 +51,23 @@ test('each request that calls a model has one line, with its cost in dollars and
   expect(JSON.stringify(lines)).not.toContain('a prompt that nobody logs')
 })
 
+test('a task has a line when it ends, with its cost in dollars', () => {
+  const { logger, lines } = collector()
+  const listen = accessLog(logger, { sample: 0 })
+  const task = { requestId: 'req_1', taskId: 'task_1', accountId: 'acct_1', keyId: 'key_1', model: 'm', vendor: 'v' }
+  const end = { ...{ endpoint: 'videos', durationMs: 9_000 }, usage: { videoSeconds: 4 } }
+
+  const charged = { costNanoDollars: 300_000_000n, dueNanoDollars: 400_000_000n, code: undefined }
+  listen({ type: 'task-ended', ...task, ...end, ...charged, state: 'completed' })
+  const free = { costNanoDollars: 0n, dueNanoDollars: 0n, usage: undefined, code: 'upstream_rejected' }
+  listen({ type: 'task-ended', ...task, ...end, ...free, state: 'failed' })
+
+  expect(lines).toEqual([
+    ['task completed', { ...task, endpoint: 'videos', durationMs: 9_000, cost: '0.3', due: '0.4' }],
+    ['task failed', { ...task, endpoint: 'videos', durationMs: 9_000, code: 'upstream_rejected', cost: '0' }],
+  ])
+})
+
 const ended = (ending: 'completed' | 'failed'): GatewayEvent => ({
   type: 'request-ended',
   requestId: 'req_1',

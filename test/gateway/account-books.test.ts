@@ -1,9 +1,11 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayEvent } from '../../src/core/events.ts'
 import { parseDollars } from '../../src/core/money.ts'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
 import { csvCell } from '../../src/gateway/journal-csv.ts'
 import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import type { LedgerEntry } from '../../src/stores/journal.ts'
+import type { Ledger } from '../../src/stores/ledger.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
@@ -234,4 +236,27 @@ test.each([
   ['a\nb', '"a\nb"'],
 ])('the text %j is the cell %j', (text, cell) => {
   expect(csvCell(text)).toBe(cell)
+})
+
+test('a sweep that the store refuses is told to the host, and made again', async () => {
+  const store = memoryStore()
+  const { ledger } = store
+  let refusals = 1
+  const expire: Ledger['expire'] = (nowMs, limit) => {
+    if (refusals-- > 0) throw new Error('database is down')
+    return ledger.expire(nowMs, limit)
+  }
+  const refusing = { ...store, ledger: { ...ledger, expire }, start: () => store.start(), close: () => store.close() }
+  const clock = fakeClock({ startMs: NOVEMBER_MS })
+  const events: GatewayEvent[] = []
+  const onEvent = (event: GatewayEvent): void => void events.push(event)
+  const gateway = createGateway({ vendors: [], billing: 'off', store: refusing, clock, onEvent })
+  cleanUp.push(() => gateway.close())
+  await gateway.start()
+  await gateway.accounts.create({ id: 'acct' })
+  await gateway.accounts.credit('acct', '5', { creditId: 'gift', expiresAtMs: clock.now() + 1_000 })
+  await clock.advance(120_000)
+
+  await expect.poll(async () => (await gateway.accounts.get('acct'))?.balance, { timeout: 5_000 }).toBe(0n)
+  expect(events).toContainEqual(expect.objectContaining({ type: 'internal-error', where: 'holds' }))
 })

@@ -32,6 +32,13 @@ const ALONE: typeof MOUNTS = {
     const mounted = await listen(app.server)
     return { ...mounted, close: () => mounted.close().then(() => app.close()) }
   },
+  'fastify with a prefix': async (mcp) => {
+    const app = fastify()
+    await app.register(fastifyGateway, { gateway: mcp, prefix: '/mcp' })
+    await app.ready()
+    const mounted = await listen(app.server)
+    return { ...mounted, close: () => mounted.close().then(() => app.close()) }
+  },
   hono: (mcp) => {
     const handler = fetchHandler(mcp)
     const app = new Hono().all('/mcp', (context) => handler(context.req.raw))

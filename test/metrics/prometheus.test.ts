@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { fetchHandler } from '../../src/adapters/fetch.ts'
+import type { RequestEnd } from '../../src/core/observer.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { exposition, formatFor } from '../../src/metrics/exposition.ts'
 import { type GatewayMetrics, metricsHandler, type PrometheusOptions, prometheus } from '../../src/metrics/index.ts'
@@ -40,6 +41,14 @@ async function samplesOf(metrics: GatewayMetrics): Promise<ReadonlyMap<string, s
 function samplesIn(text: string): ReadonlyMap<string, string> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]))
+}
+
+/** A chat as observers are told of it. */
+const CHAT_FACTS = { requestId: 'r', endpoint: 'chat', startedAtMs: 0, header: () => undefined }
+const CHAT_END: RequestEnd = {
+  ...{ endpoint: 'chat', outcome: 'completed', status: 200, code: undefined, accountId: 'a', keyId: 'k' },
+  ...{ requestedModel: 'm', model: 'm', vendor: 'v', isStream: false, usage: { inputTokens: 1 }, costNanoDollars: 1n },
+  ...{ endedAtMs: 0, durationMs: 1, firstByteMs: 1, overheadMs: 1, attempts: 1 },
 }
 
 const OPENAI = 'model="chat-relayed",vendor="openai"'
@@ -138,6 +147,36 @@ describe('the metrics of a gateway', () => {
     for (const [name, value] of once) if (/^signalbox_(?:tokens|cost)/.test(name)) expect(twice.get(name)).toBe(value)
   })
 
+  test('count an answer in the background as submitted', async () => {
+    const { metrics, post } = await begin()
+    const body = { model: 'chat-relayed', input: 'hello', background: true }
+    await (await post('/v1/responses', body)).text()
+    const samples = await samplesOf(metrics)
+
+    expect([...samples.keys()].filter((name) => name.startsWith('signalbox_requests_total'))).toEqual([
+      'signalbox_requests_total{endpoint="responses",model="chat-relayed",vendor="",ending="submitted",code=""}',
+    ])
+  })
+
+  test('count calls that only the operator pays for, faults inside, and hooks that let a call pass', async () => {
+    const metrics = prometheus()
+    const before = await samplesOf(metrics)
+    const bypass = { name: 'check', onFailure: 'allow', request: () => Promise.reject(new Error('away')) } as const
+    started = await startGateway({ observe: [metrics], hooks: [bypass] })
+    const { post, ended } = started
+    const response = await post(CHAT, chatBody('chat-relayed', '[[fault:reset-mid-stream=0]] hello', { stream: true }))
+    await response.text()
+    await ended(response)
+    metrics.event({ type: 'internal-error', requestId: undefined, where: 'usage', error: new Error('disk full') })
+    const samples = await samplesOf(metrics)
+
+    // Alerts wait for their first step.
+    for (const name of ['signalbox_hook_bypasses_total', 'signalbox_internal_errors_total'])
+      expect([before.get(name), samples.get(name)]).toEqual(['0', '1'])
+    // It is tried again, once.
+    expect(samples.get('signalbox_unbilled_calls_total{vendor="openai",model="chat-relayed"}')).toBe('2')
+  })
+
   test('have labels of accounts only on request, and never the names of more than 500', async () => {
     const { metrics, chat, ended } = await begin({}, { accountLabel: true })
     await ended(await chat('hello'))
@@ -156,21 +195,28 @@ describe('the metrics of a gateway', () => {
     )
   })
 
+  test('tell vendors and codes apart however many accounts have series', () => {
+    const metrics = prometheus({ accountLabel: true })
+    const series = metrics.requestStarted(CHAT_FACTS)
+    for (let account = 0; account < 400; account++)
+      for (let model = 0; model < 6; model++)
+        metrics.requestEnded(series, { ...CHAT_END, accountId: `acct_${account}`, model: `model_${model}` })
+    metrics.requestEnded(series, { ...CHAT_END, accountId: 'acct_1', outcome: 'failed', code: 'upstream_timeout' })
+    const { requests, cost } = metrics.set
+
+    expect(requests.series.at(-1)?.labelText).toBe(
+      'endpoint="chat",model="m",vendor="v",ending="failed",code="upstream_timeout",account="other"',
+    )
+    expect(requests.series.length).toBeLessThan(MAX_SERIES)
+    expect(requests.series.reduce((sum, { value }) => sum + value, 0)).toBe(2_401)
+    expect(cost.series.reduce((sum, { nanoDollars }) => sum + nanoDollars, 0n)).toBe(2_401n)
+    expect(metrics.set.overflow.only.value).toBe(0)
+  })
+
   test('have a bounded number of series, whatever models callers name', async () => {
     const metrics = prometheus()
-    const end = {
-      endpoint: 'chat',
-      outcome: 'completed',
-      status: 200,
-      code: undefined,
-      accountId: 'a',
-      keyId: 'k',
-    } as const
-    const rest = { requestedModel: 'm', vendor: 'v', isStream: false, usage: { inputTokens: 1 }, costNanoDollars: 1n }
-    const times = { endedAtMs: 0, durationMs: 1, firstByteMs: 1, overheadMs: 1, attempts: 1 }
-    const facts = { requestId: 'r', endpoint: 'chat', startedAtMs: 0, header: () => undefined }
     for (let index = 0; index < 10_000; index++)
-      metrics.requestEnded(metrics.requestStarted(facts), { ...end, ...rest, ...times, model: `model-${index}` })
+      metrics.requestEnded(metrics.requestStarted(CHAT_FACTS), { ...CHAT_END, model: `model-${index}` })
     const samples = await samplesOf(metrics)
     const requests = [...samples].filter(([name]) => name.startsWith('signalbox_requests_total'))
 
@@ -266,7 +312,7 @@ describe('an observer that throws', () => {
 })
 
 describe('the handler', () => {
-  test.each(Object.entries(MOUNTS))('gives the metrics to the operator, mounted in %s', async (_name, mount) => {
+  test.each(Object.entries(MOUNTS))('gives the metrics to the operator, mounted in %s', async (name, mount) => {
     const { metrics, chat } = await begin()
     await chat('hello')
     const { origin, close } = await mount(metricsHandler(metrics, { operatorKey: OPERATOR_KEY }))
@@ -277,12 +323,15 @@ describe('the handler', () => {
     const refused = await fetch(`${url}/metrics`, { headers: { authorization: 'Bearer wrong' } })
     const posted = await fetch(`${url}/metrics`, { method: 'POST', headers })
     const head = await fetch(`${url}/metrics`, { method: 'HEAD', headers })
+    const atMount = [await fetch(url, { headers }), await fetch(`${url}/`, { headers })]
     await close()
 
     expect(response.status).toBe(200)
     expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
     expect(samplesIn(text).size).toBeGreaterThan(50)
     expect([refused.status, posted.status, head.status]).toEqual([401, 405, 200])
+    // Hono's mount does not say where it is.
+    expect(atMount.map(({ status }) => status)).toEqual(name === 'hono' ? [404, 404] : [200, 200])
     expect(await head.text()).toBe('')
   })
 

@@ -49,7 +49,10 @@ export function App() {
     setSession(undefined)
   }, [])
   useEffect(() => {
-    setUnknownListener(leave)
+    setUnknownListener(() => {
+      leave()
+      setFault('You are no longer known as an operator. Sign in again, or give an operator key.')
+    })
     open(true)
   }, [leave, open])
   if (session !== undefined) return <Console session={session} onLeave={leave} />

@@ -10,6 +10,7 @@ export interface Read<Answer> {
 }
 
 const POLL_MS = 5_000
+const LONGEST_READ_MS = 60_000
 
 /** Called when the operator is not, or no longer, known. */
 let onUnknown: () => void = () => undefined
@@ -23,14 +24,22 @@ export function useData<Answer>(path: string | undefined, isLive = false): Read<
   const [state, setState] = useState<{ path?: string; data?: Answer; error?: string }>({})
   const [turn, setTurn] = useState(0)
   const reload = useCallback(() => setTurn((latest) => latest + 1), [])
+  /** When what is read now was asked for; undefined: nothing is. */
+  const readingSinceMs = useRef<number | undefined>(undefined)
   // `turn` asks the same again.
   useEffect(() => {
     if (path === undefined) return undefined
     const abort = new AbortController()
+    readingSinceMs.current = Date.now()
     ask<Answer>(path, abort.signal).then(
-      (data) => setState({ path, data }),
+      (data) => {
+        if (abort.signal.aborted) return
+        readingSinceMs.current = undefined
+        setState({ path, data })
+      },
       (error: unknown) => {
         if (abort.signal.aborted) return
+        readingSinceMs.current = undefined
         if (error instanceof ApiError && error.status === 401) onUnknown()
         setState((before) => ({
           path,
@@ -44,7 +53,9 @@ export function useData<Answer>(path: string | undefined, isLive = false): Read<
   useEffect(() => {
     if (!isLive) return undefined
     const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') reload()
+      // An answer that takes longer than this interval would otherwise be given up each time, and never be shown.
+      const isUnderWay = Date.now() - (readingSinceMs.current ?? 0) < LONGEST_READ_MS
+      if (document.visibilityState === 'visible' && !isUnderWay) reload()
     }, POLL_MS)
     return () => clearInterval(timer)
   }, [isLive, reload])

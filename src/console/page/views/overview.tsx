@@ -99,7 +99,12 @@ function Sums({ usage, whole, step, from }: SumsProps) {
         <Chart title="Requests" series={['completed', 'abandoned', 'failed']} steps={steps.requests} text={count} />
         <Chart title="Latency, 95 %" series={['p95']} steps={steps.latency} text={duration} />
       </div>
-      <p class="note">Sums up to {time(usage.as_of_ms)}.</p>
+      <p class="note">
+        Sums up to {time(usage.as_of_ms)}.
+        {step === 'hour'
+          ? ` Medians and the top lists are of whole days in UTC, from ${new Date(from).toISOString().slice(0, 10)} on.`
+          : ''}
+      </p>
     </>
   )
 }
@@ -166,7 +171,8 @@ function TopList({ title, group, from }: { title: string; group: 'model' | 'acco
 }
 
 function Failures({ from }: { from: number }) {
-  const failed = useData<List<RequestRow>>(`requests${queryOf({ from, ending: 'failed', limit: TOP })}`, true)
+  // A page may be half full while there are more.
+  const failed = useData<List<RequestRow>>(`requests${queryOf({ from, ending: 'failed', limit: 2 * TOP })}`, true)
   return (
     <Section title="Latest errors">
       <Loaded of={failed}>
@@ -175,7 +181,7 @@ function Failures({ from }: { from: number }) {
             <Empty>No call has failed.</Empty>
           ) : (
             <Table name="Latest errors" head={['time', 'model', 'error']}>
-              {data.map((row) => (
+              {data.slice(0, TOP).map((row) => (
                 <tr key={row.id}>
                   <td>
                     <a href={hrefOf(['requests', row.id], { ended_at: row.ended_at_ms })}>{time(row.ended_at_ms)}</a>

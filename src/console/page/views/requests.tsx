@@ -5,7 +5,20 @@ import { hrefOf, type Place } from '../location.ts'
 import { Badge, Card, Cards, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
 import { useData } from '../use-data.ts'
 
-const FILTERS = ['account', 'key', 'model', 'vendor', 'endpoint', 'ending', 'code', 'user', 'tag'] as const
+const FILTERS = [
+  'account',
+  'key',
+  'model',
+  'vendor',
+  'endpoint',
+  'ending',
+  'code',
+  'user',
+  'tag',
+  'from',
+  'to',
+] as const
+const HINTS: { readonly [Name in (typeof FILTERS)[number]]?: string } = { from: '2026-11-01T08:00, UTC', to: 'UTC' }
 const ENDINGS = ['', 'completed', 'failed', 'abandoned'].map((name) => [name, name === '' ? 'any' : name] as const)
 
 /** Calls, newest first; filters and page are in the address. */
@@ -39,6 +52,7 @@ export function Requests({ place }: { place: Place }) {
             name={name}
             label={name}
             value={filters[name]}
+            {...(HINTS[name] === undefined ? {} : { hint: HINTS[name] })}
             {...(name === 'ending' ? { options: ENDINGS } : {})}
           />
         ))}
@@ -201,8 +215,15 @@ const WIDTH = 400
 const OUTCOMES = { answered: 'good', failed: 'bad', abandoned: 'warn' } as const
 
 /** Attempts as bars over the time of the call. */
-function Waterfall({ request: { attempts, duration_ms } }: { request: RequestDetail }) {
-  if (attempts.length === 0) return <Empty>No vendor was asked.</Empty>
+function Waterfall({ request: { attempts, duration_ms, ending } }: { request: RequestDetail }) {
+  if (attempts.length === 0)
+    return (
+      <Empty>
+        {ending === 'completed'
+          ? 'No vendor was asked: the answer came from the response cache or from a hook.'
+          : 'No vendor was asked.'}
+      </Empty>
+    )
   const wholeMs = Math.max(duration_ms, ...attempts.map(({ end_ms }) => end_ms), 1)
   return (
     <Table name="Attempts" head={['vendor', 'key', 'model', 'outcome', ['time'], 'from start to end']}>

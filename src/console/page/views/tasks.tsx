@@ -10,6 +10,9 @@ import { useChange, useData } from '../use-data.ts'
 const KINDS = { completed: 'good', failed: 'bad', cancelled: 'warn', unknown: 'bad' } as const
 const DELIVERY_KINDS = { pending: 'warn', delivered: 'good', failed: 'bad', disabled: 'bad' } as const
 
+/** States in which a task has a record, as calls have. */
+const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
+
 const ANY = ['', 'any'] as const
 const STATES = choices('submitting', 'unknown', 'queued', 'in_progress', 'completed', 'failed', 'cancelled')
 const MESSAGE_STATES = choices('pending', 'delivered', 'failed', 'disabled')
@@ -96,14 +99,20 @@ function TaskList({ path, isFiltered, olderHref, onShow }: TaskListProps) {
               {data.map((task) => (
                 <tr key={task.id}>
                   <td>
-                    <code>{task.id}</code>
+                    {ENDED.has(task.state) ? (
+                      <a href={hrefOf(['requests', task.request], { ended_at: task.updated_at_ms })}>
+                        <code>{task.id}</code>
+                      </a>
+                    ) : (
+                      <code>{task.id}</code>
+                    )}
                   </td>
                   <td>
                     <a href={hrefOf(['accounts', task.account])}>{task.account}</a>
                   </td>
                   <td>
                     <Badge kind={KINDS[task.state as keyof typeof KINDS] ?? 'plain'}>{task.state}</Badge>{' '}
-                    {task.error === null ? null : `${task.error.code}: ${task.error.message}`}
+                    {task.error === null ? null : [task.error.code, task.error.message].filter(Boolean).join(': ')}
                   </td>
                   <td>{task.model}</td>
                   <td>{task.vendor}</td>
