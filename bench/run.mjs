@@ -65,6 +65,6 @@ async function write(suite, outcomes, { table, nodes, command, machine, date }) 
   await drawChart()
 }
 
-function plain({ scenario: { name, unit, headline, comparison, target, goal }, results }) {
-  return { scenario: name, unit, headline, comparison, target, goal, results }
+function plain({ scenario: { name, unit, headline, comparison, target, goal, targets }, results }) {
+  return { scenario: name, unit, headline, comparison, target, goal, targets, results }
 }

@@ -6,7 +6,6 @@ export const scenario = burstScenario(
     name: 'chat-burst-translated',
     title: 'the same, translated from Anthropic',
     model: 'bench-claude-burst',
-    target: 3,
-    goal: 2.8,
+    target: 1.5,
   },
 )

@@ -11,8 +11,12 @@ export const scenario = cpuScenario({
   per: 'request',
   load: { connections: 32 },
   costNanoDollars: CHAT_COST,
-  target: 1.5,
-  goal: 1.3,
+  target: 1.7,
+  goal: 1.5,
+  targets: {
+    gateway: { 24: { target: 1.35, goal: 1.2 } },
+    'gateway-sqlite': { 20: { target: 2 }, 22: { target: 2 }, 24: { target: 1.65 } },
+  },
   request: () => chatRequest(MODEL),
   faultsOf: (answer, proxy) =>
     jsonFaults(answer, { proxy, model: MODEL, isWhole: (body) => body.choices[0].message.content.length > 400 }),

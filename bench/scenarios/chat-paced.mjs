@@ -6,6 +6,5 @@ export const scenario = pacedScenario(CHAT, {
   title: 'chat, 200 streams, an event every 20 ms',
   model: 'bench-chat-paced',
   warmUp: chatBurst,
-  target: 1.2,
-  goal: 1.15,
+  target: 1.1,
 })

@@ -13,7 +13,6 @@ export const scenario = {
   headline: 'peakMegabytes',
   comparison: 'absolute',
   target: 5,
-  goal: 5,
   request: () => imageEditRequest('bench-edit-held'),
   faultsOf: imageEditFaults,
 }

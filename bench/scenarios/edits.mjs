@@ -9,8 +9,7 @@ export const scenario = cpuScenario({
   per: 'request',
   load: { connections: 8 },
   costNanoDollars: EDIT_COST,
-  target: 1.5,
-  goal: 1.2,
+  target: 1.2,
   request: () => imageEditRequest('bench-edit'),
   faultsOf: imageEditFaults,
 })

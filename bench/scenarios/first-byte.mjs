@@ -17,8 +17,7 @@ export const scenario = {
   costNanoDollars: CHAT_COST,
   headline: 'firstByteMs',
   comparison: 'difference',
-  target: 0.5,
-  goal: 0.3,
+  target: 0.2,
   request: () => chatRequest(MODEL, { stream: true }),
   faultsOf: (answer, proxy) => chatStreamFaults(answer, { proxy, model: MODEL, contentEvents: 10 }),
 }

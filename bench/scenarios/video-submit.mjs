@@ -16,7 +16,7 @@ export const scenario = cpuScenario({
   load: { connections: 32, answersPerConnection: 250 },
   costNanoDollars: videoHold(5),
   isHolding: true,
-  target: 1.6,
+  target: 2,
   goal: 1.6,
   request: () => videoRequest(MODEL),
   faultsOf: (answer, proxy) => videoFaults(answer, { proxy, model: MODEL }),

@@ -1,6 +1,6 @@
 import { FLOOR, proxiesOf } from '../proxies/proxies.mjs'
 import { SCENARIOS } from '../scenarios/scenarios.mjs'
-import { signOf, verdict } from '../verdict.mjs'
+import { signOf, targetOf, verdict } from '../verdict.mjs'
 
 export const suite = {
   name: 'ordinary',
@@ -17,8 +17,8 @@ the answers given. On a shared or virtual machine trust the ratios of CPU time; 
   scenarios: SCENARIOS,
   proxiesOf,
   referencesOf: () => [{ name: FLOOR.name, column: 'against the floor' }],
-  verdictOf: (scenario, { proxy, comparisons }) =>
-    proxy.startsWith(FLOOR.name)
+  verdictOf: (scenario, result) =>
+    result.proxy.startsWith(FLOOR.name)
       ? ''
-      : verdict(comparisons[FLOOR.name].median, { ...scenario, sign: signOf(scenario) }),
+      : verdict(result.comparisons[FLOOR.name].median, { ...targetOf(scenario, result), sign: signOf(scenario) }),
 }

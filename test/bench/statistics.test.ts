@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { rounded } from '../../bench/rounded.mjs'
 import { median, quantile, shuffled } from '../../bench/statistics.mjs'
-import { verdict } from '../../bench/verdict.mjs'
+import { targetOf, verdict } from '../../bench/verdict.mjs'
 
 test('the median is the middle value, or the mean of the two in the middle', () => {
   expect(median([3, 1, 200])).toBe(3)
@@ -37,4 +37,16 @@ test('a target is passed up to its value, and a goal is named where it is strict
   expect(verdict(1.1, { target: 1.1, sign: '×' })).toBe('≤ 1.1 ×: pass')
   expect(verdict(1.11, { target: 1.1, sign: '×' })).toBe('≤ 1.1 ×: FAIL')
   expect(verdict(1.4, { target: 1.5, goal: 1.3, sign: '×' })).toBe('≤ 1.5 ×: pass; goal 1.3: not yet')
+})
+
+test('a proxy is held against the target of its version of Node, and where it has none against that of the scenario', () => {
+  const scenario = { target: 1.7, goal: 1.5, targets: { ours: { 24: { target: 1.35, goal: 1.2 } } } }
+
+  expect(targetOf(scenario, { proxy: 'ours', node: '24.21.0' })).toEqual({ target: 1.35, goal: 1.2 })
+  expect(targetOf(scenario, { proxy: 'ours', node: '20.20.2' })).toEqual({ target: 1.7, goal: 1.5 })
+  expect(targetOf(scenario, { proxy: 'other', node: '24.21.0' })).toEqual({ target: 1.7, goal: 1.5 })
+  const major = Number.parseInt(process.versions.node, 10)
+  expect(targetOf({ target: 2, goal: 2, targets: { ours: { [major]: { target: 1 } } } }, { proxy: 'ours' })).toEqual({
+    target: 1,
+  })
 })
