@@ -21,6 +21,13 @@ type BenchedVendor = 'openai' | 'compatible' | 'preset'
 /** Runs of each, in turns: late compilation and half-used pages only ever add to what a run allocates. */
 const RUNS = 3
 
+/** The least of a vendor's runs, of which no more are made once one keeps a bound: the least of all keeps it too. */
+async function leastWithin(vendor: BenchedVendor, most: number): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let run = 0; run < RUNS && least >= most; run++) least = Math.min(least, await bytesPerChat(vendor))
+  return least
+}
+
 async function leastOf<Vendor extends BenchedVendor>(vendors: readonly Vendor[]): Promise<Record<Vendor, number>> {
   const least = Object.fromEntries(vendors.map((vendor) => [vendor, Number.POSITIVE_INFINITY])) as Record<
     Vendor,
@@ -38,7 +45,7 @@ async function bytesPerChat(vendor: BenchedVendor): Promise<number> {
 }
 
 test('a small chat allocates no more than it did', async () => {
-  const { openai: bytesPerRequest } = await leastOf(['openai'])
+  const bytesPerRequest = await leastWithin('openai', MOST_BYTES_PER_REQUEST)
 
   // Far below, the measurement itself is broken.
   expect(bytesPerRequest).toBeGreaterThan(5_000)

@@ -7,8 +7,8 @@ import { openai } from '../../src/vendors/openai/openai.ts'
 const KEY = 'sk-bench-0123456789'
 const CONTENT_EVENTS = 200
 /** The first rounds run code that is not yet optimized, and are not counted. */
-const WARM_UP_ROUNDS = 12
-const ROUNDS = 21
+const WARM_UP_ROUNDS = 6
+const ROUNDS = 11
 /** Enough that each round has its collections, which would otherwise fall to one load or the other by chance. */
 const CALLS_PER_ROUND = 400
 

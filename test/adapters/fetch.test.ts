@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest'
 
 import { fetchHandler } from '../../src/adapters/fetch.ts'
-import type { ByteSink, ExchangeHandler, GatewayRequest } from '../../src/core/exchange.ts'
+import type { ByteSink } from '../../src/core/exchange.ts'
+import { handling } from './support/handling.ts'
 import { BLOCK, type EchoAnswer, StandInGateway } from './support/stand-in-gateway.ts'
-
-/** A handler written for one test. */
-const handling = (handle: (request: GatewayRequest, sink: ByteSink) => void): ExchangeHandler => ({ handle })
 
 const post = (path: string, init: RequestInit = {}): Request =>
   new Request(`https://host.example${path}`, { method: 'POST', ...init })

@@ -170,7 +170,7 @@ describe.each([
     const { headers } = answer
     const ended = events.find((event) => event.type === 'request-ended')
     const charge = (await gateway.accounts.ledger(ACCOUNT)).find(({ kind }) => kind === 'charge')
-    const { records } = await gateway.usage.records({ account: ACCOUNT })
+    const { records } = await gateway.usage.records({ accountId: ACCOUNT })
     const [charged, due] = [parseDollars('0.05'), CALL_COST]
 
     expect([headers.get('x-signalbox-cost'), headers.get('x-signalbox-cost-due')]).toEqual(['0.05', '0.39'])

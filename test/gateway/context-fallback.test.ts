@@ -191,7 +191,7 @@ describe('a prompt that a vendor refuses as too long', () => {
     await start()
     vendor.windows['small'] = 4_000
     await (await ask('/v1/chat/completions')).text()
-    const { records } = await started.gateway.usage.records({ account: 'acct_test' })
+    const { records } = await started.gateway.usage.records({ accountId: 'acct_test' })
 
     expect(records[0]?.attempts?.map(({ model, outcome, reason }) => [model, outcome, reason])).toEqual([
       ['small', 'failed', 'context_length_exceeded'],

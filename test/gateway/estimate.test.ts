@@ -92,7 +92,7 @@ test('journal, usage records, events and vendors stay untouched', async () => {
 
   expect(await started!.account()).toEqual(before)
   expect(await started!.gateway.accounts.ledger(TEST_ACCOUNT)).toEqual(ledger)
-  expect((await started!.gateway.usage.records({ account: TEST_ACCOUNT })).records).toEqual([])
+  expect((await started!.gateway.usage.records({ accountId: TEST_ACCOUNT })).records).toEqual([])
   expect((await started!.gateway.tasks.listAll()).tasks).toEqual([])
   expect(started!.events.map(({ type }) => type)).not.toContain('request-started')
   expect(started!.sandbox.requests).toEqual([])

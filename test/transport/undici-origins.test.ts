@@ -8,7 +8,8 @@ let server: Server
 let transport: Transport
 
 beforeEach(async () => {
-  server = createServer((_request, response) => response.end('ok'))
+  // On a slow machine no connection is to end for having waited.
+  server = createServer({ keepAliveTimeout: 60_000 }, (_request, response) => response.end('ok'))
   await new Promise<void>((resolve) => server.listen(0, resolve))
   transport = undiciTransport()
 })

@@ -15,12 +15,13 @@ import { describeTaskStore } from '../../../src/testing/contracts/task-store-con
 import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
 import { expectLikeModel, ledgerHistories } from '../support/ledger-model.ts'
-import { defaultEngine, testEngines } from './support/sqlite-engines.ts'
-import { migratedPaths, temporaryPaths } from './support/temporary-folder.ts'
+import { defaultEngine, defaultEngineName, testEngines } from './support/sqlite-engines.ts'
+import { migratedMemories, migratedPaths, temporaryPaths } from './support/temporary-folder.ts'
 
 const runner = { describe, it, expect }
 const newPath = temporaryPaths()
 const newMigratedPath = migratedPaths()
+const newMigratedMemory = migratedMemories()
 const isLong = process.env['DRILL'] === 'long'
 const NOW_MS = 1_750_000_000_000
 const CREDIT = { creditId: 'credit_1', accountId: 'account_1', amount: 1_000n, description: 'start' }
@@ -127,8 +128,12 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
 }
 
 describeStore('sqlite store on a path', () => ({ store: sqliteStore({ path: newMigratedPath(), clock: 'caller' }) }))
-describeStore('sqlite store in memory', () => ({ store: sqliteStore({ path: ':memory:', clock: 'caller' }) }))
-for (const engine of testEngines) {
+describeStore('sqlite store in memory', () => {
+  const database = newMigratedMemory()
+  return { store: sqliteStore({ database, clock: 'caller' }), database }
+})
+// The default engine is the one of the databases above.
+for (const engine of testEngines.filter(({ name }) => name !== defaultEngineName)) {
   describeStore(`sqlite store on ${engine.name}`, () => {
     const database = engine.open(newMigratedPath())
     return { store: sqliteStore({ database, clock: 'caller' }), database }

@@ -22,6 +22,9 @@ export const defaultEngine: TestEngine = {
   open: (path) => new (builtin?.DatabaseSync ?? DatabaseSync)(path),
 }
 
+/** Its name among `testEngines`. */
+export const defaultEngineName = builtin === undefined ? '@photostructure/sqlite' : 'node:sqlite'
+
 const all: readonly TestEngine[] = [
   { name: '@photostructure/sqlite', open: (path) => new DatabaseSync(path) },
   { name: 'a handle of better-sqlite3 shape', open: (path) => betterShaped(new DatabaseSync(path)) },
