@@ -13,6 +13,15 @@ export function checksItems(check: object, item: z.core.$ZodType): void {
   listItems.set(check, item)
 }
 
+/** What the items of a list are held to; undefined for what is no `listOf`. */
+export function itemOf(list: z.core.$ZodType): z.core.$ZodType | undefined {
+  for (const check of list._zod.def.checks ?? []) {
+    const item = listItems.get(check._zod.check)
+    if (item !== undefined) return item
+  }
+  return undefined
+}
+
 /**
  * The yes or no of a schema without the copy that `safeParse` makes of every object, which is a tenth of what a small chat
  * allocates. Made of the schema itself, so rules are written once. What it does not know is left to `safeParse`. Where it says no,

@@ -1,26 +1,36 @@
+import type * as z from 'zod'
 import { isJsonObject } from '../../core/json.ts'
+import { itemOf } from '../schema-acceptance.ts'
 
-/** Which fields of a request are optional. */
-export interface OptionalFields {
-  readonly fields: readonly string[]
-  /** The optional fields of its members, or of the items of lists there, by the name of the member. */
-  readonly of?: Readonly<Record<string, readonly string[]>>
-}
-
-/** A request without its optional fields of null: null means that a field is absent. What holds none is returned itself. */
-export function withoutNulls(value: unknown, { fields, of = {} }: OptionalFields): unknown {
-  if (Array.isArray(value)) {
-    const items = value.map((item) => withoutNulls(item, { fields }))
-    return items.some((item, index) => item !== value[index]) ? items : value
+/**
+ * A request without null where its schema says that a field may be left out: null means that it is. What holds none is returned itself.
+ * Goes into members, and into the items of lists.
+ */
+export function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {
+  const { def } = (schema as z.core.$ZodTypes)._zod
+  if (def.type === 'optional') return withoutNulls(def.innerType, value)
+  if (def.type === 'union') {
+    const list = def.options.find((option) => itemOf(option) !== undefined)
+    return list === undefined ? value : withoutNulls(list, value)
   }
-  if (!isJsonObject(value)) return value
+  const item = itemOf(schema)
+  if (item !== undefined && Array.isArray(value)) {
+    const items = value.map((each) => withoutNulls(item, each))
+    return items.some((each, index) => each !== value[index]) ? items : value
+  }
+  if (def.type !== 'object' || !isJsonObject(value)) return value
+  const { shape } = def
   const members = Object.entries(value)
   const kept = members
-    .filter(([name, member]) => member !== null || !fields.includes(name))
+    .filter(([name, member]) => member !== null || memberOf(shape, name)?._zod.def.type !== 'optional')
     .map(([name, member]): [string, unknown] => {
-      const inner = Object.hasOwn(of, name) ? of[name] : undefined
-      return [name, inner === undefined ? member : withoutNulls(member, { fields: inner })]
+      const inner = memberOf(shape, name)
+      return [name, inner === undefined ? member : withoutNulls(inner, member)]
     })
   const isChanged = kept.length < members.length || kept.some(([name, member]) => member !== value[name])
   return isChanged ? Object.fromEntries(kept) : value
+}
+
+function memberOf(shape: Readonly<Record<string, z.core.$ZodType>>, name: string): z.core.$ZodType | undefined {
+  return Object.hasOwn(shape, name) ? shape[name] : undefined
 }

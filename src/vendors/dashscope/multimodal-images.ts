@@ -86,8 +86,8 @@ function editedBytes(
   const { model, parameters: given } = findMembers(bytes, EDITED)
   // A name written with escapes is not found here, so a second member must not be added.
   if (model === undefined || (given === undefined) !== (request.parameters === undefined)) return undefined
-  // Parameters of null are not in the request.
-  if (given !== undefined && bytes.subarray(given.start, given.end).includes('null')) return undefined
+  // Members of null are not in the request.
+  if (bytes.includes('null')) return undefined
   const added = size !== undefined && given === undefined ? `,"parameters":${JSON.stringify({ size })}` : ''
   const edits = [{ ...model, text: `${JSON.stringify(upstream)}${added}` }]
   if (size !== undefined && given !== undefined) {

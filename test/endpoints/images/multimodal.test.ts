@@ -113,6 +113,7 @@ describe('the multimodal image request', () => {
 
     expect(parse(body('qw-image-2.0', [text()], parameters))).toEqual(body('qw-image-2.0', [text()], { seed: 7 }))
     expect(parse(body('qw-image-2.0', [text()], null))).not.toHaveProperty('parameters')
+    expect(parse(body('qw-image-2.0', [{ ...text(), image: null }]))).toEqual(body('qw-image-2.0', [text()]))
     expect(refusal({ model: 'qw-image-2.0', input: null }).param).toBe('input')
   })
 

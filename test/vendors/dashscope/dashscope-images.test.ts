@@ -112,6 +112,11 @@ describe('a multimodal request on its way to DashScope', () => {
       `{"model":"qwen-image-max",${INPUT},"parameters":{"size":"1024*1024"}}`,
     ],
     [
+      'a picture of null does not go beside a text',
+      `{"model":"qw-image-max","input":{"messages":[{"role":"user","content":[{"text":"x","image":null}]}]},"parameters":{"size":"1328*1328"}}`,
+      `{"model":"qwen-image-max","input":{"messages":[{"role":"user","content":[{"text":"x"}]}]},"parameters":{"size":"1328*1328"}}`,
+    ],
+    [
       'the vendor id is taken for the public one',
       `{"model":"qwen-image-max",${INPUT},"parameters":{"size":"1328*1328"}}`,
       `{"model":"qwen-image-max",${INPUT},"parameters":{"size":"1328*1328"}}`,

@@ -7,7 +7,7 @@ import { checkRequest } from '../../request-field.ts'
 import { type KindOf, textsIn } from '../../texts.ts'
 import { interactionErrors, refuseOtherShape } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
-import { type OptionalFields, withoutNulls } from '../null-members.ts'
+import { withoutNulls } from '../null-members.ts'
 import {
   checkInteractionAbilities,
   estimateInteraction,
@@ -30,7 +30,7 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
   isPaidJob: true,
   parse(body, model) {
     refuseOtherShape(body, 'interactions')
-    const request = checkRequest<InteractionRequest>(interactionSchema(), withoutNulls(body, OPTIONAL))
+    const request = checkRequest<InteractionRequest>(interactionSchema(), withoutNulls(interactionSchema(), body))
     checkInteractionAbilities(request, model)
     return request
   },
@@ -67,18 +67,6 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
     return operation && passThrough(operation.toWire(call), operation, call)
   },
 })
-
-const OPTIONAL: OptionalFields = {
-  fields: [
-    ...['system_instruction', 'response_format', 'generation_config', 'previous_interaction_id', 'tools', 'store'],
-    ...['service_tier', 'stream', 'background'],
-  ],
-  of: {
-    input: ['text', 'mime_type', 'data', 'uri'],
-    response_format: ['mime_type', 'image_size', 'aspect_ratio'],
-    generation_config: ['thinking_level', 'temperature'],
-  },
-}
 
 const TEXT_MEMBERS: ReadonlySet<string> = new Set(['input', 'text', 'system_instruction'])
 

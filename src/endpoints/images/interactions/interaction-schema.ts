@@ -104,6 +104,7 @@ export const interactionSchema = onDemand(() =>
       store: z.boolean().optional(),
       stream: z.boolean().optional(),
       background: z.boolean().optional(),
+      service_tier: z.unknown().optional(),
     })
     .check((context) => {
       refuseOtherSpellings(context, REQUEST_FIELDS)

@@ -6,7 +6,7 @@ import { checkRequest } from '../../request-field.ts'
 import { type KindOf, textsIn } from '../../texts.ts'
 import { multimodalErrors, refuseOtherShape } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
-import { type OptionalFields, withoutNulls } from '../null-members.ts'
+import { withoutNulls } from '../null-members.ts'
 import {
   asInvalidParameter,
   checkAbilities,
@@ -27,7 +27,7 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
   parse(body, model) {
     const request = asInvalidParameter(() => {
       refuseOtherShape(body, 'multimodal')
-      return checkRequest<MultimodalImageRequest>(multimodalImageSchema(), withoutNulls(body, OPTIONAL))
+      return checkRequest<MultimodalImageRequest>(multimodalImageSchema(), withoutNulls(multimodalImageSchema(), body))
     })
     // A caller that requests events could not read the picture that it pays for.
     if (isStreamWanted(body)) throw invalidParameter('stream', 'this model does not stream')
@@ -60,11 +60,6 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
     return operation && passThrough(operation.toWire(call), operation, call)
   },
 })
-
-const OPTIONAL: OptionalFields = {
-  fields: ['parameters'],
-  of: { parameters: ['size', 'n', 'seed', 'watermark', 'negative_prompt', 'prompt_extend'] },
-}
 
 const kindOf: KindOf = (name) => (name === 'text' || name === 'negative_prompt' ? 'text' : undefined)
 
