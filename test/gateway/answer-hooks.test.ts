@@ -1,34 +1,15 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { AnyHook, HookAnswer } from '../../src/hooks/hook.ts'
 import { jsonAnswer } from '../../src/hooks/json-answer.ts'
 import { redact } from '../../src/hooks/redact.ts'
 import { pii } from '../../src/hooks/redaction-rules.ts'
 import { readEvents } from '../support/read-events.ts'
 import { chatBody } from '../support/start-gateway.ts'
-import {
-  chunk,
-  completion,
-  events,
-  type HookedGateway,
-  hookedGateway,
-  type Script,
-  spoken,
-  USAGE,
-} from './hooked-gateway.ts'
+import { chunk, closedAfterEach, completion, events, type Script, spoken, USAGE } from './hooked-gateway.ts'
 
 const CHAT = '/v1/chat/completions'
 
-let gateway: HookedGateway | undefined
-
-afterEach(async () => {
-  await gateway?.close()
-  gateway = undefined
-})
-
-async function start(...parameters: Parameters<typeof hookedGateway>): Promise<HookedGateway> {
-  gateway = await hookedGateway(...parameters)
-  return gateway
-}
+const start = closedAfterEach()
 
 /** Replaces a word in every text of an answer. */
 function replacing(word: string, by: string): AnyHook {

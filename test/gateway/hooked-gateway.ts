@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { afterEach } from 'vitest'
 import type { GatewayEvent } from '../../src/core/events.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import type { AnyHook } from '../../src/hooks/hook.ts'
@@ -43,6 +44,19 @@ export async function hookedGateway(
       await started.close()
       await vendor.close()
     },
+  }
+}
+
+/** The same, closed after the test; called once in a file. */
+export function closedAfterEach(): typeof hookedGateway {
+  let gateway: HookedGateway | undefined
+  afterEach(async () => {
+    await gateway?.close()
+    gateway = undefined
+  })
+  return async (...parameters) => {
+    gateway = await hookedGateway(...parameters)
+    return gateway
   }
 }
 

@@ -1,27 +1,17 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { AnyHook } from '../../src/hooks/hook.ts'
 import { redact } from '../../src/hooks/redact.ts'
 import { pii } from '../../src/hooks/redaction-rules.ts'
 import { readEvents } from '../support/read-events.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { eventStream } from './answering-vendor.ts'
-import { chunk, events, type HookedGateway, hookedGateway, USAGE } from './hooked-gateway.ts'
+import { chunk, closedAfterEach, events, USAGE } from './hooked-gateway.ts'
 import { type Choices, chatText, type Json, joined, responseEvents, STREAMS } from './text-streams.ts'
 
 const CHAT = '/v1/chat/completions'
 const SECRET = 'jane.doe@example.com'
 
-let gateway: HookedGateway | undefined
-
-afterEach(async () => {
-  await gateway?.close()
-  gateway = undefined
-})
-
-async function start(...parameters: Parameters<typeof hookedGateway>): Promise<HookedGateway> {
-  gateway = await hookedGateway(...parameters)
-  return gateway
-}
+const start = closedAfterEach()
 
 describe.each(Object.entries(STREAMS))('a redacted stream of %s', (_name, { path, body, events: script, texts }) => {
   const told = `Write to ${SECRET} today.`

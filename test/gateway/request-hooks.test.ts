@@ -1,22 +1,12 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { AnyHook, HookCall, HookWire } from '../../src/hooks/hook.ts'
 import { defineHook } from '../../src/hooks/hook.ts'
 import { chatBody, TEST_ACCOUNT } from '../support/start-gateway.ts'
-import { type HookedGateway, hookedGateway, USAGE, VENDOR_KEY } from './hooked-gateway.ts'
+import { closedAfterEach, hookedGateway, USAGE, VENDOR_KEY } from './hooked-gateway.ts'
 
 const CHAT = '/v1/chat/completions'
 
-let gateway: HookedGateway | undefined
-
-afterEach(async () => {
-  await gateway?.close()
-  gateway = undefined
-})
-
-async function start(...parameters: Parameters<typeof hookedGateway>): Promise<HookedGateway> {
-  gateway = await hookedGateway(...parameters)
-  return gateway
-}
+const start = closedAfterEach()
 
 describe('a request hook', () => {
   test('is told of the call, and cannot change its body', async () => {

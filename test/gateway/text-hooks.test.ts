@@ -1,26 +1,16 @@
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { AnyHook, TextHook, TextWindow } from '../../src/hooks/hook.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import type { Transport } from '../../src/transport/transport.ts'
 import { readEvents } from '../support/read-events.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { eventStream } from './answering-vendor.ts'
-import { chunk, events, type HookedGateway, hookedGateway, type Script, spoken, USAGE } from './hooked-gateway.ts'
+import { chunk, closedAfterEach, events, type Script, spoken, USAGE } from './hooked-gateway.ts'
 import { chatText, joined, messageEvents, responseEvents, STREAMS } from './text-streams.ts'
 
 const CHAT = '/v1/chat/completions'
 
-let gateway: HookedGateway | undefined
-
-afterEach(async () => {
-  await gateway?.close()
-  gateway = undefined
-})
-
-async function start(...parameters: Parameters<typeof hookedGateway>): Promise<HookedGateway> {
-  gateway = await hookedGateway(...parameters)
-  return gateway
-}
+const start = closedAfterEach()
 
 /** Texts of the windows that a hook was shown. */
 function watching(options: Partial<TextHook> = {}): { hook: AnyHook; windows: string[] } {
