@@ -331,9 +331,9 @@ describe('the types have the fields and values of the schemas', () => {
   })
 
   test('of pictures in the interactions shape', () => {
-    // Tools are taken out by the gateway, and the call itself has `stream`.
+    // Tools and the tier are taken out by the gateway, and the call itself has `stream`.
     expect(interfaceOf('InteractionImageRequest').members).toEqual(
-      without(Object.keys(interactionSchema().shape), 'model', 'tools', 'stream', 'background'),
+      without(Object.keys(interactionSchema().shape), 'model', 'tools', 'service_tier', 'stream', 'background'),
     )
   })
 
