@@ -58,10 +58,12 @@ const SERVERS = [
   'test/stores/redis/redis-cache.test.ts',
   'test/stores/redis/redis-failover.test.ts',
   'test/stores/redis/redis-limits.test.ts',
-  'test/stores/redis/redis-outage.test.ts',
   'test/stores/redis/redis-processes.test.ts',
   'test/support/real-servers.test.ts',
 ]
+
+/** Delays in an outage, which neighbours lengthen: these run by themselves. */
+const OUTAGES = ['test/stores/redis/redis-outage.test.ts']
 
 /**
  * Tests that take more than half a second: in processes of their own, with hundreds of calls, or with random input. `npm test` stays short
@@ -266,7 +268,16 @@ export const PROJECTS = [
   {
     name: 'source',
     include: ['test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, ...ALONE, ...REPLACED_FETCH, ...PACKAGE, ...DOCS, ...SERVERS, ...DRILLS],
+    exclude: [
+      ...configDefaults.exclude,
+      ...ALONE,
+      ...REPLACED_FETCH,
+      ...PACKAGE,
+      ...DOCS,
+      ...SERVERS,
+      ...OUTAGES,
+      ...DRILLS,
+    ],
     isolate: false,
   },
   { name: 'alone', include: ALONE },
@@ -276,6 +287,7 @@ export const PROJECTS = [
   { name: 'docs', include: DOCS, isolate: false, globalSetup: 'test/support/real-servers.setup.ts' },
   // Lends servers to the tests that ask for one; starts nothing by itself.
   { name: 'servers', include: SERVERS, isolate: false, globalSetup: 'test/support/real-servers.setup.ts' },
+  { name: 'outages', include: OUTAGES },
   { name: 'drills', include: DRILLS, isolate: false },
   { name: 'memory', include: MEMORY, testTimeout: 120_000 },
   // Upper bounds of time, measured without neighbours. Whatever else the machine does only adds to a figure, so one of three
