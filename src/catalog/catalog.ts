@@ -1,4 +1,4 @@
-import { isPattern, starOf } from './id-pattern.ts'
+import { hasDotSegment, isPattern, starOf } from './id-pattern.ts'
 import { type CatalogModel, defineModel, type ModelDefinition } from './model.ts'
 import type { VendorModel } from './vendor-models/vendor-model.ts'
 
@@ -125,7 +125,7 @@ const LONGEST_MATCH = 200
 
 function matched(pattern: CatalogModel, name: string): CatalogModel | undefined {
   const star = name.length <= LONGEST_MATCH ? starOf(pattern.id, name) : undefined
-  if (star === undefined || star === '') return undefined
+  if (star === undefined || star === '' || hasDotSegment(star)) return undefined
   const { routes } = pattern
   const filled = (upstream: string): string => upstream.replace('*', () => star)
   return {

@@ -10,3 +10,10 @@ export function starOf(pattern: string, name: string): string | undefined {
   const isMatch = name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after)
   return isMatch ? name.slice(before.length, name.length - after.length) : undefined
 }
+
+const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:\/|$)/
+
+/** Has a name `.` or `..` between slashes? Some vendors have the id of a model in the path, where these lead elsewhere. */
+export function hasDotSegment(name: string): boolean {
+  return DOT_SEGMENT.test(name)
+}

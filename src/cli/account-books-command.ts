@@ -147,14 +147,13 @@ async function showJournal(given: CommandArguments, terminal: Terminal): Promise
       return
     }
     const cursor = given.option('cursor')
-    const { entries, nextCursor } = await accounts.journal(accountId, { fromMs, untilMs, limit, cursor, order })
+    const { entries, next } = await accounts.journal(accountId, { fromMs, untilMs, limit, cursor, order })
     if (given.flag('json')) {
-      const next = nextCursor ?? null
-      terminal.print(JSON.stringify({ object: 'list', data: entries.map(entryJson), next_cursor: next }))
+      terminal.print(JSON.stringify({ object: 'list', data: entries.map(entryJson), next: next ?? null }))
       return
     }
     printRows(terminal, [['line', 'time', 'kind', 'amount', 'balance', 'text'], ...entries.map(journalRow)])
-    printNext(terminal, nextCursor)
+    printNext(terminal, next)
   })
 }
 

@@ -86,15 +86,15 @@ async function listAccounts(given: CommandArguments, terminal: Terminal): Promis
     accounts.list({ search: given.option('search'), cursor: given.option('cursor'), limit }),
   )
   if (given.flag('json')) {
-    const next = page.nextCursor ?? null
-    terminal.print(JSON.stringify({ object: 'list', data: page.accounts.map(accountJson), next_cursor: next }))
+    const next = page.next ?? null
+    terminal.print(JSON.stringify({ object: 'list', data: page.accounts.map(accountJson), next }))
     return
   }
   const rows = page.accounts.map(({ id, balance, held, owed, tier, createdAtMs }) => {
     return [id, ...[balance, held, owed].map(dollarsText), tier, new Date(createdAtMs).toISOString()]
   })
   printRows(terminal, [['account', 'balance', 'held', 'owed', 'tier', 'made'], ...rows])
-  printNext(terminal, page.nextCursor)
+  printNext(terminal, page.next)
 }
 
 async function createAccount(given: CommandArguments, terminal: Terminal): Promise<void> {

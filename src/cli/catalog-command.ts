@@ -7,14 +7,20 @@ import { checkPriceFile, type PriceFile, type PriceRow } from '../catalog/prices
 import { objectOf } from '../catalog/prices/price-import.ts'
 import { modelsFromModelsDev } from '../catalog/vendor-models/from-models-dev.ts'
 import { definitionOf, type ModelVendor } from '../catalog/vendor-models/vendor-models.ts'
+import { textOfError } from '../core/errors.ts'
 import { type Decimal, parseDecimal } from '../core/money.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { modelVendor } from '../gateway/model-vendor.ts'
+import { BufferedCall } from '../pipeline/buffered-call.ts'
+import { egressRoute } from '../transport/egress-route.ts'
+import { undiciTransport } from '../transport/undici.ts'
+import { joinChunks } from '../wire/join-chunks.ts'
 import type { ActionDefinition, CommandArguments, GroupDefinition } from './command.ts'
 import { configuredVendors } from './configured-vendors.ts'
+import { environmentProxy } from './environment-proxy.ts'
 import { configuredCatalog } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
-import { printRows, type Terminal } from './terminal.ts'
+import { type Environment, printRows, type Terminal } from './terminal.ts'
 
 const PUBLIC_CATALOG = 'https://models.dev/api.json'
 const MODELS_FILE = 'models.json'
@@ -23,6 +29,9 @@ const FETCH_TIMEOUT_MS = 30_000
 
 /** A price that moves by more than this factor, either way, waits for `--accept`: such a move is often a mistake of the list. */
 const LARGEST_MOVE = 3n
+
+/** As a row's own: a star would make it a pattern. */
+const ROW_ID = /^[\x21-\x29\x2b-\x7e]{1,160}$/
 
 /** `signalbox models`: id, kinds, vendor, and the vendor's own id. */
 export const modelsCommand: ActionDefinition = {
@@ -82,12 +91,24 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
     throw new SettingError('catalog update: no vendor has a key; set one, such as OPENAI_API_KEY')
   const vendors = configured.map(({ vendor }) => modelVendor(vendor, ENDPOINTS))
   const source = given.option('from') ?? PUBLIC_CATALOG
-  const catalog = await readCatalog(source)
+  const catalog = await readCatalog(source, environment)
   const fresh = naming(source, () => freshRows(objectOf('the catalog', catalog), vendors, markup))
+  if (fresh.models.length + fresh.prices.length === 0)
+    throw new SettingError(
+      `${source}: has no models of the configured vendors (${vendors.map(({ id }) => id).join(', ')})`,
+    )
+
+  // A markup of many digits makes amounts that no file may hold.
+  naming('--markup', () => checkPriceFile({ currency: 'USD', prices: fresh.prices }))
 
   const oldModels = readIfThere(modelsPath, (json) => parseModelDefinitions(json)) ?? []
   const oldPrices = readIfThere(pricesPath, (json) => checkPriceFile(json))?.prices ?? []
-  const models = merged(oldModels, fresh.models, (row) => row.id)
+  const ownMembers = new Map(oldModels.map((row) => [row.id, row]))
+  const models = merged(
+    oldModels,
+    fresh.models.map((row) => ({ ...ownMembers.get(row.id), ...row })),
+    (row) => row.id,
+  )
   const prices = merged(oldPrices, fresh.prices, priceKey)
   const refused = given.flag('accept') ? [] : prices.changed.filter(([before, after]) => isSuspicious(before, after))
   const back = new Map(refused.map(([before]) => [priceKey(before), before]))
@@ -101,10 +122,16 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
 
   for (const row of models.added) print(`+ ${row.id}`)
   for (const row of models.gone) print(`- ${row.id} is not in the catalog any more; its row and its price stay`)
+  for (const [before, after] of models.changed) print(`~ ${after.id}: ${changes(before, after).join(', ')}`)
+  for (const id of fresh.unusable) print(`! ${JSON.stringify(id)} is no id that a row can have; left out`)
   for (const [before, after] of prices.changed) {
     const note = back.has(priceKey(before)) ? ', not taken: give --accept if it is right' : ''
-    print(`~ ${before.model} ${before.meter}: ${before.amount} -> ${after.amount}${note}`)
+    print(`~ ${named(before)}: ${before.amount} -> ${after.amount}${note}`)
   }
+  const [pricedBefore, pricedNow] = [oldPrices, fresh.prices].map((rows) => new Set(rows.map(({ model }) => model)))
+  for (const row of prices.added) if (pricedBefore?.has(row.model)) print(`+ ${named(row)}: ${row.amount}`)
+  for (const row of prices.gone)
+    if (pricedNow?.has(row.model) && isListed(row)) print(`- ${named(row)} is not in the catalog any more; it stays`)
   const taken = prices.changed.length - refused.length
   print(`${modelsPath}: ${models.all.length} models, ${models.added.length} new, ${models.gone.length} gone`)
   print(`${pricesPath}: ${file.prices.length} prices, ${taken} changed, ${refused.length} not taken`)
@@ -113,6 +140,8 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
 interface FreshRows {
   readonly models: readonly ModelDefinition[]
   readonly prices: readonly PriceRow[]
+  /** Ids of models for which no row can be written. */
+  readonly unusable: readonly string[]
 }
 
 function freshRows(
@@ -123,39 +152,74 @@ function freshRows(
   const taken = new Set(BUILT_IN_MODELS.flatMap(({ id, aliases = [] }) => [id, ...aliases]))
   const models: ModelDefinition[] = []
   const prices: PriceRow[] = []
+  const unusable: string[] = []
   for (const vendor of vendors) {
-    const ids = MODELS_DEV_PROVIDERS[vendor.id] ?? [vendor.id]
+    const { catalogId = vendor.id } = vendor
+    const ids = MODELS_DEV_PROVIDERS[catalogId] ?? [catalogId]
     const listed = ids.flatMap((id) => (providers[id] === undefined ? [] : modelsFromModelsDev(id, providers[id])))
     for (const known of listed) {
       // Of a list that several vendors share, each has its part; the price holds for the first id.
       const [priced] = vendor.catalogIds === undefined ? [known.id] : vendor.catalogIds(known.id)
       const row = priced === undefined ? undefined : definitionOf(known, vendor)
       if (row === undefined) continue
+      if (!ROW_ID.test(known.id)) {
+        unusable.push(known.id)
+        continue
+      }
       // A row of the built-in catalog knows more; its public id takes the price.
       const builtIn = BUILT_IN_MODELS.find((one) => one.vendor === vendor.id && one.upstream === known.id)
       const id = builtIn?.id ?? (taken.has(known.id) ? `${vendor.id}/${known.id}` : known.id)
       taken.add(id)
-      if (builtIn === undefined) models.push({ ...row, id, upstream: known.id, aliases: [] })
+      const { aliases: _full, ...facts } = row
+      if (builtIn === undefined) models.push({ ...facts, id, upstream: known.id })
       if (priced === known.id) prices.push(...listPriceRows({ id, kinds: [row.kind].flat() }, known, markup))
     }
   }
-  return { models, prices }
+  return { models, prices, unusable }
 }
 
-async function readCatalog(source: string): Promise<unknown> {
+async function readCatalog(source: string, environment: Environment): Promise<unknown> {
+  const isAddress = /^https?:\/\//.test(source)
+  const proxy = isAddress && URL.canParse(source) ? environmentProxy(source, environment) : undefined
   let text: string
   try {
-    if (/^https?:\/\//.test(source)) {
-      const answer = await fetch(source, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
-      if (!answer.ok) throw new Error(`status ${answer.status}`)
-      text = await answer.text()
-    } else {
-      text = readFileSync(source, 'utf8')
-    }
-  } catch (cause) {
-    throw new SettingError(`--from: ${source} cannot be read (${(cause as Error).message})`)
+    text = isAddress ? await fetchText(source, proxy) : readFileSync(source, 'utf8')
+  } catch (error) {
+    throw new SettingError(`--from: ${source} cannot be read (${textOfError(firstCause(error))})`)
   }
   return parsed(source, text)
+}
+
+/** What went wrong below: "fetch failed" says nothing. */
+function firstCause(error: unknown): unknown {
+  return error instanceof Error && error.cause instanceof Error ? firstCause(error.cause) : error
+}
+
+async function fetchText(address: string, proxy: string | undefined): Promise<string> {
+  if (proxy !== undefined) return textThrough(proxy, new URL(address))
+  const answer = await fetch(address, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
+  if (!answer.ok) throw new Error(`status ${answer.status}`)
+  return answer.text()
+}
+
+/** By the transport of calls, because `fetch` knows no proxy. */
+async function textThrough(proxy: string, { origin, pathname, search }: URL): Promise<string> {
+  const transport = undiciTransport()
+  const call = new BufferedCall((ended) => ended)
+  try {
+    call.begin(transport, {
+      ...{ origin, path: `${pathname}${search}`, method: 'GET', headers: ['accept', 'application/json'], body: null },
+      ...{ firstByteTimeoutMs: FETCH_TIMEOUT_MS, idleTimeoutMs: FETCH_TIMEOUT_MS, egress: egressRoute({ proxy }) },
+    })
+    const outcome = await call.result
+    if ('failure' in outcome) throw outcome.failure.error
+    if ('oversize' in outcome) throw new Error('it is too large')
+    const { status, chunks } = outcome.answer
+    if (status < 200 || status >= 300) throw new Error(`status ${status}`)
+    return joinChunks(chunks).toString('utf8')
+  } finally {
+    await transport.close()
+  }
 }
 
 function parsed(source: string, text: string): unknown {
@@ -205,8 +269,26 @@ function merged<Row>(old: readonly Row[], fresh: readonly Row[], keyOf: (row: Ro
   return { all: [...fresh, ...gone], added: fresh.filter((row) => !before.has(keyOf(row))), gone, changed }
 }
 
+/** The members that differ, with their values before and after. */
+function changes(before: ModelDefinition, after: ModelDefinition): string[] {
+  return Object.entries(after).flatMap(([name, value]) => {
+    const [old, fresh] = [before[name as keyof ModelDefinition], value].map((one) => JSON.stringify(one))
+    return old === fresh ? [] : [`${name} ${old ?? 'none'} -> ${fresh}`]
+  })
+}
+
 function priceKey({ model, meter, when }: PriceRow): string {
   return JSON.stringify([model, meter, when ?? null])
+}
+
+function named({ model, meter, when }: PriceRow): string {
+  const above = when?.inputTokensAbove
+  return `${model} ${meter}${above === undefined ? '' : ` above ${above} tokens`}`
+}
+
+/** Could the row be of a catalog? Those for other meters and under other conditions are the operator's. */
+function isListed({ meter, when = {} }: PriceRow): boolean {
+  return meter.endsWith('_token') && Object.keys(when).every((name) => name === 'inputTokensAbove')
 }
 
 function isSuspicious(before: PriceRow, after: PriceRow): boolean {

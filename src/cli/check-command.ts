@@ -17,6 +17,7 @@ import { configuredVendors } from './configured-vendors.ts'
 import { optionsWithExamples, withExamples } from './example-run.ts'
 import type { FurtherOptions } from './further-options.ts'
 import { memoryInstead } from './memory-instead.ts'
+import { misspeltVariables } from './misspelt-variables.ts'
 import { DEFAULT_STORE, ENGINE_COMMAND, loadOptionalPackage } from './open-store.ts'
 import { consoleKey } from './serve-console.ts'
 import { readServeFlags, SERVE_FLAGS } from './serve-flags.ts'
@@ -61,6 +62,8 @@ async function allChecks(given: CommandArguments, terminal: Terminal, checks: Ch
   )
   if (configuration === undefined) return
   const { environment, documents, file } = configuration
+  for (const message of misspeltVariables(environment))
+    checks.push({ name: 'configuration', status: 'warning', message })
   const flags = readServeFlags(given, configuration)
   const { useStandIns } = flags
   const settings = await settle(checks, configuration, () =>

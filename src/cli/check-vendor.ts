@@ -1,11 +1,12 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Credential } from '../core/credential.ts'
 import { textOfError } from '../core/errors.ts'
+import { parseVendorJson } from '../core/json.ts'
 import { BufferedCall } from '../pipeline/buffered-call.ts'
 import { headersAt, pathAt, withCredential } from '../pipeline/vendor-address.ts'
 import type { Transport, TransportFailure } from '../transport/transport.ts'
 import type { Vendor, WireAnswer } from '../vendors/vendor.ts'
-import { joinChunks } from '../wire/join-chunks.ts'
+import { asBuffer, joinChunks } from '../wire/join-chunks.ts'
 import { type Check, variablesOf } from './check-report.ts'
 
 /** Longest wait for one answer, and for one credential. */
@@ -55,9 +56,17 @@ async function checkKey(
   if (status === 404 || status === 405)
     return {
       status: 'unchecked',
-      message: `${vendor.origin} answers, and has no list of models at ${path} (${status}), so the key was not tried`,
+      message: `${vendor.origin} answers, and has no list of models at ${path} (${status}), so the key was not tried; if calls fail too, its base URL is wrong`,
     }
-  if (status < 200 || status >= 300) return refused(vendor, answer, [apiKey, credential?.token ?? ''])
+  // Some vendors tell errors in a 200.
+  const isRefused = status < 200 || status >= 300 || vendor.errorFrom(answer, Date.now()).kind !== 'invalid_response'
+  if (isRefused) return refused(vendor, answer, [apiKey, credential?.token ?? ''])
+  if (parseVendorJson(asBuffer(answer.body).toString('utf8')) === undefined)
+    return {
+      status: 'failed',
+      message: `${vendor.origin} answers ${path} with something else than a list of models`,
+      remedy: CHECK_ADDRESS,
+    }
   if (apiKey === '' && credential === undefined)
     return { status: 'ok', message: `${vendor.origin} answers; it needs no key` }
   const open = await ask(vendor, transport, '', undefined)
@@ -69,8 +78,10 @@ async function checkKey(
   return { status: 'ok', message: `${vendor.origin} accepts the ${credential === undefined ? 'key' : 'credential'}` }
 }
 
-/** A request that no vendor is sent: only its address and its headers are used. */
-const REQUEST = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 1 } as const
+const CHECK_ADDRESS = 'check its address (base URL)'
+
+/** A request that no vendor is sent: only its address and its headers are used. Responses take no smaller bound. */
+const REQUEST = { model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 16 } as const
 const MODEL: CatalogModel = {
   ...{ id: REQUEST.model, upstream: REQUEST.model, vendor: '', kinds: ['chat'], aliases: [], fallbacks: [] },
   ...{ created: 0, displayName: REQUEST.model, limits: {} },
@@ -79,7 +90,7 @@ const MODEL: CatalogModel = {
 /** How the paths of chats end at vendors, and what stands in that place for the list of models. */
 const ENDINGS: readonly (readonly [ending: RegExp, list: string])[] = [
   [/\/deployments\/[^/]+\/chat\/completions(?=$|\?)/, '/models'],
-  [/\/chat\/completions(?=$|\?)/, '/models'],
+  [/\/(?:chat\/completions|responses)(?=$|\?)/, '/models'],
   [/\/v1\/messages(?=$|\?)/, '/v1/models'],
   // Below a publisher of a cloud there is no such list.
   [/(?<!\/publishers\/[^/]+)\/models\/[^/]+:generateContent(?=$|\?)/, '/models'],
@@ -139,25 +150,28 @@ function unreachable({ id, origin }: Vendor, failure: TransportFailure | 'oversi
   const remedy =
     kind === 'tls'
       ? `set tls.ca of ${id} in the vendors’ options to the authority of its certificate`
-      : `check its address (base URL) and the network${kind === 'proxy' ? '; the proxy refuses' : ', HTTPS_PROXY included'}`
+      : `${CHECK_ADDRESS} and the network${kind === 'proxy' ? '; the proxy refuses' : ', HTTPS_PROXY included'}`
   return { status: 'failed', message: `${origin} cannot be reached: ${reason}`, remedy }
 }
 
 function refused(vendor: Vendor, answer: WireAnswer, secrets: readonly string[]): Finding {
   const { status } = answer
-  const { message, code } = vendor.errorFrom(answer, Date.now())
+  const { kind, message, code } = vendor.errorFrom(answer, Date.now())
   const text = secrets
     .filter((secret) => secret.length > 3)
     .reduce(
       (shown, secret) => shown.replaceAll(secret, '[redacted]'),
       `${code === undefined ? '' : `${code}: `}${message}`,
     )
-  const isKey = status === 400 || status === 401 || status === 403
+  const isKey = status === 401 || status === 403 || ((status === 400 || status < 300) && kind === 'operator')
   return {
     status: 'failed',
     message: `${vendor.origin} ${isKey ? 'refuses the key' : 'answers with an error'} (${status}${text === '' ? '' : ` ${text.slice(0, 300)}`})`,
-    remedy: isKey
-      ? `set ${variablesOf(vendor.configuredBy)} to a key that is valid`
-      : 'try again; look at the vendor’s status page',
+    remedy: isKey ? `set ${variablesOf(vendor.configuredBy)} to a key that is valid` : remedyFor(status),
   }
+}
+
+function remedyFor(status: number): string {
+  if (status === 402) return 'look at the account there: its credit and its limits'
+  return status >= 300 && status < 400 ? CHECK_ADDRESS : 'try again; look at the vendor’s status page'
 }

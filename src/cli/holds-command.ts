@@ -44,8 +44,8 @@ async function listHolds(given: CommandArguments, terminal: Terminal): Promise<v
   const options = { accountId: given.option('account'), cursor: given.option('cursor'), limit }
   const page = await withStore(terminal, { store: given.option('store') }, ({ holds }) => holds.list(options))
   if (given.flag('json')) {
-    const next = page.nextCursor ?? null
-    terminal.print(JSON.stringify({ object: 'list', data: page.holds.map(holdJson), next_cursor: next }))
+    const next = page.next ?? null
+    terminal.print(JSON.stringify({ object: 'list', data: page.holds.map(holdJson), next }))
     return
   }
   const rows = page.holds.map(({ id, accountId, keyId, amount, createdAtMs, expiresAtMs }) => {
@@ -53,7 +53,7 @@ async function listHolds(given: CommandArguments, terminal: Terminal): Promise<v
     return [id, accountId, keyId, dollarsText(amount), ...times]
   })
   printRows(terminal, [['hold', 'account', 'key', 'amount', 'made', 'expires'], ...rows])
-  printNext(terminal, page.nextCursor)
+  printNext(terminal, page.next)
 }
 
 async function settleHold(given: CommandArguments, terminal: Terminal): Promise<void> {

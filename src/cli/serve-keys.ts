@@ -39,8 +39,8 @@ export async function startKeys(
     return { source: 'given', first, count: given.length }
   }
   // One page: there may be very many, and a start waits for it.
-  const { keys, nextCursor } = await gateway.keys.page()
-  if (keys.length > 0) return { source: 'stored', count: keys.length, hasMore: nextCursor !== undefined }
+  const { keys, next } = await gateway.keys.page()
+  if (keys.length > 0) return { source: 'stored', count: keys.length, hasMore: next !== undefined }
   const { id: account } = await gateway.accounts.create(settings.tier === undefined ? {} : { tier: settings.tier })
   await creditOnce(gateway, account, credit)
   const { key } = await gateway.keys.create({ accountId: account, label: 'made at the first start' })

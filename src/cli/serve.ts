@@ -18,6 +18,7 @@ import { makeExampleCalls, optionsWithExamples, withExamples } from './example-r
 import type { FurtherOptions } from './further-options.ts'
 import { logMoneyEvents } from './log-money-events.ts'
 import { memoryInstead } from './memory-instead.ts'
+import { misspeltVariables } from './misspelt-variables.ts'
 import { openRedisLimits } from './open-redis-limits.ts'
 import {
   DEFAULT_STORE,
@@ -102,6 +103,7 @@ async function started(
   closers: (() => Promise<void>)[],
 ): Promise<Omit<RunningServer, 'close'>> {
   const logger = options.logger ?? processLogger(settings.log)
+  for (const text of misspeltVariables(options.environment)) logger.warn(text)
   // A trial run with stand-ins leaves no files behind.
   const fallback = settings.store === undefined && !options.useStandIns ? await memoryInstead(settings) : undefined
   if (fallback !== undefined) logger.warn(MEMORY_WARNING, { reason: fallback.reason })

@@ -57,8 +57,8 @@ export function dollarsText(nanoDollars: bigint): string {
 }
 
 /** Tells how to get the next page, below the rows of one. */
-export function printNext({ print }: Terminal, nextCursor: string | undefined): void {
-  if (nextCursor !== undefined) print(`more: --cursor ${nextCursor}`)
+export function printNext({ print }: Terminal, next: string | undefined): void {
+  if (next !== undefined) print(`more: --cursor ${next}`)
 }
 
 /** A spending cap as text: `$50 a month`. */

@@ -8,7 +8,7 @@ import { DAY_MS, USAGE_DIMENSIONS, type UsageDimension } from '../usage/usage-st
 import type { CommandArguments, GroupDefinition } from './command.ts'
 import { STORE_OPTIONS, withStore } from './open-store.ts'
 import { parseCount, parseNames, SettingError } from './setting-values.ts'
-import { dollarsText, printRows, type Terminal } from './terminal.ts'
+import { dollarsText, printNext, printRows, type Terminal } from './terminal.ts'
 
 const DEFAULT_GROUPS = 'day,model'
 const DEFAULT_RECORDS = '20'
@@ -40,6 +40,7 @@ export const usageCommand: GroupDefinition = {
           ]),
         ),
         limit: { value: 'N', text: 'rows at most (10000)' },
+        top: { value: 'N', text: 'only those that cost most' },
         percentiles: { text: 'also how long calls took' },
         ...STORE_OPTIONS,
       },
@@ -78,13 +79,14 @@ export const usageCommand: GroupDefinition = {
 async function showUsage(given: CommandArguments, terminal: Terminal): Promise<void> {
   const names = parseNames('--by', given.option('by') ?? DEFAULT_GROUPS)
   const groups = names.map(groupOf)
-  const limit = given.option('limit')
+  const [limit, top] = [given.option('limit'), given.option('top')]
   const query: UsageQuery = {
     from: momentOf(given, 'from') ?? Date.now() - (DEFAULT_DAYS - 1) * DAY_MS,
     to: momentOf(given, 'to'),
     groupBy: groups,
     percentiles: given.flag('percentiles'),
     limit: limit === undefined ? undefined : parseCount('--limit', limit),
+    top: top === undefined ? undefined : parseCount('--top', top),
     ...Object.fromEntries(USAGE_DIMENSIONS.map((dimension) => [dimension, given.option(nameOf(dimension))])),
   }
   const report = await withUsage(terminal, given.option('store'), (usage) => usage.query(query))
@@ -126,7 +128,7 @@ async function showRecords(given: CommandArguments, terminal: Terminal): Promise
   }
   const head = ['ended', 'request', 'account', 'model', 'vendor', 'status', 'ms', 'charged']
   printRows(terminal, [head, ...page.records.map(recordText)])
-  if (page.next !== undefined) terminal.print(`more: --cursor ${page.next}`)
+  printNext(terminal, page.next)
 }
 
 /** @throws SettingError for a request without a record. */

@@ -43,13 +43,13 @@ describe('signalbox accounts', () => {
 
     const [head, one] = await run('accounts', 'list')
     const page = await json('accounts', 'list', '--limit', '1')
-    const rest = await json('accounts', 'list', '--cursor', String(page['next_cursor']))
+    const rest = await json('accounts', 'list', '--cursor', String(page['next']))
 
     expect(head).toMatch(/^account {3}balance {2}held {2}owed {2}tier {2}made$/)
     expect(one).toMatch(/^acct_one {2}\$5 {7}\$1 {4}\$0 {4}paid {2}\d{4}-/)
     expect(page.data.map(({ id }) => id)).toEqual(['acct_one'])
     expect(rest.data.map(({ id }) => id)).toEqual(['acct_two'])
-    expect(rest['next_cursor']).toBeNull()
+    expect(rest['next']).toBeNull()
     expect((await json('accounts', 'list', '--search', 'two')).data.map(({ id }) => id)).toEqual(['acct_two'])
   })
 

@@ -74,6 +74,79 @@ describe('signalbox catalog update', () => {
     expect(amounts()[0]).toEqual(['gpt-9', '10'])
   })
 
+  test('keeps what the operator has added to a row, and tells what of a model has changed', async () => {
+    await update(file('api.json', publicCatalog({ 'gpt-8': chat, 'gpt-9': chat })))
+    const [first, ...others] = read('models.json')
+    file('models.json', [{ ...first, aliases: ['best'], groups: ['cheap'], fallbacks: ['gpt-9'] }, ...others])
+    const larger = { ...chat, limit: { context: 2000, output: 100 } }
+
+    const lines = await update(file('api.json', publicCatalog({ 'gpt-8': larger, 'gpt-9': chat })))
+
+    const limits = { contextTokens: 2000, maxOutputTokens: 100 }
+    expect(read('models.json')[0]).toEqual({
+      ...first,
+      ...{ aliases: ['best'], groups: ['cheap'], fallbacks: ['gpt-9'] },
+      limits,
+    })
+    expect(lines.filter((line) => line.startsWith('~'))).toEqual([
+      '~ gpt-8: limits {"contextTokens":1000,"maxOutputTokens":100} -> {"contextTokens":2000,"maxOutputTokens":100}',
+    ])
+  })
+
+  test('leaves out ids that no row can have, so that serve can read the file, and takes no catalog of others', async () => {
+    const lines = await update(file('api.json', publicCatalog({ 'gpt-9': chat, 'gpt *': chat, 'all*': chat })))
+
+    expect(read('models.json').map(({ id }: { id: string }) => id)).toEqual(['gpt-9'])
+    expect(lines).toContain('! "gpt *" is no id that a row can have; left out')
+    expect(lines).toContain('! "all*" is no id that a row can have; left out')
+    await expect(update(file('other.json', { sample_spec: { mode: 'chat' } }))).rejects.toThrow(
+      'has no models of the configured vendors (openai)',
+    )
+    expect(read('models.json')).toHaveLength(1)
+  })
+
+  test('tells prices of sizes of prompts that are new or gone, and writes none that serve cannot read', async () => {
+    const listed = (size: number) => ({
+      ...chat,
+      cost: { input: 1, output: 2, tiers: [{ input: 2, output: 4, tier: { type: 'context', size } }] },
+    })
+    await update(file('api.json', publicCatalog({ 'gpt-9': listed(200_000) })))
+    const { prices, ...rest } = read('prices.json')
+    file('prices.json', { ...rest, prices: [...prices, { model: 'gpt-9', meter: 'web_search', amount: '0.01' }] })
+
+    const after = file('api.json', publicCatalog({ 'gpt-9': listed(272_000) }))
+
+    expect((await update(after)).filter((line) => !line.includes('.json'))).toEqual([
+      '+ gpt-9 input_token above 272000 tokens: 2',
+      '+ gpt-9 output_token above 272000 tokens: 4',
+      '- gpt-9 input_token above 200000 tokens is not in the catalog any more; it stays',
+      '- gpt-9 output_token above 200000 tokens is not in the catalog any more; it stays',
+    ])
+    const before = read('prices.json')
+    const odd = file('odd.json', publicCatalog({ 'gpt-9': { ...chat, cost: { input: 0.1234567, output: 1 } } }))
+    await expect(update(odd, '--markup', '1.2345678901234567')).rejects.toThrow(/--markup: prices\[0\]\.amount/)
+    expect(read('prices.json')).toEqual(before)
+  })
+
+  test('goes through the proxy of the environment, and says what failed', async () => {
+    const asked: string[] = []
+    const proxy = createServer().on('connect', ({ url }, socket) => {
+      asked.push(url!)
+      socket.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    const origin = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    const run = (from: string, environment: Record<string, string>) =>
+      runCommand(['catalog', 'update', '--from', from], { OPENAI_API_KEY: 'sk-any', ...environment })
+
+    await expect(run('https://catalog.example/api.json', { HTTPS_PROXY: origin })).rejects.toThrow(
+      /https:\/\/catalog\.example\/api\.json cannot be read \(.*403/,
+    )
+    expect(asked).toEqual(['catalog.example:443'])
+    proxy.close()
+    await expect(run(`${origin}/api.json`, {})).rejects.toThrow(/cannot be read \(.*ECONNREFUSED/)
+  })
+
   test('reads an address, and says which source cannot be read', async () => {
     const server = createServer((request, response) => {
       response.statusCode = request.url === '/api.json' ? 200 : 500
@@ -90,6 +163,31 @@ describe('signalbox catalog update', () => {
     await expect(update(file('api.json', publicCatalog({})), '--markup', 'x')).rejects.toThrow(
       '--markup: a markup must be',
     )
+  })
+
+  test('finds the models of a vendor under the name that the catalog has for it', async () => {
+    const cost = { input: 1, output: 2 }
+    const from = file('api.json', {
+      azure: { models: { 'gpt-9': { ...chat, cost } } },
+      anthropic: { models: { 'claude-9': { ...chat, cost } } },
+      groq: { models: { 'llama-9': { ...chat, cost } } },
+    })
+    const [models, prices] = [join(folder, 'models.json'), join(folder, 'prices.json')]
+    await runCommand(['catalog', 'update', '--from', from, '--models', models, '--prices', prices], {
+      AZURE_OPENAI_API_KEY: 'k',
+      AZURE_OPENAI_ENDPOINT: 'https://res.openai.azure.com',
+      ANTHROPIC_FOUNDRY_API_KEY: 'k',
+      ANTHROPIC_FOUNDRY_BASE_URL: 'https://res.services.ai.azure.com',
+      SIGNALBOX_VENDORS: file('vendors.json', { 'groq-eu': { type: 'groq', keyVariable: 'EU_KEY' } }),
+      EU_KEY: 'k',
+    })
+
+    expect(read('models.json').map(({ id, vendor }: { id: string; vendor: string }) => [vendor, id])).toEqual([
+      ['groq-eu', 'llama-9'],
+      ['azure-openai', 'gpt-9'],
+      ['anthropic-foundry', 'claude-9'],
+    ])
+    expect(read('prices.json').prices).toHaveLength(6)
   })
 
   test('needs a vendor with a key', async () => {

@@ -114,6 +114,38 @@ describe('check, with every vendor', () => {
     expect(ill.of('vendor openai')?.message).toContain('answers with an error (503')
   })
 
+  test('asks a vendor that has Responses only, and takes no page or error for a list', async () => {
+    let answer: readonly [status: number, body: string] = [200, '{"data":[]}']
+    const vendor = createServer(({ headers }, response) => {
+      const [status, body] = headers.authorization === undefined ? [401, '{}'] : answer
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body)
+    })
+    await new Promise<void>((resolve) => vendor.listen(0, '127.0.0.1', resolve))
+    const at = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}`
+    const perplexity = async () => {
+      const { of } = await check({ PERPLEXITY_API_KEY: 'k', PERPLEXITY_BASE_URL: `${at}/v1` })
+      return of('vendor perplexity')
+    }
+
+    expect(await perplexity()).toMatchObject({ status: 'ok', message: `${at} accepts the key` })
+    for (const [status, body, message, remedy] of [
+      [200, '<html><title>Welcome</title></html>', 'with something else than a list of models', 'base URL'],
+      [301, '', 'answers with an error (301', 'base URL'],
+      [200, '{"error":{"message":"Bad key","code":"invalid_api_key"}}', 'refuses the key (200', 'PERPLEXITY_API_KEY'],
+      [400, '{"error":{"message":"No such route"}}', 'answers with an error (400', 'status page'],
+      [402, '{"error":{"message":"No credit"}}', 'answers with an error (402', 'its credit'],
+    ] as const) {
+      answer = [status, body]
+      expect(await perplexity()).toMatchObject({
+        status: 'failed',
+        message: expect.stringContaining(message),
+        remedy: expect.stringContaining(remedy),
+      })
+    }
+    vendor.closeAllConnections()
+    vendor.close()
+  })
+
   test('does not say that a key is good where the list of models is open to everybody or missing', async () => {
     const open = createServer((_request, response) => response.end('{"object":"list","data":[]}'))
     await new Promise<void>((resolve) => open.listen(0, '127.0.0.1', resolve))
@@ -236,6 +268,21 @@ describe('check, of the store', () => {
 })
 
 describe('check, of the settings', () => {
+  test('warns of a variable whose name is nearly that of a setting, and of no other', async () => {
+    const others = {
+      SIGNALBOX_SERVICE_HOST: '10.0.0.1',
+      SIGNALBOX_PORT_8787_TCP: 'tcp://10.0.0.1:8787',
+      SIGNALBOX_TEAM: 'a',
+    }
+    const { isGood, checks } = await check({ ...openai(), ...others, SIGNALBOX_LIMIT: 'rpm=5', SIGNALBOX_PRICE: ' ' })
+
+    expect(isGood).toBe(true)
+    expect(checks.filter(({ name }) => name === 'configuration')).toMatchObject([
+      { status: 'warning', message: 'SIGNALBOX_LIMIT is no setting; did you mean SIGNALBOX_LIMITS?' },
+      { status: 'ok' },
+    ])
+  })
+
   test('tells a flag, a variable and a file that cannot be used, and goes on as far as it can', async () => {
     const config = join(folder, 'signalbox.config.json')
     writeFileSync(config, JSON.stringify({ prot: 1 }))

@@ -37,9 +37,10 @@ function lines(): Record<string, unknown>[] {
     .map((text) => JSON.parse(text) as Record<string, unknown>)
 }
 
-async function start(vendorURL: string): Promise<void> {
+async function start(vendorURL: string, others: Record<string, string> = {}): Promise<void> {
   running = await serve({
     environment: {
+      ...others,
       PORT: '0',
       SIGNALBOX_STORE: 'memory:',
       SIGNALBOX_API_KEYS: KEY,
@@ -73,6 +74,13 @@ async function ask(isStream = false): Promise<{ status: number; requestId: strin
 }
 
 const failures = () => lines().filter(({ message }) => message === 'a vendor call failed')
+
+test('a variable whose name is nearly that of a setting is a line', async () => {
+  await start('http://127.0.0.1:9', { SIGNALBOX_LIMIT: 'rpm=5' })
+
+  const message = 'SIGNALBOX_LIMIT is no setting; did you mean SIGNALBOX_LIMITS?'
+  expect(lines()).toContainEqual(expect.objectContaining({ level: 'warn', message }))
+})
 
 test('a vendor that refuses connections is a line with vendor, model, network fault and request id', async () => {
   const url = await listening(() => undefined)

@@ -99,6 +99,13 @@ test('usage --json gives sums with amounts as decimal dollars', async () => {
   ])
 })
 
+test('usage --top gives the rows that cost most, and refuses what is no count', async () => {
+  const { data } = await runForJson(['usage', ...RANGE, '--by', 'account', '--top', '1', '--limit', '1'], environment)
+
+  expect(data).toMatchObject([{ account: ACCOUNT_ID, charged: '0.0045' }])
+  await expect(runCommand(['usage', ...RANGE, '--top', 'ten'], environment)).rejects.toThrow('--top')
+})
+
 test('usage records gives pages of single calls', async () => {
   const first = await runForJson(['usage', 'records', '--limit', '2'], environment)
   const second = await runForJson(['usage', 'records', '--cursor', String(first['next'])], environment)

@@ -44,4 +44,20 @@ export const MODELS_DEV_PROVIDERS: Readonly<Record<string, readonly string[]>> =
   together: ['togetherai'],
   vertex: ['google-vertex'],
   'anthropic-vertex': ['google-vertex'],
+  'anthropic-bedrock': ['amazon-bedrock'],
+  'anthropic-foundry': ['anthropic'],
+  'azure-openai': ['azure'],
+}
+
+/** The same at LiteLLM. */
+export const LITELLM_PROVIDERS: Readonly<Record<string, readonly string[]>> = {
+  fireworks: ['fireworks_ai'],
+  nvidia: ['nvidia_nim'],
+  together: ['together_ai'],
+  vertex: ['vertex_ai-language-models'],
+  'amazon-bedrock': ['bedrock', 'bedrock_converse'],
+  'anthropic-bedrock': ['bedrock', 'bedrock_converse'],
+  'anthropic-foundry': ['azure_ai'],
+  'anthropic-vertex': ['vertex_ai-anthropic_models'],
+  'azure-openai': ['azure', 'azure_ai'],
 }

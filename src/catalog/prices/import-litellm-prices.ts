@@ -1,6 +1,6 @@
 import { type Catalog, createCatalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
-import { BUILT_IN_MODELS } from '../models/built-in-models.ts'
+import { BUILT_IN_MODELS, LITELLM_PROVIDERS } from '../models/built-in-models.ts'
 import type { PriceConditions } from './price-file.ts'
 import {
   dollarsOf,
@@ -42,8 +42,8 @@ const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
 
 /**
  * Reads LiteLLM's `model_prices_and_context_window.json`: an object of entries by model, `input_cost_per_token` and the
- * like in dollars for one unit. An entry counts for a model of the catalog when its `litellm_provider` is the model's vendor
- * and its name, without `provider/`, is the vendor's own id of the model, its public id or an alias. The same model at
+ * like in dollars for one unit. An entry counts for a model of the catalog when its `litellm_provider` is the model's vendor,
+ * perhaps by another id (`azure` for `azure-openai`), and its name, without `provider/`, is the vendor's own id of the model, its public id or an alias. The same model at
  * another provider has another price and is left out.
  *
  * Amounts keep every digit. Prices of long prompts (`…_above_200k_tokens`) become rows with `inputTokensAbove`. What a price
@@ -62,12 +62,19 @@ export function importLitellmPrices(json: unknown, catalog: Catalog = createCata
       continue
     }
     const provider = String(value['litellm_provider'] ?? '')
-    const id = key.startsWith(`${provider}/`) ? key.slice(provider.length + 1) : key
-    const models = collected.models([provider], id)
+    // `vertex_ai/…` of the provider `vertex_ai-language-models`.
+    const prefix = [provider, provider.split('-')[0]].find((name) => key.startsWith(`${name}/`))
+    const id = prefix === undefined ? key : key.slice(prefix.length + 1)
+    const models = collected.models(vendorsOf(provider), id)
     if (models.length === 0) collected.skip(key, 'not a model of the catalog at its vendor')
     for (const model of models) collected.add(model, id, priceEntry(key, value, model))
   }
   return collected.finish('imported from a price list in the format of LiteLLM')
+}
+
+function vendorsOf(provider: string): string[] {
+  const renamed = Object.entries(LITELLM_PROVIDERS).filter(([, ids]) => ids.includes(provider))
+  return [provider, ...renamed.map(([vendor]) => vendor)]
 }
 
 function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry {
@@ -110,6 +117,15 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
     add('input_cost_per_image', 'image')
     special.add('input_cost_per_image')
   }
+  const addOtherwise = (field: string, meter: Meter): void => {
+    // 0 beside a price says that it is no price.
+    if (dollarsOf(key, entry, field) !== 0) add(field, meter)
+    special.add(field)
+  }
+  if (model.kinds.includes('rerank') && !prices.get('input_token ')?.dollars)
+    addOtherwise('input_cost_per_query', 'search_unit')
+  if (model.kinds.includes('transcription') && !model.kinds.includes('chat'))
+    for (const field of ['input_cost_per_second', 'output_cost_per_second']) addOtherwise(field, 'audio_second')
   payPicturesOnce(prices, unused)
   for (const field of Object.keys(entry)) {
     if (!special.has(field) && isPriceField(field) && isGiven(entry, field)) {

@@ -272,8 +272,8 @@ function chargeFlat(rate: Rate, counted: Usage): bigint | undefined {
 
 /**
  * The most that a call can cost whose usage stays within an estimate, in nano-dollars: a part of the input that the estimate
- * names may turn out to be smaller, and its price may be above or below that of the rest; and the input as a whole may stay in
- * a lower tier. Undefined as {@link charge} is.
+ * names may turn out to be smaller, and its price may be above or below that of the rest; all of the output may be reasoning; and
+ * the input as a whole may stay in a lower tier. Undefined as {@link charge} is.
  */
 export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
   return withOtherModels(rate, estimate, highestOwnCharge(rate, estimate), highestCharge)
@@ -281,7 +281,7 @@ export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
 
 function highestOwnCharge(rate: Rate, estimate: Usage): bigint | undefined {
   if (estimate.cacheWriteTokens === undefined && estimate.inputAudioTokens === undefined && rate.tiers.length === 0)
-    return chargeFlat(rate, estimate)
+    return chargeFlat(rate, withDearestOutput(rate, estimate))
   const totalInput = totalInputOf(estimate)
   const usages = partings(estimate)
   let highest: bigint | undefined
@@ -290,12 +290,19 @@ function highestOwnCharge(rate: Rate, estimate: Usage): bigint | undefined {
     ...rate.tiers.filter((tier) => totalInput > tier.inputTokensAbove).map((tier) => tier.rate),
   ]) {
     for (const usage of usages) {
-      const amount = chargeFlat(flat, usage)
+      const amount = chargeFlat(flat, withDearestOutput(flat, usage))
       if (amount === undefined) return undefined
       if (highest === undefined || amount > highest) highest = amount
     }
   }
   return highest
+}
+
+/** All of the output may be reasoning. */
+function withDearestOutput({ numerators: price }: Rate, estimate: Usage): Usage {
+  const { reasoning_token: reasoning, output_token: output } = price
+  if (reasoning === undefined || output === undefined || reasoning <= output) return estimate
+  return { ...estimate, reasoningTokens: estimate.outputTokens ?? 0 }
 }
 
 /** The amount is linear in each part, so the highest has all of the input in one part. */

@@ -1,5 +1,6 @@
 import type { AnyModelKind } from '../../core/model-kind.ts'
 import type { ModelSource } from '../catalog.ts'
+import { hasDotSegment } from '../id-pattern.ts'
 import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
 import snapshot from './snapshot.json' with { type: 'json' }
 import { readVendorModel, type VendorModel } from './vendor-model.ts'
@@ -22,8 +23,7 @@ export interface ModelVendor {
 /** Most ids outside the catalog that are remembered; a caller may invent any number of them. */
 export const MAX_UNKNOWN_MODELS = 1_000
 
-/** Without `.` and `..` between slashes: some vendors have the id in the path, where these would lead elsewhere. */
-const PUBLIC_ID = /^(?!(?:.*\/)?\.{1,2}(?:\/|$))[\x21-\x7e]{1,200}$/
+const PUBLIC_ID = /^[\x21-\x7e]{1,200}$/
 
 /**
  * One line for each model, as `writeVendorModel` writes it, by the vendor's id. In the built package each list is made when it is read
@@ -34,21 +34,57 @@ const LINES: Readonly<Record<string, readonly string[]>> = snapshot.models
 /** Day of the public catalogs that the snapshot was made from: `2026-07-02`. */
 export const SNAPSHOT_DATE = snapshot.date
 
-const read = new Map<string, ReadonlyMap<string, VendorModel>>()
+const read = new Map<string, ListedModels>()
 
-/** The models of a vendor in the snapshot by the vendor's own ids, read when first asked for; empty for an unknown vendor. */
-export function snapshotOf(catalogId: string): ReadonlyMap<string, VendorModel> {
+/** The models of a vendor in the snapshot by the vendor's own ids; empty for an unknown vendor. */
+export function snapshotOf(catalogId: string): ListedModels {
   let models = read.get(catalogId)
   if (models === undefined) {
-    models = new Map(readSnapshot(catalogId).map((model) => [model.id, model]))
+    models = new ListedModels(linesOf(catalogId))
     read.set(catalogId, models)
   }
   return models
 }
 
+/** The models of one vendor. A line is read when its model is first asked for: few of them are. */
+class ListedModels {
+  readonly #lines: ReadonlyMap<string, string>
+  readonly #read = new Map<string, VendorModel>()
+
+  constructor(lines: readonly string[]) {
+    this.#lines = new Map(lines.map((line) => [line.slice(0, line.indexOf('|')), line]))
+  }
+
+  get size(): number {
+    return this.#lines.size
+  }
+
+  has(id: string): boolean {
+    return this.#lines.has(id)
+  }
+
+  ids(): Iterable<string> {
+    return this.#lines.keys()
+  }
+
+  get(id: string): VendorModel | undefined {
+    let model = this.#read.get(id)
+    if (model !== undefined) return model
+    const line = this.#lines.get(id)
+    if (line === undefined) return undefined
+    model = readVendorModel(line)
+    this.#read.set(id, model)
+    return model
+  }
+}
+
 /** The same without keeping them, for callers that read each list once. */
 function readSnapshot(catalogId: string): readonly VendorModel[] {
-  return Object.hasOwn(LINES, catalogId) ? LINES[catalogId]!.map(readVendorModel) : []
+  return linesOf(catalogId).map(readVendorModel)
+}
+
+function linesOf(catalogId: string): readonly string[] {
+  return Object.hasOwn(LINES, catalogId) ? LINES[catalogId]! : []
 }
 
 /**
@@ -75,7 +111,7 @@ export class VendorModels implements ModelSource {
       const byId = new Map<string, CatalogModel>()
       for (const vendor of this.#vendors) {
         if (!vendor.isConfigured) continue
-        for (const id of snapshotOf(vendor.catalogId ?? vendor.id).keys()) {
+        for (const id of snapshotOf(vendor.catalogId ?? vendor.id).ids()) {
           if (this.#offered(vendor, id) === undefined) continue
           const model = this.find(byId.has(id) ? `${vendor.id}/${id}` : id)
           if (model !== undefined && !byId.has(model.id)) byId.set(model.id, model)
@@ -125,7 +161,7 @@ export class VendorModels implements ModelSource {
       const model = this.#offered(vendor, id)
       if (model !== undefined) return this.#keep({ ...model, id: name, aliases: [] })
     }
-    return PUBLIC_ID.test(name) ? this.#passed(name) : undefined
+    return PUBLIC_ID.test(name) && !hasDotSegment(name) ? this.#passed(name) : undefined
   }
 
   #offered(vendor: ModelVendor, id: string): CatalogModel | undefined {

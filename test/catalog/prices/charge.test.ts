@@ -141,6 +141,16 @@ describe('charge', () => {
     )
   })
 
+  it.each([
+    ['4', 1_000n * 4_000n],
+    ['0.5', 1_000n * 1_000n],
+  ])('is never above the highest charge where reasoning has a price of its own (%s)', (reasoning_token, highest) => {
+    const rate = rateOf({ input_token: '1', output_token: '1', reasoning_token })
+
+    expect(highestCharge(rate, { inputTokens: 0, outputTokens: 1_000 })).toBe(highest)
+    expect(charge(rate, { inputTokens: 0, outputTokens: 1_000, reasoningTokens: 990 })).toBeLessThanOrEqual(highest)
+  })
+
   it('charges cached, written, reasoning and image tokens as part of their total where they have no price', () => {
     const rate = rateOf({ input_token: '2.00', output_token: '8.00' })
     const whole = { inputTokens: 1_000, outputTokens: 500 }

@@ -45,6 +45,76 @@ describe('a price list in the format of LiteLLM', () => {
     ])
   })
 
+  test('finds models at vendors that have another id in the list', () => {
+    const vendors = {
+      'azure/large': ['azure', 'azure-openai'],
+      'azure_ai/large-claude': ['azure_ai', 'anthropic-foundry'],
+      'eu.maker.large-v1:0': ['bedrock_converse', 'amazon-bedrock'],
+      'fireworks_ai/accounts/a/models/large': ['fireworks_ai', 'fireworks'],
+      'together_ai/maker/large': ['together_ai', 'together'],
+      'vertex_ai/large@20260101': ['vertex_ai-anthropic_models', 'anthropic-vertex'],
+      'large-pro': ['vertex_ai-language-models', 'vertex'],
+      'groq/large': ['groq', 'groq'],
+    }
+    const upstreamOf = (key: string) => key.replace(/^(?:azure|azure_ai|fireworks_ai|together_ai|vertex_ai|groq)\//, '')
+    const catalog = createCatalog(
+      Object.entries(vendors).map(([key, [, vendor]]) => ({
+        ...{ id: key, kind: 'chat', vendor: vendor! },
+        upstream: upstreamOf(key),
+      })),
+    )
+    const prices = { input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 }
+    const entries = Object.entries(vendors).map(([key, [provider]]) => [key, { litellm_provider: provider, ...prices }])
+
+    const { file, skipped } = importLitellmPrices(Object.fromEntries(entries), catalog)
+
+    expect(skipped).toEqual([])
+    expect(new Set(file.prices.map(({ model }) => model))).toEqual(new Set(Object.keys(vendors)))
+  })
+
+  test('takes prices of searches and of seconds of sound, one of 0 beside a price being none', () => {
+    const catalog = createCatalog([
+      { id: 'sorter', kind: 'rerank', vendor: 'cohere' },
+      { id: 'sorter-by-tokens', kind: 'rerank', vendor: 'voyage' },
+      { id: 'listener', kind: 'transcription', vendor: 'openai' },
+      { id: 'other-listener', kind: 'transcription', vendor: 'groq' },
+      { id: 'talker', kind: ['chat', 'transcription'], vendor: 'openai' },
+    ])
+    const { file, reported } = importLitellmPrices(
+      {
+        sorter: { litellm_provider: 'cohere', input_cost_per_token: 0, input_cost_per_query: 0.002 },
+        'sorter-by-tokens': { litellm_provider: 'voyage', input_cost_per_token: 5e-8, input_cost_per_query: 5e-8 },
+        listener: { litellm_provider: 'openai', input_cost_per_second: 0, output_cost_per_second: 0.0001 },
+        'groq/other-listener': {
+          litellm_provider: 'groq',
+          input_cost_per_second: 3e-5,
+          output_cost_per_second: 0,
+        },
+        talker: {
+          litellm_provider: 'openai',
+          ...{ input_cost_per_token: 1e-6, output_cost_per_token: 2e-6, input_cost_per_second: 0.0001 },
+        },
+      },
+      catalog,
+    )
+
+    expect(file.prices.map(({ model, meter, amount }) => [model, meter, amount])).toEqual([
+      ['sorter', 'input_token', '0'],
+      ['sorter', 'search_unit', '0.002'],
+      ['sorter-by-tokens', 'input_token', '0.05'],
+      ['listener', 'audio_second', '0.0001'],
+      ['other-listener', 'audio_second', '0.00003'],
+      ['talker', 'input_token', '1'],
+      ['talker', 'output_token', '2'],
+    ])
+    const sold = definePrices(file).quote('sorter', {})?.prices
+    expect(sold).toContainEqual({ meter: 'search_unit', amount: '0.002', per: 1 })
+    expect(reported.map(({ key, field }) => [key, field])).toEqual([
+      ['sorter-by-tokens', 'input_cost_per_query'],
+      ['talker', 'input_cost_per_second'],
+    ])
+  })
+
   test('has every price named that a price file cannot say', () => {
     const { reported } = importLitellmPrices(list)
 

@@ -126,6 +126,11 @@ describe('a row whose id is a pattern', () => {
     expect(catalog.find('other/gpt-4o')).toBeUndefined()
   })
 
+  test('never stands for an id that leads elsewhere in the path of a vendor', () => {
+    for (const star of ['..', '.', '../files', 'a/../../b', 'a/.']) expect(catalog.find(`corp/${star}`)).toBeUndefined()
+    expect(catalog.find('corp/a..b/.c')).toMatchObject({ upstream: 'a..b/.c' })
+  })
+
   test('is not listed, puts what the star stood for in as it is, and has one star', () => {
     expect(catalog.list().map(({ id }) => id)).toEqual(['corp/fast-known'])
     expect(catalog.find('corp/$&$1')?.upstream).toBe('$&$1')
