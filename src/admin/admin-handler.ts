@@ -226,11 +226,18 @@ interface AskedChange {
   readonly matched: MatchedRoute
 }
 
+/** First steps of routes: they tell the version of this API from one in the host's mount, and from an id. */
+const FIRST_STEPS: ReadonlySet<string | undefined> = new Set(ADMIN_ROUTES.map(({ path }) => path.split('/')[1]))
+
 /** From the version on, or from the document's name: what is above it is the host's mount. */
 function pathBelowMount(path: string): string {
   if (path.endsWith(DOCUMENT_PATH)) return DOCUMENT_PATH
-  const version = path.indexOf('/v1/')
-  return version === -1 ? path : path.slice(version)
+  let below = path
+  for (let at = path.indexOf('/v1/'); at !== -1; at = path.indexOf('/v1/', at + 1)) {
+    below = path.slice(at)
+    if (FIRST_STEPS.has(below.split('/', 3)[2])) break
+  }
+  return below
 }
 
 const JSON_HEADERS = [

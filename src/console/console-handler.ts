@@ -41,12 +41,8 @@ export function consoleHandler(gateway: Gateway, options: ConsoleHandlerOptions 
   const page = new ConsolePage(consoleAssets(), publicPath)
   return {
     answersAtMount: true,
-    handle: (request, sink) => (isOfApi(request.path) ? admin : page).handle(request, sink),
+    handle: (request, sink) => (page.has(request.path) ? page : admin).handle(request, sink),
   }
-}
-
-function isOfApi(path: string): boolean {
-  return path.includes('/v1/') || path.endsWith('/openapi.json')
 }
 
 /**
@@ -72,9 +68,15 @@ class ConsolePage implements ExchangeHandler {
     this.#isPublic = publicPath !== undefined
   }
 
+  /** Is the path that of the page or of one of its files? A mount may have a `/v1/` of its own. */
+  has(path: string): boolean {
+    if (path.endsWith('/openapi.json')) return false
+    return !path.includes('/v1/') || path.endsWith('/') || this.#assets.byName.has(nameOf(path))
+  }
+
   handle(request: GatewayRequest, sink: ByteSink): void {
     const { method, path, originalPath = path } = request
-    const name = path.slice(path.lastIndexOf('/') + 1)
+    const name = nameOf(path)
     const asset = this.#assets.byName.get(name)
     if (method !== 'GET' && method !== 'HEAD') refuse(sink, 'method_not_allowed', ['allow', 'GET, HEAD'])
     else if (asset !== undefined) send(request, sink, asset, 'public, max-age=31536000, immutable')
@@ -83,6 +85,10 @@ class ConsolePage implements ExchangeHandler {
     else if (this.#isPublic || originalPath.endsWith('/')) send(request, sink, this.#page, 'no-cache')
     else redirectBelow(sink, originalPath)
   }
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1)
 }
 
 /** To the same path with a slash. Relative, because only the browser knows what is in front of the path. */

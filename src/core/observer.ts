@@ -60,6 +60,8 @@ export interface ObservedToolCall {
 
 /** A call to a vendor, as it begins. */
 export interface AttemptFacts {
+  /** Of the request; of a request within a batch, its own in the batch's results. */
+  readonly requestId: string
   /** Id of the vendor. */
   readonly vendor: string
   /** What OpenTelemetry calls the provider. */
@@ -196,7 +198,11 @@ export interface Observer {
   requestStarted?(facts: RequestFacts, toolCall?: unknown): unknown
   /** Called once for each started request, after its settlement. */
   requestEnded?(request: unknown, end: RequestEnd): void
-  /** @returns anything that {@link attemptEnded} shall get for this call. */
+  /**
+   * @param request What {@link requestStarted} returned; undefined for calls that run after their request: those of answers in the
+   *   background and of batches.
+   * @returns anything that {@link attemptEnded} shall get for this call.
+   */
   attemptStarted?(request: unknown, facts: AttemptFacts): unknown
   /** Called once for each started call; of an attempt that lost, maybe after the request's end. */
   attemptEnded?(attempt: unknown, end: AttemptEnd): void

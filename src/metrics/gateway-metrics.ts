@@ -117,13 +117,15 @@ export class GatewayMetrics implements Observer {
     if (end.costNanoDollars !== 0n) this.#cost(route, end.endpoint, account).nanoDollars += end.costNanoDollars
   }
 
-  attemptStarted(request: unknown, { model, vendor, provider, kind }: AttemptFacts): RouteSeries {
-    const series = request as EndpointSeries
+  attemptStarted(request: unknown, { endpoint, model, vendor, provider, kind }: AttemptFacts): RouteSeries {
+    const series = (request as EndpointSeries | undefined) ?? this.#endpoint(endpoint)
     const route = series.route(model, vendor)
     if (!route.isTold) {
       route.isTold = true
       this.providers.set(vendor, provider)
       this.kinds.set(series.endpoint, kind)
+      // Begins at 0, as those of the constructor.
+      this.set.unbilled.within(MAX_SERIES, vendor, model)
     }
     return route
   }

@@ -27,7 +27,8 @@ interface RequestSpan {
 const GAP_MS = 1
 
 interface AttemptSpan {
-  readonly request: RequestSpan
+  /** Undefined: the call runs after its request. */
+  readonly request: RequestSpan | undefined
   readonly span: Span | undefined
   readonly context: Context
   readonly facts: AttemptFacts
@@ -66,8 +67,8 @@ export class CallSpans implements Observer {
     if (toolCall !== undefined) endToolCall(this.#settings, toolCall as ToolCallSpan, end)
   }
 
-  /** As {@link toolCallStarted}. */
-  requestStarted(facts: RequestFacts, toolCall?: unknown): RequestSpan | undefined {
+  /** Null where {@link toolCallStarted} gives undefined, which stands for a call without a request. */
+  requestStarted(facts: RequestFacts, toolCall?: unknown): RequestSpan | null {
     const { api, tracer } = this.#settings
     const { parent, links, isInner } =
       toolCall === undefined ? originOf(this.#settings, facts) : withinToolCall(toolCall as ToolCallSpan)
@@ -81,29 +82,33 @@ export class CallSpans implements Observer {
       },
       parent,
     )
-    if (!api.trace.isSpanContextValid(span.spanContext())) return undefined
+    if (!api.trace.isSpanContextValid(span.spanContext())) return null
     return { span, context: api.trace.setSpan(parent, span), attempts: [], end: undefined }
   }
 
   attemptStarted(request: unknown, facts: AttemptFacts): AttemptSpan | undefined {
-    const call = request as RequestSpan | undefined
-    if (call === undefined) return undefined
+    const call = request as RequestSpan | null | undefined
+    if (call === null) return undefined
     const { api, tracer, attempts } = this.#settings
+    // The context in which it runs is of whatever has woken it.
+    const parent = call?.context ?? api.ROOT_CONTEXT
     const operation = names.OPERATIONS[facts.kind] ?? names.OTHER_OPERATION
+    const own =
+      call === undefined ? { [names.REQUEST_ID]: facts.requestId, [names.ENDPOINT]: facts.endpoint } : undefined
     const span = attempts
       ? tracer.startSpan(
           `${operation} ${facts.upstream}`,
           {
             kind: api.SpanKind.CLIENT,
             startTime: facts.startedAtMs,
-            attributes: { [names.OPERATION_NAME]: operation, ...attributesOf(facts) },
+            attributes: { [names.OPERATION_NAME]: operation, ...attributesOf(facts), ...own },
           },
-          call.context,
+          parent,
         )
       : undefined
-    const context = span === undefined ? call.context : api.trace.setSpan(call.context, span)
+    const context = span === undefined ? parent : api.trace.setSpan(parent, span)
     const attempt: AttemptSpan = { request: call, span, context, facts, end: undefined }
-    call.attempts.push(attempt)
+    call?.attempts.push(attempt)
     return attempt
   }
 
@@ -111,20 +116,20 @@ export class CallSpans implements Observer {
     const ended = attempt as AttemptSpan | undefined
     if (ended === undefined) return
     ended.end = end
-    if (ended.request.end !== undefined) this.#endAttempt(ended, end, undefined)
+    if (ended.request === undefined || ended.request.end !== undefined) this.#endAttempt(ended, end, undefined)
   }
 
   /** Only what explains a gap. */
   store(request: unknown, { operation, isOk, durationMs }: StoreFacts): void {
     if (isOk && durationMs < GAP_MS) return
-    const call = request as RequestSpan | undefined
+    const call = request as RequestSpan | null | undefined
     if (call?.span.isRecording() !== true) return
     call.span.addEvent(operation, { [names.OUTCOME]: isOk ? 'ok' : 'failed', [names.STORE_MS]: durationMs })
   }
 
   requestEnded(request: unknown, end: RequestEnd): void {
-    const call = request as RequestSpan | undefined
-    if (call === undefined) return
+    const call = request as RequestSpan | null | undefined
+    if (call == null) return
     const { span, attempts } = call
     call.end = end
     const charged = attempts.findLast(({ facts }) => facts.vendor === end.vendor && facts.model === end.model)

@@ -31,6 +31,7 @@ export interface ObservedRequest {
 
 /** A request that asks a vendor. */
 export interface ObservedCall {
+  readonly requestId: string
   readonly endpoint: { readonly id: string; readonly kind: string }
   readonly isStream: boolean
 }
@@ -91,6 +92,11 @@ export class Observers implements SendingObservers {
       states.push(state)
     }
     return new CallObservation(this, states, facts.startedAtMs)
+  }
+
+  /** Begins to observe the calls of what runs after its request, whose observation has ended. */
+  later(startedAtMs: number): CallObservation {
+    return new CallObservation(this, [], startedAtMs, true)
   }
 
   event(event: GatewayEvent): void {
@@ -186,17 +192,19 @@ export class CallObservation {
   readonly states: readonly unknown[]
   readonly #startedAtMs: number
   readonly #begunMs: number
-  #isOver = false
+  #isOver: boolean
   #attempts = 0
   #waits = 0
   #waitingSinceMs = 0
   #waitedMs = 0
 
-  constructor(observers: Observers, states: readonly unknown[], startedAtMs: number) {
+  /** @param isOver Is only what it calls still to be told of? */
+  constructor(observers: Observers, states: readonly unknown[], startedAtMs: number, isOver = false) {
     this.observers = observers
     this.states = states
     this.#startedAtMs = startedAtMs
     this.#begunMs = observers.nowMs()
+    this.#isOver = isOver
   }
 
   /** Unix milliseconds of a moment. */
@@ -213,12 +221,13 @@ export class CallObservation {
     if (--this.#waits === 0) this.#waitedMs += nowMs - this.#waitingSinceMs
   }
 
-  attempt(candidate: ObservedCandidate, { endpoint, isStream }: ObservedCall): AttemptObservation {
+  attempt(candidate: ObservedCandidate, { requestId, endpoint, isStream }: ObservedCall): AttemptObservation {
     this.#attempts += 1
     const nowMs = this.observers.nowMs()
     this.waits(nowMs)
     const { vendor, model } = candidate
     const facts = {
+      requestId,
       vendor: vendor.id,
       provider: vendor.telemetryName ?? vendor.id,
       origin: vendor.origin,
@@ -245,7 +254,7 @@ export class CallObservation {
 
   /** Passes on what a store gives, and tells how long it took. */
   timed<Result>(operation: StoreFacts['operation'], run: () => MaybePromise<Result>): MaybePromise<Result> {
-    if (!this.observers.hearsStore) return run()
+    if (!this.observers.hearsStore || this.#isOver) return run()
     const startedMs = this.observers.nowMs()
     let result: MaybePromise<Result>
     try {

@@ -41,6 +41,11 @@ export interface UsageQuery extends UsageFilter {
   readonly percentiles?: boolean | undefined
   /** Most rows, 1 to 100,000; more are an error. Default 10,000. */
   readonly limit?: number | undefined
+  /**
+   * Only so many rows, 1 to 1,000: those of the highest charges, then of the most calls, in that order, of however many there are. Not
+   * with a step in time.
+   */
+  readonly top?: number | undefined
 }
 
 /** A question that a store can answer, and whether its days are to be added up to months. */
@@ -62,7 +67,8 @@ export class UsageQueryError extends RangeError {
 const MAX_DAYS = 400
 const MAX_ROWS = 100_000
 const DEFAULT_ROWS = 10_000
-const KNOWN: readonly string[] = ['from', 'to', 'groupBy', 'percentiles', 'limit', ...USAGE_DIMENSIONS]
+const MAX_TOP = 1_000
+const KNOWN: readonly string[] = ['from', 'to', 'groupBy', 'percentiles', 'limit', 'top', ...USAGE_DIMENSIONS]
 /** What sums may be asked for by. */
 export const USAGE_GROUPS: readonly (UsageStep | UsageDimension)[] = [...USAGE_STEPS, ...USAGE_DIMENSIONS]
 
@@ -97,6 +103,11 @@ export function checkQuery(
   const { fromMs, untilMs } = checkRange(query, nowMs, step === 'hour' ? HOUR_MS : DAY_MS)
   const limit = query.limit ?? DEFAULT_ROWS
   checkCount('limit', limit, MAX_ROWS)
+  const { top } = query
+  if (top !== undefined) {
+    checkCount('top', top, MAX_TOP)
+    if (step !== undefined) throw new UsageQueryError('top', 'is of the whole range: leave the step in time out')
+  }
   if (isByRecord && fromMs < kept.recordsFromMs)
     throw new UsageQueryError('from', 'sums by end user and by tag are made of records, which are not kept for so long')
   // Of the day that is being deleted, what is left is given.
@@ -124,6 +135,7 @@ export function checkQuery(
       filter,
       withLatency,
       limit,
+      top,
     },
     isByMonth: step === 'month',
   }

@@ -44,6 +44,8 @@ export interface UsageSeriesQuery {
   readonly withLatency?: boolean | undefined
   /** Most rows. */
   readonly limit: number
+  /** Only so many rows: those of the highest charges, then of the most calls, in that order, of however many there are. */
+  readonly top?: number | undefined
 }
 
 /** Sums of the calls of one group. Amounts in nano-dollars. */
@@ -152,8 +154,8 @@ export interface UsageStore {
    */
   rollUp(limit: number, nowMs: number): MaybePromise<{ readonly added: number; readonly asOfMs: number }>
   /**
-   * Sums, in the order of time and then of the groups.
-   * @throws RangeError when there are more than `limit` rows.
+   * Sums, in the order of time and then of the groups, unless `top` rows are asked for.
+   * @throws RangeError when there are more than `limit` rows, unless `top` rows are asked for.
    */
   series(query: UsageSeriesQuery): MaybePromise<readonly UsageRow[]>
   /** A page of records, newest first. */
@@ -168,6 +170,12 @@ export interface UsageStore {
 
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
+
+/** The order of the rows of a question for the top ones. */
+export function byCharge(one: UsageSums, other: UsageSums): number {
+  if (one.chargedNanoDollars === other.chargedNanoDollars) return other.requests - one.requests
+  return one.chargedNanoDollars < other.chargedNanoDollars ? 1 : -1
+}
 
 /** @throws RangeError for more rows than were asked for. */
 export function assertRowLimit(rowCount: number, limit: number): void {

@@ -147,15 +147,40 @@ describe('the metrics of a gateway', () => {
     for (const [name, value] of once) if (/^signalbox_(?:tokens|cost)/.test(name)) expect(twice.get(name)).toBe(value)
   })
 
-  test('count an answer in the background as submitted', async () => {
+  test('count an answer in the background as submitted, its calls once they are made, and what they cost at its end', async () => {
     const { metrics, post } = await begin()
+    started?.sandbox.fault({ kind: 'status', status: 500, times: 1 })
     const body = { model: 'chat-relayed', input: 'hello', background: true }
-    await (await post('/v1/responses', body)).text()
+    const { id } = (await (await post('/v1/responses', body)).json()) as { id: string }
+    const { usage } = await started!.taskEnded(id)
     const samples = await samplesOf(metrics)
+
+    for (const outcome of ['unavailable', 'ok'])
+      expect(samples.get(`signalbox_attempts_total{vendor="openai",model="chat-relayed",outcome="${outcome}"}`)).toBe(
+        '1',
+      )
+    expect(samples.get(`signalbox_tokens_total{${OPENAI},kind="input"}`)).toBe(String(usage?.inputTokens))
+    expect(samples.get('signalbox_in_flight{endpoint="responses"}')).toBe('0')
+    expect(samples.get('signalbox_overhead_seconds_count{endpoint="responses"}')).toBe('1')
+    // Alerts wait for its first step.
+    expect(samples.get('signalbox_unbilled_calls_total{vendor="openai",model="chat-relayed"}')).toBe('0')
 
     expect([...samples.keys()].filter((name) => name.startsWith('signalbox_requests_total'))).toEqual([
       'signalbox_requests_total{endpoint="responses",model="chat-relayed",vendor="",ending="submitted",code=""}',
     ])
+  })
+
+  test('count the calls of a batch, and no further requests', async () => {
+    // At a vendor's own batch API a request has no call of its own.
+    const { metrics, post } = await begin({ billing: 'off', batches: { native: false } })
+    const params = { ...chatBody('cl-sonnet-4-6', 'hello'), max_tokens: 20 }
+    const requests = ['one', 'two'].map((id) => ({ custom_id: id, params }))
+    const { id } = (await (await post('/v1/messages/batches', { requests })).json()) as { id: string }
+    await started!.taskEnded(id)
+    const samples = await samplesOf(metrics)
+    const counted = [...samples].filter(([name]) => /^signalbox_(?:attempts|requests)_total/.test(name))
+
+    expect(counted).toEqual([['signalbox_attempts_total{vendor="anthropic",model="cl-sonnet-4-6",outcome="ok"}', '2']])
   })
 
   test('count calls that only the operator pays for, faults inside, and hooks that let a call pass', async () => {

@@ -149,6 +149,26 @@ describe('spans of a request', () => {
     },
   )
 
+  test('are for the calls of an answer in the background too, which run after its request', async () => {
+    await begin()
+    started.sandbox.fault({ kind: 'status', status: 500, times: 1 })
+    const submitted = await started.post('/v1/responses', { model: 'chat-relayed', input: 'hello', background: true })
+    const { id } = (await submitted.json()) as { id: string }
+    await started.taskEnded(id)
+    const spans = exporter.getFinishedSpans()
+    const attempts = spans.filter(({ kind }) => kind === SpanKind.CLIENT)
+
+    expect(spans.map(({ name }) => name).sort()).toEqual(['chat gpt-5.4', 'chat gpt-5.4', 'signalbox responses'])
+    expect(attempts.map(({ attributes }) => attributes['signalbox.outcome'])).toEqual(['unavailable', 'ok'])
+    expect(attempts.map(parentOf)).toEqual([undefined, undefined])
+    for (const { attributes } of attempts)
+      expect(attributes).toMatchObject({
+        'signalbox.request.id': submitted.headers.get('x-request-id'),
+        'signalbox.endpoint': 'responses',
+        'signalbox.vendor': 'openai',
+      })
+  })
+
   test('end for a caller who leaves, as no fault of anybody', async () => {
     await begin()
     const controller = new AbortController()
@@ -287,7 +307,9 @@ describe('otel()', () => {
     const facts = { requestId: 'req_1', endpoint: 'chat', startedAtMs: 1_000 }
     const traced = { ...facts, header: (name: string) => (name === 'traceparent' ? TRACEPARENT : undefined) }
 
-    expect(observer.requestStarted?.({ ...facts, header: () => undefined })).toBeUndefined()
+    const request = observer.requestStarted?.({ ...facts, header: () => undefined })
+    // Not as a call without a request, which has a span of its own.
+    expect([request, observer.attemptStarted?.(request, {} as never)]).toEqual([null, undefined])
     expect(observer.requestStarted?.(traced)).toBeDefined()
   })
 

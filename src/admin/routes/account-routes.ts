@@ -45,7 +45,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     answer: listOfObjects(accountSchema),
     async run({ gateway, query: { search, after, limit } }) {
       const page = await gateway.accounts.list({ search, cursor: after, limit: countOf(limit) })
-      return listObject(page.accounts.map(accountObject), page.nextCursor)
+      return listObject(page.accounts.map(accountObject), page.next)
     },
   }),
   defineRoute({

@@ -129,7 +129,7 @@ export const BOOK_ROUTES: readonly AdminRoute[] = [
       const { order, after, limit } = call.query
       const options = { ...rangeOf(call.query), order, cursor: after, limit: countOf(limit) }
       const page = await call.gateway.accounts.journal(paramOf(call, 'account'), options)
-      return listObject(page.entries.map(entryObject), page.nextCursor)
+      return listObject(page.entries.map(entryObject), page.next)
     },
   }),
   defineRawRoute({

@@ -16,7 +16,7 @@ export const HOLD_ROUTES: readonly AdminRoute[] = [
     answer: listOfObjects(holdSchema),
     async run({ gateway, query: { account, after, limit } }) {
       const page = await gateway.holds.list({ accountId: account, cursor: after, limit: countOf(limit) })
-      return listObject(page.holds.map(holdObject), page.nextCursor)
+      return listObject(page.holds.map(holdObject), page.next)
     },
   }),
   defineRoute({

@@ -30,7 +30,7 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
         cursor: after,
         limit: countOf(limit) ?? DEFAULT_LIMIT,
       })
-      return listObject(page.keys.map(keyObject), page.nextCursor)
+      return listObject(page.keys.map(keyObject), page.next)
     },
   }),
   defineRoute({

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { endOfTurn } from '../../core/end-of-turn.ts'
 import { findRecord, NO_RECORD } from '../../gateway/find-record.ts'
 import type { Gateway } from '../../gateway/gateway.ts'
 import type { UsageRecord } from '../../usage/usage-record.ts'
@@ -22,9 +23,10 @@ const filters = {
 }
 const DEFAULT_LIMIT = 50
 
-/** Records that are read for one page. */
+/** Records that are read for one page, about. */
 const MOST_READ = 10_000
-const MOST_PAGES = 200
+/** Most of them in one question to the store. */
+const LARGEST_PIECE = 500
 
 /** Calls one by one. */
 export const REQUEST_ROUTES: readonly AdminRoute[] = [
@@ -87,20 +89,31 @@ interface AskedPage {
 }
 
 /**
- * Stores find records by account and time only, so that others are read and left out, up to a bound.
+ * Stores find records by account and time only, so that others are read and left out, up to a bound: in pieces that grow while little
+ * fits, so that such filters cost few questions.
  * @throws GatewayError `invalid_request` naming the parameter.
  */
 async function filteredPage(gateway: Gateway, { range, after, limit, wanted }: AskedPage) {
   const found: UsageRecord[] = []
-  let read = 0
   let next = after
+  let piece = limit
   // A page that is half full is enough: its rest would be read in ever smaller pieces.
-  for (let pages = 0; pages < MOST_PAGES; pages++) {
-    const page = await gateway.usage.records({ ...range, cursor: next, limit: limit - found.length })
-    found.push(...page.records.filter((record) => isWanted(record, wanted)))
+  for (let read = 0; read < MOST_READ; ) {
+    // A store in this process answers at once, and calls would wait for all pieces.
+    if (read > 0) await endOfTurn()
+    const page = await gateway.usage.records({ ...range, cursor: next, limit: piece })
+    const fitting = page.records.filter((record) => isWanted(record, wanted))
     read += page.records.length
+    const room = limit - found.length
+    // A cursor is the end of a piece: what fits too often is read again in one that all of it fits into.
+    if (fitting.length > room) {
+      piece = room
+      continue
+    }
+    found.push(...fitting)
     next = page.next
-    if (next === undefined || found.length * 2 >= limit || read >= MOST_READ) break
+    if (next === undefined || found.length * 2 >= limit) break
+    piece = 4 * fitting.length < room ? Math.min(2 * piece, LARGEST_PIECE) : limit - found.length
   }
   return { records: found, next }
 }

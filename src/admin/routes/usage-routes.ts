@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { endOfTurn } from '../../core/end-of-turn.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { formatDollars } from '../../core/money.ts'
 import { csvCell } from '../../gateway/journal-csv.ts'
@@ -20,6 +21,11 @@ const usageQuery = z.strictObject({
   limit: z
     .string()
     .regex(/^\d{1,6}$/, 'must be a whole number from 1 to 100000')
+    .optional(),
+  /** Only the rows of the highest charges, so many; not by time. */
+  top: z
+    .string()
+    .regex(/^\d{1,4}$/, 'must be a whole number from 1 to 1000')
     .optional(),
   /** Of durations and of times to the first content, in milliseconds; not by account or key. Default: false. */
   percentiles: z.enum(['true', 'false']).optional(),
@@ -145,7 +151,7 @@ function reportOf({
   clock,
   query,
 }: Pick<AdminCall, 'gateway' | 'clock'> & { readonly query: Asked }): Promise<UsageReport> {
-  const { from, to, group_by: _groups, limit, percentiles, end_user: endUser, ...filters } = query
+  const { from, to, group_by: _groups, limit, top, percentiles, end_user: endUser, ...filters } = query
   return gateway.usage.query({
     from: from === undefined ? clock.now() - (DEFAULT_DAYS - 1) * DAY_MS : momentText(from),
     ...(to === undefined ? {} : { to: momentText(to) }),
@@ -154,6 +160,7 @@ function reportOf({
     >,
     percentiles: percentiles === 'true',
     limit: countOf(limit),
+    top: countOf(top),
     ...(endUser === undefined ? {} : { endUser }),
     ...filters,
   })
@@ -161,19 +168,28 @@ function reportOf({
 
 const SUMS = ['requests', 'failed', 'abandoned', 'estimated', 'duration_ms', 'due', 'charged'] as const
 
+/** Lines that are made in one turn of the event loop. */
+const LINES_AT_ONCE = 500
+
 async function* csvOf({ rows }: UsageReport, groups: readonly string[]): AsyncIterable<string> {
   const units = [...new Set(rows.flatMap(({ usage }) => Object.keys(usage)))].sort()
   const steps: readonly string[] = USAGE_STEPS
-  yield `${[...groups, ...SUMS, ...units].join(',')}\r\n`
-  for (const row of rows) {
+  let piece = `${[...groups, ...SUMS, ...units].join(',')}\r\n`
+  for (const [index, row] of rows.entries()) {
     const { at_ms = 0, usage, percentiles: _none, ...sums } = usageRowObject(row)
     const cells = [
       ...groups.map((column) => (steps.includes(column) ? new Date(at_ms).toISOString() : textOf(sums, column))),
       ...SUMS.map((column) => textOf(sums, column)),
       ...units.map((unit) => String(usage[unit] ?? 0)),
     ]
-    yield `${cells.map(csvCell).join(',')}\r\n`
+    piece += `${cells.map(csvCell).join(',')}\r\n`
+    if (index % LINES_AT_ONCE !== LINES_AT_ONCE - 1) continue
+    yield piece
+    piece = ''
+    // Calls would wait for the whole file.
+    await endOfTurn()
   }
+  if (piece !== '') yield piece
 }
 
 function textOf(sums: Readonly<Record<string, unknown>>, column: string): string {

@@ -32,6 +32,13 @@ export interface List<Item> {
   readonly next: string | null
 }
 
+/** An account after a change of its money. */
+export interface MoneyChange {
+  /** What was given or taken; null: nothing, because a change of that id was made before. */
+  readonly amount: string | null
+  readonly balance: string
+}
+
 export interface Usage {
   readonly as_of_ms: number
   readonly data: readonly UsageRow[]

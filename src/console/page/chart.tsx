@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { Scroll } from './parts.tsx'
 
 /** One step in time with a value for each series. */
 export interface Step {
@@ -104,7 +105,7 @@ function Bars({ step, series, text, index, count, highest }: BarsProps) {
 
 function ChartTable({ title, series, steps, text }: ChartProps) {
   return (
-    <div class="scroll tall">
+    <Scroll name={title} class="scroll tall">
       <table>
         <caption class="hidden">{title}</caption>
         <thead>
@@ -128,6 +129,6 @@ function ChartTable({ title, series, steps, text }: ChartProps) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   )
 }

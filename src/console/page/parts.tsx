@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact'
-import { useId, useState } from 'preact/hooks'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { Read } from './use-data.ts'
 
 type Children = { readonly children?: ComponentChildren }
@@ -97,7 +97,7 @@ export function Pager({ after, next, labels: [first, further], onPage }: PagerPr
 /** A table that scrolls sideways where the page is narrow, by keyboard too. */
 export function Table({ name, head, children }: Children & { name: string; head: readonly Column[] }) {
   return (
-    <section class="scroll" aria-label={name}>
+    <Scroll name={name}>
       <table>
         <caption class="hidden">{name}</caption>
         <thead>
@@ -111,7 +111,18 @@ export function Table({ name, head, children }: Children & { name: string; head:
         </thead>
         <tbody>{children}</tbody>
       </table>
-    </section>
+    </Scroll>
+  )
+}
+
+/** What scrolls where it does not fit. No landmark: its section is one already. */
+export function Scroll({ name, class: own = 'scroll', children }: Children & { name: string; class?: string }) {
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard in every browser
+    <div class={own} role="group" aria-label={name} tabIndex={0}>
+      {children}
+    </div>
   )
 }
 
@@ -162,10 +173,32 @@ interface FormProps extends Children {
   readonly button: string
   readonly isRunning?: boolean
   readonly error?: string | undefined
+  /** What the last submission made: the form is emptied, so that nobody presses again to be sure, and `done` is said. */
+  readonly made?: unknown
+  readonly done?: string | undefined
+  /** Takes the focus when it appears. Default false. */
+  readonly isEntered?: boolean
   onSubmit(values: Values): void
 }
 
-export function Form({ name, button, isRunning = false, error, onSubmit, children }: FormProps) {
+export function Form({
+  name,
+  button,
+  isRunning = false,
+  error,
+  made,
+  done,
+  isEntered = false,
+  onSubmit,
+  children,
+}: FormProps) {
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    if (made !== undefined) form.current?.reset()
+  }, [made])
+  useEffect(() => {
+    if (isEntered) form.current?.querySelector('input')?.focus()
+  }, [isEntered])
   const submit = (event: JSX.TargetedSubmitEvent<HTMLFormElement>): void => {
     event.preventDefault()
     const given = [...new FormData(event.currentTarget)].filter(
@@ -174,22 +207,35 @@ export function Form({ name, button, isRunning = false, error, onSubmit, childre
     if (!isRunning) onSubmit(Object.fromEntries(given) as Values)
   }
   return (
-    <form aria-label={name} onSubmit={submit}>
+    <form ref={form} aria-label={name} onSubmit={submit}>
       {children}
-      <button type="submit" disabled={isRunning}>
+      {/* Not `disabled`, which would take the focus away. */}
+      <button type="submit" aria-disabled={isRunning}>
         {isRunning ? 'One moment…' : button}
       </button>
+      {made === undefined || done === undefined || isRunning ? null : (
+        <p class="note" role="status">
+          {done}
+        </p>
+      )}
       <Fault text={error} />
     </form>
   )
 }
 
-/** A button that asks once more before it does what cannot be taken back. */
+/** A button that asks once more before it does what cannot be taken back. The focus goes to the safe answer, and comes back. */
 export function ConfirmButton({ label, question, onConfirm }: { label: string; question: string; onConfirm(): void }) {
   const [isAsked, setAsked] = useState(false)
+  const next = useRef<HTMLButtonElement>(null)
+  const isFirst = useRef(true)
+  // Whether it is asked says which of the two buttons is there.
+  useEffect(() => {
+    if (!isFirst.current || isAsked) next.current?.focus()
+    isFirst.current = false
+  }, [isAsked])
   if (!isAsked)
     return (
-      <button type="button" class="small" onClick={() => setAsked(true)}>
+      <button ref={next} type="button" class="small" onClick={() => setAsked(true)}>
         {label}
       </button>
     )
@@ -206,7 +252,7 @@ export function ConfirmButton({ label, question, onConfirm }: { label: string; q
       >
         {label}
       </button>{' '}
-      <button type="button" class="small" onClick={() => setAsked(false)}>
+      <button ref={next} type="button" class="small" onClick={() => setAsked(false)}>
         Keep
       </button>
     </span>

@@ -10,7 +10,10 @@ export interface Read<Answer> {
 }
 
 const POLL_MS = 5_000
+/** The same change again so soon is one press of a button: the second click of two, or a key that is held. */
+const SAME_PRESS_MS = 1_000
 const LONGEST_READ_MS = 60_000
+const NEVER = Number.NEGATIVE_INFINITY
 
 /** Called when the operator is not, or no longer, known. */
 let onUnknown: () => void = () => undefined
@@ -77,21 +80,28 @@ export interface Change<Answer> {
   readonly made: Answer | undefined
 }
 
-/** Changes something. What is sent again after a failure of the connection is made once all the same. */
+/**
+ * Changes something. What is sent again after a failure of the connection is made once all the same, and so is what is asked for
+ * twice by a double click.
+ */
 export function useChange<Answer>(onMade: (answer: Answer) => void): Change<Answer> {
   const [state, setState] = useState<{ isRunning: boolean; error?: string; made?: Answer }>({ isRunning: false })
-  const intent = useRef({ text: '', key: '' })
+  const intent = useRef({ text: '', key: '', madeAtMs: NEVER })
   return {
     isRunning: state.isRunning,
     error: state.error,
     made: state.made,
     run(method, path, body = {}) {
       const text = JSON.stringify([method, path, body])
-      if (intent.current.text !== text) intent.current = { text, key: newIdempotencyKey() }
+      const { madeAtMs } = intent.current
+      if (intent.current.text !== text || madeAtMs !== NEVER) {
+        if (intent.current.text === text && performance.now() - madeAtMs < SAME_PRESS_MS) return
+        intent.current = { text, key: newIdempotencyKey(), madeAtMs: NEVER }
+      }
       setState({ isRunning: true })
       change<Answer>(method, path, body, intent.current.key).then(
         (made) => {
-          intent.current = { text: '', key: '' }
+          if (intent.current.text === text) intent.current = { ...intent.current, madeAtMs: performance.now() }
           setState({ isRunning: false, made })
           onMade(made)
         },

@@ -5,8 +5,16 @@ import { type AdminHandlerOptions, adminHandler } from '../../../src/admin/admin
 import { ADMIN_ROUTES } from '../../../src/admin/routes/admin-routes.ts'
 import type { OperatorAction } from '../../../src/core/events.ts'
 import type { GatewayOptions } from '../../../src/gateway/gateway-options.ts'
+import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
+import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import { listen } from '../../support/listen.ts'
 import { type StartedGateway, startGateway } from '../../support/start-gateway.ts'
+
+/** The stores that the admin API is tried on. */
+export const ADMIN_STORES = [
+  ['memory', () => memoryStore()],
+  ['SQLite', () => sqliteStore({ path: ':memory:', clock: 'caller' })],
+] as const
 
 export const OPERATOR_KEY = 'operator-key-0123456789abcdef'
 

@@ -1,4 +1,4 @@
-import type { Account as AccountObject, Session, Spending } from '../answers.ts'
+import type { Account as AccountObject, MoneyChange, Session, Spending } from '../answers.ts'
 import { changesOf } from '../api.ts'
 import { money, time } from '../format.ts'
 import { hrefOf } from '../location.ts'
@@ -91,8 +91,8 @@ function FrozenState({ account, path, session, read }: PartProps & { account: Ac
 }
 
 function Money({ path, read }: PartProps) {
-  const credit = useChange(() => read.reload())
-  const adjustment = useChange(() => read.reload())
+  const credit = useChange<MoneyChange>(() => read.reload())
+  const adjustment = useChange<MoneyChange>(() => read.reload())
   return (
     <Disclosure summary="Credit or correct">
       <Form
@@ -100,6 +100,8 @@ function Money({ path, read }: PartProps) {
         button="Add credit"
         isRunning={credit.isRunning}
         error={credit.error}
+        made={credit.made}
+        done={doneText(credit.made)}
         onSubmit={(values) => credit.run('POST', `${path}/credits`, values)}
       >
         <Field name="amount" label="Dollars" isRequired />
@@ -111,6 +113,8 @@ function Money({ path, read }: PartProps) {
         button="Correct balance"
         isRunning={adjustment.isRunning}
         error={adjustment.error}
+        made={adjustment.made}
+        done={doneText(adjustment.made)}
         onSubmit={(values) => adjustment.run('POST', `${path}/adjustments`, values)}
       >
         <Field name="amount" label="Dollars" hint="negative takes money" isRequired />
@@ -118,6 +122,14 @@ function Money({ path, read }: PartProps) {
       </Form>
     </Disclosure>
   )
+}
+
+/** What is said of a change of money. */
+function doneText(made: MoneyChange | undefined): string | undefined {
+  if (made === undefined) return undefined
+  return made.amount === null
+    ? 'Nothing was changed: a change of this id was made before.'
+    : `Done: ${money(made.amount)}. The balance is ${money(made.balance)}.`
 }
 
 function Settings({ account, path, session, read }: PartProps & { account: AccountObject; session: Session }) {

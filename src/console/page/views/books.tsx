@@ -106,7 +106,7 @@ function MonthStatement({ account }: { account: string }) {
       </Form>
       <Loaded of={statement}>
         {({ opening_balance, opening_owed, sums, closing_balance, closing_owed }) => (
-          <Table name={`Statement of ${month}`} head={['', ['lines'], ['balance'], ['owed']]}>
+          <Table name={`Statement of ${month}`} head={['kind', ['lines'], ['balance'], ['owed']]}>
             <tr>
               <th scope="row">opening</th>
               <td />

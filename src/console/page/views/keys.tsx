@@ -66,6 +66,7 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
             button="Create key"
             isRunning={creation.isRunning}
             error={creation.error}
+            made={creation.made}
             onSubmit={(values) => creation.run('POST', 'keys', keyOf(account, values))}
           >
             <Field name="label" label="Label" />
@@ -82,6 +83,7 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
           button="Save limits"
           isRunning={limiting.isRunning}
           error={limiting.error}
+          isEntered
           onSubmit={(values) =>
             limiting.run('PATCH', `keys/${encodeURIComponent(limited.id)}`, changedLimits(values, limited))
           }

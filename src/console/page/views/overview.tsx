@@ -142,18 +142,16 @@ function stepsOf(rows: readonly UsageRow[], step: 'hour' | 'day', from: number) 
 }
 
 function TopList({ title, group, from }: { title: string; group: 'model' | 'account'; from: number }) {
-  const usage = useData<Usage>(`usage${queryOf({ from, group_by: group })}`, true)
+  const usage = useData<Usage>(`usage${queryOf({ from, group_by: group, top: TOP })}`, true)
   return (
     <Section title={`Top ${title.toLowerCase()}`}>
       <Loaded of={usage}>
-        {({ data }) => {
-          const rows = [...data]
-            .sort((one, other) => (nanoOf(one.charged) < nanoOf(other.charged) ? 1 : -1))
-            .slice(0, TOP)
-          if (rows.length === 0) return <Empty>Nothing was used in this range.</Empty>
-          return (
+        {({ data }) =>
+          data.length === 0 ? (
+            <Empty>Nothing was used in this range.</Empty>
+          ) : (
             <Table name={`Top ${title.toLowerCase()}`} head={[group, ['requests'], ['spend']]}>
-              {rows.map((row) => (
+              {data.map((row) => (
                 <tr key={row[group]}>
                   <td>
                     <a href={hrefOf(['requests'], { [group]: row[group] })}>{row[group]}</a>
@@ -164,7 +162,7 @@ function TopList({ title, group, from }: { title: string; group: 'model' | 'acco
               ))}
             </Table>
           )
-        }}
+        }
       </Loaded>
     </Section>
   )

@@ -48,12 +48,16 @@ export function Playground({ session }: { session: Session }) {
                       No account could pay. Create one under <a href={hrefOf(['accounts'])}>accounts</a>.
                     </Empty>
                   ) : (
-                    <Form name="Playground" button="Send" onSubmit={start}>
-                      <Field
-                        name="account"
-                        label="Account that pays"
-                        options={choices(...page.data.map(({ id }) => id))}
-                      />
+                    <Form name="Playground" button="Send" isRunning={run?.isRunning === true} onSubmit={start}>
+                      {page.has_more ? (
+                        <Field name="account" label="Account that pays" hint="its id" isRequired />
+                      ) : (
+                        <Field
+                          name="account"
+                          label="Account that pays"
+                          options={choices(...page.data.map(({ id }) => id))}
+                        />
+                      )}
                       <Field name="model" label="Model" options={choices(...chat)} />
                       <Field name="system" label="System" />
                       <label>
