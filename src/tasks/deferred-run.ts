@@ -94,6 +94,7 @@ export class DeferredRun implements Completion {
       routeOverride: undefined,
       answerId: id,
     })
+    received.observation = this.#context.observers?.later(received.startedAtMs)
     this.#received = received
     // The submission was announced, and the end of the task is.
     received.announced()

@@ -1,3 +1,4 @@
+import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { emitGivenUp, emitShortfall } from '../pipeline/settle.ts'
@@ -54,7 +55,10 @@ export async function refreshTask(context: PipelineContext, task: TaskRecord, wa
     context.warnings.warn(missingKey(task.credentialId))
   if (asked.isSubstitute && answer.kind === 'answer' && answer.value.status === 'unknown')
     return await askLater(context, task, facts)
-  if (answer.kind === 'answer') return await commit(context, task, applyReport(task, answer.value, facts), wake)
+  if (answer.kind === 'answer') {
+    if (answer.value.accountProblem !== undefined) reportProblem(context, task, asked, answer.value.accountProblem)
+    return await commit(context, task, applyReport(task, answer.value, facts), wake)
+  }
   reportUnanswered(context, task, asked, answer)
   return await askLater(context, task, facts)
 }
@@ -77,6 +81,19 @@ function reportUnanswered(
   if (reason === 'operator') emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
   const level = reason === 'operator' ? 'error' : 'warn'
   context.logger[level](text, { ...named, reason, status, vendorCode: code, vendorMessage: message })
+}
+
+/** What the vendor says of the operator's account, which the owner of the task does not read. */
+function reportProblem(
+  context: PipelineContext,
+  { id: taskId, details: { requestId, model } }: TaskRecord,
+  asked: TaskVendor,
+  { status, code, message }: VendorFailure,
+): void {
+  const vendor = asked.vendor.id
+  emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
+  const named = { requestId, taskId, vendor, model, vendorCode: code, vendorMessage: message }
+  context.logger.error("a vendor gave a task up because of the operator's account", named)
 }
 
 /** What the operator reads when no key can follow the tasks of one that was taken away. */

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import { onDemand } from '../../core/on-demand.ts'
 import type { Form, FormFile, FormPart } from '../../wire/multipart.ts'
 import { invalidField } from '../field-errors.ts'
+import { type FormValueKind, formValue, withoutEmptyInputs } from '../form-values.ts'
 import type { PictureOptions } from '../images/openai/openai-image-request.ts'
 import { listOf } from '../list-of.ts'
 
@@ -48,10 +49,7 @@ function isGiven(value: string | null | undefined): value is string {
   return value !== undefined && value !== null
 }
 
-/** The type of a text field. */
-type FieldKind = 'text' | 'integer' | 'boolean'
-
-const FIELDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
+const FIELDS: ReadonlyMap<string, FormValueKind> = new Map<string, FormValueKind>([
   ['model', 'text'],
   ['prompt', 'text'],
   ['n', 'integer'],
@@ -72,9 +70,9 @@ const IMAGE_NAME = /^image(?:\[\d{0,3}\])?$/
 
 const MASK_NAME = 'mask'
 
-/** An edit request sent as a form: its known fields are read, and the whole form is kept. */
+/** An edit request sent as a form: its known fields are read, and the form is kept but for empty inputs of files. */
 export class ImageEditForm {
-  /** Known text fields by name. A text that is no number or boolean where one belongs stays a text. */
+  /** Known text fields by name, with numbers and booleans read. */
   readonly fields: Readonly<Record<string, unknown>>
   readonly images: readonly FormFile[]
   readonly mask: FormFile | undefined
@@ -82,10 +80,11 @@ export class ImageEditForm {
 
   /**
    * Parts of other names are ignored.
-   * @throws GatewayError `invalid_request` naming a known field that is a file, a picture that is text, either repeated
-   *   where only one is allowed, or with another spelling (`n[]`): the vendor would choose among them.
+   * @throws GatewayError `invalid_request` naming a known field that is a file or no number or boolean where one belongs, a picture
+   *   that is text, either repeated where only one is allowed, or with another spelling (`n[]`): the vendor would choose among them.
    */
-  constructor(form: Form) {
+  constructor(received: Form) {
+    const form = withoutEmptyInputs(received, (name) => name === MASK_NAME || IMAGE_NAME.test(name))
     const fields = new Map<string, unknown>()
     const images: FormFile[] = []
     let mask: FormFile | undefined
@@ -94,7 +93,7 @@ export class ImageEditForm {
       if (kind !== undefined) {
         if (part.kind === 'file') throw invalidField(part.name, 'must be a text field, not a file')
         if (fields.has(part.name)) throw invalidField(part.name, 'is given more than once')
-        fields.set(part.name, fieldValue(part.value, kind))
+        fields.set(part.name, formValue(part.name, part.value, kind))
       } else if (IMAGE_NAME.test(part.name)) images.push(fileOf(part, 'image'))
       else if (part.name === MASK_NAME) {
         if (mask !== undefined) throw invalidField(MASK_NAME, 'is given more than once')
@@ -124,11 +123,4 @@ function refuseOtherSpelling(name: string): void {
   const meant = (bracket === -1 ? name : name.slice(0, bracket)).trim().toLowerCase()
   if (FIELDS.has(meant) || meant === MASK_NAME || IMAGE_NAME.test(meant))
     throw invalidField(name, `must be written ${meant}`)
-}
-
-/** Only unambiguous texts are converted; all others fail the check of their type. */
-function fieldValue(text: string, kind: FieldKind): unknown {
-  if (kind === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : text
-  if (kind === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
-  return text
 }

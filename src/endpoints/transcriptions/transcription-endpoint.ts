@@ -16,6 +16,7 @@ import { transcriptType } from './render-transcript.ts'
 import { TranscriptionForm } from './transcription-form.ts'
 import { createTranscriptionOperation, type TranscriptionOffer } from './transcription-operation.ts'
 import {
+  MAX_LIST,
   type TranscriptionFields,
   type TranscriptionRequest,
   transcriptionFormSchema,
@@ -23,14 +24,19 @@ import {
 } from './transcription-request.ts'
 import { transcriptionTexts } from './transcription-texts.ts'
 
+/** Each keyword is a field, and there may be {@link MAX_LIST} of them. */
+const FORM_LIMITS = { fields: MAX_LIST + 100, parts: MAX_LIST + 200 }
+
 /** Sound to text (OpenAI API, "Create transcription"), as a form. */
 export const transcriptionEndpoint = defineEndpoint<TranscriptionRequest, TranscriptionOffer>({
   id: 'transcriptions',
   path: '/v1/audio/transcriptions',
   kind: 'transcription',
   servesUnlisted: ({ transcription }) => transcription !== undefined,
+  unlistedFacts: ({ transcription }, upstream) => transcription && { transcription: transcription.abilities(upstream) },
   errors: openaiErrors,
   formBody: (form) => new TranscriptionForm(form),
+  formLimits: FORM_LIMITS,
   parse(body, model) {
     if (!(body instanceof TranscriptionForm))
       throw new GatewayError('unsupported_media_type', {

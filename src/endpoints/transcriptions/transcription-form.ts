@@ -1,9 +1,10 @@
 import { GatewayError } from '../../core/errors.ts'
 import type { Form, FormField, FormFile } from '../../wire/multipart.ts'
 import { invalidField } from '../field-errors.ts'
+import { type FormValueKind, formValue, withoutEmptyInputs } from '../form-values.ts'
 
 /** The type of a text field. An object comes as JSON text, or as a field for each member. */
-type FieldKind = 'text' | 'number' | 'boolean' | 'list' | 'object'
+type FieldKind = FormValueKind | 'list' | 'object'
 
 const FIELDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
   ['model', 'text'],
@@ -28,19 +29,20 @@ const FILE_NAME = 'file'
 /** A server would fetch it, and its length would not be known. */
 const URL_NAME = 'url'
 
-/** A transcription sent as a form: its known fields are read, and the whole form is kept. */
+/** A transcription sent as a form: its known fields are read, and the form is kept but for an empty input of a file. */
 export class TranscriptionForm {
-  /** Known fields by name, without brackets. A text that is no number or boolean where one belongs stays a text. */
+  /** Known fields by name, without brackets, with numbers and booleans read. */
   readonly fields: Readonly<Record<string, unknown>>
   readonly file: FormFile
   readonly form: Form
 
   /**
    * Fields of other names are kept and not read.
-   * @throws GatewayError `invalid_request` naming a known field that is a file, a file that is text, missing or repeated, or a field
-   *   in another spelling (`model[]`, `Model`): the vendor would choose among them.
+   * @throws GatewayError `invalid_request` naming a known field that is a file or no number or boolean where one belongs, a file that is
+   *   text, missing or repeated, or a field in another spelling (`model[]`, `Model`): the vendor would choose among them.
    */
-  constructor(form: Form) {
+  constructor(received: Form) {
+    const form = withoutEmptyInputs(received, (name) => name === FILE_NAME)
     const fields = new Map<string, unknown>()
     let file: FormFile | undefined
     for (const part of form) {
@@ -57,7 +59,7 @@ export class TranscriptionForm {
         if (member !== undefined) fields.set(member.object, withMember(fields.get(member.object), member.name, part))
         else if (kind === 'list') fields.set(name, [...((fields.get(name) as string[] | undefined) ?? []), part.value])
         else if (fields.has(name)) throw invalidField(name, 'is given more than once')
-        else fields.set(name, fieldValue(part.value, kind ?? 'text'))
+        else fields.set(name, kind === 'object' ? part.value : formValue(name, part.value, kind ?? 'text'))
       }
     }
     if (file === undefined)
@@ -114,11 +116,4 @@ function withMember(members: unknown, name: string, { name: field, value }: Form
   if (typeof members === 'object' && members !== null && !Object.hasOwn(members, name))
     return { ...members, [name]: value }
   throw invalidField(field, 'is given more than once')
-}
-
-/** Only unambiguous texts are converted; all others fail the check of their type. */
-function fieldValue(text: string, kind: FieldKind): unknown {
-  if (kind === 'number') return /^\d{1,3}(?:\.\d{1,17})?$/.test(text) ? Number(text) : text
-  if (kind === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
-  return text
 }

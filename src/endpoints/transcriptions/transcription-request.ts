@@ -40,7 +40,9 @@ export interface TranscriptionRequest extends Omit<TranscriptionFields, 'respons
   readonly form: Form
 }
 
-const MAX_LIST = 1_000
+/** Most languages, keywords or further things to include. */
+export const MAX_LIST = 1_000
+
 const words = (most: number) => listOf(z.string()).max(most).optional()
 
 /** The rules of the text fields that do not depend on the model. */

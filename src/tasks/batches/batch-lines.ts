@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { endOfTurn } from '../../core/end-of-turn.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, readCallerJson } from '../../core/json.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
@@ -21,6 +22,9 @@ export interface WrittenRequest {
 const NEWLINE = 0x0a
 const LONGEST_CUSTOM_ID = 512
 
+/** Lines that are given before other work gets a turn of the event loop: stores give pieces without one, and blank lines have a byte. */
+const LINES_PER_TURN = 200
+
 /** A line that has more bytes than one may have. */
 export const TOO_LONG = Symbol('a line that is too long')
 
@@ -31,6 +35,7 @@ export async function* linesOf(
 ): AsyncIterable<Uint8Array | typeof TOO_LONG> {
   let parts: Uint8Array[] = []
   let byteLength = 0
+  let given = 0
   const line = (): Uint8Array | typeof TOO_LONG => (byteLength > maxBytes ? TOO_LONG : joinChunks(parts))
   for await (const piece of content) {
     let start = 0
@@ -38,6 +43,7 @@ export async function* linesOf(
       parts.push(piece.subarray(start, end))
       byteLength += end - start
       yield line()
+      if (++given % LINES_PER_TURN === 0) await endOfTurn()
       parts = []
       byteLength = 0
       start = end + 1
@@ -62,6 +68,7 @@ export function readLine(
 ): WrittenRequest | LineFault | undefined {
   if (bytes === TOO_LONG)
     return { code: 'line_too_long', line, message: `The line has more than ${maxBytes} bytes.`, param: null }
+  if (bytes.byteLength === 0) return undefined
   if (Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').trim() === '') return undefined
   let value: unknown
   try {

@@ -2,10 +2,12 @@ import { GatewayError } from '../../core/errors.ts'
 import { type GatewayRequest, wholeBody } from '../../core/exchange.ts'
 import { isJsonObject, parseCallerJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { claimKey, replayOf } from '../../pipeline/idempotency-key.ts'
 import { claimOf } from '../../pipeline/parse.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { StoredReplay } from '../../pipeline/reserve.ts'
 import { respondJson, respondReplay, respondWhole } from '../../pipeline/respond.ts'
+import type { IdempotencyClaim } from '../../stores/idempotency-store.ts'
 import type { Principal } from '../../stores/principal.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
 import { checkPublicUrl } from '../../transport/egress.ts'
@@ -122,11 +124,38 @@ export async function cancelBatch(
 
 async function submitted(
   context: PipelineContext,
-  { settings }: BatchService,
-  { request, requestId, principal }: BatchRequest,
+  service: BatchService,
+  asked: BatchRequest,
 ): ReturnType<typeof submitBatch> {
+  const { request, requestId, principal } = asked
   requireJson(request, principal)
   const bytes = joinChunks(await wholeBody(request, context.bodyLimitBytes))
+  const claim = claimOf(context, request, { accountId: principal.accountId, requestId }, bytes)
+  return (await earlierAnswer(context, claim)) ?? (await submittedFile(context, service, asked, { bytes, claim }))
+}
+
+/**
+ * What an earlier request with the same Idempotency-Key was answered, whatever has become of its file and of the account's other batches
+ * since; undefined: there is none. The key stays free: it is claimed together with the hold.
+ * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`.
+ */
+async function earlierAnswer(
+  context: PipelineContext,
+  claim: IdempotencyClaim | undefined,
+): Promise<StoredReplay | undefined> {
+  if (claim === undefined) return undefined
+  const result = await claimKey(context, claim)
+  if (result.status !== 'claimed') return new StoredReplay(replayOf(result))
+  await context.store.idempotency.release(claim)
+  return undefined
+}
+
+async function submittedFile(
+  context: PipelineContext,
+  { settings }: BatchService,
+  { requestId, principal }: BatchRequest,
+  { bytes, claim }: { readonly bytes: Uint8Array; readonly claim: IdempotencyClaim | undefined },
+): ReturnType<typeof submitBatch> {
   const body = parseCallerJson(bytes)
   if (!isJsonObject(body)) throw invalid('body', 'expected an object')
   const { input_file_id: inputFileId, endpoint: path, completion_window: window, metadata, webhook_url: url } = body
@@ -147,10 +176,7 @@ async function submitted(
     inputFileId: file.id,
     metadata: metadataText(metadata),
     outputLifetimeMs,
-    rest: () => ({
-      claim: claimOf(context, request, { accountId: principal.accountId, requestId }, bytes),
-      webhookUrl,
-    }),
+    rest: () => ({ claim, webhookUrl }),
     requests: numbered(blob.content, endpoint.path, context.bodyLimitBytes),
   })
 }

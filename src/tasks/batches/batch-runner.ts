@@ -1,13 +1,15 @@
 import { isYoungerThan, type Timer } from '../../core/clock.ts'
+import { RecentMap } from '../../core/recent-map.ts'
 import { type BatchSettings, type PipelineContext, reportFault } from '../../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { queuedReceipt } from '../deferred-submission.ts'
 import { answeredLate, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
 import { BATCH_CREDENTIAL_ID, factsOf, isCancelling } from './batch-record.ts'
 import type { RequestTries } from './batch-run.ts'
-import { BatchWork } from './batch-work.ts'
+import { BatchWork, type WorkResult } from './batch-work.ts'
 import { cleanUp, endBatch } from './end-batch.ts'
 import { JournalConflict } from './native-journal.ts'
+import { COMPLETION_WINDOW_MS } from './submit-batch.ts'
 
 /** How often the store is asked for work while there is none. */
 const LOOK_INTERVAL_MS = 1_000
@@ -22,8 +24,15 @@ const MOST_RUNNING = 4
 /** After so long a batch makes room for one that waits: a few large ones would keep those of other accounts waiting for hours. */
 const TURN_MS = 5 * 60_000
 
+/** Batches of which it is remembered that this process had them, and for how long: they end by then, here or elsewhere. */
+const MOST_REMEMBERED = 1_000
+const REMEMBERED_MS = COMPLETION_WINDOW_MS + 2 * 60 * 60_000
+
 /** A batch that could not go on for a fault of a store is taken again after this time. */
 const RETRY_MS = 15_000
+
+/** A batch of a frozen account is looked at again after this time. */
+const FROZEN_MS = 60_000
 
 /** How often what has expired is deleted, and how much of it at once. */
 const PURGE_INTERVAL_MS = 60_000
@@ -47,8 +56,8 @@ export class BatchRunner {
   readonly #settings: BatchSettings
   readonly #wakeWebhooks: WakeWebhooks
   readonly #running = new Map<string, Running>()
-  /** Batches that this process had last, at a vendor or put back, with the tries of their requests. */
-  readonly #waiting = new Map<string, RequestTries>()
+  /** Batches that this process has had, at a vendor or put back, with the tries of their requests. */
+  readonly #waiting = new RecentMap<RequestTries>(MOST_REMEMBERED)
   #timer: Timer | undefined
   #looking: Promise<void> | undefined
   #purgedAtMs = Number.NEGATIVE_INFINITY
@@ -82,7 +91,7 @@ export class BatchRunner {
     const running = this.#running.get(batchId)
     if (running !== undefined) running.run.stop('cancelled')
     // Another process that has it finds out by itself.
-    else if (this.#waiting.has(batchId) && !this.#isStopped) void this.#take({ id: batchId, limit: 1 })
+    else if (!this.#isStopped && this.#remembered(batchId) !== undefined) void this.#take({ id: batchId, limit: 1 })
   }
 
   /** Takes no more work, and waits for the requests under way; what has not ended after `drainMs` is sent again later. */
@@ -146,8 +155,7 @@ export class BatchRunner {
     const { id, details } = task
     const endpoint = this.#context.endpoints.at(factsOf(task).endpoint)
     if (endpoint === undefined || details.deferred === undefined || this.#running.has(id)) return
-    const waited = this.#waiting.get(id)
-    this.#waiting.delete(id)
+    const waited = this.#remembered(id)
     const tries = waited ?? new Map()
     const run = new BatchWork(this.#context, this.#settings, endpoint, { task, tries })
     if (isCancelling(task)) run.stop('cancelled')
@@ -176,12 +184,13 @@ export class BatchRunner {
     if (!(await store.tasks.change({ id, from: [task.state], set, answered }, nowMs))) return
     const stopBeating = this.#beat(task, run)
     try {
-      const result = await run.run()
+      const isHeldUp = !isOver(task, nowMs) && (await this.#isFrozen(accountId))
+      const result: WorkResult = isHeldUp ? { kind: 'waits', untilMs: nowMs + FROZEN_MS } : await run.run()
       const ended = await store.tasks.find(accountId, id)
       if (ended === undefined || !POLLED_STATES.includes(ended.state)) return await cleanUp(this.#settings, id)
       if (result.kind === 'ended')
         return await endBatch(this.#context, this.#settings, ended, { ...result, wake: this.#wakeWebhooks })
-      this.#waiting.set(id, tries)
+      this.#waiting.set(id, tries, clock.now(), REMEMBERED_MS)
       // A cancellation that came meanwhile is not left waiting.
       await this.#putBack(id, isCancelling(ended) && !isCancelling(task) ? clock.now() : result.untilMs)
     } catch (error) {
@@ -194,12 +203,20 @@ export class BatchRunner {
     }
   }
 
+  async #isFrozen(accountId: string): Promise<boolean> {
+    return (await this.#context.store.ledger.account(accountId))?.frozen !== undefined
+  }
+
+  #remembered(id: string): RequestTries | undefined {
+    return this.#waiting.get(id, this.#context.clock.now())
+  }
+
   async #putBack(id: string, atMs: number): Promise<void> {
     const { clock, store } = this.#context
     await store.tasks.change({ id, from: ['in_progress'], set: { state: 'queued', nextPollAtMs: atMs } }, clock.now())
   }
 
-  /** Keeps the batch while it runs, and finds out whether its owner has cancelled it elsewhere. */
+  /** Keeps the batch while it runs, and finds out whether its owner has cancelled it elsewhere, or is frozen. */
   #beat({ id, accountId }: TaskRecord, run: BatchWork): () => void {
     const { clock, store } = this.#context
     let timer: Timer
@@ -210,6 +227,7 @@ export class BatchRunner {
         if (!(await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs))) return run.abort()
         const task = await store.tasks.find(accountId, id)
         if (task !== undefined && isCancelling(task)) run.stop('cancelled')
+        else if (await this.#isFrozen(accountId)) run.makeRoom()
       } catch (error) {
         reportFault(this.#context, undefined, 'batches', error)
       }
@@ -223,4 +241,9 @@ export class BatchRunner {
     schedule()
     return () => timer.cancel()
   }
+}
+
+/** Is no further request of it begun in any case? */
+function isOver(task: TaskRecord, nowMs: number): boolean {
+  return isCancelling(task) || nowMs >= factsOf(task).expiresAtMs
 }

@@ -80,6 +80,7 @@ export class RequestRun implements Completion {
       vouchedPrincipal: { ...details.deferred!.principal, accountId, keyId },
       routeOverride: undefined,
     })
+    this.#received.observation = context.observers?.later(this.#received.startedAtMs)
     // The batch was announced, and its end is.
     this.#received.announced()
   }

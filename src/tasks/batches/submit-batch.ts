@@ -4,6 +4,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { CallRecord } from '../../pipeline/call-record.ts'
+import { claimKey, completeKey, replayOf } from '../../pipeline/idempotency-key.ts'
 import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { StoredReplay } from '../../pipeline/reserve.ts'
@@ -80,9 +81,9 @@ export async function submitBatch(
   } catch (error) {
     if (!(error instanceof FaultyBatch)) throw error
     if (submission.refusal !== undefined) throw submission.refusal(checks.faults)
-    const failed = taskOf(submission, { batchId, nowMs: context.clock.now(), checks, rest: await submission.rest() })
-    await context.store.tasks.insert({ ...failed, state: 'failed', holdId: undefined })
-    return queuedReceipt(context, { ...failed, state: 'failed' })
+    const rest = await submission.rest()
+    const failed = taskOf(submission, { batchId, nowMs: context.clock.now(), checks, rest })
+    return await keepFailed(context, { ...failed, state: 'failed', holdId: undefined }, rest.claim)
   }
   try {
     const rest = await submission.rest()
@@ -122,6 +123,26 @@ export async function submitBatch(
     if (!(GatewayError.isInstance(error) && error.code === 'store_unavailable')) await settings.blobs.delete(plan.id)
     throw error
   }
+}
+
+/** Writes down a batch that has failed, once for all requests with the same Idempotency-Key. */
+async function keepFailed(
+  context: PipelineContext,
+  failed: TaskRecord,
+  claim: IdempotencyClaim | undefined,
+): Promise<StoredAnswer | StoredReplay> {
+  const { idempotency, tasks } = context.store
+  const receipt = queuedReceipt(context, failed)
+  const result = claim && (await claimKey(context, claim))
+  if (result !== undefined && result.status !== 'claimed') return new StoredReplay(replayOf(result))
+  try {
+    await tasks.insert(failed)
+  } catch (error) {
+    if (claim !== undefined) await idempotency.release(claim)
+    throw error
+  }
+  if (claim !== undefined) await completeKey(context, claim, receipt)
+  return receipt
 }
 
 /** One line of JSON for each request, if none of them is at fault. */

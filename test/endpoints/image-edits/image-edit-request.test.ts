@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ImageEditForm } from '../../../src/endpoints/image-edits/image-edit-request.ts'
 import { refusal } from '../images/openai-image-facts.ts'
-import { fieldPart, picturePart } from './edit-parts.ts'
+import { fieldPart, filePart, picturePart } from './edit-parts.ts'
 
 describe('the form of an edit', () => {
   it('takes pictures under every name that clients give them, in order', () => {
@@ -12,12 +12,12 @@ describe('the form of an edit', () => {
     expect(images.map((image) => image.name)).toEqual(names)
   })
 
-  it('reads numbers and booleans, and leaves everything else as text', () => {
+  it('reads numbers and booleans', () => {
     const form = new ImageEditForm([
       fieldPart('model', 'gp-image-2'),
       fieldPart('n', '2'),
       fieldPart('partial_images', '0'),
-      fieldPart('output_compression', '1e1'),
+      fieldPart('output_compression', '-1'),
       fieldPart('stream', 'true'),
       fieldPart('user', '42'),
     ])
@@ -27,7 +27,7 @@ describe('the form of an edit', () => {
       model: 'gp-image-2',
       n: 2,
       partial_images: 0,
-      output_compression: '1e1',
+      output_compression: -1,
       stream: true,
       user: '42',
     })
@@ -46,6 +46,26 @@ describe('the form of an edit', () => {
     expect(form.form).toBe(parts)
     expect(form.fields).toEqual({})
     expect(form.images).toEqual([])
+  })
+
+  it.each([
+    ['n', '1.5', 'n: must be a whole number'],
+    ['n', '', 'n: must be a whole number'],
+    ['output_compression', '1e1', 'output_compression: must be a whole number'],
+    ['stream', 'True', 'stream: must be true or false'],
+  ])('tells that %s cannot be %j', (name, value, message) => {
+    expect(refusal(() => new ImageEditForm([fieldPart(name, value)]))).toMatchObject({ status: 400, message })
+  })
+
+  it('takes no notice of empty inputs of files, as browsers send them, and does not keep them', () => {
+    const nothing = (name: string) => ({ ...filePart(name, new Uint8Array(0)), filename: '' })
+    const parts = [nothing('image[]'), picturePart('image[]'), nothing('mask'), nothing('markup')]
+
+    const { images, mask, form } = new ImageEditForm(parts)
+
+    expect(images).toEqual([parts[1]])
+    expect(mask).toBeUndefined()
+    expect(form).toEqual([parts[1], parts[3]])
   })
 
   it('is not touched by parts called after what every object has', () => {
