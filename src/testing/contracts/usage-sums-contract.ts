@@ -6,6 +6,7 @@ import {
   charge,
   countAll,
   DAY_START_MS,
+  DRAFT,
   free,
   RANGE,
   SETTLEMENT,
@@ -76,6 +77,21 @@ export function describeUsageSums(
       const [row] = await series(store, { ...two, filter })
       expect([row?.requests, row?.abandoned, row?.estimated, row?.durationMs]).toEqual([1, 1, 1, 1_200])
       expect(await series(store, { ...two, filter: { vendor: 'no\u0000ne' } })).toEqual([])
+    })
+
+    check('gives the top rows by charge and calls, of more than the limit', async (store) => {
+      for (const [name, calls] of Object.entries({ a: 1, b: 3, c: 2 }))
+        for (let call = 0; call < calls; call++) await store.usage.write([free({ model: name }, DAY_START_MS)])
+      await charge(store, { amount: 60n, record: { ...DRAFT, model: 'paid' } })
+      await countAll(store)
+      for (const source of ['days', 'records'] as const) {
+        const rows = await series(store, { ...RANGE, source, groupBy: ['model'], limit: 1, top: 3 })
+        expect(rows.map(({ model, requests }) => [model, requests])).toEqual([
+          ['paid', 1],
+          ['b', 3],
+          ['c', 2],
+        ])
+      }
     })
 
     check('groups records by end user and tag, an account and the rest included', async (store) => {

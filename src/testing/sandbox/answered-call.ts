@@ -63,8 +63,8 @@ const LOST: ReadonlySet<FaultKind> = new Set([
  * Answers a request of a batch as if it had come by itself. Where a fault would break the delivery, or makes the answer unreadable, the
  * request has failed with 500.
  */
-export function batchedAnswer(incoming: IncomingCall, sources: AnswerSources): BatchedAnswer {
-  const { call, reply, faults, errors } = repliedCall(incoming, sources)
+export function batchedAnswer(batchId: string, incoming: IncomingCall, sources: AnswerSources): BatchedAnswer {
+  const { call, reply, faults, errors } = repliedCall(incoming, sources, batchId)
   const isKept = !reply.streamed && !faults.some(({ kind }) => LOST.has(kind))
   const body = isKept ? jsonOf(reply) : undefined
   if (body !== undefined) return { call, status: reply.status, body }
@@ -83,7 +83,7 @@ interface RepliedCall {
   readonly errors: VendorErrors
 }
 
-function repliedCall(incoming: IncomingCall, sources: AnswerSources): RepliedCall {
+function repliedCall(incoming: IncomingCall, sources: AnswerSources, batchId?: string): RepliedCall {
   const json = Buffer.from(incoming.bytes).toString('utf8')
   const body = json === '' ? undefined : parseVendorJson(json)
   const operation = sources.operations.find((candidate) => candidate.matches({ ...incoming, body }))
@@ -95,6 +95,7 @@ function repliedCall(incoming: IncomingCall, sources: AnswerSources): RepliedCal
     operation: name,
     model: modelOf(incoming, body),
     credentialId: credentialIdFor(vendor, incoming),
+    ...(batchId === undefined ? {} : { batchId }),
   }
   if (operation === undefined) return { call, reply: noSuchPath(incoming), faults: [], errors: OPENAI_ERRORS }
   const text = operation.promptText(body, incoming)

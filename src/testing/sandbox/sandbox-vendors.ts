@@ -211,8 +211,8 @@ export function sandboxVendors(options: SandboxOptions = {}): Sandbox {
   const replies = replyQueue()
   const batchTimes = { pendingMs: options.batchPendingMs ?? 100, runningMs: options.batchRunningMs ?? 200 }
   const runInBatch: BatchRun = (batchId, incoming) => {
-    const { call, status, body } = batchedAnswer(incoming, sources)
-    keep({ ...call, batchId })
+    const { call, status, body } = batchedAnswer(batchId, incoming, sources)
+    keep(call)
     return { status, body }
   }
   const batches = [openaiBatches, dashscopeBatches, anthropicBatches, geminiBatches]

@@ -16,6 +16,8 @@ export function converseChat(prefix: string, apiKeys: readonly string[]): ChatOp
     decoder: (call, writer) => converseDecoder(call, writer, apiKeys),
     takesImageUrls: () => false,
     takesCacheControl: () => true,
+    mostOutputTokens: ({ limits, upstream }) =>
+      limits.maxOutputTokens ?? converseAbilities(upstream).messages.maxOutputTokens,
     makesAnswerFormats: () => true,
     leavesOut: SURCHARGES_LEFT_OUT,
     reasonsUnseen: ({ model, request }) => {
@@ -59,6 +61,7 @@ export function bedrockChat(openai: ChatOperation, converse: ChatOperation): Cha
     passThrough: { ...passThrough, applies },
     takesImageUrls: () => false,
     takesCacheControl: () => true,
+    mostOutputTokens: (model) => of(model).mostOutputTokens?.(model),
     makesAnswerFormats: (model) => of(model).makesAnswerFormats?.(model) ?? false,
     // The dialect of OpenAI leaves them out too: see its rules.
     leavesOut: SURCHARGES_LEFT_OUT,

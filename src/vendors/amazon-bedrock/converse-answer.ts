@@ -81,6 +81,11 @@ export function converseDecoder(
   return new ConverseDecoder(new AnswerReader(writer, expectedAnswerTool(call.request)), apiKeys)
 }
 
+/** Others are skipped, whatever they hold. */
+const EVENTS: ReadonlySet<string> = new Set([
+  ...['messageStart', 'contentBlockStart', 'contentBlockDelta', 'contentBlockStop', 'messageStop', 'metadata'],
+])
+
 class ConverseDecoder implements ChatStreamDecoder {
   failure: VendorFailure | undefined
   readonly #answer: AnswerReader
@@ -108,6 +113,11 @@ class ConverseDecoder implements ChatStreamDecoder {
     return this.#answer.usage
   }
 
+  /** Behind a stop reason the report is final, unseen reasoning included, although the answer is none. */
+  get hasRunningUsage(): boolean {
+    return this.#failedStop !== undefined
+  }
+
   push(chunk: Uint8Array): void {
     if (this.failure !== undefined) return
     try {
@@ -129,9 +139,8 @@ class ConverseDecoder implements ChatStreamDecoder {
     if (messageType === 'exception' || messageType === 'error') {
       const message = errorMessage || textOf(membersOf(value)['message'])
       this.failure = awsStreamFailure({ name, message }, this.#apiKeys)
-    } else if (!isJsonObject(value))
-      this.failure = invalidResponse('the vendor sent an event that is not a JSON object')
-    else this.#readEvent(name, value)
+    } else if (isJsonObject(value)) this.#readEvent(name, value)
+    else if (EVENTS.has(name)) this.failure = invalidResponse('the vendor sent an event that is not a JSON object')
   }
 
   /** Unknown events are skipped. */

@@ -19,7 +19,7 @@ import {
   type WireAnswer,
 } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
-import { SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
+import { mostOutputTokens, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom } from './error-from.ts'
 import { hostedChatToWire, hostedMessages, type MessagesHost } from './hosted-messages.ts'
 import { anthropicMedia } from './media-tokens.ts'
@@ -121,6 +121,7 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
       toWire: (call) => hostedChatToWire(call, host),
       leavesOut: SURCHARGES_LEFT_OUT,
       takesCacheControl: () => true,
+      mostOutputTokens,
       makesAnswerFormats: () => true,
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),

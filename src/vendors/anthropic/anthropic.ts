@@ -16,7 +16,7 @@ import {
   vendorConnection,
 } from '../vendor.ts'
 import { chatDecoder } from './chat-decoder.ts'
-import { chatToWire, type MessagesAddress, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
+import { chatToWire, type MessagesAddress, mostOutputTokens, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom } from './error-from.ts'
 import { anthropicMedia } from './media-tokens.ts'
 import { messageBatches } from './message-batches.ts'
@@ -190,6 +190,7 @@ function messagesVendor(
       leavesOut: SURCHARGES_LEFT_OUT,
       takesCacheControl: () => true,
       takesFileUrls: () => true,
+      mostOutputTokens,
       makesAnswerFormats: () => true,
       fromWire: chatFromWire,
       decoder: (call, writer) => chatDecoder(call, writer, apiKeys),

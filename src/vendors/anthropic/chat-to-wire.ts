@@ -1,3 +1,4 @@
+import type { CatalogModel } from '../../catalog/model.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { type ModelAbilities, modelAbilities } from '../shared/messages-abilities.ts'
 import { MESSAGES_CHAT_FIELDS } from '../shared/messages-chat-fields.ts'
@@ -10,6 +11,11 @@ import { withCacheControl } from './cache-control.ts'
 export const SURCHARGES_LEFT_OUT = surchargesLeftOut(MESSAGES_CHAT_FIELDS)
 
 const reportDroppedFields = fieldCheck(MESSAGES_CHAT_FIELDS)
+
+/** The vendor refuses a bound above what the model can write, so that a chat's is lowered. */
+export function mostOutputTokens({ limits, upstream }: CatalogModel): number {
+  return limits.maxOutputTokens ?? modelAbilities(upstream).maxOutputTokens
+}
 
 /** Where and how the vendor is reached. */
 export interface MessagesAddress {

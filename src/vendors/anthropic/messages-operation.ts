@@ -2,7 +2,9 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { CARRIED_MARK, isCarriedSignature } from '../../endpoints/messages/carried-state.ts'
-import type { MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
+import type { ContentBlock, MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
+import { isServerTool } from '../../endpoints/messages/messages-surcharges.ts'
+import { requestTools } from '../../endpoints/messages/request-tools.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import { modelAbilities } from '../shared/messages-abilities.ts'
@@ -28,6 +30,7 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
     answerHeaders: ['anthropic-version', 'anthropic-beta'],
     extraFeatures,
     reasonsUnseen: ({ model, request }) =>
+      readsUnseen(request) ||
       thinksUnseen(
         modelAbilities(model.upstream),
         request.thinking?.type === 'disabled' ? 'none' : request.thinking?.type,
@@ -38,6 +41,16 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
       fromWire: passTokenCount,
     },
   }
+}
+
+/** Tools of the vendor whose results the model reads within the call. */
+const READING_TOOLS = ['web_search_', 'web_fetch_', 'code_execution_', 'advisor_'] as const
+
+/** Do tools of the vendor bring texts into the prompt that only its report counts? */
+function readsUnseen(request: MessagesRequest): boolean {
+  const { mcp_servers: servers } = request
+  if (Array.isArray(servers) && servers.length > 0) return true
+  return requestTools(request).some((tool) => READING_TOOLS.some((prefix) => isServerTool(tool, prefix)))
 }
 
 /**
@@ -99,14 +112,14 @@ export function withoutCarriedBlocks({ bytes, request }: VendorCall<MessagesRequ
   const messages = request.messages.flatMap((message): MessageParam[] => {
     const blocks = blocksOf(message)
     if (!blocks.some(isCarried)) return [message]
-    const content = blocks.filter((block) => !isCarried(block)) as Exclude<MessageParam['content'], string>
+    const content = blocks.filter((block) => !isCarried(block)) as ContentBlock[]
     return content.length === 0 ? [] : [{ ...message, content }]
   })
   return { ...request, messages }
 }
 
 function blocksOf({ content }: MessageParam): readonly unknown[] {
-  return typeof content === 'string' ? [] : content
+  return Array.isArray(content) ? content : []
 }
 
 function isCarried(block: unknown): boolean {

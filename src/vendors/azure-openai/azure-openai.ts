@@ -60,7 +60,7 @@ export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOption
    */
   readonly responses?: boolean | undefined
   /**
-   * May callers of Responses name files, vector stores, containers and prompts, and those of chats `data_sources`? False by default:
+   * May callers of Responses name files, vector stores, containers and prompts, and those of chats files and `data_sources`? False by default:
    * all accounts of the gateway share the operator's, so each caller could read what another one stored, or what the resource may.
    */
   readonly allowVendorObjects?: boolean | undefined
@@ -145,6 +145,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     rulesFor: (deployment) =>
       rules[tokenLimitField(modelOf(deployment), options.tokenLimitFields, DEFAULT_TOKEN_LIMIT_FIELD)],
     reasonsUnseen: (deployment, request) => reasonsUnseen(modelOf(deployment), request),
+    allowsVendorObjects: options.allowVendorObjects === true,
   })
   const responses: OpenAIResponsesDialect = {
     ...common,
@@ -200,15 +201,18 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
 
 const DATED = /^\d{4}-\d{2}-\d{2}(?:-preview)?$/
 
-/** Base, prefix and version. People copy addresses of four kinds; the dated one of the portal carries its version. */
+/** Base, prefix and version. People copy addresses of several kinds; the dated ones of the portal carry their version. */
 function addressOf(options: AzureOpenAIOptions): { origin: string; prefix: string; apiVersion: string } {
   const given = resourceAddress('azureOpenai', options, 'openai.azure.com')
-  const copied = /^([^?#]*\/openai\/deployments\/[^?#]*)\?api-version=([\w-]+)$/.exec(given)
-  const { origin, prefix } = vendorAddress(copied?.[1] ?? given)
-  const apiVersion = options.apiVersion ?? copied?.[2] ?? 'v1'
+  const [, address = given, version] = /^([^?#]*)\?api-version=([\w-]+)$/.exec(given) ?? []
+  const { origin, prefix } = vendorAddress(address)
+  const path = /\/(?:openai(?:\/(?:v1|deployments|responses)(?:\/.*)?)?|models(?:\/chat\/completions)?)$/.exec(prefix)
+  // The address for models of all makers has a version of its own.
+  const copied = path?.[0].startsWith('/models') === true ? undefined : version
+  const apiVersion = options.apiVersion ?? copied ?? 'v1'
   if (apiVersion !== 'v1' && apiVersion !== 'preview' && !DATED.test(apiVersion))
     throw new TypeError(`azureOpenai: apiVersion must be v1, preview, or a date such as 2024-10-21: ${apiVersion}`)
-  return { origin, prefix: prefix.replace(/\/openai(?:\/(?:v1|deployments)(?:\/.*)?)?$/, ''), apiVersion }
+  return { origin, prefix: prefix.slice(0, path?.index), apiVersion }
 }
 
 /** The first version with Responses (Azure OpenAI, "API version lifecycle"). */

@@ -60,8 +60,24 @@ const effortUnlessNone: FieldMapping<ChatRequest> = {
 /** Open models that think unless they are told not to, and that think in streams only. */
 const THINKING_IN_STREAMS = /^qwen3-\d+(?:\.\d+)?b(?:-a\d+b)?$/
 
+/** QwQ, QVQ, Qwen-Omni and open Qwen3 models that always think (Model Studio, "Streaming output"). */
+const ONLY_IN_STREAMS = /^q(?:wq|vq)\b|\bomni\b|^qwen3-.*-thinking(?:-\d{4})?$/
+
+/** Does the vendor answer this request in a stream only? Unknown of models that are not named. */
+export function dashscopeStreamsOnly(upstream: string, request: ChatRequest): boolean {
+  return ONLY_IN_STREAMS.test(upstream) || (THINKING_IN_STREAMS.test(upstream) && asksToThink(request))
+}
+
+function asksToThink(request: ChatRequest): boolean {
+  const { reasoning_effort: effort, response_format: format, enable_thinking: enabled } = request
+  if (enabled !== undefined) return enabled === true
+  // JSON is refused while a model thinks.
+  const isText = format === undefined || format === null || format.type === 'text'
+  return isText && effort !== undefined && effort !== null && effort !== 'none'
+}
+
 /**
- * A whole answer of such a model is without thinking (Model Studio, error codes: "enable_thinking must be set to false for
+ * Another whole answer of such a model is without thinking (Model Studio, error codes: "enable_thinking must be set to false for
  * non-streaming calls"), which clients of OpenAI's API have no field to say.
  */
 const withoutThinking: FieldMapping<ChatRequest> = {

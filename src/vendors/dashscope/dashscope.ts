@@ -13,7 +13,7 @@ import {
   type Vendor,
   vendorConnection,
 } from '../vendor.ts'
-import { DASHSCOPE_EMBEDDING_RULES, dashscopeRules } from './dashscope-chat.ts'
+import { DASHSCOPE_EMBEDDING_RULES, dashscopeRules, dashscopeStreamsOnly } from './dashscope-chat.ts'
 import { DASHSCOPE_ERROR_WORDS, dashscopeFailure } from './dashscope-errors.ts'
 import { dashscopeMedia } from './media-tokens.ts'
 import { multimodalImages } from './multimodal-images.ts'
@@ -84,6 +84,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     chat: openaiChat({
       path: `${prefix}${COMPATIBLE_PATH}/chat/completions`,
       rulesFor: dashscopeRules,
+      streamsOnly: dashscopeStreamsOnly,
       // Ids come empty, and indexes are reused or do not begin at 0.
       repairsToolCalls: true,
       streamFailure: errors.fromStream,
@@ -101,7 +102,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
       native: `${prefix}${NATIVE_PATH}/services/rerank/text-rerank/text-rerank`,
     }),
     images: { multimodal: multimodalImages(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`) },
-    videos: videoOperation(`${prefix}${NATIVE_PATH}`, apiKeys),
+    videos: videoOperation(`${prefix}${NATIVE_PATH}`, apiKeys, errors),
     speech: speechOperation(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`, errors),
     transcription: transcriptionOperation(`${prefix}${COMPATIBLE_PATH}/chat/completions`),
     batches: openaiBatches({

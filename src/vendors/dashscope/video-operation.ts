@@ -8,6 +8,7 @@ import { asBuffer } from '../../wire/join-chunks.ts'
 import type { ByteSpan } from '../../wire/json-cursor.ts'
 import { findMembers } from '../../wire/json-spans.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
+import type { ErrorReader } from '../shared/openai-error.ts'
 import type { VendorCall, VideoOperation, WireRequest } from '../vendor.ts'
 import { acceptedTask, confirmsCancel, taskReport } from './video-report.ts'
 
@@ -33,7 +34,11 @@ const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
  * @param basePath Path up to and including the version: `/api/v1`.
  * @param apiKeys Keys of the operator, removed from the vendor's texts.
  */
-export function videoOperation(basePath: string, apiKeys: readonly string[]): VideoOperation {
+export function videoOperation(
+  basePath: string,
+  apiKeys: readonly string[],
+  errors: Pick<ErrorReader, 'fromStream'>,
+): VideoOperation {
   return {
     toWire: (call) => submission(call, `${basePath}/services/aigc/video-generation/video-synthesis`),
     accepted: acceptedTask,
@@ -42,7 +47,7 @@ export function videoOperation(basePath: string, apiKeys: readonly string[]): Vi
       path: taskPath(basePath, upstreamId),
       headers: taskHeaders(apiKey),
     }),
-    report: (answer) => taskReport(answer, apiKeys),
+    report: (answer) => taskReport(answer, apiKeys, errors),
     cancel: (upstreamId, apiKey) => ({
       method: 'POST',
       path: `${taskPath(basePath, upstreamId)}/cancel`,

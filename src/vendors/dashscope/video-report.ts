@@ -1,7 +1,9 @@
+import { ERROR_TABLE } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { readRenderedSize } from '../../endpoints/videos/video-rendering.ts'
 import { isGiven } from '../../endpoints/videos/video-request.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
+import type { ErrorReader } from '../shared/openai-error.ts'
 import { redactCredentials } from '../shared/redact-credentials.ts'
 import type { AcceptedTask, TaskReport, WireAnswer } from '../vendor.ts'
 
@@ -35,11 +37,18 @@ export function confirmsCancel(answer: WireAnswer): boolean {
   return body !== undefined && textOf(body['code']) === undefined
 }
 
+/** What a caller reads of a fault of the operator's account, as for every other call. */
+const HIDDEN = { code: 'upstream_unavailable', message: ERROR_TABLE.upstream_unavailable.message } as const
+
 /**
  * Reads a task record. Undefined without a known status: such an answer is ignored.
  * @param apiKeys Removed from the vendor's texts.
  */
-export function taskReport(answer: WireAnswer, apiKeys: readonly string[]): TaskReport | undefined {
+export function taskReport(
+  answer: WireAnswer,
+  apiKeys: readonly string[],
+  errors: Pick<ErrorReader, 'fromStream'>,
+): TaskReport | undefined {
   const body = bodyOf(answer)
   const output = outputOf(body)
   const status = STATUSES.get(output?.['task_status'])
@@ -47,15 +56,20 @@ export function taskReport(answer: WireAnswer, apiKeys: readonly string[]): Task
   const usage = isJsonObject(body['usage']) ? body['usage'] : {}
   const seconds = billedSeconds(usage)
   const { video_url: contentUrl, seed, message } = output
+  const error = status === 'failed' ? taskError(output, body, apiKeys) : undefined
+  const failure = error && errors.fromStream(error)
+  const accountProblem = failure?.kind === 'operator' ? failure : undefined
+  const shown = typeof message === 'string' ? { ...output, message: redactCredentials(message, apiKeys) } : output
   return {
     status,
-    output: typeof message === 'string' ? { ...output, message: redactCredentials(message, apiKeys) } : output,
+    output: accountProblem === undefined ? shown : { ...output, ...HIDDEN },
     usage: body['usage'],
     billed: seconds === undefined ? undefined : { videoSeconds: seconds },
     variant: renderedResolution(usage),
     contentUrl: typeof contentUrl === 'string' && contentUrl !== '' ? contentUrl : undefined,
     facts: Number.isInteger(seed) ? { seed: Number(seed) } : undefined,
-    error: status === 'failed' ? taskError(output, body, apiKeys) : undefined,
+    error: accountProblem === undefined ? error : HIDDEN,
+    accountProblem,
   }
 }
 

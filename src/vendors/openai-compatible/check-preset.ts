@@ -1,5 +1,6 @@
+import { isJsonObject } from '../../core/json.ts'
 import { checkMembers, type MemberNames } from '../../core/known-members.ts'
-import { ERROR_WORDS_MEMBERS } from '../shared/openai-error.ts'
+import { ERROR_WORDS_MEMBERS, type ErrorWords } from '../shared/openai-error.ts'
 import {
   PRESET_DIALECT_MEMBERS,
   PRESET_MEMBERS,
@@ -10,6 +11,7 @@ import {
   type PresetDialect,
   type PresetEndpoint,
 } from '../shared/preset.ts'
+import type { VendorFailure } from '../vendor.ts'
 
 const ID = /^[a-z0-9][a-z0-9-]*$/
 const ENDPOINTS: readonly string[] = [
@@ -22,7 +24,25 @@ const ENDPOINTS: readonly string[] = [
   'transcriptions',
   'moderations',
 ] satisfies PresetEndpoint[]
-const RULES: readonly string[] = ['rename', 'values', 'atMost']
+/** Members with one type, whichever part of a preset they are in. */
+const FLAGS: ReadonlySet<string> = new Set([
+  ...['takesDeveloperRole', 'takesImageUrls', 'asksForUsage', 'thinksInTags', 'hasFractionalTimes', 'needsKey'],
+  ...['answersTools', 'typedBranches'],
+  ...['cutsNamed', 'isIgnored', 'evenEmpty', 'keepsAnswers', 'takesTokens', 'givesBase64', 'givesSignedBytes'],
+  ...['takesParts', 'isPointwise'],
+])
+const COUNTS: ReadonlySet<string> = new Set(['maxInputs', 'maxDocuments', 'maxTokens', 'maxTextTokens', 'maxPictures'])
+const TEXTS: ReadonlySet<string> = new Set(['name', 'prefillMember', 'required'])
+const LISTS: ReadonlySet<string> = new Set(['keyVariables', 'messageMembers', 'billed'])
+const KINDS: readonly unknown[] = [
+  'caller',
+  'rate_limited',
+  'operator',
+  'unavailable',
+  'timeout',
+  'invalid_response',
+] satisfies VendorFailure['kind'][]
+const CONCERNS: readonly unknown[] = ['key', 'model']
 const EMBEDDINGS_MEMBERS = {
   maxInputs: true,
   takesTokens: true,
@@ -58,39 +78,113 @@ export function checkPreset(preset: Preset): void {
   checkMembers(preset.embeddings, EMBEDDINGS_MEMBERS, owner, 'embeddings')
   checkMembers(preset.moderations, MODERATIONS_MEMBERS, owner, 'moderations')
   checkMembers(preset.rerank, RERANK_MEMBERS, owner, 'rerank')
-  checkDialect(preset, owner, '')
-  if (typeof preset.name !== 'string') fail('name must be a text')
+  for (const [part, path] of [
+    [preset, ''],
+    [preset.errors, 'errors.'],
+    [preset.responses, 'responses.'],
+    [preset.embeddings, 'embeddings.'],
+    [preset.moderations, 'moderations.'],
+    [preset.rerank, 'rerank.'],
+  ] as const)
+    checkValues(part, path, fail)
+  for (const name of ['name', 'keyVariables', 'needsKey'] as const)
+    if (preset[name] === undefined) fail(`${name} is missing`)
+  checkDialect(preset, owner, '', fail)
+  checkErrors(preset.errors ?? {}, fail)
   if (!URL.canParse(preset.baseURL)) fail('baseURL must be a URL')
-  if (!Array.isArray(preset.keyVariables)) fail('keyVariables must be a list')
-  if (typeof preset.needsKey !== 'boolean') fail('needsKey must be true or false')
+  const path: unknown = preset.embeddings?.path
+  if (path !== undefined && !(typeof path === 'string' && path.startsWith('/')))
+    fail('embeddings.path must begin with a slash')
   if (!Array.isArray(preset.serves) || preset.serves.length === 0) fail('serves must be a list')
   for (const name of preset.serves) if (!ENDPOINTS.includes(name)) fail(`serves names ${JSON.stringify(name)}`)
   checkFields(preset, fail)
   checkFields({ fields: preset.responses?.fields ?? {} }, (text) => fail(`responses: ${text}`))
   checkFields({ fields: preset.embeddings?.fields ?? {} }, (text) => fail(`embeddings: ${text}`))
+  if (!isListOf(preset.byModel ?? [], isPair)) fail('byModel must hold pairs of a pattern and deviations')
   for (const [index, [pattern, dialect]] of (preset.byModel ?? []).entries()) {
-    if (!(pattern instanceof RegExp)) fail('byModel must hold pairs of a pattern and deviations')
+    checkPattern(pattern, `byModel[${index}]`, fail)
     checkMembers(dialect, PRESET_DIALECT_MEMBERS, owner, `byModel[${index}]`)
-    checkDialect(dialect, owner, `byModel[${index}].`)
+    checkValues(dialect, `byModel[${index}].`, fail)
+    checkDialect(dialect, owner, `byModel[${index}].`, fail)
     checkFields(dialect, fail)
   }
 }
 
-function checkDialect({ reasoning, toolChoice }: PresetDialect, owner: string, path: string): void {
-  checkMembers(reasoning, PRESET_REASONING_MEMBERS, owner, `${path}reasoning`)
-  checkMembers(toolChoice, PRESET_TOOL_CHOICE_MEMBERS, owner, `${path}toolChoice`)
+type Fail = (text: string) => never
+
+function checkValues(part: object | undefined, path: string, fail: Fail): void {
+  for (const [name, value] of Object.entries(part ?? {})) {
+    if (value === undefined) continue
+    if (FLAGS.has(name) && typeof value !== 'boolean') fail(`${path}${name} must be true or false`)
+    if (COUNTS.has(name) && !(Number.isInteger(value) && value > 0))
+      fail(`${path}${name} must be a whole number above 0`)
+    if (TEXTS.has(name) && !isText(value)) fail(`${path}${name} must be a text`)
+    if (LISTS.has(name) && !isListOf(value, isText)) fail(`${path}${name} must be a list of texts`)
+  }
 }
 
-function checkFields({ fields, reasoning, toolIdLength }: PresetDialect, fail: (text: string) => never): void {
-  for (const [field, rule] of Object.entries(fields ?? {})) {
-    const isKnown =
-      rule === 'drop' ||
-      rule === 'refuse' ||
-      (typeof rule === 'object' && Object.keys(rule).length === 1 && RULES.includes(Object.keys(rule)[0]!))
-    if (!isKnown) fail(`unknown rule of fields.${field}`)
+function checkDialect({ reasoning, toolChoice }: PresetDialect, owner: string, path: string, fail: Fail): void {
+  checkMembers(reasoning, PRESET_REASONING_MEMBERS, owner, `${path}reasoning`)
+  checkMembers(toolChoice, PRESET_TOOL_CHOICE_MEMBERS, owner, `${path}toolChoice`)
+  checkValues(reasoning, `${path}reasoning.`, fail)
+  checkValues(toolChoice, `${path}toolChoice.`, fail)
+}
+
+function checkErrors(words: ErrorWords, fail: Fail): void {
+  for (const [name, known] of [
+    ['codes', KINDS],
+    ['statuses', KINDS],
+    ['concerns', CONCERNS],
+  ] as const)
+    for (const [code, meaning] of Object.entries(words[name] ?? {}))
+      if (!known.includes(meaning)) fail(`errors.${name}.${code} must be one of ${known.join(', ')}`)
+  for (const [name, known] of [
+    ['messages', KINDS],
+    ['concernMessages', CONCERNS],
+  ] as const) {
+    const pairs: unknown = words[name] ?? []
+    if (!isListOf(pairs, isPair)) fail(`errors.${name} must hold pairs of a pattern and its meaning`)
+    for (const [index, [pattern, meaning]] of (pairs as [unknown, unknown][]).entries()) {
+      checkPattern(pattern, `errors.${name}[${index}]`, fail)
+      if (!known.includes(meaning)) fail(`errors.${name}[${index}] must mean one of ${known.join(', ')}`)
+    }
   }
-  if (reasoning !== undefined && !['never', 'tool-calls', 'always'].includes(reasoning.back))
+}
+
+/** With these flags a pattern finds a text every other time only. */
+function checkPattern(pattern: unknown, path: string, fail: Fail): void {
+  if (!(pattern instanceof RegExp) || pattern.global || pattern.sticky)
+    fail(`${path} must begin with a pattern without the flags g and y`)
+}
+
+function checkFields({ fields, reasoning, toolIdLength }: PresetDialect, fail: Fail): void {
+  for (const [field, rule] of Object.entries(fields ?? {})) if (!isRule(rule)) fail(`unknown rule of fields.${field}`)
+  if (reasoning !== undefined && !['never', 'tool-calls', 'always'].includes(reasoning?.back))
     fail('reasoning.back must be never, tool-calls or always')
+  if (reasoning !== undefined && !['reasoning', 'reasoning_content'].includes(reasoning?.as ?? 'reasoning'))
+    fail('reasoning.as must be reasoning or reasoning_content')
   if (toolIdLength !== undefined && !(Number.isInteger(toolIdLength) && toolIdLength > 3))
     fail('toolIdLength must be a whole number above 3')
+}
+
+function isRule(rule: unknown): boolean {
+  if (rule === 'drop' || rule === 'refuse') return true
+  if (typeof rule !== 'object' || rule === null) return false
+  const [[name, value] = [], ...others] = Object.entries(rule) as [string, unknown][]
+  if (others.length > 0) return false
+  if (name === 'rename') return isText(value)
+  if (name === 'atMost') return Number.isFinite(value)
+  return name === 'values' && isJsonObject(value) && Object.values(value).every(isText)
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
+}
+
+function isPair(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 2 && (value[1] ?? undefined) !== undefined
+}
+
+function isListOf(value: unknown, isOne: (one: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every(isOne)
 }

@@ -145,6 +145,7 @@ function isPreset(given: Preset | OpenAICompatibleOptions | undefined): given is
 function plainVendor(options: OpenAICompatibleOptions): Vendor {
   checkVendorOptions('openaiCompatible', options, OPENAI_COMPATIBLE_OPTIONS)
   checkId(options.id)
+  checkInputs(options.maxEmbeddingInputs)
   if (!Array.isArray(options.models)) throw new TypeError('openaiCompatible: models must be a list')
   const pool = keyPool(options.apiKey)
   const { origin, prefix } = vendorAddress(options.baseURL)
@@ -230,7 +231,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     origin,
     ...vendorConnection(options),
     ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
-    configuredBy: `${preset.keyVariables.join(' or ')} or openaiCompatible(presets.${preset.id}, { apiKey })`,
+    configuredBy: [...preset.keyVariables, `openaiCompatible(presets.${preset.id}, { apiKey })`].join(' or '),
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: preset.id,
@@ -294,6 +295,14 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
 function checkPresetOptions(preset: Preset, options: PresetOptions): void {
   checkVendorOptions(`openaiCompatible(presets.${preset.id})`, options, PRESET_OPTIONS)
   if (options.id !== undefined) checkId(options.id)
+  checkInputs(options.maxEmbeddingInputs)
+}
+
+function checkInputs(maxEmbeddingInputs = 1): void {
+  if (!(Number.isInteger(maxEmbeddingInputs) && maxEmbeddingInputs > 0))
+    throw new TypeError(
+      `openaiCompatible: maxEmbeddingInputs must be a whole number above 0, not ${maxEmbeddingInputs}`,
+    )
 }
 
 function checkId(id: unknown): void {
@@ -309,5 +318,5 @@ function presetAddress({ id, baseURL }: Preset, account = ''): string {
   if (!baseURL.includes(ACCOUNT)) return baseURL
   if (account.trim() === '')
     throw new TypeError(`openaiCompatible(presets.${id}): set the option account (or baseURL): ${baseURL} names it`)
-  return baseURL.replace(ACCOUNT, encodeURIComponent(account.trim()))
+  return baseURL.replaceAll(ACCOUNT, encodeURIComponent(account.trim()))
 }

@@ -6,6 +6,7 @@ import type { ResponsesRequest } from '../../endpoints/responses/responses-reque
 import type { FieldMapping, FieldRule, FieldRules } from '../shared/field-rules.ts'
 import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
 import type { Preset, PresetDialect, PresetRule, PresetToolChoice } from '../shared/preset.ts'
+import { withTypedBranches } from '../shared/typed-branches.ts'
 import { messagesMapping } from './preset-messages.ts'
 
 /** The chat rules of a preset for a model, by the vendor's own id. Everything is compiled here, once. */
@@ -45,6 +46,7 @@ function rulesOf(fields: PresetDialect['fields'] = {}): Record<string, FieldRule
 function compiled(dialect: PresetDialect): FieldRules<ChatRequest> {
   const rules: Record<string, FieldRule<ChatRequest>> = {
     messages: messagesMapping(dialect),
+    ...(dialect.typedBranches === true ? { tools: typedBranches, response_format: typedBranches } : {}),
     ...rulesOf(dialect.fields),
   }
   if (dialect.toolChoice !== undefined) rules['tool_choice'] = toolChoiceMapping(dialect.toolChoice)
@@ -62,6 +64,14 @@ function fieldRule(field: string, rule: PresetRule): FieldRule<object> {
       throw unsupportedParameter(field, `${field}: this model takes at most ${rule.atMost}`)
     },
   }
+}
+
+/** Of the functions, or of the answer's format. */
+const typedBranches: FieldMapping<ChatRequest> = {
+  needed: (value) => withTypedBranches(value) !== value,
+  apply: (body, value) => {
+    body[Array.isArray(value) ? 'tools' : 'response_format'] = withTypedBranches(value)
+  },
 }
 
 function refusal(field: string): FieldMapping<object> {
@@ -109,7 +119,8 @@ function namedTools(choice: unknown): { readonly names: ReadonlySet<unknown>; re
   if (choice['type'] === 'function') return { names: new Set([nameOf(choice)]), mode: 'required' }
   const allowed = choice['allowed_tools']
   if (!isJsonObject(allowed) || !Array.isArray(allowed['tools'])) return undefined
-  return { names: new Set(allowed['tools'].map(nameOf)), mode: String(allowed['mode']) }
+  const { mode } = allowed
+  return { names: new Set(allowed['tools'].map(nameOf)), mode: typeof mode === 'string' ? mode : 'auto' }
 }
 
 function nameOf(tool: unknown): unknown {

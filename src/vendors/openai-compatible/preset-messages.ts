@@ -20,21 +20,32 @@ export function messagesMapping(dialect: PresetDialect): FieldMapping<ChatReques
     for (let step = 0; step < steps.length; step++) current = steps[step]!(current, isLast)
     return current
   }
+  const answers = dialect.answersTools === true
   return {
     // Asked of every request: where nothing changes, nothing is allocated.
     needed: (_value, { messages }) => {
       for (let index = 0; index < messages.length; index++) {
         const message = messages[index]!
+        if (answers && followsTool(messages, index)) return true
         if (rewrite(message, index === messages.length - 1) !== message) return true
       }
       return false
     },
     apply: (body, value) => {
       const messages = value as readonly ChatMessage[]
-      body['messages'] = messages.map((message, index) => rewrite(message, index === messages.length - 1))
+      body['messages'] = messages.flatMap((message, index) => {
+        const written = rewrite(message, index === messages.length - 1)
+        return answers && followsTool(messages, index) ? [ANSWER_TO_TOOL, written] : [written]
+      })
     },
     ...(members === undefined ? {} : { losses: (value) => lostMembers(value as readonly ChatMessage[], members) }),
   }
+}
+
+const ANSWER_TO_TOOL: ChatMessage = { role: 'assistant', content: 'OK.' }
+
+function followsTool(messages: readonly ChatMessage[], index: number): boolean {
+  return messages[index]!.role === 'user' && messages[index - 1]?.role === 'tool'
 }
 
 function reasoningStep({ back, as = 'reasoning_content', evenEmpty = false }: PresetReasoning): Step {

@@ -50,8 +50,8 @@ export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
    */
   readonly responses?: boolean | undefined
   /**
-   * May callers of Responses name files, vector stores, containers and prompts? False by default: all accounts of the gateway
-   * share the operator's, so each caller could read what another one stored.
+   * May callers of Responses name files, vector stores, containers and prompts, and those of chats files? False by default: all
+   * accounts of the gateway share the operator's, so each caller could read what another one stored.
    */
   readonly allowVendorObjects?: boolean | undefined
 }
@@ -90,6 +90,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
   const chat = openaiChat({
     path: `${prefix}${API_PATH}/chat/completions`,
     rulesFor: (upstream) => (takesBreakpoints(upstream) ? BREAKPOINT_RULES : OPENAI_RULES)[fieldOf(upstream)],
+    allowsVendorObjects: options.allowVendorObjects === true,
     reasonsUnseen,
     moderates: true,
     takesCacheControl: takesBreakpoints,

@@ -49,6 +49,8 @@ export const MODEL_MAKER_PRESETS = {
     toolChoice: { required: 'any', cutsNamed: true },
     toolIdLength: 9,
     prefillMember: 'prefix',
+    // 400 "Unexpected role 'user' after role 'tool'", code 3230.
+    answersTools: true,
     asksForUsage: false,
   },
   xai: {
@@ -95,6 +97,7 @@ export const MODEL_MAKER_PRESETS = {
     serves: ['chat'],
     fields: { max_completion_tokens: AS_MAX_TOKENS, seed: 'drop' },
     reasoning: { back: 'tool-calls', as: 'reasoning_content', evenEmpty: true },
+    typedBranches: true,
     takesImageUrls: false,
     errors: {
       codes: {

@@ -8,6 +8,7 @@ import {
 } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest, ChatToolCall, ExtraContent, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
+import { messageTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import type { VendorCall } from '../vendor.ts'
 
 interface CollectedChoice {
@@ -46,6 +47,13 @@ export class CompletionCollector implements ChatStreamWriter {
       choices,
       ...(usage === undefined ? {} : { usage: chatUsage(usage) }),
     }
+  }
+
+  /** Bytes of generated text so far. */
+  get textBytes(): number {
+    let byteLength = 0
+    for (const choice of this.#choices.values()) byteLength += messageTextBytes(messageOf(choice))
+    return byteLength
   }
 
   start(id: string): void {

@@ -36,7 +36,7 @@ export function openaiBatches(dialect: OpenAIBatchesDialect): NativeBatches {
     limits,
     takes: ({ path }) => path.startsWith(prefix) && paths.includes(path.slice(prefix.length)),
     line: ({ customId, path, body }) =>
-      `{"custom_id":${JSON.stringify(customId)},"method":"POST","url":"${publicPath(path)}","body":${body}}`,
+      `{"custom_id":${JSON.stringify(customId)},"method":"POST","url":"${publicPath(path)}","body":${unstreamed(body)}}`,
     upload: {
       call: (name, apiKey) => ({
         ...call('POST', '/files', apiKey),
@@ -77,6 +77,15 @@ export function openaiBatches(dialect: OpenAIBatchesDialect): NativeBatches {
         call('DELETE', `/files/${encodeURIComponent(id)}`, apiKey),
       ),
   }
+}
+
+/** A batch has whole answers only, also of models that have none as single calls. */
+function unstreamed(body: string): string {
+  if (!body.includes('"stream":true')) return body
+  const request = objectIn(body)
+  if (request?.['stream'] !== true) return body
+  const { stream: _stream, stream_options: _options, ...whole } = request
+  return JSON.stringify(whole)
 }
 
 /** No line has it: names are not guessable by those who write them. */

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import {
+  type ChatAnnotation,
   type ChatAnswerMessage,
   type ChatCompletion,
   type ChatUsage,
@@ -23,7 +24,7 @@ import {
 } from './openai-chat-dialect.ts'
 import { isSameUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
-import { answerMark, inventedCallId } from './streamed-tool-calls.ts'
+import { answerMark, argumentsText, inventedCallId } from './streamed-tool-calls.ts'
 
 /**
  * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialised again only if the
@@ -95,12 +96,16 @@ function isRegular(choice: WireChoice): boolean {
   )
 }
 
-/** Clients choose the kind of a call by its `type`, and answer it by its `id`. */
+/** Clients choose the kind of a call by its `type`, answer it by its `id`, and read its arguments as text. */
 function hasWholeCalls(calls: unknown): boolean {
   return (
     !Array.isArray(calls) ||
-    calls.every((call) => isJsonObject(call) && typeof call['type'] === 'string' && hasId(call))
+    calls.every((call) => isJsonObject(call) && typeof call['type'] === 'string' && hasId(call) && !hasObject(call))
   )
+}
+
+function hasObject({ function: called }: Record<string, unknown>): boolean {
+  return isJsonObject(called) && isJsonObject(called['arguments'])
 }
 
 function hasId({ id }: Record<string, unknown>): boolean {
@@ -137,7 +142,12 @@ function wholeCalls(calls: unknown, answerId: string): unknown {
     type: 'function',
     ...call,
     ...(hasId(call) ? {} : { id: inventedCallId(answerId, index) }),
+    ...(hasObject(call) ? { function: withText(call['function'] as Record<string, unknown>) } : {}),
   }))
+}
+
+function withText(called: Record<string, unknown>): Record<string, unknown> {
+  return { ...called, arguments: argumentsText(called['arguments']) }
 }
 
 /** Reads a whole answer of the dialect into the neutral form. Undefined when it is not a chat completion. */
@@ -236,7 +246,20 @@ function answerMessage(wire: Record<string, unknown>, answerId: string): ChatAns
   const reasoning = reasoningText(wire)
   if (reasoning !== '') message.reasoning_content = reasoning
   if (isJsonObject(wire['extra_content'])) message.extra_content = wire['extra_content'] as ExtraContent
+  const annotations = annotationsIn(wire)
+  if (annotations.length > 0) message.annotations = annotations
   return message
+}
+
+/** The sources on the web of a message or delta. A server that tells no places has them all at 0. */
+export function annotationsIn({ annotations }: Record<string, unknown>): ChatAnnotation[] {
+  if (!Array.isArray(annotations)) return []
+  return annotations.filter(isJsonObject).flatMap(({ type, url_citation: source }): ChatAnnotation[] => {
+    if (type !== 'url_citation' || !isJsonObject(source) || typeof source['url'] !== 'string') return []
+    const { url, title, start_index: start, end_index: end } = source
+    const place = { start_index: typeof start === 'number' ? start : 0, end_index: typeof end === 'number' ? end : 0 }
+    return [{ type, url_citation: { ...place, url, title: typeof title === 'string' ? title : '' } }]
+  })
 }
 
 function toolCall(wire: Record<string, unknown>, inventedId: string): ChatToolCall {
@@ -246,7 +269,7 @@ function toolCall(wire: Record<string, unknown>, inventedId: string): ChatToolCa
     type: 'function',
     function: {
       name: typeof definition['name'] === 'string' ? definition['name'] : '',
-      arguments: typeof definition['arguments'] === 'string' ? definition['arguments'] : '',
+      arguments: argumentsText(definition['arguments']),
     },
   }
   if (isJsonObject(wire['extra_content'])) call.extra_content = wire['extra_content'] as ExtraContent

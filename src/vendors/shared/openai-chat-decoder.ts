@@ -7,10 +7,10 @@ import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { mendContentParts } from './content-parts.ts'
 import { invalidResponse } from './invalid-response.ts'
-import { endReason, openaiFinishReason, reasoningText } from './openai-chat-answer.ts'
+import { annotationsIn, endReason, openaiFinishReason, reasoningText } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
-import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
+import { answerMark, argumentsText, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
   readonly toolCalls: StreamedToolCalls
@@ -45,7 +45,8 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   }
 
   get isComplete(): boolean {
-    if (this.#isDone) return true
+    // An end mark behind nothing is no answer, as a whole one without choices is none.
+    if (this.#isDone) return this.#choices.size > 0
     const states = [...this.#choices.values()]
     return states.length >= this.#expectedChoices && states.every((state) => state.isFinished)
   }
@@ -109,18 +110,20 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     const index = typeof choice['index'] === 'number' ? choice['index'] : 0
     const state = this.#choices.get(index) ?? { toolCalls: new StreamedToolCalls(), isFinished: false }
     this.#choices.set(index, state)
-    if (isJsonObject(choice['delta'])) this.#delta(choice['delta'], index, state)
+    if (isJsonObject(choice['delta'])) this.#delta(choice['delta'], index, state, tokensOf(choice['logprobs']))
     const reason = choice['finish_reason']
     if (reason === null || reason === undefined || reason === '' || state.isFinished) return
     state.isFinished = true
     this.#writer.finish(openaiFinishReason(reason), index)
   }
 
-  #delta(delta: Record<string, unknown>, index: number, state: ChoiceState): void {
+  #delta(delta: Record<string, unknown>, index: number, state: ChoiceState, logprobs?: readonly unknown[]): void {
     mendContentParts(delta)
     const reasoning = reasoningText(delta)
     if (reasoning !== '') this.#writer.reasoning(reasoning, index)
-    if (isText(delta['content'])) this.#writer.text(delta['content'], index)
+    if (isText(delta['content'])) this.#writer.text(delta['content'], index, logprobs)
+    const annotations = annotationsIn(delta)
+    if (annotations.length > 0) this.#writer.annotations?.(annotations, index)
     if (isText(delta['refusal'])) this.#writer.refusal(delta['refusal'], index)
     if (isJsonObject(delta['extra_content'])) this.#writer.extraContent(delta['extra_content'] as ExtraContent, index)
     if (!Array.isArray(delta['tool_calls'])) return
@@ -131,8 +134,8 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     const { index, opens, id, name } = state.toolCalls.locate(piece, this.#answerMark)
     const extra = isJsonObject(piece['extra_content']) ? (piece['extra_content'] as ExtraContent) : undefined
     if (opens) this.#writer.toolCall({ index, id, name, ...(extra === undefined ? {} : { extra }) }, choice)
-    const json = isJsonObject(piece['function']) ? piece['function']['arguments'] : undefined
-    if (isText(json)) this.#writer.toolCallArguments(index, json, choice)
+    const json = isJsonObject(piece['function']) ? argumentsText(piece['function']['arguments']) : ''
+    if (json !== '') this.#writer.toolCallArguments(index, json, choice)
   }
 
   /** The vendor's end mark: choices that gave no reason are closed by what they hold. */
@@ -143,6 +146,10 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       state.isFinished = true
     }
   }
+}
+
+function tokensOf(logprobs: unknown): readonly unknown[] | undefined {
+  return isJsonObject(logprobs) && Array.isArray(logprobs['content']) ? logprobs['content'] : undefined
 }
 
 function isText(value: unknown): value is string {

@@ -30,6 +30,10 @@ export interface OpenAIChatDialect {
   readonly repairsToolCalls?: true | undefined
   /** For servers whose chunks must be read. */
   readonly answerRepair?: AnswerRepair | undefined
+  /**
+   * Does a model, by the vendor's own id, answer this request in a stream only? Whole answers are then collected from one. Absent: no.
+   */
+  readonly streamsOnly?: ((upstream: string, request: ChatRequest) => boolean) | undefined
   /** False for servers that report usage in every stream unasked. */
   readonly asksForUsage?: boolean | undefined
   /** False for servers that take pictures as bytes only. */
@@ -47,6 +51,8 @@ export interface OpenAIChatDialect {
   readonly reasonsUnseen?: ((upstream: string, request: ChatRequest) => boolean) | undefined
   /** True for servers whose models may refuse system messages after the first: translated conversations get one. */
   readonly systemFirst?: true | undefined
+  /** False where callers may not name files of the operator's account by their ids. Absent: they may. */
+  readonly allowsVendorObjects?: boolean | undefined
   /** True for servers that carry out the field `moderation`. Absent: it is left out, and a request to block is refused. */
   readonly moderates?: true | undefined
   /** Reads an error envelope that came inside a stream. */
@@ -72,8 +78,17 @@ export function isErrorEnvelope(body: Record<string, unknown>): boolean {
   if (body['error'] !== undefined && body['error'] !== null) return true
   if (Array.isArray(body['choices']) && body['choices'].length > 0) return false
   if (body['object'] === 'error') return true
-  if (typeof body['code'] === 'string' && typeof body['message'] === 'string') return true
+  const { code, status, message, detail } = body
+  if (typeof code === 'string' && typeof message === 'string') return true
+  // By numbers some servers tell success as well, which comes with something.
+  const isBare = (body['choices'] ?? body['data'] ?? body['text'] ?? undefined) === undefined
+  if (isBare && isFailure(code) && typeof message === 'string') return true
+  if (isBare && isFailure(status) && typeof detail === 'string') return true
   return (body['success'] === false && Array.isArray(body['errors'])) || failedStatus(body) !== undefined
+}
+
+function isFailure(code: unknown): boolean {
+  return typeof code === 'number' && code >= 400
 }
 
 /** The error in `{ base_resp: { status_code, status_msg } }`, by which a server reports failures in 200 answers. */

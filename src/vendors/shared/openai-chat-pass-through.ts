@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
+import { chatUsage } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { messageTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
@@ -70,7 +71,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     if (!this.#choices.haveEnded) return undefined
     // Every choice has a finish reason and the body ended cleanly, so the answer is complete without the end mark.
     this.finish()
-    return this.#usageChunk === undefined ? DONE : Buffer.concat([this.#usageChunk, DONE])
+    return Buffer.concat([...this.#usageAtEnd(), DONE])
   }
 
   protected override skipEvent(bytes: Buffer, start: number): number {
@@ -128,12 +129,26 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   /** The end mark, after a chunk that ends the choices which the vendor has left open, and usage that came before. */
   #ending(): Buffer {
     const choices = this.#choices.ends()
-    const usage = this.#usageChunk === undefined ? [] : [this.#usageChunk]
+    const usage = this.#usageAtEnd()
     if (choices.length === 0 && usage.length === 0) return DONE
-    const created = this.#created ?? Math.floor(this.#nowMs / 1000)
-    const chunk = { id: this.#id, object: 'chat.completion.chunk', created, model: this.#publicModel, choices }
-    const end = choices.length === 0 ? [] : [Buffer.from(sseData(JSON.stringify(chunk)))]
+    const end = choices.length === 0 ? [] : [this.#chunkOf({ choices })]
     return Buffer.concat([...end, ...usage, DONE])
+  }
+
+  /** The usage that came early; where it was requested and none came, what is charged in its place. */
+  #usageAtEnd(): Buffer[] {
+    if (this.#usageChunk !== undefined) return [this.#usageChunk]
+    if (!this.#wantsUsage || this.usage !== undefined) return []
+    const billed = this.#billedUsage?.(undefined, this.outputBytesSeen)
+    if (billed === undefined) return []
+    const cost = this.#costOf?.(billed)
+    return [this.#chunkOf({ choices: [], usage: { ...chatUsage(billed), ...(cost === undefined ? {} : { cost }) } })]
+  }
+
+  #chunkOf(members: object): Buffer {
+    const created = this.#created ?? Math.floor(this.#nowMs / 1000)
+    const chunk = { id: this.#id, object: 'chat.completion.chunk', created, model: this.#publicModel, ...members }
+    return Buffer.from(sseData(JSON.stringify(chunk)))
   }
 
   #usageIn(told: unknown): Usage | undefined {

@@ -5,11 +5,13 @@ import { OPEN_BRACE } from '../../wire/json-cursor.ts'
 import { ByteEdits, findKnownString, spliceText } from '../../wire/json-edits.ts'
 import type { ChatOperation, VendorCall, WireRequest } from '../vendor.ts'
 import { bearerHeaders } from './bearer-headers.ts'
+import { collectedCall, collectedChat, isCollected, isEventStream } from './collected-chat.ts'
 import { applyFieldRules } from './field-rules.ts'
 import { brokenCompletion, openaiChatFromWire, passChatBody } from './openai-chat-answer.ts'
 import { OpenAIChatDecoder } from './openai-chat-decoder.ts'
 import { type OpenAIChatDialect, pathFor } from './openai-chat-dialect.ts'
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
+import { refuseOperatorFiles } from './operator-files.ts'
 import { systemFirst } from './system-first.ts'
 import { withoutModeration } from './without-moderation.ts'
 
@@ -22,9 +24,21 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
   return {
     reasonsUnseen,
     toWire: (call) => chatToWire(call, dialect),
-    fromWire: (answer, call) => openaiChatFromWire(answer, call, dialect),
-    brokenAnswer: ({ body }, call) => brokenCompletion(body, call, dialect),
+    fromWire: (answer, call) =>
+      isEventStream(answer)
+        ? collectedChat([answer.body], call, dialect).read
+        : openaiChatFromWire(answer, call, dialect),
+    brokenAnswer: (answer, call) =>
+      isEventStream(answer)
+        ? collectedChat([answer.body], call, dialect).broken
+        : brokenCompletion(answer.body, call, dialect),
     decoder: (call, writer) => new OpenAIChatDecoder(call, writer, dialect),
+    ...(dialect.streamsOnly === undefined
+      ? {}
+      : {
+          cutBytes: (chunks, call) =>
+            isCollected(call, dialect) ? collectedChat(chunks, call, dialect).broken.outputBytes : undefined,
+        }),
     ...(dialect.takesImageUrls === false ? { takesImageUrls: () => false } : {}),
     ...(dialect.replaysReasoning === undefined
       ? {}
@@ -33,7 +47,7 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
       ? {}
       : { takesCacheControl: ({ upstream }) => dialect.takesCacheControl?.(upstream) === true }),
     passThrough: {
-      applies: () => true,
+      applies: (call) => !isCollected(call, dialect),
       reasonsUnseen,
       fromWire: (chunks, call) => passChatBody(chunks, call, dialect),
       stream: (call) => new OpenAIChatPassThrough(call, dialect),
@@ -45,9 +59,11 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
  * Writes a chat request. The caller's own bytes are sent if possible: unchanged, or with the model id replaced and
  * `include_usage` added. Otherwise the parsed request is serialised.
  */
-function chatToWire(given: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
+function chatToWire(asked: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
   // Who calls in this dialect knows the server; a translated conversation is as its client wrote it for another one.
-  const isTranslated = given.bytes === undefined
+  if (dialect.allowsVendorObjects === false) refuseOperatorFiles(asked.request.messages)
+  const isTranslated = asked.bytes === undefined
+  const given = isCollected(asked, dialect) ? collectedCall(asked) : asked
   const call = isTranslated && dialect.systemFirst === true ? withSystemFirst(given) : given
   if (call.request['moderation'] === undefined || dialect.moderates === true) return writtenChat(call, dialect)
   const { request, dropped } = withoutModeration(call.request)

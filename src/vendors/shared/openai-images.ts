@@ -65,7 +65,7 @@ function picturesToWire(call: VendorCall<PictureOptions>, dialect: OpenAIImagesD
   }
 }
 
-/** Writes an edit: a form again as a form, with its parts in order, under their names and types; JSON as JSON. */
+/** Writes an edit: a form again as a form, with its parts in order, under their names and types but for numbered pictures; JSON as JSON. */
 function editToWire(call: VendorCall<ImageEditRequest>, dialect: OpenAIImagesDialect): WireRequest {
   const { form } = call.request
   if (form === undefined) return picturesToWire(call, dialect)
@@ -85,9 +85,13 @@ function edited(given: Uint8Array | undefined, changes: MemberChanges): Buffer |
   return bytes && editMembers(bytes, changes)?.apply(bytes)
 }
 
+/** Servers know the names that OpenAI's SDKs write: `image`, and `image[]` of several. */
+const NUMBERED_IMAGE = /^image\[\d+\]$/
+
 function changedForm(form: Form, { changes }: PictureFields): Form {
   const parts = form.flatMap((part): FormPart[] => {
-    if (part.kind === 'file' || !changes.has(part.name)) return [part]
+    if (part.kind === 'file') return [NUMBERED_IMAGE.test(part.name) ? { ...part, name: 'image[]' } : part]
+    if (!changes.has(part.name)) return [part]
     const value = changes.get(part.name)
     return value === undefined ? [] : [{ ...part, value }]
   })

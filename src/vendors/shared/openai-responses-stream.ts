@@ -12,7 +12,13 @@ import { findKnownString } from '../../wire/json-edits.ts'
 import { SSE_COMMENT, sseEvent } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { DeltaEvent, deltaStart } from './delta-event.ts'
-import { markedCacheTime, mendedUsage, responsesUsage } from './openai-responses-usage.ts'
+import {
+  itemTextBytes,
+  markedCacheTime,
+  mendedUsage,
+  outputTextBytes,
+  responsesUsage,
+} from './openai-responses-usage.ts'
 import { usageAsMarked } from './openai-usage.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 
@@ -54,6 +60,8 @@ export class OpenAIResponsesStream extends PassThroughStream {
   #told: Record<string, unknown> | undefined
   /** The items that are done. */
   readonly #items: unknown[] = []
+  /** Bytes of text in them. */
+  #itemBytes = 0
   #lastNumber = -1
   #error: VendorFailure | undefined
   #isBetweenItems = false
@@ -143,9 +151,16 @@ export class OpenAIResponsesStream extends PassThroughStream {
       if (isJsonObject(response)) this.#begin(value, response)
     } else {
       this.#isBetweenItems = type === 'response.output_item.done'
-      if (this.#isBetweenItems) this.#items.push(item)
       this.countContent(textBytesOf(value['delta'], type === 'response.output_item.added' ? item : undefined))
+      if (this.#isBetweenItems) this.#itemDone(item)
     }
+  }
+
+  /** Some servers send an item as a whole, without deltas. */
+  #itemDone(item: unknown): void {
+    this.#items.push(item)
+    if (isJsonObject(item)) this.#itemBytes += itemTextBytes(item)
+    this.outputBytesSeen = Math.max(this.outputBytesSeen, this.#itemBytes)
   }
 
   #usageOf(response: Record<string, unknown>): Usage | undefined {
@@ -161,6 +176,8 @@ export class OpenAIResponsesStream extends PassThroughStream {
 
   #end(event: EventLines, value: Record<string, unknown>, response: Record<string, unknown>): void {
     this.usage = this.#usageOf(response)
+    const output: unknown = response['output']
+    if (Array.isArray(output)) this.outputBytesSeen = Math.max(this.outputBytesSeen, outputTextBytes(output))
     const billed = this.#billedUsage?.(this.usage, this.outputBytesSeen)
     const mended = mendedUsage(response['usage'], this.usage, billed, this.#isBilled)
     this.keptAnswer = {

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
@@ -79,4 +80,32 @@ export function mendedUsage(
     wire['output_tokens'] === reported?.outputTokens
   if (isSaid && reported !== undefined && isSameUsage(reported, billed)) return shown === wire ? undefined : shown
   return { ...(isJsonObject(shown) ? shown : {}), ...responseUsage(billed) }
+}
+
+/** Bytes of generated text in the items of an answer. */
+export function outputTextBytes(items: readonly unknown[]): number {
+  let byteLength = 0
+  for (const item of items) if (isJsonObject(item)) byteLength += itemTextBytes(item)
+  return byteLength
+}
+
+/** The same of one item. */
+export function itemTextBytes({
+  content,
+  summary,
+  name,
+  arguments: json,
+  input,
+  code,
+}: Record<string, unknown>): number {
+  let byteLength = 0
+  for (const text of [name, json, input, code]) if (typeof text === 'string') byteLength += Buffer.byteLength(text)
+  for (const parts of [content, summary]) {
+    if (!Array.isArray(parts)) continue
+    for (const part of parts) {
+      const text: unknown = isJsonObject(part) ? (part['text'] ?? part['refusal']) : undefined
+      if (typeof text === 'string') byteLength += Buffer.byteLength(text)
+    }
+  }
+  return byteLength
 }

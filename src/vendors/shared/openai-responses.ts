@@ -1,9 +1,11 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { usedOf } from '../../core/usage.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { ENVELOPE_MARK, isEnvelope } from '../../endpoints/responses/reasoning-envelope.ts'
 import { ownMembersOf } from '../../endpoints/responses/response-object.ts'
+import { readsUnseen } from '../../endpoints/responses/responses-media.ts'
 import type { ResponsesPassThroughOperation } from '../../endpoints/responses/responses-operation.ts'
 import { inputItems, itemType, type ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import { refuseVendorObjects } from '../../endpoints/responses/vendor-objects.ts'
@@ -13,7 +15,7 @@ import type { AnswerBody, VendorCall, VendorFailure, WireRequest } from '../vend
 import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
 import { applyFieldRules, type FieldRule, type FieldRules } from './field-rules.ts'
 import { OpenAIResponsesStream } from './openai-responses-stream.ts'
-import { markedCacheTime, mendedUsage, responsesUsage } from './openai-responses-usage.ts'
+import { markedCacheTime, mendedUsage, outputTextBytes, responsesUsage } from './openai-responses-usage.ts'
 import { usageAsMarked } from './openai-usage.ts'
 import { unsupportedParameter } from './parameter-errors.ts'
 import { withoutModeration } from './without-moderation.ts'
@@ -58,7 +60,8 @@ export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassT
     fromWire: (chunks, call) => passResponse(chunks, call, dialect),
     stream: (call) => new OpenAIResponsesStream(call, dialect),
     reasonsUnseen: ({ model, request }) =>
-      model.reasonsUnseen ?? dialect.reasonsUnseen?.(model.upstream, request.reasoning?.effort) ?? false,
+      model.reasonsUnseen ??
+      (readsUnseen(request) || dialect.reasonsUnseen?.(model.upstream, request.reasoning?.effort) === true),
     ...(dialect.takesImageUrls === false ? { takesImageUrls: false } : {}),
     ...(keepsAnswers
       ? {
@@ -115,7 +118,7 @@ function responsesToWire(call: VendorCall<ResponsesRequest>, sender: Sender, pat
   const { request, dropped } = withoutModeration(call.request)
   const { conversation } = call
   const original = conversation?.original as { readonly request: ResponsesRequest } | undefined
-  const kept = original && { request: withoutModeration(original.request).request, bytes: undefined }
+  const kept = original && { ...original, request: withoutModeration(original.request).request, bytes: undefined }
   const unmoderated = {
     ...call,
     request,
@@ -137,7 +140,7 @@ function writtenRequest(
   if (request === call.request) refuseReferences(request)
   if (!allowsVendorObjects) refuseVendorObjects(request)
   refuseUnpriced(request)
-  const own = withoutEnvelopes(request, bytes)
+  const own = withoutForeignState(request, bytes, call)
   const { body: ruled, dropped } = applyFieldRules(own, rules, isNeutral)
   const isUnchanged = own === request && ruled === undefined
   const edited = isUnchanged && bytes !== undefined ? renamed(asBuffer(bytes), request, call) : undefined
@@ -201,11 +204,20 @@ function refuseUnpriced({ tools, input }: ResponsesRequest): void {
   }
 }
 
-/** The request without reasoning that another vendor signed; the same object if it has none. */
-function withoutEnvelopes(request: ResponsesRequest, bytes: Uint8Array | undefined): ResponsesRequest {
+/** The request without reasoning that another vendor signed or encrypted; the same object if it has none. */
+function withoutForeignState(
+  request: ResponsesRequest,
+  bytes: Uint8Array | undefined,
+  { model, conversation }: VendorCall<ResponsesRequest>,
+): ResponsesRequest {
   if (bytes !== undefined && !asBuffer(bytes).includes(ENVELOPE_MARK)) return request
+  const makers = conversation?.original?.makers
   const items = inputItems(request)
-  const own = items.filter((item) => !(itemType(item) === 'reasoning' && isEnvelope(item['encrypted_content'])))
+  const own = items.filter((item) => {
+    const { encrypted_content: state } = item
+    if (itemType(item) !== 'reasoning' || typeof state !== 'string') return true
+    return !isEnvelope(state) && (makers?.get(state) ?? model.vendor) === model.vendor
+  })
   return own.length === items.length ? request : { ...request, input: own }
 }
 
@@ -222,6 +234,11 @@ function passResponse(
   const { publicModel } = call
   const outputBytes = outputTextBytes(response['output'])
   const usage = usageAsMarked(responsesUsage(response), markedCacheTime(call, dialect))
+  // As in a stream and in a chat: the error is the vendor's, and another candidate may answer.
+  if (response['status'] === 'failed') {
+    const failure = { ...dialect.streamFailure({ error: response['error'] }), status: 200 }
+    return { chunks: [], usage: usedOf(usage), failure }
+  }
   const mended = mendedUsage(response['usage'], usage, call.billedUsage?.(usage, outputBytes), call.isBilled)
   const added = { ...(mended === undefined ? {} : { usage: mended }), ...ownMembersOf(call) }
   const keptAnswer = { ...response, model: publicModel, ...added }
@@ -231,7 +248,6 @@ function passResponse(
     chunks: [passed ?? Buffer.from(JSON.stringify(keptAnswer))],
     usage,
     outputBytes,
-    isRefusal: response['status'] === 'failed' && usage === undefined,
     keptAnswer,
   }
 }
@@ -240,24 +256,4 @@ function passResponse(
 function passTokenCount(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
   return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined
-}
-
-/** Bytes of generated text in the items of an answer. */
-function outputTextBytes(items: readonly unknown[]): number {
-  let byteLength = 0
-  for (const item of items) if (isJsonObject(item)) byteLength += itemTextBytes(item)
-  return byteLength
-}
-
-function itemTextBytes({ content, summary, name, arguments: json, input, code }: Record<string, unknown>): number {
-  let byteLength = 0
-  for (const text of [name, json, input, code]) if (typeof text === 'string') byteLength += Buffer.byteLength(text)
-  for (const parts of [content, summary]) {
-    if (!Array.isArray(parts)) continue
-    for (const part of parts) {
-      const text: unknown = isJsonObject(part) ? (part['text'] ?? part['refusal']) : undefined
-      if (typeof text === 'string') byteLength += Buffer.byteLength(text)
-    }
-  }
-  return byteLength
 }

@@ -77,6 +77,10 @@ export interface PresetDialect {
   readonly takesDeveloperRole?: boolean
   /** The member that makes the last turn, when it is the assistant's, the beginning of the answer. */
   readonly prefillMember?: string
+  /** True for servers that refuse a user's turn behind results of tools: an assistant's turn, `OK.`, is put between. */
+  readonly answersTools?: boolean
+  /** True for servers that refuse schemas with `type` beside `anyOf`: it is moved into the branches, and `$schema` is left out. */
+  readonly typedBranches?: boolean
 }
 
 export const PRESET_DIALECT_MEMBERS = {
@@ -87,6 +91,8 @@ export const PRESET_DIALECT_MEMBERS = {
   toolIdLength: true,
   takesDeveloperRole: true,
   prefillMember: true,
+  answersTools: true,
+  typedBranches: true,
 } satisfies MemberNames<PresetDialect>
 
 /** How a server deviates in Responses; servers that have none get chat completions instead. */
@@ -178,4 +184,6 @@ export const PRESET_MEMBERS = {
   toolIdLength: true,
   takesDeveloperRole: true,
   prefillMember: true,
+  answersTools: true,
+  typedBranches: true,
 } satisfies MemberNames<Preset>

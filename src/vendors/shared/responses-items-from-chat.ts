@@ -4,6 +4,7 @@ import type { ChatContentPart, ChatMessage, ChatRequest, ChatToolCall } from '..
 import type { ResponsesItem } from '../../endpoints/responses/responses-request.ts'
 import type { VendorCall } from '../vendor.ts'
 import { readReasoning } from './encrypted-reasoning.ts'
+import { operatorsFile } from './operator-files.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 
 /** What translating messages needs besides them. */
@@ -139,11 +140,7 @@ function inputPart(part: ChatContentPart, path: string, { allowsVendorObjects }:
     return { type: 'input_image', image_url: part.image_url.url, detail: part.image_url.detail ?? 'auto' }
   if (part.type !== 'file' || !isJsonObject(part.file)) throw unsupportedPart(path, 'text, image_url and file')
   const { file_data: data, file_id: fileId, filename } = part.file
-  if (typeof fileId === 'string' && !allowsVendorObjects)
-    throw unsupportedParameter(
-      `${path}.file.file_id`,
-      `${path}.file.file_id: names an object that belongs to the operator of this gateway`,
-    )
+  if (typeof fileId === 'string' && !allowsVendorObjects) throw operatorsFile(path)
   return {
     type: 'input_file',
     ...(fileId === undefined ? {} : { file_id: fileId }),

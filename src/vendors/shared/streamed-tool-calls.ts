@@ -17,6 +17,11 @@ interface OpenCall {
   readonly name: string
 }
 
+/** The arguments of a call as JSON text. Some servers give the object itself. */
+export function argumentsText(given: unknown): string {
+  return isJsonObject(given) ? JSON.stringify(given) : textOf(given)
+}
+
 /** What makes invented ids of calls unique: the answer's own id, or the time of its call where it has none. */
 export function answerMark(id: unknown, nowMs: number): string {
   return typeof id === 'string' && id !== '' ? id : nowMs.toString(36)

@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../core/json.ts'
-import { StreamedToolCalls } from './streamed-tool-calls.ts'
+import { argumentsText, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 /**
  * Gives streamed tool calls the members by which clients gather them: `index` in every piece; `id`, `type` and a name in the
@@ -39,6 +39,7 @@ export class ToolCallRepair {
       const { index, opens, id, name } = calls.locate(piece, answerId)
       const isAsLocated = piece['index'] === index && (!opens || (piece['id'] === id && isText(piece['type'])))
       if (!isAsLocated && (areKnown || !isWholeItself(piece))) isWhole = false
+      if (isJsonObject(functionOf(piece)['arguments'])) isWhole = false
       return opens ? opening(piece, { index, id, name }) : continuing(piece, index)
     })
     if (!isWhole) this.#isNeeded = true
@@ -74,8 +75,7 @@ function functionOf(piece: Record<string, unknown>): Record<string, unknown> {
 }
 
 function jsonOf(piece: Record<string, unknown>): string {
-  const json = functionOf(piece)['arguments']
-  return typeof json === 'string' ? json : ''
+  return argumentsText(functionOf(piece)['arguments'])
 }
 
 function isText(value: unknown): boolean {

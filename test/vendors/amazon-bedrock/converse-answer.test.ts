@@ -123,9 +123,12 @@ describe('a stream', () => {
     const bytes = Buffer.concat([
       ...begun,
       eventOf('contentBlockNovelty', { contentBlockIndex: 0 }),
+      eventFrame({ ':message-type': 'event', ':event-type': 'novelText' }, 'no JSON'),
       eventOf('messageStop', { stopReason: 'end_turn' }),
     ])
     const { decoder, calls } = decoded([bytes])
+    const odd = eventFrame({ ':message-type': 'event', ':event-type': 'metadata' }, '[]')
+    expect(decoded([odd]).decoder.failure).toMatchObject({ kind: 'invalid_response' })
     expect(calls).toEqual([
       ['text', 'Hi'],
       ['finish', 'stop'],
@@ -158,7 +161,10 @@ describe('a stream', () => {
     const usage = { inputTokens: 100, cachedInputTokens: 60, outputTokens: 900 }
     const failure = { kind: 'invalid_response', message: expect.stringContaining(stopReason) }
 
-    expect(decoded(cutBytes(bytes, cut)).decoder).toMatchObject({ isComplete: false, failure, usage })
+    // What the model has reasoned unseen is counted: nothing is to be estimated.
+    const expected = { isComplete: false, failure, usage, hasRunningUsage: true }
+    expect(decoded(cutBytes(bytes, cut)).decoder).toMatchObject(expected)
+    expect(decoded([...begun]).decoder.hasRunningUsage).toBe(false)
     expect(chat.brokenAnswer?.(wireAnswer(whole), callOf() as never)).toMatchObject({ failure, usage })
   })
 

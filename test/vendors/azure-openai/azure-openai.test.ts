@@ -25,6 +25,9 @@ describe('addresses', () => {
     'https://res.openai.azure.com/openai/v1/',
     'https://res.services.ai.azure.com/openai/v1',
     'https://res.openai.azure.us/openai/v1/chat/completions',
+    'https://res.openai.azure.com/openai/v1?api-version=v1',
+    'https://res.services.ai.azure.com/models',
+    'https://res.services.ai.azure.com/models/chat/completions?api-version=2024-05-01-preview',
   ]) {
     it(`${endpoint} is asked at the v1 path, with the deployment as the model`, () => {
       const vendor = vendorWith({ endpoint })
@@ -61,6 +64,13 @@ describe('addresses', () => {
       'https://res.openai.azure.com/openai/deployments/gpt-4o/chat/completions?api-version=2025-01-01-preview'
     expect(chatTo(vendorWith({ endpoint })).path).toBe(
       '/openai/deployments/my%20deployment/chat/completions?api-version=2025-01-01-preview',
+    )
+    const responses = vendorWith({
+      endpoint: 'https://res.openai.azure.com/openai/responses?api-version=2025-04-01-preview',
+    })
+    expect(responses.responses).toBeDefined()
+    expect(chatTo(responses).path).toBe(
+      '/openai/deployments/my%20deployment/chat/completions?api-version=2025-04-01-preview',
     )
   })
 
@@ -105,6 +115,14 @@ describe('requests', () => {
     const source = { type: 'azure_search', parameters: { endpoint: 'https://s.search.windows.net', authentication } }
     const asked = { data_sources: [source] } as Partial<ChatRequest>
     const dated = { apiVersion: '2024-10-21' }
+    const file: Partial<ChatRequest> = {
+      messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }],
+    }
+
+    expect(() => chatTo(vendorWith(), file)).toThrow(
+      expect.objectContaining({ param: 'messages[0].content[0].file.file_id' }),
+    )
+    expect(bodyOf(chatTo(vendorWith({ allowVendorObjects: true }), file).body)).toMatchObject(file)
 
     for (const vendor of [vendorWith(), vendorWith(dated)])
       expect(() => chatTo(vendor, asked)).toThrow(

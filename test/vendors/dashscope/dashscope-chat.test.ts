@@ -14,6 +14,10 @@ const streamCall = callFromRequest<ChatRequest>(
   { upstream: 'qwen-plus' },
 )
 
+/** What is sent for a stream that the gateway collects. */
+const STREAMED = { stream: true, stream_options: { include_usage: true } }
+const JSON_ONLY = { response_format: { type: 'json_object' } }
+
 interface StreamedPiece {
   index: number
   id?: string
@@ -86,10 +90,12 @@ describe('dashscope chat requests', () => {
       { reasoning_effort: 'none', enable_thinking: true },
       { reasoning_effort: 'none', enable_thinking: true },
     ],
-    // Their thinking cannot be turned off, or they take the effort themselves.
-    ...['qwen3-235b-a22b-thinking-2507', 'qwq-plus', 'qwen-max', 'qwen3.8-max', 'glm-5.3'].map(
-      (upstream): (typeof efforts)[number] => [upstream, { reasoning_effort: 'none' }, { reasoning_effort: 'none' }],
-    ),
+    // They take the effort themselves.
+    ...['qwen-max', 'qwen3.8-max', 'glm-5.3'].map((upstream): (typeof efforts)[number] => [
+      upstream,
+      { reasoning_effort: 'none' },
+      { reasoning_effort: 'none' },
+    ]),
   ]
   for (const [upstream, sent, expected] of efforts) {
     it(`sends ${JSON.stringify(sent)} to ${upstream} as ${JSON.stringify(expected)}`, () => {
@@ -114,12 +120,32 @@ describe('dashscope chat requests', () => {
     ]),
     ['qwen3-32b', { stream: false }, { stream: false, enable_thinking: false }],
     ['qwen3-32b', { reasoning_effort: 'none' }, { enable_thinking: false }],
-    ['qwen3-32b', { reasoning_effort: 'high' }, { enable_thinking: false }, ['reasoning_effort']],
-    ['qwen3-32b', { enable_thinking: true }, { enable_thinking: true }],
-    // They think in whole answers too, or cannot be told not to.
-    ...['qwen-plus', 'qwen3.5-27b', 'qwen3-235b-a22b-thinking-2507', 'qwen3-30b-a3b-instruct-2507', 'qwen3-max'].map(
+    [
+      'qwen3-32b',
+      { reasoning_effort: 'high', ...JSON_ONLY },
+      { enable_thinking: false, ...JSON_ONLY },
+      ['reasoning_effort'],
+    ],
+    ['qwen3-32b', { reasoning_effort: 'high' }, { reasoning_effort: 'high', ...STREAMED }],
+    ['qwen3-32b', { enable_thinking: true, stream: false }, { enable_thinking: true, ...STREAMED }],
+    [
+      'qwen3-32b',
+      { enable_thinking: false, reasoning_effort: 'high' },
+      { enable_thinking: false, reasoning_effort: 'high' },
+    ],
+    // They think in whole answers too.
+    ...['qwen-plus', 'qwen3.5-27b', 'qwen3-30b-a3b-instruct-2507', 'qwen3-max'].map(
       (upstream): (typeof whole)[number] => [upstream, { reasoning_effort: 'high' }, { reasoning_effort: 'high' }],
     ),
+    // They have streams only.
+    ...[
+      ...['qwq-plus', 'qwq-32b', 'qvq-max-latest', 'qvq-72b-preview', 'qwen-omni-turbo', 'qwen2.5-omni-7b'],
+      ...['qwen3-omni-flash', 'qwen3-235b-a22b-thinking-2507', 'qwen3-next-80b-a3b-thinking', 'qwen3-vl-8b-thinking'],
+    ].map((upstream): (typeof whole)[number] => [
+      upstream,
+      { max_completion_tokens: 7 },
+      { max_tokens: 7, ...STREAMED },
+    ]),
   ]
   for (const [upstream, sent, expected, dropped = []] of whole) {
     it(`asks ${upstream} for a whole answer with ${JSON.stringify(sent)} as ${JSON.stringify(expected)}`, () => {

@@ -162,6 +162,20 @@ describe('a report about a video task', () => {
 
   const failure = { code: 'DataInspectionFailed', message: 'Input data may contain inappropriate content.' }
 
+  it("of a task that the operator's account failed says so to the operator only", () => {
+    const arrears = { code: 'Arrearage', message: `Access denied for ${API_KEY}, is your account in good standing?` }
+    const report = reportOf({ task_status: 'FAILED', ...arrears })
+
+    expect(report?.error).toEqual({
+      code: 'upstream_unavailable',
+      message: 'The model vendor is not available at the moment.',
+    })
+    expect(report?.output).toMatchObject({ task_status: 'FAILED', ...report?.error })
+    expect(report?.accountProblem).toMatchObject({ kind: 'operator', code: 'Arrearage' })
+    expect(report?.accountProblem?.message).toContain('is your account in good standing?')
+    expect(JSON.stringify(report)).not.toContain(API_KEY)
+  })
+
   it('of a failed task says why, wherever the vendor does', () => {
     expect(reportOf({ task_status: 'FAILED', ...failure })?.error).toEqual(failure)
     expect(reportOf({ task_status: 'FAILED' }, undefined, failure)?.error).toEqual(failure)

@@ -128,6 +128,17 @@ describe('an edit at OpenAI, as a form', () => {
     )
   })
 
+  it('has numbered pictures under the name that servers know, in their order', async () => {
+    const files = ['image[0]', 'image[1]', 'image'].map((name) => file(name, `${name}.png`, 'image/png'))
+
+    expect((await fieldsOf([...files, field('model', 'gp-image-2')])).fields).toEqual([
+      ['image[]', 'image[0].png'],
+      ['image[]', 'image[1].png'],
+      ['image', 'image.png'],
+      ['model', 'gpt-image-2'],
+    ])
+  })
+
   const image = ['image', 'a.png']
   const url = ['response_format', 'url']
 

@@ -146,6 +146,56 @@ describe('mistakes in options', () => {
     expect(own({ byModel: [['x', {}]] })).toThrow(/byModel/)
     expect(own({ baseURL: 'nowhere' })).toThrow(/baseURL/)
   })
+
+  it.each([
+    [{ thinksInTags: 'yes' }, 'thinksInTags must be true or false'],
+    [{ needsKey: undefined }, 'needsKey is missing'],
+    [{ embeddings: { takesTokens: 0 } }, 'embeddings.takesTokens must be'],
+    [{ embeddings: { maxInputs: 0 } }, 'embeddings.maxInputs must be a whole number above 0'],
+    [{ embeddings: { path: 'embed' } }, 'embeddings.path must begin with a slash'],
+    [{ rerank: { maxDocuments: 1.5 } }, 'rerank.maxDocuments must be'],
+    [{ messageMembers: 'role' }, 'messageMembers must be a list of texts'],
+    [{ keyVariables: [1] }, 'keyVariables must be a list of texts'],
+    [{ prefillMember: 5 }, 'prefillMember must be a text'],
+    [{ toolChoice: { required: true } }, 'toolChoice.required must be a text'],
+    [{ reasoning: null }, 'reasoning.back must be'],
+    [{ reasoning: { back: 'always', as: 'thoughts' } }, 'reasoning.as must be'],
+    [{ fields: { n: null } }, 'unknown rule of fields.n'],
+    [{ fields: { n: { atMost: '1' } } }, 'unknown rule of fields.n'],
+    [{ fields: { n: { rename: '' } } }, 'unknown rule of fields.n'],
+    [{ fields: { n: { values: ['a'] } } }, 'unknown rule of fields.n'],
+    [{ byModel: {} }, 'byModel must hold pairs'],
+    [{ byModel: [[/x/]] }, 'byModel must hold pairs'],
+    // It would hold for every other call.
+    [{ byModel: [[/x/g, { takesDeveloperRole: true }]] }, 'byModel[0] must begin with a pattern without the flags'],
+    [{ byModel: [[/x/, { takesDeveloperRole: 1 }]] }, 'byModel[0].takesDeveloperRole must be'],
+    [{ errors: { codes: { 1113: 'operater' } } }, 'errors.codes.1113 must be one of'],
+    [{ errors: { concerns: { 1113: 'account' } } }, 'errors.concerns.1113 must be one of key, model'],
+    [{ errors: { messages: [[/flagged/y, 'caller']] } }, 'errors.messages[0] must begin with a pattern'],
+    [{ errors: { messages: [[/flagged/, 'user']] } }, 'errors.messages[0] must mean one of'],
+  ])('in a value of a preset of your own name the member: %o', (members, message) => {
+    const own = { ...presets.vllm, id: 'own', ...members } as unknown as Preset
+    expect(() => openaiCompatible(own)).toThrow(message)
+    expect(() => openaiCompatible(own)).toThrow(TypeError)
+  })
+
+  it('in the number of texts of a call are told', () => {
+    for (const maxEmbeddingInputs of [0, -1, 1.5, '9' as unknown as number]) {
+      const wrong = /maxEmbeddingInputs must be a whole number above 0/
+      expect(() => openaiCompatible(presets.vllm, { maxEmbeddingInputs })).toThrow(wrong)
+      expect(() =>
+        openaiCompatible({ id: 'x', baseURL: 'http://x.example/v1', models: [], maxEmbeddingInputs }),
+      ).toThrow(wrong)
+    }
+  })
+
+  it('are none: a preset without a key variable, and one that names its account twice', () => {
+    const own: Preset = { ...presets.vllm, id: 'own', keyVariables: [], baseURL: 'https://{account}.example/{account}' }
+    const vendor = openaiCompatible(own, { account: 'a1' })
+    const { path } = vendor.chat!.toWire(callFromRequest<ChatRequest>({ model: 'm', messages: [] }))
+    expect(vendor.configuredBy).toBe('openaiCompatible(presets.own, { apiKey })')
+    expect(vendor.origin + path).toBe('https://a1.example/a1/chat/completions')
+  })
 })
 
 describe('request fields', () => {
@@ -286,6 +336,12 @@ describe('the choice of a tool', () => {
     })
   })
 
+  it('of some tools, by a mode that is no text, is left to the model', () => {
+    const mode = { toString: 1 } as unknown as 'auto'
+    const tool_choice = { type: 'allowed_tools' as const, allowed_tools: { mode, tools: [WEATHER] } }
+    expect(sent(presets.mistral, { tools: TOOLS, tool_choice }).body).toMatchObject({ tool_choice: 'auto' })
+  })
+
   it('of a function that is not among the tools is refused where it would cut the list to nothing', () => {
     const other = { type: 'function' as const, function: { name: 'other' } }
     const allowed = { type: 'allowed_tools' as const, allowed_tools: { mode: 'auto' as const, tools: [other] } }
@@ -361,6 +417,23 @@ describe('the history', () => {
       expect(dropped).toEqual(['messages.annotations'])
     },
   )
+
+  it('has an assistant turn between results of tools and a user turn where the server refuses one behind the other', () => {
+    const messages = [...TOOL_TURNS, { role: 'user', content: 'And tomorrow?' }] as ChatRequest['messages']
+    const rolesAt = (preset: Preset, history: ChatRequest['messages']) =>
+      (sent(preset, { messages: history }).body as unknown as ChatRequest).messages.map(({ role }) => role)
+
+    expect(rolesAt(presets.mistral, messages)).toEqual(['user', 'assistant', 'tool', 'assistant', 'user'])
+    expect(rolesAt(presets.mistral, TOOL_TURNS)).toEqual(['user', 'assistant', 'tool'])
+    expect(rolesAt(presets.groq, messages)).toEqual(['user', 'assistant', 'tool', 'user'])
+    const plain = [{ role: 'tool', tool_call_id: 'abcDEF123', content: 'x' }, ...messages.slice(-1)]
+    const bare = plain as unknown as ChatRequest['messages']
+    expect(sent(presets.mistral, { messages: bare }).body['messages']).toEqual([
+      plain[0],
+      { role: 'assistant', content: 'OK.' },
+      plain[1],
+    ])
+  })
 
   it('calls the developer system, and marks the beginning of an answer', () => {
     const messages = [

@@ -33,6 +33,16 @@ describe.each([
     )
   })
 
+  test('asks for whole answers, also of models that are asked for streams one by one', () => {
+    const body = '{"model":"m","stream":true,"n":1,"stream_options":{"include_usage":true}}'
+    const quoted = '{"model":"m","stop":"\\"stream\\":true","nested":{"stream":true}, "n":1}'
+    const lineOf = (text: string) => batches.line({ customId: 'r7', path: `${prefix}/chat/completions`, body: text })
+
+    expect(JSON.parse(lineOf(body))).toMatchObject({ body: { model: 'm', n: 1 } })
+    expect(lineOf(body)).not.toContain('stream')
+    expect(lineOf(quoted)).toContain(quoted)
+  })
+
   test('is created from a file, under our name', () => {
     const input = { fileId: 'file-abc', path: `${prefix}/embeddings`, upstream: 'm', name: 'batch_own' }
     const call = batches.create(input, KEY)

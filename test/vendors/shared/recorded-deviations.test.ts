@@ -363,16 +363,42 @@ describe('errors of other layouts', () => {
     })
   }
 
-  it('fail a stream in which they come', () => {
+  it('fail a stream in which they come, also in front of an end mark', () => {
     const call = callOf({ stream: true })
+    const start = { id: 'g', model: 'm', choices: [{ index: 0, delta: { role: 'assistant', content: 'Half' } }] }
     for (const body of [
-      { base_resp: { status_code: 1008, status_msg: 'insufficient balance' } },
-      { errors: [{ code: 5004, message: 'AiError' }], success: false },
-    ]) {
-      const stream = passThrough(chat.toWire(call), chat.passThrough!, call).stream()
-      stream.push(Buffer.from(`data: ${JSON.stringify(body)}\n\n`))
+      { base_resp: { status_code: 1008, status_msg: 'Told' } },
+      { errors: [{ code: 5004, message: 'Told' }], success: false },
+      { code: 50501, message: 'Told', data: null },
+      { status: 500, title: 'Internal Server Error', detail: 'Told' },
+    ])
+      for (const stream of [
+        passThrough(chat.toWire(call), chat.passThrough!, call).stream(),
+        createMessagesOperation(vendor, messagesCall(true))!.stream(),
+      ]) {
+        const events = [start, body].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`)
+        stream.push(Buffer.from(`${events.join('')}data: [DONE]\n\n`))
+        stream.end()
 
-      expect(stream.failure?.message).toMatch(/insufficient balance|AiError/)
+        expect(stream).toMatchObject({ isComplete: false, failure: { kind: 'unavailable', message: 'Told' } })
+      }
+  })
+
+  it('are not seen in an answer whose code says that all is well', () => {
+    const body = { code: 200, message: 'success', object: 'chat.completion.chunk', choices: [] }
+    const stream = passThrough(chat.toWire(callOf()), chat.passThrough!, callOf({ stream: true })).stream()
+    stream.push(Buffer.from(`data: ${JSON.stringify(body)}\n\n`))
+
+    expect(stream.failure).toBeUndefined()
+  })
+
+  it('an end mark behind no choice is no answer, for Messages callers either', () => {
+    for (const chunk of ['', 'data: {"id":"g","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":0}}\n\n']) {
+      const stream = createMessagesOperation(vendor, messagesCall(true))!.stream()
+      stream.push(Buffer.from(`${chunk}data: [DONE]\n\n`))
+
+      expect(textOf([stream.end()])).not.toContain('message_stop')
+      expect(stream.isComplete).toBe(false)
     }
   })
 })

@@ -187,6 +187,8 @@ function checkMessage(message: Json, position: number): void {
   if (!ROLES.includes(role)) {
     refuseAnthropic(`messages.${position}.role: Input should be ${ROLES.map((name) => `'${name}'`).join(', ')}`)
   }
+  // An instruction may change the effort alone.
+  if (role === 'system' && !isGiven(message['content']) && isGiven(message['output_config'])) return
   if (!isGiven(message['content'])) refuseAnthropic(`messages.${position}.content: Field required`)
   const blocks = blocksOf(message)
   if (message['content'] === '' || blocks.length === 0) {

@@ -66,6 +66,8 @@ export const DASHSCOPE_CHAT: SandboxOperation = {
     const request = asObject(call.body)
     const thinks = isThinking(request)
     checkChat(request, thinks)
+    // Batches have whole answers of every model.
+    if (call.batchId === undefined) checkStream(request, thinks)
     if (context.blocked) {
       const message = 'Input text data may contain inappropriate content.'
       throw new RefusedCall(dashscopeInvalid(message, null, 'data_inspection_failed'))
@@ -97,15 +99,19 @@ function checkChat(request: Readonly<Record<string, unknown>>, thinks: boolean):
       'messages',
     )
   })
-  const model = asText(request['model'])
-  if (model.startsWith('qwq') && request['stream'] !== true) {
-    refuse('This model only support stream mode, please enable the stream parameter to access the model.', 'stream')
-  }
-  if (/^qwen3-\d/.test(model) && request['stream'] !== true && thinks) {
-    refuse('parameter.enable_thinking must be set to false for non-streaming calls', 'enable_thinking')
-  }
   if (thinks && asObject(request['response_format'])['type'] === 'json_object') {
     refuse('Json mode response is not supported when enable_thinking is true', 'response_format')
+  }
+}
+
+function checkStream(request: Readonly<Record<string, unknown>>, thinks: boolean): void {
+  if (request['stream'] === true) return
+  const model = asText(request['model'])
+  if (/^q[wv]q|omni/.test(model)) {
+    refuse('This model only support stream mode, please enable the stream parameter to access the model.', 'stream')
+  }
+  if (/^qwen3-\d/.test(model) && thinks) {
+    refuse('parameter.enable_thinking must be set to false for non-streaming calls', 'enable_thinking')
   }
 }
 

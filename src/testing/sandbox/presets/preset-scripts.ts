@@ -32,6 +32,15 @@ function foreignMember(request: Request, members: readonly string[]): string | u
   return undefined
 }
 
+/** What Moonshot says of a schema with a type beside its branches. */
+function untypedBranches(value: unknown): string | undefined {
+  if (Array.isArray(value)) return value.map(untypedBranches).find((fault) => fault !== undefined)
+  const schema = asObject(value)
+  if (Array.isArray(schema['anyOf']) && typeof schema['type'] === 'string')
+    return "tools.function.parameters is not a valid moonshot flavored json schema, details: <At path 'root': when using anyOf, type should be defined in anyOf items instead of the parent schema>"
+  return untypedBranches(Object.values(schema).filter((member) => typeof member === 'object'))
+}
+
 function lacksReasoning(request: Request, isDue: (turn: Json) => boolean): string | undefined {
   return turns(request, 'assistant').some((turn) => isDue(turn) && typeof turn['reasoning_content'] !== 'string')
     ? 'The `reasoning_content` in the thinking mode must be passed back to the API.'
@@ -83,7 +92,8 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
   moonshot: {
     refuses: (request) =>
       lacksReasoning(request, (turn) => asList(turn['tool_calls']).length > 0) ??
-      (/"url":"https?:/.test(JSON.stringify(request['messages'])) ? 'unsupported image url' : undefined),
+      (/"url":"https?:/.test(JSON.stringify(request['messages'])) ? 'unsupported image url' : undefined) ??
+      untypedBranches(request['tools']),
     edits(body) {
       const usage = usageOf(body)
       if (usage === undefined) return
