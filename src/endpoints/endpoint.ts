@@ -1,6 +1,5 @@
 import type { ModelFacts } from '../catalog/model-facts.ts'
 import type { BillingFields } from '../catalog/prices/prices.ts'
-import type { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
 import type { AnyModelKind } from '../core/model-kind.ts'
 import type { Usage } from '../core/usage.ts'
@@ -10,6 +9,7 @@ import type { InteractionStore } from '../stores/interaction-store.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { ResponseStore, StoredResponse } from '../stores/response-store.ts'
 import type { Form } from '../wire/multipart.ts'
+import type { FormLimits } from '../wire/read-form.ts'
 import type { CachedAnswers } from './cached-answers.ts'
 import type { Deferral } from './deferral.ts'
 import type { ErrorDialect } from './error-dialect.ts'
@@ -99,6 +99,15 @@ export interface AnswerAccess {
   readonly keeps: boolean
 }
 
+/** The same for objects that callers write by themselves. */
+export interface ObjectAccess extends AnswerAccess {
+  /**
+   * What is kept for later requests, written as a request, as the request hooks of the endpoint have left it.
+   * @throws GatewayError where one denies it or fails.
+   */
+  screened<Kept extends { readonly model: string }>(kept: Kept): Promise<Kept>
+}
+
 /** An answer that belongs to the credential that made it. */
 export interface BoundAnswer {
   /** Id of the vendor. */
@@ -117,6 +126,8 @@ export interface RecalledRequest<Request> {
   readonly request: Request
   /** What the caller wrote, where `request` differs only by what stands in place of references. */
   readonly original: Request | undefined
+  /** Ids of the vendors that made state which stands in place of references, by the state. Absent: not known. */
+  readonly makers?: ReadonlyMap<string, string>
   /** Set if everything that it refers to is kept by one vendor too. */
   readonly bound: BoundAnswer | undefined
   /** The turn to keep, apart from the answer; undefined: nothing is kept. */
@@ -166,7 +177,7 @@ export interface StoredObjects {
   /** What may stand behind the path, with ids in braces, for documents of the API: `/{conversation}/items`; empty: the path itself. */
   readonly places: readonly string[]
   /** @throws GatewayError for what is not found, or naming what is invalid. */
-  serve(request: ObjectRequest, access: AnswerAccess): Promise<object>
+  serve(request: ObjectRequest, access: ObjectAccess): Promise<object>
 }
 
 /** How an endpoint's answers are kept, read, and referred to by later requests. */
@@ -179,8 +190,6 @@ export interface KeptAnswers<Request, Offers> {
   readonly reserved?: ReadonlySet<string>
   /** @throws GatewayError `invalid_request` naming the reference that is not found. */
   recall(request: Request, access: AnswerAccess): Promise<RecalledRequest<Request>>
-  /** The error for a continued answer whose credential is gone. */
-  notFound(request: Request): GatewayError
   /** Does the vendor keep what it answers to this request? */
   isKeptAtVendor(request: Request, vendor: Offers): boolean
   /** The call that deletes an answer at the vendor; undefined: the vendor keeps none. */
@@ -216,6 +225,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * Absent: no vendor can.
    */
   servesUnlisted?(vendor: Offers): boolean | string
+  /** What its vendor knows of a model whose row does not say it and has no routes, by the vendor's own id. Absent: nothing. */
+  unlistedFacts?(vendor: Offers, upstream: string): Partial<ModelFacts> | undefined
   /** The model of a request that names none. Absent: every request names one. */
   readonly defaultModel?: string
   /** How its callers read errors. */
@@ -262,6 +273,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * @throws GatewayError `invalid_request` naming the field.
    */
   formBody?(form: Form): { readonly model?: unknown }
+  /** Limits of its forms where they are not the usual ones. */
+  readonly formLimits?: Partial<FormLimits>
   /** `only` where a JSON body is refused; absent: both are taken where there is a `formBody`. For documents of the API. */
   readonly takesForms?: 'only'
   /** Loads what answering needs, such as an encoder, before money is held; undefined if nothing needs loading. */
@@ -289,6 +302,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   estimate(request: Request, inputTokens: number, model: ModelFacts): Usage
   /** Absent where no request bounds its output in tokens. */
   readonly outputBound?: OutputBound<Request>
+  /** The most output tokens of an answer that this vendor is asked for, whatever the request says. Undefined, and absent: what it says. */
+  mostOutputTokens?(vendor: Offers, model: VendorCall<Request>['model']): number | undefined
   /** Parameters on which a price may depend, such as `{ resolution: '720p' }`, surcharges included. Absent: none. */
   priceFields?(request: Request, model: ModelFacts): BillingFields
   /** All names that `priceFields` may give, so that a price for another one is noticed; absent: the surcharges, if any. */

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../catalog/model.ts'
+import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { HeaderMap } from '../wire/headers.ts'
@@ -24,6 +25,8 @@ export interface VendorCall<Request> {
   readonly stream: boolean
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
+  /** Tells when it ends. Absent outside the gateway: at `nowMs`. */
+  readonly clock?: Pick<Clock, 'now'> | undefined
   /**
    * The caller's cost of this usage, in decimal dollars; undefined if it has no price. Written as `cost` into the usage that a
    * caller of a stream requested. Absent when billing is off, and for whole answers, which have it in a header.
@@ -64,6 +67,8 @@ export interface OriginalRequest<Request = { readonly model: string }> {
   readonly request: Request
   /** As of {@link VendorCall}. */
   readonly bytes: Uint8Array | undefined
+  /** Ids of the vendors that made state which was put in, by the state. Absent: not known. */
+  readonly makers?: ReadonlyMap<string, string> | undefined
 }
 
 /** What to send to the vendor. */
@@ -145,6 +150,8 @@ export interface Operation {
    * is never split.
    */
   partialUsage?(answers: readonly (ChunkedAnswer | undefined)[]): Usage | undefined
+  /** Bytes of generated text in a whole answer that was cut. Undefined, and absent: all of its bytes are taken for text. */
+  cutBytes?(chunks: readonly Uint8Array[]): number | undefined
 }
 
 /** Reads answers that are in the caller's dialect already: bytes through, with only what must change changed. */

@@ -3,6 +3,7 @@ import type { BillingFields } from '../catalog/prices/prices.ts'
 import type { Usage } from '../core/usage.ts'
 import type { TaskFacts, TaskRecord, TaskState } from '../stores/task-store.ts'
 import type { WireAnswer } from './operation.ts'
+import type { VendorFailure } from './stream-transform.ts'
 
 /** A call about a task that exists: `GET` to read it, `POST` to cancel it. */
 export interface TaskCall {
@@ -30,8 +31,10 @@ export interface TaskReport {
   readonly contentUrl: string | undefined
   /** Facts for the task's record, added to those of the request; undefined: none. */
   readonly facts: TaskFacts | undefined
-  /** Of a failed task: the vendor's code, and its text, redacted. */
+  /** Of a failed task: the vendor's code, and its text, redacted. Where the operator's account is at fault, the gateway's own. */
   readonly error: { readonly code: string; readonly message: string } | undefined
+  /** Of a task that failed because of the operator's account: what the vendor says, which only the operator reads. */
+  readonly accountProblem?: VendorFailure | undefined
 }
 
 /** How a vendor's tasks are polled. All functions are pure. */

@@ -1,8 +1,11 @@
 import { isJsonObject } from '../core/json.ts'
 import type { CallerUrl } from './endpoint.ts'
 
-/** A server that reads files by their addresses reads them from the operator's disk, so `file:` is refused as a private address is. */
-const WEB_URL = /^(?:https?|file):/i
+/**
+ * A server that reads files by their addresses reads them from the operator's disk, so `file:` is refused as a private address is; and
+ * so are the further schemes that libraries fetch, which reach hosts of its network. Not those of stores, such as `gs:`.
+ */
+const WEB_URL = /^(?:https?|file|s?ftps?|wss?|gopher|dict|ldaps?|smb):/i
 /** What URL parsers skip: blanks and control characters in front, tabs and line ends anywhere (WHATWG, URL parsing). */
 const SKIPPED = /^[\0-\x20]+|[\t\n\r]/g
 /** The scheme is within so many characters, or it is no address that anyone wrote by accident. */

@@ -70,7 +70,7 @@ const JOURNAL_RANGE_MEMBERS = {
 export interface JournalPageOptions extends JournalRange {
   /** Default `newest`. */
   readonly order?: 'newest' | 'oldest' | undefined
-  /** `nextCursor` of the page before. */
+  /** `next` of the page before. */
   readonly cursor?: string | undefined
   /** 1 to 1,000; default 100. */
   readonly limit?: number | undefined
@@ -89,7 +89,7 @@ export interface JournalPage {
   /** In the order asked for. */
   readonly entries: readonly LedgerEntry[]
   /** Undefined: there are no more. */
-  readonly nextCursor: string | undefined
+  readonly next: string | undefined
 }
 
 /** An account's month. Amounts in nano-dollars. Opening balance and sums together are the closing balance, exactly. */
@@ -175,8 +175,8 @@ export function accountBooksOf(
     if ((await ledger.account(accountId)) === undefined) throw noSuchAccount(accountId)
     const query = { accountId, fromMs, untilMs, order, after }
     const lines = await ledger.lines({ ...query, limit: limit + 1 })
-    const { rows, nextCursor } = pageOf(lines, limit, partsOfPlace)
-    return { entries: rows.map(ofRequest), nextCursor }
+    const { rows, next } = pageOf(lines, limit, partsOfPlace)
+    return { entries: rows.map(ofRequest), next }
   }
 
   return {
@@ -232,7 +232,7 @@ export function accountBooksOf(
         const page = await administer(ready, () => journal(accountId, options))
         yield `${isFirst ? CSV_HEADER : ''}${page.entries.map(csvLine).join('')}`
         isFirst = false
-        cursor = page.nextCursor
+        cursor = page.next
       } while (cursor !== undefined)
     },
 

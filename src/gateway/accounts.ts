@@ -15,14 +15,14 @@ import {
 import { type BillingMode, SPENDING_CAP_MEMBERS } from '../stores/principal.ts'
 import { type AccountBooks, accountBooksOf } from './account-books.ts'
 import { type AccountSpending, readSpending } from './account-spending.ts'
-import { administer, checkArgument, checkReason, checkSpendingCap, noSuchAccount } from './administer.ts'
+import { administer, checkArgument, checkId, checkReason, checkSpendingCap, noSuchAccount } from './administer.ts'
 import { checkPageSize, cursorParts, pageOf } from './page-cursor.ts'
 
 /** A page of accounts. */
 export interface AccountsPageOptions {
   /** Only ids that contain it. */
   readonly search?: string | undefined
-  /** `nextCursor` of the page before. */
+  /** `next` of the page before. */
   readonly cursor?: string | undefined
   /** 1 to 1,000; default 100. */
   readonly limit?: number | undefined
@@ -39,7 +39,7 @@ export interface AccountsPage {
   /** In the order of their ids. */
   readonly accounts: readonly Account[]
   /** Undefined: there are no more. */
-  readonly nextCursor: string | undefined
+  readonly next: string | undefined
 }
 
 /** Administration of accounts, for the host's own code. Every method throws a GatewayError, or a TypeError for an unknown member. */
@@ -74,7 +74,7 @@ export interface Accounts extends AccountBooks {
    * @param options `creditId` makes it idempotent: a payment provider's event id, for instance. `expiresAtMs`: Unix
    *   milliseconds from which it cannot be spent any more; the credit that expires first is spent first.
    * @returns false when that `creditId` was credited before.
-   * @throws GatewayError `invalid_request` for a bad amount, an unknown account, or an expiry that is not in the future.
+   * @throws GatewayError `invalid_request` for a bad amount or id, an unknown account, or an expiry that is not in the future.
    */
   credit(
     accountId: string,
@@ -170,7 +170,7 @@ export function accountsOf(
         const [after] = cursorParts(cursor, 1) ?? []
         const rows = await store.ledger.listAccounts({ search, after, limit: limit + 1 })
         const page = pageOf(rows, limit, ({ id }) => [id])
-        return { accounts: page.rows, nextCursor: page.nextCursor }
+        return { accounts: page.rows, next: page.next }
       })
     },
     async credit(accountId, amount, options = {}) {
@@ -178,6 +178,7 @@ export function accountsOf(
       const { creditId = ids.next('credit'), description = 'credit', expiresAtMs } = options
       return administer(ready, async () => {
         const nanoDollars = checkArgument('amount', () => amountOf(amount))
+        checkId('creditId', creditId)
         checkArgument('expiresAtMs', () => assertFuture(expiresAtMs, clock.now()))
         const credit = { creditId, accountId, amount: nanoDollars, description, expiresAtMs }
         try {

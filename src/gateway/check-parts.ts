@@ -1,3 +1,5 @@
+import type { MemberNames } from '../core/known-members.ts'
+import type { Observer } from '../core/observer.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 
 const OWNER = 'createGateway'
@@ -13,6 +15,20 @@ const METHODS = {
   logger: ['debug', 'info', 'warn', 'error'],
 } satisfies { readonly [Part in keyof GatewayOptions]?: readonly string[] }
 
+const FLAGS = [
+  'showPrices',
+  'chargePartialBatches',
+  'chargeBrokenAnswers',
+  'showBalanceInErrors',
+  'allowPrivateUrls',
+] as const satisfies readonly (keyof GatewayOptions)[]
+
+const OBSERVER_METHODS = Object.keys({
+  ...{ attached: true, detached: true, toolCallStarted: true, toolCallEnded: true },
+  ...{ requestStarted: true, requestEnded: true, attemptStarted: true, attemptEnded: true },
+  ...{ runSend: true, attemptHeaders: true, store: true, event: true },
+} satisfies MemberNames<Observer>)
+
 /** What was probably meant where a part is another thing. */
 const EXAMPLES: { readonly [Part in keyof typeof METHODS]?: string } = {
   store: "such as sqliteStore({ path: 'signalbox.db' })",
@@ -22,7 +38,7 @@ const EXAMPLES: { readonly [Part in keyof typeof METHODS]?: string } = {
 }
 
 /**
- * Checks what kind of thing each part of the options is: lists, functions, and objects with methods. Absent ones are right.
+ * Checks what kind of thing each part of the options is: lists, flags, functions, and objects with methods. Absent ones are right.
  * @throws TypeError naming the part.
  */
 export function checkParts(options: GatewayOptions): void {
@@ -38,6 +54,18 @@ export function checkParts(options: GatewayOptions): void {
       throw new TypeError(
         `${OWNER}: endpoints[${index}] must be an endpoint with id, path and parse, as defineEndpoint takes it`,
       )
+  for (const [index, observer] of options.observe?.entries() ?? []) checkObserver(observer, `observe[${index}]`)
+  // `'false'` of a variable would be true.
+  const keys = (options.keys ?? []).map((key, index) => [`keys[${index}].namesEndUsers`, key.namesEndUsers] as const)
+  for (const [name, flag] of [
+    ...FLAGS.map((flag) => [flag, options[flag]] as const),
+    ['routing.retryAfterTimeout', options.routing?.retryAfterTimeout] as const,
+    ...keys,
+  ])
+    if ((flag ?? undefined) !== undefined && typeof flag !== 'boolean')
+      throw new TypeError(`${OWNER}: ${name} must be true or false`)
+  if ((options.plans ?? undefined) !== undefined && (!isObject(options.plans) || Array.isArray(options.plans)))
+    throw new TypeError(`${OWNER}: plans must be an object of plans by name`)
   for (const name of ['authenticate', 'onEvent', 'estimateTokens'] as const)
     if ((options[name] ?? undefined) !== undefined && typeof options[name] !== 'function')
       throw new TypeError(`${OWNER}: ${name} must be a function`)
@@ -51,6 +79,15 @@ export function checkParts(options: GatewayOptions): void {
       `${OWNER}: ${name} must be an object with the method ${missing}${example === undefined ? '' : `, ${example}`}`,
     )
   }
+}
+
+/** One without a method of these would hear nothing. */
+function checkObserver(observer: unknown, path: string): void {
+  if (!isObject(observer)) throw new TypeError(`${OWNER}: ${path} must be an object`)
+  const given = OBSERVER_METHODS.filter((name) => observer[name] !== undefined)
+  const wrong = given.find((name) => typeof observer[name] !== 'function')
+  if (wrong !== undefined) throw new TypeError(`${OWNER}: ${path}.${wrong} must be a function`)
+  if (given.length === 0) throw new TypeError(`${OWNER}: ${path} has none of ${OBSERVER_METHODS.join(', ')}`)
 }
 
 function checkVendor(vendor: unknown, path: string): void {

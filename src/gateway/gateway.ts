@@ -25,6 +25,7 @@ import { type Accounts, accountsOf } from './accounts.ts'
 import { type CacheControl, cacheControlOf } from './cache-options.ts'
 import { checkOptions, checkRouting } from './check-options.ts'
 import { checkPrincipal } from './check-principal.ts'
+import { type CloseTimes, closeTimes, keepingAlive } from './closing.ts'
 import { contextOf } from './context-of.ts'
 import { type CostEstimate, estimateCost, type PricedRequest } from './estimate-cost.ts'
 import { EventListeners } from './event-listeners.ts'
@@ -69,8 +70,6 @@ const IN_PROCESS_OPTIONS = {
 } satisfies MemberNames<InProcessOptions>
 
 const NO_CHOICES: HostChoices = {}
-
-const CLOSE_OPTIONS = { drainMs: true, delayMs: true } as const
 
 /** An AI gateway in this process. Mount it with an adapter, call it with `fetch`, or in process with `client`. */
 export interface Gateway extends ExchangeHandler {
@@ -150,7 +149,7 @@ export interface Gateway extends ExchangeHandler {
   start(): Promise<void>
   /**
    * Refuses new requests with 503, lets those under way end for at most `drainMs` (default 30,000), settles the rest, and
-   * closes the store and all connections. When the store is down, it is waited for within the same time.
+   * closes the store and all connections. When the store is down, it is waited for within the same time. The process lives until then.
    * `delayMs` before all that (default 0), `/readyz` answers 503 while requests are still taken, so that a balancer can notice first.
    */
   close(options?: { readonly drainMs?: number; readonly delayMs?: number }): Promise<void>
@@ -309,13 +308,14 @@ export function createGateway(options: GatewayOptions): Gateway {
     listen: (listener) => listeners.add(listener),
     start: () => ready().catch(rethrowWithReason),
     close(given = {}) {
+      let times: Required<CloseTimes>
       try {
-        checkMembers(given, CLOSE_OPTIONS, 'gateway.close')
+        times = closeTimes(given)
       } catch (error) {
         return Promise.reject(error)
       }
-      const { drainMs = 30_000, delayMs = 0 } = given
-      closing ??= (async () => {
+      const { drainMs, delayMs } = times
+      closing ??= keepingAlive(async () => {
         if (delayMs > 0) await new Promise<void>((resolve) => context.clock.schedule(delayMs, resolve))
         isRefusing = true
         const leftMs = countdown(context.clock, drainMs)
@@ -330,7 +330,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         if (starting !== undefined) await context.store.close()
         // The last answers are sent before the host ends its process.
         await endOfTurn()
-      })()
+      })
       return closing
     },
     [Symbol.asyncDispose]() {

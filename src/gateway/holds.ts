@@ -13,7 +13,7 @@ import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
 export interface HoldsPageOptions {
   /** Of this account only. */
   readonly accountId?: string | undefined
-  /** `nextCursor` of the page before. */
+  /** `next` of the page before. */
   readonly cursor?: string | undefined
   /** 1 to 1,000; default 100. */
   readonly limit?: number | undefined
@@ -30,7 +30,7 @@ export interface HoldsPage {
   /** Oldest first. */
   readonly holds: readonly OpenHold[]
   /** Undefined: there are no more. */
-  readonly nextCursor: string | undefined
+  readonly next: string | undefined
 }
 
 /**
@@ -70,7 +70,7 @@ export function holdsOf({ ledger }: GatewayStore, clock: Clock, ready: () => Pro
         checkPageSize(limit)
         const rows = await ledger.openHolds({ accountId, after: placeOf(cursor), limit: limit + 1 })
         const page = pageOf(rows, limit, partsOfPlace)
-        return { holds: page.rows, nextCursor: page.nextCursor }
+        return { holds: page.rows, next: page.next }
       })
     },
     async settle(holdId, amount, options = {}) {

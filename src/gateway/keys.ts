@@ -53,7 +53,7 @@ type KeyUpdate = Pick<KeyChange, 'limits' | 'spendingCap' | 'namesEndUsers'>
 export interface KeysPageOptions {
   /** Of this account only. */
   readonly accountId?: string | undefined
-  /** `nextCursor` of the page before. */
+  /** `next` of the page before. */
   readonly cursor?: string | undefined
   /** 1 to 1,000; default 100. */
   readonly limit?: number | undefined
@@ -70,7 +70,7 @@ export interface KeysPage {
   /** Expired and revoked ones too. */
   readonly keys: readonly KeyRecord[]
   /** Undefined: there are no more. */
-  readonly nextCursor: string | undefined
+  readonly next: string | undefined
 }
 
 /** Administration of API keys, for the host's own code. Every method throws a GatewayError, or a TypeError for an unknown member. */
@@ -160,7 +160,7 @@ export function keysOf(
         checkPageSize(limit)
         const rows = await readPage(store, { accountId, after: placeOf(cursor), limit: limit + 1 })
         const page = pageOf(rows, limit, partsOfPlace)
-        return { keys: page.rows, nextCursor: page.nextCursor }
+        return { keys: page.rows, next: page.next }
       })
     },
     find: (keyId) => administer(ready, () => storedKey(store, keyId)),
@@ -203,7 +203,10 @@ function checkNewKey(key: NewKey, owner: string): void {
   checkParts(key, owner)
 }
 
-function checkParts({ limits, spendingCap }: Pick<KeyUpdate, 'limits' | 'spendingCap'>, owner: string): void {
+function checkParts({ limits, spendingCap, namesEndUsers }: KeyUpdate, owner: string): void {
+  // `'false'` would be true.
+  if ((namesEndUsers ?? undefined) !== undefined && typeof namesEndUsers !== 'boolean')
+    throw new TypeError(`${owner}: namesEndUsers must be true or false`)
   checkMembers(limits, RATE_LIMITS_MEMBERS, owner, 'limits')
   checkMembers(spendingCap, SPENDING_CAP_MEMBERS, owner, 'spendingCap')
 }
@@ -227,7 +230,7 @@ function checkExpiry(expiresAtMs: number | undefined, nowMs: number): void {
 
 /** @throws GatewayError `invalid_request` for what no record keeps. */
 function checkTags(tags: readonly string[] = []): void {
-  if (tagsOf(tags, undefined).length === new Set(tags).size) return
+  if (Array.isArray(tags) && tagsOf(tags, undefined).length === new Set(tags).size) return
   const message = 'tags must be at most 8, each of 1 to 64 letters, digits or ._:/-'
   throw new GatewayError('invalid_request', { message, param: 'tags' })
 }

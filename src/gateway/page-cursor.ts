@@ -72,8 +72,8 @@ export function pageOf<Row>(
   rows: readonly Row[],
   limit: number,
   partsOf: (last: Row) => readonly string[],
-): { readonly rows: readonly Row[]; readonly nextCursor: string | undefined } {
+): { readonly rows: readonly Row[]; readonly next: string | undefined } {
   const page = rows.slice(0, limit)
   const last = page.at(-1)
-  return { rows: page, nextCursor: rows.length > limit && last !== undefined ? cursorOf(partsOf(last)) : undefined }
+  return { rows: page, next: rows.length > limit && last !== undefined ? cursorOf(partsOf(last)) : undefined }
 }

@@ -80,8 +80,8 @@ export function tasksOf({ tasks }: GatewayStore, ready: () => Promise<void>): Ta
       const { accountId, state, cursor, limit = 100 } = options
       return administer(ready, async () => {
         const query = { accountId, state, after: placeOf(cursor), limit: checkedPageSize(limit) + 1 }
-        const { rows, nextCursor } = pageOf(await tasks.listAll(query), limit, partsOfPlace)
-        return { tasks: rows, next: nextCursor }
+        const { rows, next } = pageOf(await tasks.listAll(query), limit, partsOfPlace)
+        return { tasks: rows, next }
       })
     },
     get: (accountId, taskId) => administer(ready, () => tasks.find(accountId, taskId)),

@@ -51,9 +51,8 @@ function whyUnused(row: PriceRow, catalog: Catalog, endpoints: EndpointTable): s
   if (model === undefined) return 'there is no such model'
   if (model.id !== row.model)
     return `calls are charged by the id ${JSON.stringify(model.id)}, of which this is an alias`
-  const resolution = row.when?.['resolution']
-  if (model.video !== undefined && resolution !== undefined && !model.video.resolutions.includes(String(resolution)))
-    return `the model has no resolution ${resolution}`
+  const unlisted = unlistedValue(row, model)
+  if (unlisted !== undefined) return unlisted
   const names = Object.keys(row.when ?? {}).filter((name) => name !== 'inputTokensAbove')
   if (names.length === 0) return undefined
   const serving = endpointsOf(model, endpoints)
@@ -61,6 +60,22 @@ function whyUnused(row: PriceRow, catalog: Catalog, endpoints: EndpointTable): s
   if (serving.some((endpoint) => namesOf(endpoint) === undefined)) return undefined
   if (serving.some((endpoint) => names.every((name) => namesOf(endpoint)?.includes(name)))) return undefined
   return `no call of the model has all of its conditions: ${names.join(', ')}`
+}
+
+/** A value that requests to the model cannot have; undefined: there is none. */
+function unlistedValue({ when = {} }: PriceRow, { image, video }: CatalogModel): string | undefined {
+  const sizes = image?.freeSize === undefined ? image?.sizes : undefined
+  const lists: Readonly<Record<string, readonly string[] | undefined>> = {
+    resolution: video?.resolutions,
+    size: sizes,
+    image_size: sizes,
+    aspect_ratio: image?.aspectRatios,
+  }
+  for (const [field, values] of Object.entries(lists)) {
+    const value = when[field]
+    if (value !== undefined && values?.includes(String(value)) === false) return `the model has no ${field} ${value}`
+  }
+  return undefined
 }
 
 function isRoute(id: string, catalog: Catalog): boolean {

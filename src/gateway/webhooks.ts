@@ -98,8 +98,8 @@ export function webhooksOf(
       const { accountId, state, cursor, limit = 100 } = options
       return administer(ready, async () => {
         const query = { accountId, state, after: placeOf(cursor), limit: checkedPageSize(limit) + 1 }
-        const { rows, nextCursor } = pageOf(await store.webhooks.listAll(query), limit, partsOfPlace)
-        return { deliveries: rows, next: nextCursor }
+        const { rows, next } = pageOf(await store.webhooks.listAll(query), limit, partsOfPlace)
+        return { deliveries: rows, next }
       })
     },
     resend(accountId, deliveryId) {

@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.ts'
+import { unknownMember } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { TextKind } from '../endpoints/texts.ts'
@@ -35,7 +36,9 @@ const MEMBERS: readonly string[] = [
   ...['request', 'wire', 'answer', 'text', 'failed', 'appliesTo', 'start', 'close'],
 ]
 
-const TEXT_KINDS: readonly string[] = ['text', 'reasoning', 'tool_arguments', 'transcript'] satisfies TextKind[]
+export const TEXT_KINDS: readonly string[] = ['text', 'reasoning', 'tool_arguments', 'transcript'] satisfies TextKind[]
+
+const TEXT_MEMBERS: readonly string[] = ['holdBack', 'holdAll', 'check'] satisfies (keyof TextHook)[]
 
 const POINTS = ['request', 'wire', 'answer', 'failed'] as const
 
@@ -112,8 +115,7 @@ function compile(hook: AnyHook, endpoints: readonly Endpoint[]): CompiledHook {
     throw new TypeError('createGateway: every hook needs a name')
   const { name, timeoutMs = DEFAULT_TIMEOUT_MS, onFailure = 'deny', chargeDenied = true } = hook
   const at = `createGateway: the hook ${JSON.stringify(name)}`
-  for (const member of Object.keys(hook))
-    if (!MEMBERS.includes(member)) throw new TypeError(`${at} has an unknown member ${JSON.stringify(member)}`)
+  for (const member of Object.keys(hook)) if (!MEMBERS.includes(member)) throw unknownMember(member, MEMBERS, at)
   if (!(Number.isFinite(timeoutMs) && timeoutMs > 0)) throw new TypeError(`${at}: timeoutMs must be a positive number`)
   if (hook.version !== undefined && typeof hook.version !== 'string')
     throw new TypeError(`${at}: version must be a text`)
@@ -133,8 +135,7 @@ function compile(hook: AnyHook, endpoints: readonly Endpoint[]): CompiledHook {
 function checkText(at: string, text: TextHook): void {
   const { holdBack, holdAll = [], check } = text
   for (const member of Object.keys(text))
-    if (!['holdBack', 'holdAll', 'check'].includes(member))
-      throw new TypeError(`${at}: text has an unknown member ${JSON.stringify(member)}`)
+    if (!TEXT_MEMBERS.includes(member)) throw unknownMember(member, TEXT_MEMBERS, at, 'text')
   if (!Array.isArray(holdAll) || !holdAll.every((kind) => TEXT_KINDS.includes(kind)))
     throw new TypeError(`${at}: text.holdAll must be a list of ${TEXT_KINDS.join(', ')}`)
   if (typeof check !== 'function') throw new TypeError(`${at}: text.check must be a function`)

@@ -26,7 +26,7 @@ export interface Denial {
 export interface HookFacts {
   /** The caller reads it as `x-request-id`. */
   readonly requestId: string
-  /** Public id of the model. */
+  /** Public id of the model. Empty where items are added to a conversation: none is known yet. */
   readonly model: string
   /** Who calls. */
   readonly principal: Principal

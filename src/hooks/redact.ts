@@ -3,6 +3,7 @@ import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { TextKind, TextPart } from '../endpoints/texts.ts'
 import { closingQuote } from '../wire/json-cursor.ts'
 import type { EndpointId, Hook, TextVerdict, TextWindow } from './hook.ts'
+import { TEXT_KINDS } from './hook-table.ts'
 import { QUIET_TEXTS, type QuietTextHook, quietTexts } from './quiet-texts.ts'
 import type { RedactionRule } from './redaction-rules.ts'
 
@@ -47,7 +48,7 @@ const ALL_POINTS = ['request', 'answer'] as const
  * A hook that takes out what its rules find, in requests before a vendor reads them and in answers before their callers do. A value
  * that a stream cuts into pieces is found too: the end of the text stays behind as long as a match may begin in it. Arguments of
  * tool calls are read as the JSON that they are, when they are whole.
- * @throws TypeError for a rule that cannot be used and an unknown member, naming it.
+ * @throws TypeError for a rule or an option that cannot be used and an unknown member, naming it.
  */
 export function redact<Id extends EndpointId = EndpointId>(
   rules: readonly RedactionRule[],
@@ -55,6 +56,8 @@ export function redact<Id extends EndpointId = EndpointId>(
 ): Hook<Id> {
   checkMembers(options, REDACTION_OPTIONS, 'redact')
   const { name = 'redact', endpoints, on = ALL_POINTS, kinds } = options
+  checkList('on', on, ALL_POINTS)
+  if (kinds !== undefined) checkList('kinds', kinds, TEXT_KINDS)
   const redactor = new Redactor(rules)
   const takes = (kind: TextKind): boolean => kinds?.includes(kind) !== false
   const changed = (parts: readonly TextPart[]): { texts: ReadonlyMap<string, string> } | undefined => {
@@ -81,6 +84,12 @@ export function redact<Id extends EndpointId = EndpointId>(
     ...(on.includes('answer') && { answer: (answer) => changed(answer.texts()), text }),
   }
   return hook as unknown as Hook<Id>
+}
+
+/** @throws TypeError for what would redact nothing: no entry, or one that there is not. */
+function checkList(member: string, list: readonly string[], known: readonly string[]): void {
+  if (!Array.isArray(list) || list.length === 0 || !list.every((entry) => known.includes(entry)))
+    throw new TypeError(`redact: ${member} must be a list of ${known.join(', ')}`)
 }
 
 /** Finds and replaces by rules. */

@@ -96,7 +96,7 @@ export class AbortScope implements AbortableCall {
   // Nearly every request has one call; a set is made only for more.
   #call: AbortableCall | undefined
   #others: Set<AbortableCall> | undefined
-  #isAborted = false
+  #aborted: 'overdue' | 'otherwise' | undefined
   #drain: { readonly timer: Timer; readonly disconnects: Disconnects } | undefined
   readonly #parent: AbortScope | undefined
 
@@ -107,7 +107,7 @@ export class AbortScope implements AbortableCall {
 
   /** Adds a call before it begins; false when the scope is aborted and the call must not begin. */
   add(call: AbortableCall): boolean {
-    if (this.#isAborted) return false
+    if (this.isAborted) return false
     if (this.#call === undefined) this.#call = call
     else {
       this.#others ??= new Set()
@@ -122,11 +122,16 @@ export class AbortScope implements AbortableCall {
   }
 
   get isAborted(): boolean {
-    return this.#isAborted
+    return this.#aborted !== undefined
   }
 
-  abort(): void {
-    this.#isAborted = true
+  /** Was it aborted because the whole time of its request was over? */
+  get isOverdue(): boolean {
+    return this.#aborted === 'overdue'
+  }
+
+  abort(why: 'overdue' | 'otherwise' = 'otherwise'): void {
+    this.#aborted ??= why
     const others = this.#others
     this.#call?.abort()
     if (others !== undefined) for (const call of others) call.abort()
@@ -151,7 +156,7 @@ export class AbortScope implements AbortableCall {
    * calls do nothing.
    */
   abandon(disconnects: Disconnects, call: AbandonedCall, clock: Clock): void {
-    if (this.#isAborted || this.#drain !== undefined) return
+    if (this.isAborted || this.#drain !== undefined) return
     if (this.isUnsent || !disconnects.mayDrain(call)) this.abort()
     else this.#readOn(disconnects, disconnects.drainMs, clock)
   }
@@ -161,7 +166,7 @@ export class AbortScope implements AbortableCall {
    * nothing was sent, or too many calls are read on already.
    */
   awaitUsage(disconnects: Disconnects, waitMs: number, clock: Clock): boolean {
-    if (this.#isAborted || this.#drain !== undefined || this.isUnsent || !disconnects.mayReadOn()) return false
+    if (this.isAborted || this.#drain !== undefined || this.isUnsent || !disconnects.mayReadOn()) return false
     this.#readOn(disconnects, waitMs, clock)
     return true
   }

@@ -61,7 +61,7 @@ export function attempt(
   const { isStream, scope, credentials, transport } = options
   if (!isStream) {
     const firstByteMs = firstByteMsOf(context, options)
-    return fetchWhole({ context, vendor, credentials, transport, firstByteMs }, operation, scope)
+    return fetchWhole({ context, vendor, credentials, transport, firstByteMs, operation }, scope)
   }
   const callee = { context, vendor, transport }
   if (credentials === undefined) return openStream(callee, operation, scope)
@@ -104,13 +104,15 @@ interface Callee {
 interface WholeCalls extends Callee {
   readonly credentials: CredentialCache | undefined
   readonly firstByteMs: number
+  readonly operation: Operation
 }
 
-function fetchWhole(calls: WholeCalls, operation: Operation, scope: AbortScope): Promise<UnstreamedOutcome> {
+function fetchWhole(calls: WholeCalls, scope: AbortScope): Promise<UnstreamedOutcome> {
+  const { operation } = calls
   const { requests } = operation
   return requests.length === 1
     ? collectOne(calls, requests[0]!, scope, (collected) => outcomeOf(calls, operation, collected))
-    : collectAll(calls, operation, scope).then((collected) => outcomeOf(calls, operation, collected))
+    : collectAll(calls, scope).then((collected) => outcomeOf(calls, operation, collected))
 }
 
 function outcomeOf(
@@ -123,7 +125,7 @@ function outcomeOf(
   if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }
   const [first] = collected
   if (body.failure !== undefined) {
-    const failure = failureOfAnswer(body.failure, body.usage, bytesOf(collected))
+    const failure = failureOfAnswer(body.failure, body.usage, body.outputBytes ?? bytesOf(collected))
     return { kind: 'failed', failure: first === undefined ? failure : withRequestId(failure, first) }
   }
   const isRecorded = context.usage !== undefined && first !== undefined
@@ -174,8 +176,8 @@ function collect<Result>(
     scope.delete(call)
     const problem = problemOf(context, vendor, outcome, credential)
     if (problem === undefined) return read([(outcome as { readonly answer: ChunkedAnswer }).answer])
-    const { answerBytes } = call
-    return read(answerBytes === undefined ? problem : { ...problem, answerBytes })
+    if (call.answerBytes === undefined) return read(problem)
+    return read({ ...problem, answerBytes: calls.operation.cutBytes?.(call.chunks) ?? call.answerBytes })
   })
   if (!scope.add(call)) return Promise.resolve(ABORTED).then(read)
   const request = transportRequest(context, vendor, wire, firstByteMs)
@@ -187,7 +189,8 @@ function collect<Result>(
  * Sends several calls, some at a time. The first failure ends the rest: their answers would be of no use, and no further one is
  * sent. What was answered by then was billed, and what was stopped may be.
  */
-async function collectAll(calls: WholeCalls, operation: Operation, scope: AbortScope): Promise<Collected> {
+async function collectAll(calls: WholeCalls, scope: AbortScope): Promise<Collected> {
+  const { operation } = calls
   const { requests } = operation
   const siblings = new AbortScope(scope)
   if (!scope.add(siblings)) return ABORTED

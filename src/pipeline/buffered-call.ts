@@ -46,6 +46,11 @@ export class BufferedCall<Result> implements TransportHandler {
     return Math.max(this.#byteLength, announced >= 0 && announced <= MAX_ANSWER_BYTES ? announced : 0)
   }
 
+  /** What has come of the body. */
+  get chunks(): readonly Uint8Array[] {
+    return this.#chunks
+  }
+
   begin(transport: Transport, request: TransportRequest): void {
     this.#control = transport.send(request, this)
   }

@@ -27,8 +27,7 @@ export async function findContinued(context: PipelineContext, parsed: Parsed): P
 }
 
 /** The same error as for an id that never existed. */
-export function notFound({ endpoint, body }: Parsed): GatewayError {
-  if (endpoint.kept !== undefined) return endpoint.kept.notFound(body)
+export function notFound({ endpoint }: Parsed): GatewayError {
   return new GatewayError('interaction_not_found', { param: endpoint.continuation?.param })
 }
 

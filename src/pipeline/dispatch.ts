@@ -8,7 +8,7 @@ import { type AttemptOutcome, attempt, attemptAnswered, type UnstreamedOutcome }
 import type { Candidate, Reserved } from './call-record.ts'
 import { CandidateCall } from './candidate-call.ts'
 import { endAttempt, type RequestTime } from './end-attempt.ts'
-import { type AttemptFailure, failureOfVendor, mayStillRun } from './error-classification.ts'
+import { type AttemptFailure, mayStillRun } from './error-classification.ts'
 import { abandonedUsage, chargesBroken, type FailedAttempt, failedAttempt, failedUsage, told } from './failed-usage.ts'
 import { type HedgeResult, hedge, mayHedge } from './hedge.ts'
 import { candidateAfter, type LastFailure, mayRepeat, maySkip, nextOf, selectionOf } from './next-candidate.ts'
@@ -65,7 +65,7 @@ class Dispatching implements RequestTime {
     this.#routed = routed
     const over = (): void => {
       this.isOver = true
-      routed.call.calls.abort()
+      routed.call.calls.abort('overdue')
     }
     this.#deadline = remainingMs === undefined ? context.deadlines.add(over) : context.clock.schedule(remainingMs, over)
   }
@@ -310,7 +310,7 @@ function failed(
   }
   const cause = isOverdue
     ? new GatewayError('upstream_timeout')
-    : (last?.failure ?? failureOfVendor({ kind: 'unavailable', status: 0, message: 'no candidate was called' })).error
+    : (last?.failure.error ?? new GatewayError(call.calls.isAborted ? 'gateway_closing' : 'upstream_unavailable'))
   // If the gateway may not retry, the caller's client must not retry either.
   const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause

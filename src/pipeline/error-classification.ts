@@ -1,5 +1,5 @@
 import { DetailedError } from '../core/detailed-error.ts'
-import { GatewayError, textOfError } from '../core/errors.ts'
+import { type ErrorCode, GatewayError, textOfError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StreamTransform, VendorFailure } from '../endpoints/stream-transform.ts'
 import { LONGEST_RETRY_AFTER_MS } from '../routing/circuit-breaker.ts'
@@ -229,14 +229,16 @@ function rejected(failure: VendorFailure): GatewayError {
     : new DetailedError('upstream_rejected', details, failure.details)
 }
 
+/** What is aborted for a caller who left, or because its time was over, gets an error of its own. Only a gateway that closes is left. */
+const TRANSPORT_CODES: { readonly [Kind in TransportFailure['kind']]?: ErrorCode } = {
+  timeout: 'upstream_timeout',
+  protocol: 'upstream_invalid_response',
+  aborted: 'gateway_closing',
+}
+
 /** Classifies a network fault. */
 export function failureOfTransport(failure: TransportFailure): AttemptFailure {
-  const code =
-    failure.kind === 'timeout'
-      ? 'upstream_timeout'
-      : failure.kind === 'protocol'
-        ? 'upstream_invalid_response'
-        : 'upstream_unavailable'
+  const code = TRANSPORT_CODES[failure.kind] ?? 'upstream_unavailable'
   const operatorProblem = egressProblem(failure)
   return {
     error: new GatewayError(code, { cause: failure.error }),

@@ -33,7 +33,7 @@ export async function recall(context: PipelineContext, parsed: Parsed): Promise<
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
   }
   const { request, bound, turn } = recalled
-  const original = recalled.original && { request: recalled.original, bytes }
+  const original = recalled.original && { request: recalled.original, bytes, makers: recalled.makers }
   parsed.continues({ previous: bound, isStored: turn !== undefined, freshId, recalled: { original, turn } })
   if (request === body) return
   // Items of a conversation may have come without a request.

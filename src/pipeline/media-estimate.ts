@@ -24,10 +24,17 @@ const NO_MEDIA: readonly MediaFacts[] = []
 /** Bytes of a body without the strings that hold media; undefined: none of them does. */
 function textBytesBeside(inputs: readonly MediaInput[], body: object): number | undefined {
   if (inputs.length === 0) return undefined
-  const held = new Set<unknown>()
-  for (const { data } of inputs) if (data !== undefined) held.add(data)
+  const held = new Map<unknown, number>()
+  for (const { data } of inputs) if (data !== undefined) held.set(data, (held.get(data) ?? 0) + 1)
   if (held.size === 0) return undefined
-  return Buffer.byteLength(JSON.stringify(body, (_name, value: unknown) => (held.has(value) ? '' : value)))
+  const beside = JSON.stringify(body, (_name, value: unknown) => {
+    const left = held.get(value) ?? 0
+    if (left === 0) return value
+    // A text that repeats the data of a picture is text.
+    held.set(value, left - 1)
+    return ''
+  })
+  return Buffer.byteLength(beside)
 }
 
 /** Tokens of the media of a request, from above. */

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { createHash, type Hash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
+import type { ModelFacts } from '../catalog/model-facts.ts'
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import { bodyError, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
@@ -38,7 +39,7 @@ export function parse(context: PipelineContext, authenticated: Authenticated): P
         resolve(
           isJson
             ? checked(context, authenticated, joined(request, chunks))
-            : formOf(request, chunks).then((form) => checked(context, authenticated, form, chunks)),
+            : formOf(authenticated, chunks).then((form) => checked(context, authenticated, form, chunks)),
         )
       } catch (error) {
         reject(error)
@@ -65,7 +66,7 @@ function checked(
   const model = requestedModel(context, authenticated, value)
   const endpoint = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   const shaped = authenticated.shaped(endpoint)
-  const body = endpoint.parse(value, model)
+  const body = endpoint.parse(value, factsOf(context, endpoint, model))
   const chain = modelChain(context, shaped, { model, isShaped: called.shapes !== undefined })
   checkCallerUrls(context, endpoint.callerUrls?.(body), chain)
   const { textBytes, media } = measureInput(endpoint, { body, bytes })
@@ -98,7 +99,7 @@ export function reparse(context: PipelineContext, parsed: Parsed, replacement: R
   const model = requestedModel(context, parsed, value)
   const own = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   if (own !== endpoint) throw new TypeError(`the model ${JSON.stringify(model.id)} takes requests of another shape`)
-  const body = 'form' in replacement ? replacement.form : endpoint.parse(value, model)
+  const body = 'form' in replacement ? replacement.form : endpoint.parse(value, factsOf(context, endpoint, model))
   const chain = modelChain(context, parsed, { model, isShaped: called.shapes !== undefined })
   checkCallerUrls(context, endpoint.callerUrls?.(body), chain)
   const isStream = endpoint.isStream(body)
@@ -147,9 +148,9 @@ function takesJson({ request, called }: Authenticated): boolean {
 }
 
 /** @throws GatewayError `invalid_request` for a form that cannot be read. */
-async function formOf(request: GatewayRequest, chunks: readonly Uint8Array[]): Promise<Form> {
+async function formOf({ request, called }: Authenticated, chunks: readonly Uint8Array[]): Promise<Form> {
   try {
-    return await readForm(request.header('content-type')!, chunks)
+    return await readForm(request.header('content-type')!, chunks, called.formLimits)
   } catch (fault) {
     throw unreadableBody(request, fault)
   }
@@ -181,6 +182,13 @@ function requestedModel(
   const model = context.catalog.find(id)
   if (model !== undefined) return model
   throw unknownModel(context, id, { principal, endpoint: called })
+}
+
+/** What is known of a model: by its row, and beside that by its vendor. */
+function factsOf({ vendors }: PipelineContext, endpoint: Endpoint, model: CatalogModel): ModelFacts {
+  if (endpoint.unlistedFacts === undefined || model.routes !== undefined) return model
+  const vendor = vendors.get(model.vendor)
+  return vendor === undefined ? model : { ...endpoint.unlistedFacts(vendor, model.upstream), ...model }
 }
 
 function shapeOf(endpoint: Endpoint, shapes: ReadonlyMap<string, Endpoint>, model: CatalogModel): Endpoint {

@@ -1,4 +1,5 @@
 import type { CatalogModel } from '../catalog/model.ts'
+import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Operation, VendorCall } from '../endpoints/operation.ts'
@@ -79,6 +80,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly apiKey: string
   readonly stream: boolean
   readonly nowMs: number
+  readonly clock: Clock
   readonly isBilled: boolean
   readonly costOf: ((usage: Usage) => string | undefined) | undefined
   readonly billedUsage: BilledUsageOf
@@ -100,6 +102,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.apiKey = candidate.apiKey
     this.stream = call.isStream
     this.nowMs = context.clock.now()
+    this.clock = context.clock
     this.isBilled = call.hold !== undefined
     this.costOf = call.hold === undefined || !call.isStream ? undefined : (usage) => quotedCost(call, candidate, usage)
     // Not these facts themselves: a stream keeps the function as long as it is open, and must not keep the prompt.

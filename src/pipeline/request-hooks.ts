@@ -118,15 +118,19 @@ function rewritten(
 /** Most units of one call, far from where numbers lose their precision. */
 const MAX_HOOK_UNITS = 1_000_000_000
 
-class RequestCall extends CallHookFacts {
+type AskedRequest = ConstructorParameters<typeof CallHookFacts>[0] &
+  Pick<Admitted, 'isStream' | 'hookUnits' | 'endpoint'>
+
+/** A request as a hook is shown it. */
+export class RequestCall extends CallHookFacts {
   readonly isStream: boolean
-  readonly #admitted: Admitted
+  readonly #admitted: AskedRequest
   readonly #current: WrittenRequest
   #isFrozen = false
   #units = 0
   #isOver = false
 
-  constructor(admitted: Admitted, current: WrittenRequest, model: string, deadline: HookDeadline) {
+  constructor(admitted: AskedRequest, current: WrittenRequest, model: string, deadline: HookDeadline) {
     super(admitted, model, deadline)
     this.isStream = admitted.isStream
     this.#admitted = admitted

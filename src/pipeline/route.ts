@@ -17,8 +17,8 @@ export interface Routed {
 
 /**
  * Lists the candidates: those of the requested model by its routes and keys, then its fallbacks. A conversation whose history
- * a vendor has continues only with the credential that started it, and state that callers carry returns to the one that made it.
- * @throws GatewayError `interaction_not_found` if that credential is no longer configured; `model_not_configured` if no
+ * only a vendor has continues only with the credential that started it, and state that callers carry returns to the one that made it.
+ * @throws GatewayError `interaction_not_found` if such a credential is no longer configured; `model_not_configured` if no
  *   route of the model accepts this request.
  */
 export function route(context: PipelineContext, call: Reserved): Routed {
@@ -31,7 +31,8 @@ export function route(context: PipelineContext, call: Reserved): Routed {
   candidates = context.stateMakers.able(call, candidates)
   if (continued?.previous !== undefined) {
     const able = candidates.filter((candidate) => canContinue(call, candidate))
-    if (able.length === 0 && continued.previous.upstreamId !== undefined) throw notFound(call)
+    // What was recalled holds all of the history, which another key can be sent.
+    if (able.length === 0 && continued.recalled === undefined) throw notFound(call)
     if (able.length > 0) candidates = able
   }
   if (routeOverride?.vendor !== undefined)

@@ -6,6 +6,7 @@ import type { Principal } from '../stores/principal.ts'
 import { answerOnce } from './answer-once.ts'
 import { countReading } from './count-reading.ts'
 import { answerAccess } from './kept-answers.ts'
+import { screenKept } from './kept-request-hooks.ts'
 import { claimOf } from './parse.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { readJsonBytes } from './read-json-bytes.ts'
@@ -48,17 +49,17 @@ export async function serveStoredObjects(context: PipelineContext, asked: Stored
 
 const NOTHING = new Uint8Array()
 
-async function answerOf(
-  context: PipelineContext,
-  { principal, objects, request, segments }: StoredObjectsRequest,
-  body: unknown,
-): Promise<object> {
-  const asked = {
+async function answerOf(context: PipelineContext, asked: StoredObjectsRequest, body: unknown): Promise<object> {
+  const { principal, objects, request, segments } = asked
+  const question = {
     method: request.method,
     // A malformed id is answered like an unknown one.
     segments: segments.map((segment) => (SEGMENT.test(segment) ? segment : '-')),
     parameters: new URLSearchParams(request.query),
     body,
   }
-  return await objects.serve(asked, answerAccess(context, principal))
+  return await objects.serve(question, {
+    ...answerAccess(context, principal),
+    screened: (kept) => screenKept(context, asked, kept),
+  })
 }

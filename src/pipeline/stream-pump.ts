@@ -3,6 +3,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StreamTransform } from '../endpoints/stream-transform.ts'
 import { SSE_COMMENT } from '../wire/sse.ts'
+import type { AbortScope } from './abort-scope.ts'
 import type { Reserved } from './call-record.ts'
 import {
   type AttemptFailure,
@@ -197,8 +198,7 @@ class StreamPump implements StreamReceiver {
     if (this.#sinkFault !== undefined) return { kind: 'failed', ...made, error: this.#sinkFault }
     const isFree = isBare && !chargesBroken(this.#context, this.#reserved)
     const came = isFree ? this.#failedUsage(failureOf(transform, end)) : made
-    const error = end.kind === 'ended' ? new GatewayError('upstream_invalid_response', { message: CUT }) : cutError(end)
-    return { kind: 'failed', ...came, error }
+    return { kind: 'failed', ...came, error: cutError(end, this.#reserved.calls) }
   }
 
   /** What is charged or told where no content came. */
@@ -308,7 +308,9 @@ function failureOf({ failure }: StreamTransform, end: VendorStreamEnd): AttemptF
 
 const CUT = "The model vendor's stream ended before the answer was complete."
 
-function cutError(end: StreamEnd & { kind: 'transport-failure' }): GatewayError {
+function cutError(end: VendorStreamEnd, { isOverdue }: AbortScope): GatewayError {
+  if (end.kind === 'ended') return new GatewayError('upstream_invalid_response', { message: CUT })
+  if (isOverdue) return new GatewayError('upstream_timeout', { cause: end.failure.error })
   const { error } = failureOfTransport(end.failure)
   return end.failure.kind === 'reset'
     ? new GatewayError('upstream_unavailable', { message: CUT, cause: end.failure.error })

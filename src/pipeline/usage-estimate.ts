@@ -19,10 +19,25 @@ export function estimateFor(context: PipelineContext, parsed: Parsed, model: Cat
   const body = assumed === undefined ? parsed.body : withMember(parsed, assumed)
   const textTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id })
   const { total, parts } = mediaTokens(context, parsed.media, model)
-  const usage = endpoint.estimate(body, textTokens + total, model)
+  const usage = asLowered(context, parsed, model, endpoint.estimate(body, textTokens + total, model))
   if (usage.cacheWriteTokens === undefined && mayMarkPrompt(context, parsed, model))
     return { ...parts, ...usage, cacheWriteTokens: usage.inputTokens ?? 0 }
   return total === 0 ? usage : { ...parts, ...usage }
+}
+
+/** The estimate of a request whose bound of output each vendor of the model gets lowered, as they get it. */
+function asLowered({ vendors }: PipelineContext, { endpoint, body }: Parsed, model: CatalogModel, usage: Usage): Usage {
+  const asked = endpoint.mostOutputTokens === undefined ? undefined : endpoint.outputBound?.of(body)
+  if (asked === undefined || asked === 0 || usage.outputTokens === undefined) return usage
+  let most = 0
+  for (const { vendor: id } of model.routes ?? [model]) {
+    const vendor = vendors.get(id)
+    if (vendor === undefined) continue
+    most = Math.max(most, endpoint.mostOutputTokens?.(vendor, model) ?? asked)
+    if (most >= asked) return usage
+  }
+  // A request may ask for several answers, and each has the bound.
+  return most === 0 ? usage : { ...usage, outputTokens: Math.round((usage.outputTokens / asked) * most) }
 }
 
 /** Tokens of one answer that a request is held for because it sets no bound; undefined: it sets one, or can set none. */
@@ -77,14 +92,16 @@ export function estimatedUsage(
 ): Usage {
   if (isSetByRequest(estimate)) return estimate
   const { inputTokens = 0, inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
+  const webSearches = isUnseen && isStopped ? estimate.webSearches : undefined
   const textTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
   const unseenTokens = isStopped ? undefined : usualReasoningTokens
   const generated = isUnseen ? (unseenTokens === undefined ? heldFor : textTokens + unseenTokens) : textTokens
   const outputTokens = Math.min(generated ?? textTokens, heldFor ?? textTokens)
-  if (inputImageTokens === undefined && inputAudioTokens === undefined && audioSeconds === undefined)
-    return { inputTokens, outputTokens }
+  const hasMedia = inputImageTokens !== undefined || inputAudioTokens !== undefined || audioSeconds !== undefined
+  if (!hasMedia && webSearches === undefined) return { inputTokens, outputTokens }
   return {
     inputTokens,
+    ...(webSearches === undefined ? {} : { webSearches }),
     ...(audioSeconds === undefined ? {} : { audioSeconds }),
     ...(inputImageTokens === undefined ? {} : { inputImageTokens }),
     ...(inputAudioTokens === undefined ? {} : { inputAudioTokens }),
@@ -110,6 +127,7 @@ export function cutUsage(reported: Usage, seen: Usage): Usage {
     ...reported,
     inputTokens: (isUncounted ? undefined : reported.inputTokens) ?? seen.inputTokens ?? 0,
     ...(seen.audioSeconds === undefined ? {} : { audioSeconds: reported.audioSeconds ?? seen.audioSeconds }),
+    ...(seen.webSearches === undefined ? {} : { webSearches: Math.max(reported.webSearches ?? 0, seen.webSearches) }),
     outputTokens: Math.max(reported.outputTokens ?? 0, seen.outputTokens ?? 0),
   }
 }

@@ -137,4 +137,8 @@ class WiredOperation implements Operation {
   partialUsage(answers: readonly (ChunkedAnswer | undefined)[]): Usage | undefined {
     return this.#operation.partialUsage?.(answers)
   }
+
+  cutBytes(chunks: readonly Uint8Array[]): number | undefined {
+    return this.#operation.cutBytes?.(chunks)
+  }
 }

@@ -50,6 +50,9 @@ export function isPublicAddress(address: string): boolean {
   return family === 6 && globalUnicast.check(text, 'ipv6') && !refused.check(text, 'ipv6')
 }
 
+/** Names of one's own network: those without a dot, such as services of Compose, and domains that no registry gives out. */
+const PRIVATE_NAME = /^[^.]+\.?$|\.(?:localhost|local|internal|lan|svc|home\.arpa)\.?$/i
+
 /** Outcome of {@link checkPublicUrl}. */
 export type UrlCheck = { readonly url: URL } | { readonly reason: string }
 
@@ -64,8 +67,7 @@ export function checkPublicUrl(text: string, options: { readonly allowPrivate?: 
   if (url.username !== '' || url.password !== '') return { reason: 'must not hold credentials' }
   if (options.allowPrivate === true) return { url }
   const host = url.hostname.replace(/^\[|\]$/g, '')
-  const isName = isIP(host) === 0
-  if (isName ? /(^|\.)(localhost|local|internal)\.?$/i.test(host) : !isPublicAddress(host)) {
+  if (isIP(host) === 0 ? PRIVATE_NAME.test(host) : !isPublicAddress(host)) {
     return { reason: 'must not point to a private address' }
   }
   return { url }

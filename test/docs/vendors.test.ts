@@ -22,7 +22,8 @@ function ruleText(field: string, rule: PresetRule): string {
     .join(', ')}`
 }
 
-function dialectText({ fields = {}, toolChoice, messageMembers, toolIdLength, prefillMember }: PresetDialect): string {
+function dialectText(dialect: PresetDialect): string {
+  const { fields = {}, toolChoice, messageMembers, toolIdLength, prefillMember, answersTools, typedBranches } = dialect
   const texts = Object.entries(fields).map(([field, rule]) => ruleText(field, rule))
   if (toolChoice?.required !== undefined) texts.push(`${code('tool_choice')} required → ${toolChoice.required}`)
   if (toolChoice?.cutsNamed === true) texts.push(`a named ${code('tool_choice')} cuts ${code('tools')}`)
@@ -30,6 +31,8 @@ function dialectText({ fields = {}, toolChoice, messageMembers, toolIdLength, pr
   if (messageMembers !== undefined) texts.push('other members of messages dropped')
   if (toolIdLength !== undefined) texts.push(`ids of tool calls hashed to ${toolIdLength} characters`)
   if (prefillMember !== undefined) texts.push(`a last assistant turn gets ${code(prefillMember)}`)
+  if (answersTools === true) texts.push('a user turn behind results of tools gets an assistant turn before it')
+  if (typedBranches === true) texts.push(`${code('type')} beside ${code('anyOf')} moved into its branches`)
   return texts.join('; ')
 }
 

@@ -29,6 +29,7 @@ describe('what costs more than tokens', () => {
     [{ enable_search: true }, { web_search: 'true' }],
     [{ enable_search: false }, {}],
     [{ modalities: ['text', 'audio'] }, { output_audio: 'true' }],
+    [{ modalities: ['image', 'text'] }, { output_image: 'true' }],
     [{ provider: { only: ['a-dear-host'] } }, { provider_routing: 'true' }],
     [{ provider: { sort: 'throughput' } }, { provider_routing: 'true' }],
     [{ provider: { data_collection: 'deny' } }, { provider_routing: 'true' }],

@@ -46,7 +46,7 @@ async function wholeJournal(gateway: Gateway): Promise<LedgerEntry[]> {
   do {
     const page = await gateway.accounts.journal('acct', { cursor, limit: 7, order: 'oldest' })
     entries.push(...page.entries)
-    cursor = page.nextCursor
+    cursor = page.next
   } while (cursor !== undefined)
   return entries
 }
@@ -105,7 +105,7 @@ describe.each(STORES)('the books of an account in %s', (_name, open) => {
       balanceAfter: parseDollars('10') - 100n,
       details: { keyId: 'key_1', endpoint: 'chat', model: 'm', vendor: 'v', usage: { inputTokens: 3 } },
     })
-    expect(newest.nextCursor).toEqual(expect.any(String))
+    expect(newest.next).toEqual(expect.any(String))
   })
 
   test('are written as CSV that no spreadsheet runs', async () => {
@@ -172,10 +172,10 @@ describe.each(STORES)('the books of an account in %s', (_name, open) => {
     for (const holdId of ['h1', 'h2', 'h3']) await store.ledger.reserve({ ...hold, holdId }, clock.now())
 
     const first = await gateway.holds.list({ limit: 2 })
-    const second = await gateway.holds.list({ limit: 2, cursor: first.nextCursor })
+    const second = await gateway.holds.list({ limit: 2, cursor: first.next })
 
     expect([...first.holds, ...second.holds].map(({ id }) => id)).toEqual(['h1', 'h2', 'h3'])
-    expect(second.nextCursor).toBeUndefined()
+    expect(second.next).toBeUndefined()
     const settling = [1, 2, 3].map(() => gateway.holds.settle('h1', '0.0000003'))
     const racing = store.ledger.settle({ holdId: 'h1', amount: 300n, description: 'chat' }, clock.now())
     const ends = await Promise.all([...settling, racing])
@@ -191,12 +191,12 @@ describe.each(STORES)('the books of an account in %s', (_name, open) => {
     for (const id of ['c_1', 'a_1', 'b_2']) await gateway.accounts.create({ id })
 
     const first = await gateway.accounts.list({ limit: 2 })
-    const second = await gateway.accounts.list({ limit: 2, cursor: first.nextCursor })
+    const second = await gateway.accounts.list({ limit: 2, cursor: first.next })
     const found = await gateway.accounts.list({ search: '_1' })
 
     expect([...first.accounts, ...second.accounts].map(({ id }) => id)).toEqual(['a_1', 'b_2', 'c_1'])
     expect(found.accounts.map(({ id }) => id)).toEqual(['a_1', 'c_1'])
-    expect(second.nextCursor).toBeUndefined()
+    expect(second.next).toBeUndefined()
   })
 })
 

@@ -58,7 +58,7 @@ interface Drill {
 async function startOn(store: GatewayStore, drill: Drill = {}): Promise<Gateway> {
   const { events = [], callsAtOnce = 1, balance = '0.05', document } = drill
   const gateway = createGateway({
-    vendors: [openai({ apiKey: 'vendor-key', baseURL: await billingVendor(callsAtOnce) })],
+    vendors: [openai({ apiKey: 'vendor-key', baseURL: await billingVendor(callsAtOnce), allowVendorObjects: true })],
     models: [{ id: 'reader', kind: 'chat', vendor: 'openai', upstream: 'reader', limits: { maxOutputTokens: 10 } }],
     prices: {
       currency: 'USD',

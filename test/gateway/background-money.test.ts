@@ -1,122 +1,29 @@
-import type { ServerResponse } from 'node:http'
-import { afterEach, describe, expect, test } from 'vitest'
-import type { GatewayEvent } from '../../src/core/events.ts'
+import { describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import type { AnyHook } from '../../src/hooks/hook.ts'
-import type { GatewayStore } from '../../src/stores/gateway-store.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
-import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { chatBody, TEST_MODELS } from '../support/start-gateway.ts'
+import { type AnswerCall, json } from './answering-vendor.ts'
 import {
-  chatBody,
-  type StartedGateway,
-  startGateway,
-  TEST_ACCOUNT,
-  TEST_KEY,
-  TEST_MODELS,
-} from '../support/start-gateway.ts'
-import { type AnswerCall, type AnsweringVendor, answeringVendor, json } from './answering-vendor.ts'
+  accepted,
+  benches,
+  heldBack,
+  MODEL,
+  settledTurns,
+  stateIn,
+  unbilled,
+  waitingVendor,
+  whole,
+} from './background-gateway.ts'
 import { askGateway, databasePaths, storeOf } from './two-accounts.ts'
 
-const MODEL = 'chat-relayed'
-const USAGE = { prompt_tokens: 20, completion_tokens: 9, total_tokens: 29 }
+/** `startGateway` credits the account each time. */
+const CREDIT = 100_000_000_000n
+
 const database = databasePaths()
-const open: { close(): Promise<void> }[] = []
-
-afterEach(async () => {
-  for (const one of open.splice(0).reverse()) await one.close()
-})
-
-interface Bench extends StartedGateway {
-  readonly vendor: AnsweringVendor
-}
-
-/** A gateway in front of one vendor that a test scripts. */
-async function start(answer: AnswerCall, options: Partial<GatewayOptions> = {}): Promise<Bench> {
-  const vendor = await answeringVendor(answer)
-  open.push(vendor)
-  return await startBefore(vendor, options)
-}
-
-async function startBefore(vendor: AnsweringVendor, options: Partial<GatewayOptions> = {}): Promise<Bench> {
-  const started = await startGateway({
-    vendors: [openaiCompatible({ id: 'one', baseURL: vendor.origin, apiKey: 'k', models: [] })],
-    models: [{ ...TEST_MODELS[0], vendor: 'one', routes: [{ vendor: 'one' }] }],
-    ...options,
-  })
-  open.push(started)
-  return { ...started, vendor }
-}
-
-function whole(response: ServerResponse, usage: object | null = USAGE): void {
-  const choices = [{ index: 0, message: { role: 'assistant', content: 'hi', refusal: null }, finish_reason: 'stop' }]
-  json(response, { id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage })
-}
-
-const withholding: AnyHook = {
-  name: 'guard',
-  chargeDenied: false,
-  answer: () => ({ deny: { message: 'no', as: 'error' } }),
-}
-
-/** Keeps its calls open until it is told to answer them. */
-function waitingVendor(): { readonly answer: AnswerCall; release(): void; readonly asked: Promise<void> } {
-  const responses: ServerResponse[] = []
-  let onAsked!: () => void
-  const asked = new Promise<void>((resolve) => {
-    onAsked = resolve
-  })
-  return {
-    asked,
-    answer(response) {
-      responses.push(response)
-      onAsked()
-    },
-    release() {
-      for (const response of responses.splice(0)) whole(response)
-    },
-  }
-}
-
-/** A hook that waits for the test with an answer before it. */
-function heldBack(): { readonly hook: AnyHook; readonly asked: Promise<void>; release(): void } {
-  let onAsked!: () => void
-  let release!: () => void
-  const asked = new Promise<void>((resolve) => {
-    onAsked = resolve
-  })
-  const released = new Promise<void>((resolve) => {
-    release = resolve
-  })
-  const hook: AnyHook = {
-    name: 'slow',
-    async answer() {
-      onAsked()
-      await released
-    },
-  }
-  return { hook, asked, release }
-}
-
-async function accepted(started: StartedGateway, body: object = {}): Promise<string> {
-  const request = { model: MODEL, input: 'hello', max_output_tokens: 500, background: true, ...body }
-  const [status, answer] = await askGateway(started, 'POST', '/v1/responses', request)
-  expect([status, answer['status']]).toEqual([200, 'queued'])
-  return String(answer['id'])
-}
-
-function unbilled({ events }: StartedGateway): Extract<GatewayEvent, { type: 'unbilled-usage' }>[] {
-  return events.filter((event) => event.type === 'unbilled-usage')
-}
-
-const stateIn = async (store: GatewayStore, id: string): Promise<string | undefined> =>
-  (await store.tasks.find(TEST_ACCOUNT, id))?.state
-
-/** What was begun has gone as far as it can without the clock. */
-async function settledTurns(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
-}
+const { vendorOf, start, startBefore } = benches()
 
 describe('an answer in the background that fails is charged and told as any other', () => {
   async function compare(answer: AnswerCall, options: Partial<GatewayOptions>) {
@@ -197,8 +104,7 @@ test.each(['memory', 'sqlite'])(
       output,
       usage,
     }
-    const vendor = await answeringVendor((response) => json(response, made))
-    open.push(vendor)
+    const vendor = await vendorOf((response) => json(response, made))
     const options = { vendors: [openai({ apiKey: 'k', baseURL: vendor.origin })], models: [...TEST_MODELS] }
     const started = await startBefore(vendor, { ...storeOf(driver, database.path), ...options })
     const before = await started.account()
@@ -319,9 +225,6 @@ test('an end that the store has taken without saying so is charged and not told'
   expect([after.held, before.balance > after.balance, unbilled(started)]).toEqual([0n, true, []])
 })
 
-/** `startGateway` credits the account each time. */
-const CREDIT = 100_000_000_000n
-
 describe('an answer in the background whose task has ended by its deadline', () => {
   test.each([
     ['comes later', false],
@@ -346,156 +249,5 @@ describe('an answer in the background whose task has ended by its deadline', () 
     expect([end.state, end.costNanoDollars, await started.account()]).toEqual(['failed', 0n, before])
     const usage = expect.objectContaining(isStopped ? { outputTokens: 500 } : { inputTokens: 20, outputTokens: 9 })
     expect(unbilled(started)).toEqual([expect.objectContaining({ isEstimated: isStopped, usage })])
-  })
-})
-
-describe('an answer in the background that its owner cancels', () => {
-  const cancel = (started: StartedGateway, id: string) => askGateway(started, 'POST', `/v1/responses/${id}/cancel`)
-
-  test('costs what it costs to leave the same answer, and nothing is told', async () => {
-    const started = await start(() => undefined, { drainMs: 1 })
-    const { vendor } = started
-    const leaving = new AbortController()
-    const ending = started.nextEnded()
-    const body = { model: MODEL, input: 'hello', max_output_tokens: 500 }
-    const left = started.post('/v1/responses', body, {}, leaving.signal).catch(() => undefined)
-    await expect.poll(() => vendor.calls).toBe(1)
-    leaving.abort()
-    await left
-    const { costNanoDollars, usage } = await ending
-    const id = await accepted(started)
-    await expect.poll(() => vendor.calls).toBe(2)
-    const [status, answer] = await cancel(started, id)
-    const end = await started.taskEnded(id)
-
-    expect([status, answer['status'], answer['error']]).toEqual([200, 'cancelled', null])
-    expect(usage).toMatchObject({ outputTokens: 500 })
-    expect([end.state, end.costNanoDollars, end.usage]).toEqual(['cancelled', costNanoDollars, usage])
-    await expect.poll(() => vendor.aborted).toBe(2)
-    expect([unbilled(started), (await started.account()).held]).toEqual([[], 0n])
-  })
-
-  test('is charged by a process that does not run it as by the one that does', async () => {
-    const clock = fakeClock()
-    const store = memoryStore()
-    const started = await start(() => undefined, { store, clock })
-    const { vendor } = started
-    const other = await startBefore(vendor, { store })
-    const own = await accepted(started)
-    await expect.poll(() => vendor.calls).toBe(1)
-    await cancel(started, own)
-    const { costNanoDollars, usage } = await started.taskEnded(own)
-    const foreign = await accepted(started)
-    await expect.poll(() => vendor.calls).toBe(2)
-    const [, answer] = await cancel(other, foreign)
-    const end = await other.taskEnded(foreign)
-    clock.advance(20_000)
-    await expect.poll(() => vendor.aborted).toBe(2)
-    await settledTurns()
-
-    expect([answer['status'], end.usage?.outputTokens]).toEqual(['cancelled', usage?.outputTokens])
-    // A submission says a few words more than its run, which is measured anew.
-    expect(Number(end.costNanoDollars - costNanoDollars) / Number(costNanoDollars)).toBeCloseTo(0, 1)
-    expect([...unbilled(started), ...unbilled(other)]).toEqual([])
-  })
-
-  test('is charged and not told where the process that runs it closes before it finds out', async () => {
-    const store = memoryStore()
-    const started = await start(() => undefined, { store })
-    const other = await startBefore(started.vendor, { store })
-    const id = await accepted(started)
-    await expect.poll(() => started.vendor.calls).toBe(1)
-    await cancel(other, id)
-    const end = await other.taskEnded(id)
-    await started.gateway.close({ drainMs: 1 })
-
-    expect([end.state, end.usage?.outputTokens]).toEqual(['cancelled', 500])
-    expect([await stateIn(store, id), started.vendor.calls]).toEqual(['cancelled', 1])
-    expect([...unbilled(started), ...unbilled(other)]).toEqual([])
-  })
-
-  test.each([
-    ['gives what is no answer', {}],
-    ['gives what is no answer and the host charges for that', { chargeBrokenAnswers: true }],
-    ['answers what a hook withholds without a charge', { hooks: [withholding] }],
-  ])('is charged by another process and not told where the vendor then %s', async (_name, options) => {
-    const store = memoryStore()
-    const responses: ServerResponse[] = []
-    const started = await start((response) => void responses.push(response), { store, ...options })
-    const other = await startBefore(started.vendor, { store })
-    const before = await other.account()
-    const id = await accepted(started)
-    await expect.poll(() => responses.length).toBe(1)
-    await cancel(other, id)
-    const end = await other.taskEnded(id)
-    if ('hooks' in options) whole(responses[0]!)
-    else responses[0]!.end('{"id":"c","choices":[')
-    await started.gateway.close()
-
-    expect([end.state, end.usage?.outputTokens, responses.length]).toEqual(['cancelled', 500, 1])
-    expect(await other.account()).toEqual({ balance: before.balance - end.costNanoDollars, held: 0n })
-    expect([...unbilled(started), ...unbilled(other)]).toEqual([])
-  })
-
-  test('costs nothing while it waits for its turn', async () => {
-    const started = await start(() => undefined, { limits: { concurrency: 1 } })
-    const before = await started.account()
-    const first = await accepted(started)
-    await expect.poll(() => started.vendor.calls).toBe(1)
-    const waiting = await accepted(started)
-    const [, answer] = await cancel(started, waiting)
-    const end = await started.taskEnded(waiting)
-
-    expect([answer['status'], end.costNanoDollars]).toEqual(['cancelled', 0n])
-    await cancel(started, first)
-    const { costNanoDollars } = await started.taskEnded(first)
-    expect(await started.account()).toEqual({ balance: before.balance - costNanoDollars, held: 0n })
-    expect(started.vendor.calls).toBe(1)
-  })
-
-  test('is kept and charged where it has come before', async () => {
-    const { hook, asked, release } = heldBack()
-    const started = await start((response) => whole(response), { hooks: [hook] })
-    const id = await accepted(started)
-    await asked
-    const headers = { authorization: `Bearer ${TEST_KEY}` }
-    const url = `http://gateway.invalid/v1/responses/${id}/cancel`
-    const cancelling = started.gateway.fetch(new Request(url, { method: 'POST', headers }))
-    await settledTurns()
-    release()
-    const answer = (await (await cancelling).json()) as Record<string, unknown>
-    const end = await started.taskEnded(id)
-
-    expect([answer['status'], end.state, end.usage?.outputTokens]).toEqual(['completed', 'completed', 9])
-    expect(unbilled(started)).toEqual([])
-  })
-
-  test('is completed where its answer has come and waits for the store', async () => {
-    const store = memoryStore()
-    let failed = 0
-    const change: typeof store.tasks.change = (wanted, nowMs) => {
-      if (wanted.set.state === 'completed' && failed++ === 0) throw new Error('the store is away')
-      return store.tasks.change(wanted, nowMs)
-    }
-    const options = { store: { ...store, tasks: { ...store.tasks, change } }, clock: fakeClock() }
-    const started = await start((response) => whole(response), options)
-    const id = await accepted(started)
-    await expect.poll(() => failed).toBe(1)
-    await settledTurns()
-    const [status, answer] = await cancel(started, id)
-    const end = await started.taskEnded(id)
-
-    expect([status, answer['status'], end.state, end.usage?.outputTokens]).toEqual([200, 'completed', 'completed', 9])
-    expect(unbilled(started)).toEqual([])
-  })
-
-  test('is given as it ended where the vendor refused it before', async () => {
-    const refuse: AnswerCall = (response) =>
-      json(response, { error: { message: 'no', type: 'invalid_request_error' } }, 400)
-    const started = await start(refuse)
-    const end = await started.taskEnded(await accepted(started))
-    const [, answer] = await cancel(started, end.taskId)
-
-    expect([answer['status'], end.costNanoDollars, unbilled(started)]).toEqual(['failed', 0n, []])
   })
 })

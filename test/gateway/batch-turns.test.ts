@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { type FakeClock, fakeClock } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { batchVendor } from '../support/batch-vendor.ts'
+import { TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { answeringVendor, json } from './answering-vendor.ts'
 import { batchCompletion, batchGateways, batchLine, submitBatch } from './batch-gateway.ts'
 
@@ -106,6 +107,27 @@ describe('of more batches than a process runs', () => {
     await close()
 
     expect(heard.toSorted()).toEqual([10, 11, 20, 21, 30, 31, 40, 41, 50].map((number) => `Say ${number}`))
+  })
+
+  test('one of a frozen account begins no further request until the account is none any more', async () => {
+    const { heard, gateway, taskEnded, begin, release, untilHeard, close } = await startHeld()
+    const id = await begin([batchLine(10), batchLine(11)])
+    await gateway.accounts.freeze(TEST_ACCOUNT, { reason: 'chargeback' })
+    await untilHeard(2, 10)
+    expect(heard).toEqual(['Say 10'])
+
+    release()
+    await untilHeard(2, 10)
+    expect(heard).toEqual(['Say 10'])
+
+    await gateway.accounts.unfreeze(TEST_ACCOUNT)
+    await untilHeard(2, 1_000)
+    const ended = taskEnded(id)
+    release()
+    await ended
+    await close()
+
+    expect(heard).toEqual(['Say 10', 'Say 11'])
   })
 
   test('one that made room at its last request ends with it, and waits for no other', async () => {

@@ -270,6 +270,39 @@ describe('a batch', () => {
     expect(sandbox.requests.length).toBe(1)
     expect((await client.batches.list()).data.map(({ id }) => id)).toEqual([first.id])
   })
+
+  test('is answered again under its Idempotency-Key when no more may be open and its file is gone', async () => {
+    const { client } = await start({ batches: { maxOpenBatches: 1 } })
+    const messages = [{ role: 'user', content: '[[fault:hang]]' }]
+    const file = await uploadLines(client, [batchLine(1, { messages })])
+    const body = { input_file_id: file.id, endpoint: CHAT_PATH, completion_window: '24h' } as const
+    const first = await client.batches.create(body, { headers: { 'idempotency-key': 'one' } })
+    await client.files.delete(file.id)
+
+    const second = await client.batches.create(body, { headers: { 'idempotency-key': 'one' } })
+
+    expect(second.id).toBe(first.id)
+    await expect(client.batches.create(body, { headers: { 'idempotency-key': 'two' } })).rejects.toThrow(
+      'There is no such file',
+    )
+    await expect(
+      client.batches.create({ ...body, metadata: { job: 'two' } }, { headers: { 'idempotency-key': 'one' } }),
+    ).rejects.toMatchObject({ status: 422, code: 'idempotency_mismatch' })
+  })
+
+  test('that has failed is one under one Idempotency-Key', async () => {
+    const { client } = await start()
+    const file = await uploadLines(client, ['{'])
+    const body = { input_file_id: file.id, endpoint: CHAT_PATH, completion_window: '24h' } as const
+    const headers = { 'idempotency-key': 'one' }
+
+    const first = await client.batches.create(body, { headers })
+    const second = await client.batches.create(body, { headers })
+
+    expect(first.status).toBe('failed')
+    expect(second).toEqual(first)
+    expect((await client.batches.list()).data.map(({ id }) => id)).toEqual([first.id])
+  })
 })
 
 test('files and batches of another account read as unknown ones, byte for byte', async () => {

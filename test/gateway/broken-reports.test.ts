@@ -62,6 +62,7 @@ describe('a whole answer that is none, and reports what it used', () => {
   test.each([
     ['chat-pro', CHAT],
     ['chat-pro', '/v1/messages'],
+    ['chat-pro', '/v1/responses'],
     ['chat-relayed', CHAT],
     ['chat-relayed', '/v1/messages'],
     ['gmn-2.5-flash', CHAT],

@@ -24,6 +24,35 @@ test('an estimate is what the same request holds while it runs', async () => {
   expect(held).toBe(BigInt(Math.round(Number(cost) * 1e9)))
 })
 
+test.each([
+  ['chat', chatBody('cl-sonnet-4-6', 'hi', { max_tokens: 1_000_000 }), 128_000],
+  ['chat', chatBody('cl-sonnet-4-6', 'hi', { max_completion_tokens: 1_000_000, max_tokens: 5 }), 128_000],
+  ['chat', chatBody('cl-sonnet-4-6', 'hi', { max_tokens: 100 }), 100],
+  ['messages', chatBody('gmn-2.5-flash', 'hi', { max_tokens: 1_000_000 }), 65_536],
+  ['responses', { model: 'gmn-2.5-flash', input: 'hi', max_output_tokens: 1_000_000 }, 65_536],
+  ['responses', { model: 'cl-sonnet-4-6', input: 'hi', max_output_tokens: 1_000_000 }, 128_000],
+  // These vendors get what the caller asks for, and refuse it.
+  ['chat', chatBody('gmn-2.5-flash', 'hi', { max_tokens: 1_000_000 }), 1_000_000],
+  ['chat', chatBody('chat-relayed', 'hi', { max_tokens: 1_000_000, n: 2 }), 2_000_000],
+  ['messages', chatBody('cl-sonnet-4-6', 'hi', { max_tokens: 1_000_000 }), 1_000_000],
+])('an estimate of %s counts the bound of output that the vendor gets: %j', async (endpoint, body, tokens) => {
+  const { usage } = await started.gateway.estimate(CALLER, { endpoint, body })
+
+  expect(usage.outputTokens).toBe(tokens)
+})
+
+test('a chat whose bound is above what its model can write needs the money for what it can write', async () => {
+  const { gateway, post, sandbox } = started
+  await gateway.accounts.create({ id: 'acct_two' })
+  await gateway.accounts.credit('acct_two', '2')
+  const { key } = await gateway.keys.create({ accountId: 'acct_two' })
+  const body = chatBody('cl-sonnet-4-6', 'hi', { max_tokens: 1_000_000 })
+  const response = await post('/v1/chat/completions', body, { authorization: `Bearer ${key}` })
+
+  expect(response.status).toBe(200)
+  expect(sandbox.requests.at(-1)?.body).toMatchObject({ max_tokens: 128_000 })
+})
+
 test('an estimate takes nothing from the limits of the caller', async () => {
   const caller = { ...CALLER, keyId: 'key_slow', limits: { requestsPerMinute: 1, concurrency: 1 } }
   const body = chatBody('cl-sonnet-4-6', 'hello')

@@ -48,6 +48,21 @@ async function expectAnswered(answer: Response): Promise<void> {
   if (answer.status >= 400) expect(text.length).toBeLessThan(20_000)
 }
 
+describe('an object of which no text can be made, in place of a text, is answered or refused with a 4xx', () => {
+  const odd = { toString: 1 }
+  const messages = [{ role: 'user', content: 'hi' }]
+  const advisor = { type: 'advisor_20260301', name: 'advisor', model: odd }
+  const grammar = { type: 'grammar', syntax: odd, definition: odd }
+
+  test.each([
+    ['/v1/messages', { messages, max_tokens: 9, context_management: { edits: [{ type: odd }] } }],
+    ['/v1/messages', { messages, max_tokens: 9, tools: [advisor] }],
+    ['/v1/responses', { input: 'hi', tools: [{ type: 'custom', name: 'patch', format: grammar }] }],
+  ])('%s %j', async (path, body) => {
+    await expectAnswered(await send(path, JSON.stringify({ model: 'cl-sonnet-4-6', ...body })))
+  })
+})
+
 describe.each([
   ['/v1/images/generations', multimodalBodies],
   ['/v1/images/generations', interactionBodies],

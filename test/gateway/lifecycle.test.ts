@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { createGateway } from '../../src/gateway/gateway.ts'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { readEvents } from '../support/read-events.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
@@ -43,7 +45,7 @@ describe('closing', () => {
     const text = await response.text()
     const ended = await started.ended(response)
 
-    expect(text).toContain('"error"')
+    expect(text).toContain('"code":"gateway_closing"')
     expect(text).not.toContain('[DONE]')
     expect(ended.costNanoDollars).toBeGreaterThan(0n)
     expect((await started.account()).held).toBe(0n)
@@ -57,11 +59,46 @@ describe('closing', () => {
     await started.sandbox.nextRequest()
     await started.gateway.close({ drainMs: 50 })
 
-    expect((await asked).status).toBe(503)
+    const answer = await asked
+    expect([answer.status, (await answer.json()).error.code]).toEqual([503, 'gateway_closing'])
     expect(await ending).toMatchObject({ ending: 'failed', usage: undefined, costNanoDollars: 0n })
     expect(started.events.filter(({ type }) => type === 'unbilled-usage')).toEqual([
       expect.objectContaining({ isEstimated: true, usage: expect.objectContaining({ outputTokens: 500 }) }),
     ])
+    expect((await started.account()).held).toBe(0n)
+  })
+
+  test.each([{ drainMs: Number.NaN }, { drainMs: -1 }, { delayMs: '10' }])(
+    'with the time %o is refused, and nothing is closed',
+    async (times) => {
+      started = await startGateway()
+
+      await expect(started.gateway.close(times as never)).rejects.toThrow(
+        /^gateway\.close: \w+Ms must be a number from 0/,
+      )
+      expect((await started.post(CHAT, chatBody('chat-relayed', 'hello'))).status).toBe(200)
+    },
+  )
+
+  test('keeps the process alive until the last settlement is made', async () => {
+    const store = memoryStore()
+    const clock = fakeClock()
+    let isAway = true
+    const settle: typeof store.ledger.settle = (...given) => {
+      if (isAway) throw new Error('the store is away')
+      return store.ledger.settle(...given)
+    }
+    started = await startGateway({ clock, store: { ...store, ledger: { ...store.ledger, settle } } })
+    await (await started.post(CHAT, chatBody('chat-relayed', 'hello'))).text()
+    const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const before = timers()
+    const closing = started.gateway.close({ drainMs: 60_000 })
+    const meanwhile = timers()
+    isAway = false
+    clock.advance(30_000)
+    await closing
+
+    expect(meanwhile).toBe(before + 1)
     expect((await started.account()).held).toBe(0n)
   })
 
@@ -177,12 +214,20 @@ describe('createGateway refuses', () => {
         [{ endpoints: [{}] }, 'endpoints[0] must be an endpoint with id, path and parse'],
         [{ hooks: {} }, 'hooks must be a list'],
         [{ observe: {} }, 'observe must be a list'],
+        [{ observe: [null] }, 'observe[0] must be an object'],
+        [{ observe: [{ event: 'all' }] }, 'observe[0].event must be a function'],
+        [{ observe: [{ requestEnd: () => undefined }] }, 'observe[0] has none of attached, detached'],
         [{ vendors: [{ id: 'openai' }] }, 'vendors[0] must be a vendor'],
         [
           { vendors: [{ ...openai({ apiKey: ['a', ''] }), keyWeights: [3, 1] }] },
           'the vendor "openai" has 2 keyWeights and 1 key that is set',
         ],
         [{ plans: { free: null } }, 'plans.free must be an object'],
+        [{ plans: 5 }, 'plans must be an object of plans by name'],
+        [{ allowPrivateUrls: 'false' }, 'allowPrivateUrls must be true or false'],
+        [{ chargeBrokenAnswers: 0 }, 'chargeBrokenAnswers must be true or false'],
+        [{ routing: { retryAfterTimeout: 'no' } }, 'routing.retryAfterTimeout must be true or false'],
+        [{ keys: [{ key: 'k', account: 'a', namesEndUsers: '0' }] }, 'keys[0].namesEndUsers must be true or false'],
         [{ store: 'sqlite:signalbox.db' }, 'store must be an object with the method start, such as sqliteStore('],
         [
           { rateLimiter: { rateLimiter: {} } },

@@ -58,6 +58,8 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
     'in the future',
     ({ accounts }) => accounts.credit('a', '1', { expiresAtMs: Date.now() - 1 }),
   ],
+  // A second payment under it would be taken for the first one again.
+  ['accounts.credit', 'creditId', 'printable', ({ accounts }) => accounts.credit('a', '1', { creditId: '' })],
   ['accounts.adjust', 'amount', 'not be zero', ({ accounts }) => accounts.adjust('a', { amount: '-0', reason: 'x' })],
   [
     'accounts.adjust',
@@ -109,6 +111,8 @@ const refusals: [call: string, param: string, message: string, run: (gateway: Ga
     ({ holds }) => holds.settle('h', '-1'),
   ],
   ['holds.void', 'holdId', 'there is no hold "h"', ({ holds }) => holds.void('h')],
+  // Its letters would be tags.
+  ['keys.create', 'tags', 'at most 8', ({ keys }) => keys.create({ accountId: 'a', tags: 'shop' as unknown as [] })],
   ['keys.create', 'accountId', 'there is no account "b"', ({ keys }) => keys.create({ accountId: 'b' })],
   [
     'keys.create',

@@ -123,6 +123,23 @@ describe('a picture of 4 MB in the request', () => {
     expect(inResult.tokens).toBeLessThan(1_600 + TEXT)
   })
 
+  test('that a tool of a response has made is held as a picture, and not as text', async () => {
+    const made = { type: 'image_generation_call', id: 'ig_1', status: 'completed', result: LARGE.toString('base64') }
+    const { tokens } = await estimated('responses', { model: 'eyes-new', max_output_tokens: 16, input: [made] })
+
+    expect(tokens).toBeGreaterThanOrEqual(Math.ceil(38 * 32 * 1.62))
+    expect(tokens).toBeLessThan(Math.ceil(38 * 32 * 1.62) + TEXT)
+  })
+
+  test('hides no text that repeats its data, which was held for nothing', async () => {
+    const url = dataUrl('image/png', pngFile(100, 100, 30_000))
+    const twice = await chat('eyes-openai', imagePart(url), imagePart(url))
+    const repeated = await chat('eyes-openai', imagePart(url), { type: 'text', text: url })
+
+    expect(twice.tokens).toBeLessThan(2 * (85 + 170) + TEXT)
+    expect(repeated.tokens).toBeGreaterThanOrEqual(url.length / 3)
+  })
+
   test('costs what the largest picture costs where its size cannot be read', async () => {
     const { tokens } = await chat('cl-opus-4-7', imagePart(dataUrl('image/png', Buffer.alloc(50_000, 7))))
 
@@ -265,6 +282,18 @@ describe('an input whose size only the vendor knows', () => {
 
     // Before: the same as the first turn, though the vendor reads all turns again.
     expect(next.tokens - first.tokens).toBe(65_536)
+  })
+
+  test.each<[string, object]>([
+    ['messages', { mcp_servers: [{ type: 'url', url: 'https://mcp.example.net', name: 'x' }] }],
+    ['responses', { tools: [{ type: 'mcp', server_label: 'x', server_url: 'https://mcp.example.net' }] }],
+    ['responses', { input: [{ type: 'additional_tools', tools: [{ type: 'mcp', server_label: 'x' }] }] }],
+  ])('of what servers of the caller answer is held for one context (%s %j)', async (endpoint, more) => {
+    const body = { messages: [{ role: 'user', content: 'hi' }], input: 'hi', ...more }
+    const model = endpoint === 'messages' ? 'cl-sonnet-4-6' : 'eyes-openai'
+    const { tokens } = await estimated(endpoint, { model, max_tokens: 1, max_output_tokens: 16, ...body })
+
+    expect(tokens).toBeGreaterThanOrEqual(endpoint === 'messages' ? 1_000_000 : 128_000)
   })
 
   test('of pages that the vendor fetches is held for what the tool allows', async () => {

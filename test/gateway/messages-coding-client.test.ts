@@ -118,6 +118,53 @@ test('for a model of another dialect, what has no place there is named', async (
   expect(JSON.stringify(body)).not.toContain('device_id')
 })
 
+describe('an instruction that changes nothing but the effort', () => {
+  const turns = [
+    { role: 'user', content: 'good morning' },
+    { role: 'system', output_config: { effort: 'low' } },
+  ]
+  const seen: string[] = []
+  let hooked: StartedGateway
+  beforeAll(async () => {
+    hooked = await startGateway({
+      billing: 'off',
+      hooks: [{ name: 'reader', request: (call) => void seen.push(...call.texts().map(({ text }) => text)) }],
+    })
+  })
+  afterAll(() => hooked.close())
+
+  test.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed', 'chat-qwen'])('is taken, also by %s', async (model) => {
+    const message = await hooked.post('/v1/messages', { model, max_tokens: 9, messages: turns })
+    const count = await hooked.post('/v1/messages/count_tokens', { model, messages: turns })
+
+    expect([message.status, count.status]).toEqual([200, 200])
+    expect(message.headers.get('x-signalbox-dropped')).toBe(model.startsWith('cl-') ? null : 'messages.output_config')
+    expect(seen.splice(0)).toContain('good morning')
+  })
+
+  test('reaches a vendor of the dialect as it is', async () => {
+    await hooked.post('/v1/messages', { model: 'cl-sonnet-4-6', max_tokens: 9, messages: turns })
+
+    expect(hooked.sandbox.requests.at(-1)?.body).toMatchObject({ messages: turns })
+  })
+
+  test.each([
+    { role: 'system' },
+    { role: 'system', output_config: null },
+    { role: 'user', output_config: { effort: 'low' } },
+    { role: 'user', content: null },
+  ])('is no excuse for a turn without content: %j', async (turn) => {
+    const response = await hooked.post('/v1/messages', {
+      model: 'gmn-2.5-flash',
+      max_tokens: 9,
+      messages: [turns[0], turn],
+    })
+
+    expect(response.status).toBe(400)
+    expect(((await response.json()) as { error: { message: string } }).error.message).toContain('messages[1].content')
+  })
+})
+
 test('it warms its connection up without a credential', async () => {
   const [head, get, post] = await Promise.all(
     ['HEAD', 'GET', 'POST'].map((method) => fetch(`${started.url}/api/hello`, { method })),

@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { rawPost } from '../support/raw-caller.ts'
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { type RequestEnded, type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { testPrices } from '../support/test-prices.ts'
 import { messagesBody } from './messages-requests.ts'
 
 const PATH = '/v1/messages'
@@ -39,6 +41,48 @@ describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-relayed'])('a caller of %
     expect(ended.ending).toBe('abandoned')
     expect(ended.costNanoDollars).toBeGreaterThan(0n)
     expect((await started.account()).held).toBe(0n)
+  })
+})
+
+describe.each(['/v1/messages', '/v1/responses'])('a caller of a search by %s who leaves in the middle', (path) => {
+  const isMessage = path === PATH
+  const model = isMessage ? 'cl-sonnet-4-6' : 'chat-relayed'
+  const text = `[[fault:pace=5]] ${WORDS}`
+  const body: Record<string, unknown> = isMessage
+    ? messagesBody(model, text, {
+        stream: true,
+        tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5 }],
+      })
+    : { model, input: text, stream: true, max_output_tokens: 1_000, tools: [{ type: 'web_search' }] }
+  const prices = {
+    ...testPrices,
+    prices: [...testPrices.prices, { model, meter: 'web_search' as const, amount: '10', per: 1_000 }],
+  }
+
+  async function leave(options: Partial<GatewayOptions>): Promise<RequestEnded> {
+    started = await startGateway({ prices, ...options })
+    const caller = rawPost(started.url, path, body)
+    await caller.received('word3')
+    const ending = started.nextEnded()
+    caller.leave()
+    return ending
+  }
+
+  // Before: the prompt, the text so far and one search, though the vendor's tools read unseen: $0.2375 became $0.016.
+  test('pays what the vendor reports', async () => {
+    const { ending, usage } = await leave({})
+
+    expect(ending).toBe('completed')
+    expect(usage?.outputTokens).toBeGreaterThan(100)
+  })
+
+  test('pays for output and searches as they were held, where the call is cancelled', async () => {
+    const { ending, usage } = await leave({ disconnect: 'cancel' })
+
+    expect(ending).toBe('abandoned')
+    expect(usage).toMatchObject(
+      isMessage ? { outputTokens: body['max_tokens'], webSearches: 5 } : { outputTokens: 1_000, webSearches: 10 },
+    )
   })
 })
 

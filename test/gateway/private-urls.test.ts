@@ -24,6 +24,8 @@ const PRIVATE = [
   'http:\\\\10.0.0.5/x.png',
   'file:///etc/passwd',
   'FILE:/etc/passwd',
+  'ftp://10.0.0.5/x.png',
+  'gopher://127.0.0.1:6379/_x',
 ]
 const PUBLIC = 'https://example.com/x.png'
 

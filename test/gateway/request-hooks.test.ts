@@ -280,7 +280,11 @@ describe('at the start', () => {
   test.each<[string, AnyHook[], RegExp]>([
     ['without a name', [{ name: '', request: () => undefined }], /needs a name/],
     ['without a point', [{ name: 'idle' }], /has none of/],
-    ['with an unknown member', [{ name: 'x', requests: () => undefined } as never], /unknown member "requests"/],
+    [
+      'with an unknown member',
+      [{ name: 'x', requests: () => undefined } as never],
+      /"x": requests is unknown; did you mean request\?/,
+    ],
     ['with an unknown endpoint', [{ name: 'x', endpoints: ['chats'], request: () => undefined }], /"chats"/],
     [
       'that reads answers without text',
@@ -295,7 +299,7 @@ describe('at the start', () => {
     [
       'with an unknown member of text',
       [{ name: 'x', text: { holdback: 'all', holdBack: 'all', check: () => undefined } as never }],
-      /text has an unknown member "holdback"/,
+      /"x": text.holdback is unknown; did you mean holdBack\?/,
     ],
     ['with a deadline that is none', [{ name: 'x', timeoutMs: 0, request: () => undefined }], /timeoutMs/],
     [

@@ -91,6 +91,19 @@ const TRANSLATED: readonly Bad[] = [
     { input: 'hi', tool_choice: { type: 'function', name: 'look' } },
     'tool_choice',
   ],
+  [
+    'a grammar that is no text',
+    {
+      input: 'hi',
+      tools: [{ type: 'custom', name: 'p', format: { type: 'grammar', syntax: 'lark', definition: {} } }],
+    },
+    'tools[0].format.definition',
+  ],
+  [
+    'a kind of grammar that no text can be made of',
+    { input: 'hi', tools: [{ type: 'custom', name: 'p', format: { type: 'grammar', syntax: { toString: 1 } } }] },
+    'tools[0].format.syntax',
+  ],
   ['no item at all', { input: [] }, 'input'],
 ]
 

@@ -7,7 +7,7 @@ import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import {
   type ResponsesVendor,
   responsesVendor,
-  type VENDOR_USAGE,
+  VENDOR_USAGE,
   vendorEvents,
   vendorResponse,
 } from './responses-vendor.ts'
@@ -89,6 +89,24 @@ test('usage that the vendor does not report is estimated, and the caller reads w
   expect(cost).toBeGreaterThan(0n)
 })
 
+test.each(['told at its end', 'cut'])(
+  'a stream of whole items without deltas costs what its text does (%s)',
+  async (end) => {
+    const isCut = end === 'cut'
+    const isDelta = (event: string): boolean => /^event: response\.[a-z_]+\.(?:delta|done)\n/.test(event)
+    const whole = vendorEvents().filter((event) => !isDelta(event) || event.includes('output_item.done'))
+    const events = whole.map((event) => event.replace(JSON.stringify(VENDOR_USAGE), 'null'))
+    vendor.answer = { ...vendor.answer, events: isCut ? events.slice(0, -1) : events, end: isCut ? 'reset' : 'clean' }
+    await charged(() => started.post('/v1/responses', { model: MODEL, input: 'hi', stream: true }))
+    const ended = started.events.find((event) => event.type === 'request-ended')
+    vendor.answer.whole = JSON.stringify(vendorResponse({ usage: null }))
+    const { answer } = await charged(() => started.post('/v1/responses', { model: MODEL, input: 'hi' }))
+
+    expect(ended?.usage?.outputTokens).toBeGreaterThan(0)
+    expect(ended?.usage?.outputTokens).toBe((await started.ended(answer)).usage?.outputTokens)
+  },
+)
+
 test('a stream that is cut after any of its events has one end, and is charged', async () => {
   const events = vendorEvents()
   // Before the first content another vendor could be asked, and nothing is sent.
@@ -163,6 +181,7 @@ describe('tools that the vendor runs', () => {
     [search, 'tools[0]'],
     [{ ...search, tools: [{ type: 'function', name: 'f', parameters: {} }, { type: 'of_the_future' }] }, 'tools[1]'],
     [{ ...search, tools: [], input: [{ type: 'additional_tools', tools: search.tools }] }, 'input[0].tools[0]'],
+    [{ ...search, tools: [{ type: 'namespace', name: 'n', tools: search.tools }] }, 'tools[0].tools[0]'],
   ])('are refused without a price, by their place: %#', async (body, param) => {
     const { answer, text } = await charged(() => started.post('/v1/responses', body))
     expect(answer.status).toBe(400)

@@ -3,6 +3,7 @@ import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
+import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
 import { type StartedGateway, TEST_KEY } from '../support/start-gateway.ts'
 import { type ResponsesVendor, responsesVendor, vendorEvents, vendorResponse } from './responses-vendor.ts'
@@ -83,6 +84,21 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     const third = await create({ input: 'thanks', previous_response_id: second.id, tools })
     expect(third.id).toMatch(/^resp_/)
     expect(sentMessages()).toHaveLength(5)
+  })
+
+  test('the items of a chain are listed to their end in pages of any length, also where a text is said again', async () => {
+    let id: string | undefined
+    for (let turn = 0; turn < 4; turn++) ({ id } = await create({ input: 'go on', previous_response_id: id }))
+    const whole = (await list(`${id}/input_items`)).data.map((item) => item.id)
+    expect(new Set(whole).size).toBe(7)
+
+    const paged: string[] = []
+    for (let after = '', page = await list(`${id}/input_items?limit=1`); ; page = await list(after)) {
+      paged.push(...page.data.map((item) => item.id))
+      if (!page.has_more || paged.length > whole.length) break
+      after = `${id}/input_items?limit=1&after=${paged.at(-1)}`
+    }
+    expect(paged).toEqual(whole)
   })
 
   test('items are referred to by their ids', async () => {
@@ -191,6 +207,28 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     )
     expect(await started.account()).toEqual(before)
   })
+})
+
+test('an answer names the tier that its vendor was asked for, and the usual one where none was', async () => {
+  await start({ billing: 'off' })
+  const asked = { input: 'hi', service_tier: 'flex' }
+
+  expect(await create({ ...asked, model: 'chat-qwen' })).toMatchObject({ service_tier: 'flex' })
+  expect(await create({ ...asked, model: MODEL })).toMatchObject({ service_tier: 'default' })
+  expect(await create({ input: 'hi', service_tier: 'auto' })).toMatchObject({ service_tier: 'default' })
+})
+
+test('a picture is estimated by the piece, and not by the bytes in which it comes', async () => {
+  await start()
+  const count = async (data: string): Promise<object> => {
+    const content = [{ type: 'input_image', image_url: `data:image/png;base64,${data}` }]
+    const body = { model: MODEL, input: [{ role: 'user', content }] }
+    return (await (await started.post('/v1/responses/input_tokens', body)).json()) as object
+  }
+
+  const small = await count('AAAA')
+  expect(small).toMatchObject({ object: 'response.input_tokens', estimated: true })
+  expect(await count('AAAA'.repeat(100_000))).toEqual(small)
 })
 
 test('what the API has besides, and the gateway has not, is no route', async () => {
@@ -306,11 +344,80 @@ describe('at a vendor that keeps answers too', () => {
     expect(vendor.calls).toHaveLength(1)
   })
 
+  test.each([
+    ['an answer', { previous_response_id: 'resp_vendor1', input: 'and now' }],
+    ['an item', { input: [{ id: 'msg_vendor1' }, { role: 'user', content: 'and now' }] }],
+  ])('once its key is no longer configured, %s is continued with what is kept here', async (_what, followUp) => {
+    await started.close()
+    const store = memoryStore()
+    await start({ store, vendors: [openai({ apiKey: 'key-of-before', baseURL: vendor.origin })] })
+    await create({ ...openaiModel, input: 'hi' })
+    await started.close()
+    await start({ store, vendors: [openai({ apiKey: 'key-of-today', baseURL: vendor.origin })] })
+
+    expect(await create({ ...openaiModel, ...followUp })).toMatchObject({ status: 'completed' })
+    const { key, body } = vendor.calls.at(-1)!
+    expect(key).toBe('Bearer key-of-today')
+    const texts = (JSON.parse(body) as { input: { content?: unknown }[] }).input.map(({ content }) => content)
+    expect(texts).toContainEqual((vendorResponse()['output'] as { content?: unknown }[])[1]?.content)
+    expect(texts.at(-1)).toBe('and now')
+    expect(body).not.toContain('previous_response_id')
+    expect(body).not.toContain('item_reference')
+  })
+
   test('an answer is deleted there with the key that made it, before it is forgotten here', async () => {
     await (await started.post('/v1/responses', { ...openaiModel, input: 'hi' })).text()
     expect((await get('resp_vendor1', { method: 'DELETE' })).status).toBe(200)
     expect(vendor.calls[1]).toMatchObject({ path: 'DELETE /v1/responses/resp_vendor1', key: vendor.calls[0]!.key })
     expect((await get('resp_vendor1')).status).toBe(404)
+  })
+
+  test('the sources of an answer are events of its stream, too', async () => {
+    const annotation = { type: 'url_citation', start_index: 0, end_index: 2, url: 'https://a.example', title: 'A' }
+    const content = [{ type: 'output_text', text: 'hi', annotations: [annotation], logprobs: [] }]
+    const output = [{ id: 'msg_1', type: 'message', role: 'assistant', status: 'completed', content }]
+    vendor.answer.whole = JSON.stringify(vendorResponse({ output }))
+    await create({ ...openaiModel, input: 'hi' })
+
+    const events = responseEvents(await (await get('resp_vendor1?stream=true')).text())
+    expect(checkGrammar(events)['output']).toEqual(output)
+    expect(events.filter(({ type }) => type === 'response.output_text.annotation.added')).toMatchObject([
+      { item_id: 'msg_1', output_index: 0, content_index: 0, annotation_index: 0, annotation },
+    ])
+    const added = events.find(({ type }) => type === 'response.content_part.added')
+    expect(added).toMatchObject({ part: { text: '', annotations: [] } })
+  })
+
+  test('each vendor of a conversation gets the encrypted reasoning that it made, and none of another', async () => {
+    await started.close()
+    const other = await responsesVendor()
+    const row = { id: 'second', kind: 'chat', upstream: 'its-model' } as const
+    await start({
+      billing: 'off',
+      models: [{ id: 'first', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', fallbacks: ['second'] }],
+      vendors: [
+        openai({ apiKey: 'vendor-key', baseURL: vendor.origin }),
+        openaiCompatible({ id: 'other', baseURL: other.origin, apiKey: 'k', responses: true, models: [row] }),
+      ],
+    })
+    const [reasoning, message] = vendorResponse()['output'] as object[]
+    const output = [{ ...reasoning, id: 'rs_other', encrypted_content: 'of-the-other' }, message]
+    other.answer.whole = JSON.stringify(vendorResponse({ id: 'resp_other', output }))
+    const sentState = (calls: ResponsesVendor['calls']): string[] =>
+      calls.at(-1)!.body.match(/"encrypted_content":"[^"]*"/g) ?? []
+
+    await create({ model: 'first', input: 'hi' })
+    vendor.refuses = () => true
+    const next = { model: 'first', input: 'and now', previous_response_id: 'resp_vendor1' }
+    const answer = await started.post('/v1/responses', next)
+    expect(answer.headers.get('x-signalbox-dropped')).toBe('input.encrypted_content')
+    expect(await answer.json()).toMatchObject({ id: 'resp_other', previous_response_id: 'resp_vendor1' })
+    expect(sentState(other.calls)).toEqual([])
+
+    vendor.refuses = () => false
+    await create({ model: 'first', input: 'and then', previous_response_id: 'resp_other' })
+    expect(sentState(vendor.calls)).toEqual(['"encrypted_content":"gAAAA"'])
+    await other.close()
   })
 
   test('an answer with store false is kept by nobody', async () => {

@@ -57,6 +57,20 @@ test.each([
   }
 })
 
+test.each([
+  ['after its first words', 'hang-body=4', 200],
+  ['before them', 'hang-body=0', 504],
+])('a stream that is not over in the whole time of a request ends with a time-out %s', async (_when, fault, status) => {
+  const hasty = await startGateway({ timeouts: { totalMs: 400, firstByteMs: 400 } })
+  const response = await hasty.post(CHAT, chatBody('chat-relayed', `[[fault:${fault}]] ${TEXT}`, { stream: true }))
+  const text = await response.text()
+  const ended = await hasty.ended(response)
+  await hasty.close()
+
+  expect([response.status, ended.ending, ended.code]).toEqual([status, 'failed', 'upstream_timeout'])
+  expect(text).toContain('"code":"upstream_timeout"')
+})
+
 describe.each(MODELS)('a stream of %s', (model) => {
   test.each(['reset-mid-stream=4', 'end-early=4', 'error-event=4'])(
     'that breaks in the middle (%s) ends with an error event, never with an end mark, and is charged for what came',

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { formParts } from '../../src/testing/sandbox/openai-dialect/form-parts.ts'
-import { type StartedGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { type StartedGateway, TEST_KEY, TEST_MODELS } from '../support/start-gateway.ts'
 import { wavFile } from '../wire/audio/written-files.ts'
 import { postForm, startTranscriptions, TRANSCRIPTIONS, transcriptionForm } from './transcription-gateway.ts'
 
@@ -13,7 +13,9 @@ const SAID = 'This recording is 12.5 seconds long.'
 let started: StartedGateway
 
 beforeAll(async () => {
-  started = await startTranscriptions()
+  // A row that does not say what its model can do.
+  const heard = { id: 'heard', kind: 'transcription', vendor: 'openai', upstream: 'whisper-1' } as const
+  started = await startTranscriptions({ models: [...TEST_MODELS, heard] })
 })
 beforeEach(() => started.sandbox.reset())
 afterAll(() => started.close())
@@ -211,6 +213,7 @@ describe('the form', () => {
     ],
     ['times that are not reliable', { model: 'gmn-2.5-flash', response_format: 'vtt' }, 400, 'response_format', TALK],
     ['a temperature above 1', { model: 'whisper-1', temperature: '1.5' }, 400, 'temperature', TALK],
+    ['a temperature below 0', { model: 'whisper-1', temperature: '-.5' }, 400, 'temperature', TALK],
     ['a temperature in words', { model: 'whisper-1', temperature: 'warm' }, 400, 'temperature', TALK],
     ['a stream in words', { model: 'whisper-1', stream: 'yes' }, 400, 'stream', TALK],
     [
@@ -288,6 +291,52 @@ test('a file that the vendor has no room for is refused before it is sent', asyn
   expect(started.sandbox.requests).toEqual([])
 })
 
+test('as many keywords as the schema names are taken, and no more', async () => {
+  const words = Array.from({ length: 1_001 }, (_, index) => `word ${index}`)
+  const taken = await send({ model: 'gpt-transcribe', 'keywords[]': words.slice(1) })
+  const refused = await send({ model: 'gpt-transcribe', 'keywords[]': words })
+
+  expect(taken.status, await taken.text()).toBe(200)
+  expect(sentFields().filter(([name]) => name === 'keywords[]')).toHaveLength(1_000)
+  expect(refused.status).toBe(400)
+  expect((await refused.json()).error.param).toBe('keywords')
+})
+
+test('the voice of a speaker may be ten seconds of studio sound', async () => {
+  const voice = `data:audio/wav;base64,${Buffer.alloc(10 * 48_000 * 2 * 3).toString('base64')}`
+  const answer = await send({
+    ...{ model: 'gpt-4o-transcribe-diarize', response_format: 'diarized_json' },
+    ...{ 'known_speaker_names[]': 'ada', 'known_speaker_references[]': voice },
+  })
+
+  expect(answer.status, await answer.text()).toBe(200)
+  expect(sentFields()).toContainEqual(['known_speaker_references[]', voice])
+})
+
+test.each(['.5', '5e-05', '1e-1', '1.'])('a temperature may be written as %s', async (temperature) => {
+  const answer = await send({ model: 'whisper-1', temperature })
+
+  expect(answer.status, await answer.text()).toBe(200)
+  expect(sentFields()).toContainEqual(['temperature', temperature])
+})
+
+test('a number or a boolean in words is told as what it is', async () => {
+  const messageOf = async (fields: Record<string, string>) =>
+    ((await (await send({ model: 'whisper-1', ...fields })).json()) as { error: { message: string } }).error.message
+
+  expect(await messageOf({ temperature: 'warm' })).toBe('temperature: must be a number')
+  expect(await messageOf({ stream: 'yes' })).toBe('stream: must be true or false')
+})
+
+test('an empty input of a file, as browsers send it, is no file', async () => {
+  const form = transcriptionForm(TALK, { model: 'whisper-1' })
+  form.append('file', new Blob([]), '')
+  const answer = await postForm(started.url, form)
+
+  expect(answer.status, await answer.text()).toBe(200)
+  expect(sentFields().filter(([name]) => name === 'file')).toEqual([['file', 'talk.wav']])
+})
+
 describe('a stream', () => {
   const stream = (fields: Record<string, string>): Promise<Response> => send({ stream: 'true', ...fields })
 
@@ -315,7 +364,7 @@ describe('a stream', () => {
     expect(text.match(/"type":"transcript.text.segment"/g)).toHaveLength(3)
   })
 
-  test.each(['whisper-1', 'qwen3-asr-flash', 'gmn-2.5-flash'])('of %s is answered whole', async (model) => {
+  test.each(['whisper-1', 'qwen3-asr-flash', 'gmn-2.5-flash', 'heard'])('of %s is answered whole', async (model) => {
     const answer = await stream({ model })
 
     expect(answer.headers.get('content-type')).toBe('application/json')

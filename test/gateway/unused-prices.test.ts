@@ -41,6 +41,9 @@ test('price rows that can never match are told at start, where they were silent'
         { model: 'wv2.7-t2v', meter: 'video_second', amount: '0.1', when: { resolution: '8k' } },
         { model: 'de-2', meter: 'image', amount: '0.1', when: { resolution: '720p' } },
         { model: 'alias-of-relayed', meter: 'request', amount: '1' },
+        { model: 'qw-image-2.0', meter: 'image', amount: '0.08', when: { size: '1664x928' } },
+        { model: 'gmn-3-pro-image-preview', meter: 'image', amount: '0.08', when: { image_size: '8K' } },
+        { model: 'gp-image-2', meter: 'image', amount: '0.08', when: { size: '2048x2048' } },
       ],
     },
     models: [...TEST_MODELS.slice(1), { ...TEST_MODELS[0], aliases: ['alias-of-relayed'] }],
@@ -55,6 +58,8 @@ test('price rows that can never match are told at start, where they were silent'
     'prices[10] (video_second of wv2.7-t2v): the model has no resolution 8k',
     'prices[11] (image of de-2): no call of the model has all of its conditions: resolution',
     'prices[12] (request of alias-of-relayed): calls are charged by the id "chat-relayed", of which this is an alias',
+    'prices[13] (image of qw-image-2.0): the model has no size 1664x928',
+    'prices[14] (image of gmn-3-pro-image-preview): the model has no image_size 8K',
   ])
 })
 

@@ -387,6 +387,8 @@ describe('gateway.usage.query', () => {
     ['two steps in time', { from: '2026-11-01', groupBy: ['day', 'hour'] }, 'groupBy'],
     ['groups that are no list', { from: '2026-11-01', groupBy: 'day' }, 'groupBy'],
     ['hours of one account', { from: '2026-11-01', groupBy: ['hour'], account: 'a' }, 'groupBy'],
+    ['top rows by day', { from: '2026-11-19', groupBy: ['day'], top: 3 }, 'top'],
+    ['no top rows', { from: '2026-11-19', top: 0 }, 'top'],
     ['percentiles of end users', { from: '2026-11-19', groupBy: ['endUser'], percentiles: true }, 'percentiles'],
     ['a filter that is no text', { from: '2026-11-01', model: 7 }, 'model'],
     ['a limit of none', { from: '2026-11-01', limit: 0 }, 'limit'],

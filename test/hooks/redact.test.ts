@@ -124,6 +124,16 @@ test('a rule that cannot be used is an error that names it', () => {
   expect(() => redact([{ name: 'x', pattern: /x/, maxLength: 1, within: /x/g }])).toThrow('flags g and y')
 })
 
+test.each([
+  { on: ['requests', 'answer'] },
+  { on: [] },
+  { on: 'request' },
+  { kinds: ['text', 'tool-arguments'] },
+  { kinds: [] },
+])('options by which a text would pass unread are an error: %j', (options) => {
+  expect(() => redact([pii.email], options as never)).toThrow(`redact: ${Object.keys(options)[0]} must be a list of`)
+})
+
 test('its version, which keys of a cache contain, changes with its rules, their flags and the kinds', () => {
   const rule = { name: 'word', pattern: /secret/, maxLength: 6 }
   const versions = [

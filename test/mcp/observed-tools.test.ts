@@ -35,7 +35,9 @@ function noting(name: string, notes: unknown[]): Observer {
 
 test('each observer gets what it returned for a tool call with its requests and its end', async () => {
   const notes: unknown[] = []
-  started = await startMcp({ gateway: { observe: [noting('a', notes), {}, noting('b', notes)] } })
+  started = await startMcp({
+    gateway: { observe: [noting('a', notes), { event: () => undefined }, noting('b', notes)] },
+  })
   await callTool(await started.connect(), 'chat_complete', CHAT)
   await (await started.post('/v1/chat/completions', CHAT)).text()
 

@@ -67,6 +67,9 @@ describe('URLs', () => {
     ['http://LOCALHOST./', 'must not point to a private address'],
     ['http://printer.local/', 'must not point to a private address'],
     ['http://metadata.google.internal/', 'must not point to a private address'],
+    ['http://grafana:3000/', 'must not point to a private address'],
+    ['http://vault.prod.svc/', 'must not point to a private address'],
+    ['http://router.lan./', 'must not point to a private address'],
     ['http://１２７.0.0.1/', 'must not point to a private address'],
   ])('%j %s', (text, reason) => {
     expect(checkPublicUrl(text)).toEqual({ reason })

@@ -48,6 +48,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
     // Every vendor's translation knows this one, and servers of the dialect that know one only know it.
     member: 'max_tokens',
   },
+  mostOutputTokens: ({ chat }, model) => chat?.mostOutputTokens?.(model),
   priceFields: chatSurcharges,
   surcharges: CHAT_SURCHARGES,
   priceFieldParam: chatFieldParam,

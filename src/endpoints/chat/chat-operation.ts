@@ -32,10 +32,12 @@ export interface ChatOperation {
     call: VendorCall<ChatRequest>,
   ): { completion: ChatCompletion; usage: Usage | undefined } | undefined
   /**
-   * Reads a complete 2xx answer that {@link fromWire} cannot use: why, and what its vendor reports to have used for it. Undefined for
-   * one without a report. Absent: the vendor has none with a report.
+   * Reads a complete 2xx answer that {@link fromWire} cannot use: why, and what its vendor reports to have used for it. Undefined
+   * where the vendor's `errorFrom` tells why. Absent: always.
    */
   brokenAnswer?(answer: WireAnswer, call: VendorCall<ChatRequest>): BrokenChat | undefined
+  /** Bytes of generated text in a whole answer that was cut. Undefined, and absent: all of its bytes are taken for text. */
+  cutBytes?(chunks: readonly Uint8Array[], call: VendorCall<ChatRequest>): number | undefined
   /** Reads a streamed 2xx answer. */
   decoder(call: VendorCall<ChatRequest>, writer: ChatStreamWriter): ChatStreamDecoder
   /** Present where the vendor speaks the dialect itself. */
@@ -52,6 +54,8 @@ export interface ChatOperation {
   takesFileUrls?(model: CatalogModel): boolean
   /** Does the model read the text of its reasoning again in later turns? Absent: no. */
   replaysReasoning?(model: CatalogModel): boolean
+  /** The most output tokens of an answer that the vendor is asked for: a higher bound is lowered. Undefined, and absent: none is. */
+  mostOutputTokens?(model: CatalogModel): number | undefined
   /** Is `cache_control` of parts of messages and of tools understood, so that Messages callers' is kept? Absent: no. */
   takesCacheControl?(model: CatalogModel): boolean
   /**
@@ -64,7 +68,10 @@ export interface ChatOperation {
 /** An answer that its vendor made and bills, and that is none for its caller. */
 export interface BrokenChat {
   readonly failure: VendorFailure
-  readonly usage: Usage
+  /** Undefined: the vendor reports nothing. */
+  readonly usage: Usage | undefined
+  /** Bytes of text that the model generated. Absent: those of the answer. */
+  readonly outputBytes?: number
 }
 
 /** What of a vendor carries out a chat. */
@@ -91,7 +98,7 @@ export function brokenBody(
   call: VendorCall<ChatRequest>,
 ): AnswerBody | undefined {
   const broken = chat.brokenAnswer?.(answer, call)
-  return broken && { chunks: [], usage: broken.usage, failure: broken.failure }
+  return broken && { chunks: [], ...broken }
 }
 
 class TranslatedChat implements Operation {
@@ -116,6 +123,10 @@ class TranslatedChat implements Operation {
     const outputBytes = completionTextBytes(completion)
     if (this.#call.billedUsage !== undefined) completion.usage = chatUsage(this.#call.billedUsage(usage, outputBytes))
     return jsonBody(completion, usage, outputBytes)
+  }
+
+  cutBytes(chunks: readonly Uint8Array[]): number | undefined {
+    return this.#chat.cutBytes?.(chunks, this.#call)
   }
 
   stream(): StreamTransform {

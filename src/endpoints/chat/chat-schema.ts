@@ -58,6 +58,9 @@ function issue(context: { issues: unknown[]; value: unknown }, path: PropertyKey
   context.issues.push({ code: 'custom', path, message: text, input: context.value })
 }
 
+/** Vendors take 64 bits, of which a number here holds 53; the bytes that are passed on hold all. */
+const seed = onDemand(() => z.number().refine(Number.isInteger, 'must be an integer').meta({ type: 'integer' }))
+
 const tokenBound = onDemand(() => z.int().min(1).max(LARGEST_TOKEN_BOUND))
 
 /** Rules of the chat request: the bounds of the API specification; unknown fields pass. */
@@ -78,7 +81,7 @@ export const chatSchema = onDemand(() =>
     logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
     logprobs: z.boolean().nullish(),
     top_logprobs: z.int().min(0).max(20).nullish(),
-    seed: z.int().nullish(),
+    seed: seed().nullish(),
     tools: listOf(z.looseObject({ type: z.string() })).nullish(),
     tool_choice: z.union([z.string(), z.looseObject({ type: z.string() })]).nullish(),
     parallel_tool_calls: z.boolean().nullish(),

@@ -3,7 +3,13 @@ import { isJsonObject } from '../../core/json.ts'
 import type { ExtraFeature } from '../endpoint.ts'
 
 /** Price fields of requests for which vendors charge more than by the tokens of their ordinary price list. */
-export const CHAT_SURCHARGES = ['service_tier', 'web_search', 'output_audio', 'provider_routing'] as const
+export const CHAT_SURCHARGES = [
+  'service_tier',
+  'web_search',
+  'output_audio',
+  'output_image',
+  'provider_routing',
+] as const
 
 const NO_FIELDS: BillingFields = {}
 
@@ -16,12 +22,15 @@ export function chatSurcharges(request: Readonly<Record<string, unknown>>): Bill
   const isTiered = !ORDINARY_TIERS.has(service_tier)
   const searches = searchParam(request) !== undefined
   const speaks = Array.isArray(modalities) && modalities.includes('audio')
+  // Tokens of pictures cost several times those of text (OpenRouter, "Image Generation").
+  const paints = Array.isArray(modalities) && modalities.includes('image')
   const routes = provider !== undefined && choosesHosts(provider)
-  if (!isTiered && !searches && !speaks && !routes) return NO_FIELDS
+  if (!isTiered && !searches && !speaks && !paints && !routes) return NO_FIELDS
   return {
     ...(isTiered ? { service_tier: String(service_tier) } : {}),
     ...(searches ? { web_search: 'true' } : {}),
     ...(speaks ? { output_audio: 'true' } : {}),
+    ...(paints ? { output_image: 'true' } : {}),
     ...(routes ? { provider_routing: 'true' } : {}),
   }
 }
@@ -114,7 +123,7 @@ export function chatSearches(
 export function chatFieldParam(field: string, request: Readonly<Record<string, unknown>>): string | undefined {
   if (field === 'web_search') return searchParam(request)
   if (field === 'provider_routing') return 'provider'
-  return field === 'output_audio' ? 'modalities' : undefined
+  return field === 'output_audio' || field === 'output_image' ? 'modalities' : undefined
 }
 
 const NO_EXTRAS: readonly ExtraFeature[] = []

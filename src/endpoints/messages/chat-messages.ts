@@ -4,7 +4,7 @@ import { textOrParts } from '../chat/text-or-parts.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { readCarriedState } from './carried-state.ts'
 import type { ContentBlock, MessageParam, MessagesRequest } from './messages-request.ts'
-import { addedTool } from './request-tools.ts'
+import { addedTool, toolChange } from './request-tools.ts'
 
 /**
  * The system prompt and the turns of a request as chat messages. A user turn with tool results becomes one tool message for
@@ -79,8 +79,8 @@ function instructions(blocks: readonly ContentBlock[], report: Report): string |
   for (const block of blocks) {
     const cached = keptCacheControl(block, report)
     if (block.type === 'text') for (const part of textPart(block['text'])) parts.push({ ...part, ...cached })
-    else if (addedTool(block) === undefined) report(`messages.${block.type}`)
-    // What it defines joins the tools of the request, and its place in the conversation is lost.
+    else if (addedTool(block) === undefined && toolChange(block) === undefined) report(`messages.${block.type}`)
+    // It changes the tools of the request, and its place in the conversation is lost.
     else if (cached.cache_control !== undefined) report('cache_control')
   }
   return textOrParts(parts)

@@ -12,7 +12,7 @@ import { invalidField, unsupportedField } from '../field-errors.ts'
 import { changesNothing } from '../neutral-values.ts'
 import { chatMessages, keptCacheControl, type Report } from './chat-messages.ts'
 import type { MessagesRequest } from './messages-request.ts'
-import { requestTools } from './request-tools.ts'
+import { requestTools, toolChanges } from './request-tools.ts'
 import { isStrictSchema } from './strict-schema.ts'
 
 /** Fields with an equivalent in chat. All others are dropped and reported. */
@@ -175,7 +175,7 @@ function chatTools(
 ): Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'> {
   const defined = requestTools(request)
   const translated = defined.flatMap((tool) => chatTool(tool, report))
-  const tools = defined === request.tools ? translated : ofDifferentNames(translated)
+  const tools = withChanges(defined === request.tools ? translated : ofDifferentNames(translated), request, report)
   const choice = request.tool_choice
   if (tools.length === 0) {
     if (choice && choice.type !== 'auto' && choice.type !== 'none') report('tool_choice')
@@ -193,6 +193,17 @@ function chatTools(
 /** A tool that is defined anew between turns holds from there on; vendors refuse two of one name. */
 function ofDifferentNames(tools: readonly ChatTool[]): ChatTool[] {
   return [...new Map(tools.map((tool) => [tool.function.name, tool])).values()]
+}
+
+/** The tools in effect at the end: of those that turns take away, only the ones that a later turn gives again. */
+function withChanges(tools: ChatTool[], { messages }: MessagesRequest, report: Report): ChatTool[] {
+  const withdrawn = new Set<string>()
+  for (const { type, name, isReference } of toolChanges(messages)) {
+    if (isReference && !tools.some((tool) => tool.function.name === name)) report(`messages.${type}`)
+    if (type === 'tool_removal') withdrawn.add(name)
+    else withdrawn.delete(name)
+  }
+  return withdrawn.size === 0 ? tools : tools.filter((tool) => !withdrawn.has(tool.function.name))
 }
 
 function chatTool(tool: Readonly<Record<string, unknown>>, report: Report): ChatTool[] {

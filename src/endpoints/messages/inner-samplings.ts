@@ -9,7 +9,7 @@ export function advisorsOf(request: MessagesRequest): readonly InnerModel[] {
   const advisors: InnerModel[] = []
   const pathOf = toolPaths(request)
   for (const [place, tool] of requestTools(request).entries())
-    if (isServerTool(tool, 'advisor_')) advisors.push({ model: String(tool['model']), param: `${pathOf(place)}.model` })
+    if (isServerTool(tool, 'advisor_')) advisors.push({ model: modelOf(tool), param: `${pathOf(place)}.model` })
   return advisors
 }
 
@@ -22,18 +22,23 @@ const ASSUMED_ADVICE_TOKENS = 4_096
 export function adviceBounds(request: MessagesRequest): readonly { model: string; uses: number; tokens: number }[] {
   return requestTools(request)
     .filter((tool) => isServerTool(tool, 'advisor_'))
-    .map(({ model, max_uses, max_tokens }) => ({
-      model: String(model),
-      uses: positive(max_uses) ?? ASSUMED_USES,
-      tokens: positive(max_tokens) ?? ASSUMED_ADVICE_TOKENS,
+    .map((tool) => ({
+      model: modelOf(tool),
+      uses: positive(tool['max_uses']) ?? ASSUMED_USES,
+      tokens: positive(tool['max_tokens']) ?? ASSUMED_ADVICE_TOKENS,
     }))
+}
+
+/** What is no text is the id of no model. */
+function modelOf({ model }: Readonly<Record<string, unknown>>): string {
+  return typeof model === 'string' ? model : String(JSON.stringify(model))
 }
 
 /** Input tokens from which the vendor summarises a conversation, by its documentation; undefined: it does not. */
 export function compactionTrigger({ context_management: management }: MessagesRequest): number | undefined {
   if (!isJsonObject(management) || !Array.isArray(management['edits'])) return undefined
   for (const edit of management['edits']) {
-    if (!isJsonObject(edit) || !String(edit['type']).startsWith('compact_')) continue
+    if (!isJsonObject(edit) || typeof edit['type'] !== 'string' || !edit['type'].startsWith('compact_')) continue
     const { trigger } = edit
     return (isJsonObject(trigger) ? positive(trigger['value']) : undefined) ?? DEFAULT_COMPACTION_TRIGGER
   }

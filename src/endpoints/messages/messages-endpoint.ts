@@ -79,6 +79,8 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   media: messagesMedia,
   estimate: messagesEstimate,
   outputBound: { of: (request) => request.max_tokens, member: 'max_tokens' },
+  mostOutputTokens: ({ messages, chat }, model) =>
+    messages === undefined ? (model.limits.maxOutputTokens ?? chat?.mostOutputTokens?.(model)) : undefined,
   priceFields: messagesSurcharges,
   surcharges: MESSAGES_SURCHARGES,
   priceFieldParam: messagesFieldParam,

@@ -4,13 +4,15 @@ import type { MessagesRequest } from './messages-request.ts'
 import { isServerTool } from './messages-surcharges.ts'
 import { requestTools } from './request-tools.ts'
 
-/** Inputs of a message that are no text: pictures and documents in any block, fetched pages, and stored turns. */
+/** Inputs of a message that are no text: pictures and documents in any block, fetched pages, answers of other servers, and stored turns. */
 export function messagesMedia(request: MessagesRequest): readonly MediaInput[] {
-  const { messages, system, thread } = request
+  const { messages, system, thread, mcp_servers: servers } = request
   const media: MediaInput[] = []
   addBlocks(media, system)
   for (const { content } of messages) addBlocks(media, content)
   for (const tool of requestTools(request)) if (isServerTool(tool, 'web_fetch_')) media.push(fetchedPages(tool))
+  // What their tools answer is read by the model, and callers may name servers of their own.
+  if (Array.isArray(servers) && servers.length > 0) media.push({ kind: 'document' })
   if (thread !== undefined && thread !== null) media.push({ kind: 'conversation' })
   return media
 }

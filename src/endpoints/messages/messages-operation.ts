@@ -147,6 +147,10 @@ class TranslatedMessages implements Operation {
     return jsonBody(messageFromCompletion(completion, billed, this.#facts), usage, outputBytes)
   }
 
+  cutBytes(chunks: readonly Uint8Array[]): number | undefined {
+    return this.#chat.cutBytes?.(chunks, this.#chatCall)
+  }
+
   stream(): StreamTransform {
     const writer = new MessagesStreamWriter(this.#facts)
     const decoder = this.#chat.decoder(this.#chatCall, writer)

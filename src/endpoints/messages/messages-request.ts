@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { isJsonObject } from '../../core/json.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import { listOf } from '../list-of.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
@@ -17,7 +18,8 @@ export interface ContentBlock {
 /** One turn, or an instruction between two turns (role `system`). */
 export interface MessageParam {
   role: string
-  content: string | ContentBlock[]
+  /** Absent only of an instruction that changes nothing but the effort. */
+  content?: string | ContentBlock[]
   [field: string]: unknown
 }
 
@@ -45,11 +47,20 @@ export interface MessagesRequest {
 
 const blocks = onDemand(() => listOf(z.looseObject({ type: z.string() })))
 
+/** An instruction may change the effort alone (Anthropic SDK, `BetaSystemMessageParam`). */
+const hasContent: z.core.CheckFn<Omit<MessageParam, 'content'> & { content?: unknown }> = ({ value, issues }) => {
+  const { role, content, output_config: config } = value
+  if (content !== undefined || (role === 'system' && isJsonObject(config))) return
+  issues.push({ code: 'custom', path: ['content'], message: 'is required', input: content })
+}
+
 const message = onDemand(() =>
-  z.looseObject({
-    role: z.string().min(1),
-    content: z.union([z.string(), blocks()]),
-  }),
+  z
+    .looseObject({
+      role: z.string().min(1),
+      content: z.union([z.string(), blocks()]).optional(),
+    })
+    .check(hasContent),
 )
 
 const fields = onDemand(() => ({

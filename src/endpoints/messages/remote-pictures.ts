@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { CallerUrl, RemoteMedia } from '../endpoint.ts'
 import { isWebUrl } from '../web-urls.ts'
-import type { MessagesRequest } from './messages-request.ts'
+import type { ContentBlock, MessagesRequest } from './messages-request.ts'
 
 /** The addresses that a vendor of the dialect fetches: of pictures, documents and servers of tools. Undefined: none. */
 export function messagesUrls(request: MessagesRequest): readonly CallerUrl[] | undefined {
@@ -53,7 +53,7 @@ type Visit = (url: string, param: string) => object | undefined
 function walkMessages(request: MessagesRequest, visit: Visit): MessagesRequest {
   const messages = request.messages.map((message, index) => {
     const content = walkBlocks(message.content, `messages[${index}].content`, visit)
-    return content === message.content ? message : { ...message, content: content as typeof message.content }
+    return content === message.content ? message : { ...message, content: content as ContentBlock[] }
   })
   return { ...request, messages }
 }

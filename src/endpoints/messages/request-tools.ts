@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../core/json.ts'
-import type { ContentBlock } from './messages-request.ts'
+import type { ContentBlock, MessagesRequest } from './messages-request.ts'
 
 /** Tools of a request: those that it lists, and those that its turns define. */
 type Tools = readonly Readonly<Record<string, unknown>>[]
@@ -42,6 +42,36 @@ export function addedTool({
   if (type !== 'tool_addition' || !isJsonObject(tool) || tool['type'] !== 'tool_definition') return undefined
   const { definition } = tool
   return isJsonObject(definition) ? definition : undefined
+}
+
+/** What a turn says of a tool by its name: that it is in effect from there on, or no longer. */
+export interface ToolChange {
+  readonly type: 'tool_addition' | 'tool_removal'
+  readonly name: string
+  /** Is the tool defined elsewhere? */
+  readonly isReference: boolean
+}
+
+/** All of them, in order. Whole MCP servers, which only the dialect's own vendor calls, are left out. */
+export function toolChanges(messages: MessagesRequest['messages']): readonly ToolChange[] {
+  return messages.flatMap(({ content }) => (Array.isArray(content) ? content.flatMap(changesIn) : []))
+}
+
+function changesIn(block: unknown): readonly ToolChange[] {
+  if (!isJsonObject(block)) return []
+  const { type, tool_changes: changes } = block
+  if (type === 'compaction') return Array.isArray(changes) ? changes.flatMap(changesIn) : []
+  const change = toolChange(block)
+  return change === undefined ? [] : [change]
+}
+
+/** The change that a block makes; undefined: none. */
+export function toolChange(block: Readonly<Record<string, unknown>>): ToolChange | undefined {
+  const { type, tool } = block
+  if ((type !== 'tool_addition' && type !== 'tool_removal') || !isJsonObject(tool)) return undefined
+  const isReference = tool['type'] === 'tool_reference'
+  const name = isReference ? tool['name'] : addedTool(block)?.['name']
+  return typeof name === 'string' ? { type, name, isReference } : undefined
 }
 
 interface AddedTool {

@@ -63,14 +63,39 @@ interface AssistantTurn {
   readonly blocks: ThinkingBlock[]
   readonly calls: ChatToolCall[]
   readonly callStates: Map<string, ExtraContent>
+  readonly outputs: CallOutput[]
+}
+
+interface CallOutput {
+  readonly callId: string
+  readonly texts: ChatContentPart[]
+  readonly path: string
+  /** Place of the call among the calls of its message. */
+  readonly order: number
+}
+
+/** A message with the outputs of its calls, which a chat has right behind it, in the order of the calls. */
+interface PlacedMessage {
+  readonly message: ChatMessage
+  readonly path: string
+  readonly outputs: readonly CallOutput[]
+}
+
+/** The newest call of an id. */
+interface KnownCall {
+  readonly order: number
+  readonly turn: AssistantTurn
+  /** How many calls of the id in this turn have no output yet. */
+  open: number
+  output?: CallOutput
+  /** JSON of the newest output as it was given. */
+  given?: string
 }
 
 class ItemConversation {
-  readonly #messages: ChatMessage[] = []
-  readonly #paths: string[] = []
+  readonly #messages: PlacedMessage[] = []
   readonly #context: ItemContext
-  /** The calls so far, by their order. */
-  readonly #calls = new Map<string, number>()
+  readonly #calls = new Map<string, KnownCall>()
   #assistant: AssistantTurn | undefined
   /** Media of tool outputs, for the user message after them. */
   #media: ChatContentPart[] = []
@@ -122,7 +147,17 @@ class ItemConversation {
 
   end(): TranslatedItems {
     this.#close()
-    return { messages: this.#messages, paths: this.#paths }
+    const messages: ChatMessage[] = []
+    const paths: string[] = []
+    for (const { message, path, outputs } of this.#messages) {
+      messages.push(message)
+      paths.push(path)
+      for (const output of [...outputs].sort((one, next) => one.order - next.order)) {
+        messages.push({ role: 'tool', tool_call_id: output.callId, content: textOrParts(output.texts) })
+        paths.push(output.path)
+      }
+    }
+    return { messages, paths }
   }
 
   #message(item: ResponsesItem, path: string): void {
@@ -172,7 +207,8 @@ class ItemConversation {
     const turn = this.#turn(path)
     const id = typeof item['call_id'] === 'string' ? item['call_id'] : ''
     if (id === '') throw invalidField(`${path}.call_id`, 'is required')
-    this.#calls.set(id, this.#calls.size)
+    const before = this.#calls.get(id)
+    this.#calls.set(id, { order: turn.calls.length, turn, open: before?.turn === turn ? before.open + 1 : 1 })
     const extra = turn.callStates.get(id)
     turn.calls.push({
       id,
@@ -184,12 +220,17 @@ class ItemConversation {
 
   #output(item: ResponsesItem, path: string): void {
     const { call_id: id } = item
-    if (typeof id !== 'string' || !this.#calls.has(id))
+    const call = typeof id === 'string' ? this.#calls.get(id) : undefined
+    if (typeof id !== 'string' || call === undefined)
       throw invalidField(`${path}.call_id`, 'answers no call of this conversation')
     this.#closeAssistant()
+    const output = item['output'] ?? foundTools(item)
+    const given = JSON.stringify(output)
+    // A call has one output in a chat. Clients of a conversation give again what it holds.
+    if (call.open === 0 && call.given === given) return
+    call.given = given
     const texts: ChatContentPart[] = []
     const media: ChatContentPart[] = []
-    const output = item['output'] ?? foundTools(item)
     for (const part of partsOf(output, `${path}.output`, this.#context.report))
       if (part.type === 'text') texts.push(part)
       else media.push(part)
@@ -198,20 +239,12 @@ class ItemConversation {
       if (texts.length === 0) texts.push({ type: 'text', text: '(The result follows in the next message.)' })
       this.#media.push({ type: 'text', text: `Result of tool call ${id}:` }, ...media)
     }
-    const place = this.#placeOf(id)
-    this.#messages.splice(place, 0, { role: 'tool', tool_call_id: id, content: textOrParts(texts) })
-    this.#paths.splice(place, 0, path)
-  }
-
-  /** Outputs of a run stand in the order of their calls: some servers match them by place. */
-  #placeOf(callId: string): number {
-    const order = this.#calls.get(callId) ?? 0
-    let place = this.#messages.length
-    for (; place > 0; place--) {
-      const { role, tool_call_id: before = '' } = this.#messages[place - 1]!
-      if (role !== 'tool' || (this.#calls.get(before) ?? 0) <= order) break
+    if (call.open === 0) for (const text of texts) call.output?.texts.push(text)
+    else {
+      call.open -= 1
+      call.output = { callId: id, texts, path, order: call.order }
+      call.turn.outputs.push(call.output)
     }
-    return place
   }
 
   #turn(path: string): AssistantTurn {
@@ -224,14 +257,14 @@ class ItemConversation {
       blocks: [],
       calls: [],
       callStates: new Map(),
+      outputs: [],
     }
     return this.#assistant
   }
 
   #push(message: ChatMessage, path: string): void {
     this.#close()
-    this.#messages.push(message)
-    this.#paths.push(path)
+    this.#messages.push({ message, path, outputs: [] })
   }
 
   #close(): void {
@@ -241,8 +274,7 @@ class ItemConversation {
 
   #closeMedia(): void {
     if (this.#media.length === 0) return
-    this.#messages.push({ role: 'user', content: this.#media })
-    this.#paths.push(this.#mediaPath)
+    this.#messages.push({ message: { role: 'user', content: this.#media }, path: this.#mediaPath, outputs: [] })
     this.#media = []
   }
 
@@ -250,17 +282,17 @@ class ItemConversation {
     const turn = this.#assistant
     this.#assistant = undefined
     if (turn === undefined) return
-    const { texts, refusals, thoughts, blocks, calls } = turn
+    const { texts, refusals, thoughts, blocks, calls, outputs, path } = turn
     if (texts.length + refusals.length + calls.length === 0) return
-    this.#messages.push({
+    const message: ChatMessage = {
       role: 'assistant',
       content: texts.length === 0 ? null : texts.join('\n'),
       ...(refusals.length === 0 ? {} : { refusal: refusals.join('\n') }),
       ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('\n') }),
       ...(blocks.length === 0 ? {} : { thinking_blocks: blocks }),
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
-    })
-    this.#paths.push(turn.path)
+    }
+    this.#messages.push({ message, path, outputs })
   }
 }
 

@@ -48,6 +48,11 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
   ['context_management', 'this model does not compact a conversation'],
 ])
 
+/** Members of `reasoning` with an equivalent in chat, or a meaning in the gateway itself. */
+const REASONING_MEMBERS: ReadonlySet<string> = new Set(['effort', 'summary', 'generate_summary'])
+/** Values of its other members that change nothing. */
+const USUAL_REASONING: ReadonlySet<unknown> = new Set([undefined, null, 'auto', 'standard'])
+
 /** Kinds of extra output that a translated answer has anyway. */
 const KNOWN_INCLUDES: ReadonlySet<string> = new Set(['reasoning.encrypted_content'])
 
@@ -118,6 +123,8 @@ function checkFields(responses: ResponsesRequest, report: Report): void {
     if (field === INLINE_MODERATION) refuseLostBlocking(responses[field])
     if (!MAPPED_FIELDS.has(field) && !changesNothing(field, responses[field])) report(field)
   }
+  for (const [name, value] of Object.entries(responses.reasoning ?? {}))
+    if (!REASONING_MEMBERS.has(name) && !USUAL_REASONING.has(value)) report(`reasoning.${name}`)
   if (responses.background === true) throw unsupportedField('background', 'this model answers on the connection only')
   if (typeof responses.previous_response_id === 'string')
     throw unsupportedField('previous_response_id', 'answers are not kept here; send the whole conversation')

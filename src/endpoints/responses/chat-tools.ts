@@ -71,10 +71,12 @@ interface ToolSink {
 function addTool(tool: ResponsesTool, path: string, sink: ToolSink, namespace?: string): void {
   switch (tool.type) {
     case 'function':
+      for (const [name, value] of Object.entries(tool))
+        if (!FUNCTION_MEMBERS.has(name) && !UNSET.has(value)) sink.report(`tools.${name}`)
       sink.add({ kind: 'function', name: nameOf(tool, path), namespace }, functionDefinition(tool))
       break
     case 'custom':
-      sink.add({ kind: 'custom', name: nameOf(tool, path), namespace }, customDefinition(tool, sink.report))
+      sink.add({ kind: 'custom', name: nameOf(tool, path), namespace }, customDefinition(tool, path, sink.report))
       break
     case 'namespace': {
       const name = nameOf(tool, path)
@@ -91,6 +93,10 @@ function addTool(tool: ResponsesTool, path: string, sink: ToolSink, namespace?: 
       sink.report(`tools.${tool.type}`)
   }
 }
+
+/** Members of a function that a chat has. */
+const FUNCTION_MEMBERS: ReadonlySet<string> = new Set(['type', 'name', 'description', 'parameters', 'strict'])
+const UNSET: ReadonlySet<unknown> = new Set([undefined, null, false])
 
 function isWebSearch({ type }: ResponsesTool): boolean {
   return type.startsWith('web_search')
@@ -118,11 +124,18 @@ function functionDefinition({ description, parameters, strict }: ResponsesTool):
 export const CUSTOM_INPUT = 'input'
 
 /** The grammar of a custom tool is told to the model, but not enforced. */
-function customDefinition({ description, format }: ResponsesTool, report: Report): Omit<ChatTool['function'], 'name'> {
+function customDefinition(
+  { description, format }: ResponsesTool,
+  path: string,
+  report: Report,
+): Omit<ChatTool['function'], 'name'> {
   const lines = typeof description === 'string' ? [description] : []
   if (isJsonObject(format) && format['type'] === 'grammar') {
+    const { syntax, definition } = format
+    if (typeof syntax !== 'string') throw invalidField(`${path}.format.syntax`, 'must be text')
+    if (typeof definition !== 'string') throw invalidField(`${path}.format.definition`, 'must be text')
     report('tools.format')
-    lines.push(`The input must follow this ${String(format['syntax'])} grammar:\n${String(format['definition'])}`)
+    lines.push(`The input must follow this ${syntax} grammar:\n${definition}`)
   }
   return {
     ...(lines.length === 0 ? {} : { description: lines.join('\n\n') }),
@@ -160,6 +173,7 @@ function chosen(
       // Left out of the tools, and reported there.
       if (isWebSearch(tool)) return []
       const found = tools.get(chatNameOf(tool, names, path))
+      if (found === undefined) report('tool_choice')
       return found === undefined ? [] : [found]
     })
     const isForced = choice['mode'] === 'required'

@@ -8,12 +8,19 @@ import {
   type StoredConversation,
 } from '../../stores/conversation-store.ts'
 import type { StoredItem } from '../../stores/response-store.ts'
-import type { AnswerAccess, ObjectRequest, StoredObjects } from '../endpoint.ts'
+import type { AnswerAccess, ObjectAccess, ObjectRequest, StoredObjects } from '../endpoint.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { listOf } from '../list-of.ts'
 import { checkRequest } from '../request-field.ts'
 import { itemList, pageOf } from './item-page.ts'
-import { isItemId, itemType, OWN_ITEM, type ResponsesItem } from './responses-request.ts'
+import {
+  inputItems,
+  isItemId,
+  itemType,
+  OWN_ITEM,
+  type ResponsesItem,
+  type ResponsesRequest,
+} from './responses-request.ts'
 import { metadataSchema, responsesItem } from './responses-schema.ts'
 
 /** Most items of one request (OpenAI API reference, "Create a conversation", "Create items"). */
@@ -48,7 +55,7 @@ export const conversations: StoredObjects = {
   },
 }
 
-async function create({ body }: ObjectRequest, access: AnswerAccess): Promise<object> {
+async function create({ body }: ObjectRequest, access: ObjectAccess): Promise<object> {
   if (!access.keeps) throw new GatewayError('invalid_request', { message: 'Conversations are not kept here.' })
   const { items: first, metadata } = checkRequest<{ items?: ResponsesItem[] | null; metadata?: Metadata | null }>(
     creation(),
@@ -62,7 +69,7 @@ async function create({ body }: ObjectRequest, access: AnswerAccess): Promise<ob
     createdAtMs: nowMs,
     expiresAtMs: nowMs + access.retentionMs,
   }
-  await access.conversations.create(conversation, newItems(first ?? [], access))
+  await access.conversations.create(conversation, await newItems(first ?? [], access))
   return shown(conversation)
 }
 
@@ -84,12 +91,12 @@ async function serveConversation(id: string, { method, body }: ObjectRequest, ac
 async function serveItems(
   id: string,
   { method, parameters, body }: ObjectRequest,
-  access: AnswerAccess,
+  access: ObjectAccess,
 ): Promise<object> {
   const { conversations: store, accountId, nowMs } = access
   if (method === 'POST') {
     const { items: added } = checkRequest<{ items: ResponsesItem[] }>(addition(), body)
-    const own = newItems(added, access)
+    const own = await newItems(added, access)
     const outcome = await store.add(accountId, id, { items: own, expiresAtMs: nowMs + access.retentionMs }, nowMs)
     if (outcome === 'unknown') throw new GatewayError('conversation_not_found')
     if (outcome === 'full') throw invalidField('items', TOO_MANY)
@@ -162,12 +169,14 @@ function shown(conversation: StoredConversation | undefined): object {
   return { id: conversation.id, object: 'conversation', created_at: Math.floor(createdAtMs / 1000), metadata }
 }
 
-/** Items as they are kept, each with an id. */
-function newItems(added: readonly ResponsesItem[], access: AnswerAccess): readonly StoredItem[] {
-  return added.map((item, index) => {
+/** Items as they are kept, each with an id. Requests that name the conversation are shown to hooks without them, so hooks read them now. */
+async function newItems(added: readonly ResponsesItem[], access: ObjectAccess): Promise<readonly StoredItem[]> {
+  if (added.length === 0) return []
+  const screened = await access.screened<ResponsesRequest>({ model: '', input: [...added] })
+  const { items: own } = checkRequest<{ items: ResponsesItem[] }>(addition(), { items: inputItems(screened) })
+  for (const [index, item] of own.entries())
     if (itemType(item) === 'item_reference') throw unsupportedField(`items[${index}]`, 'must not be a reference')
-    return conversationItem(item, access)
-  })
+  return own.map((item) => conversationItem(item, access))
 }
 
 /** An item as a conversation keeps it: messages have their type and parts, and each item has an id. */

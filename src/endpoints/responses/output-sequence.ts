@@ -1,4 +1,5 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import type { ChatAnnotation } from '../chat/chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import { JsonTextEnd } from '../chat/json-text-end.ts'
 import { CUSTOM_INPUT } from './chat-tools.ts'
@@ -35,9 +36,17 @@ interface ReasoningDraft {
   isSigned: boolean
 }
 
+interface PartDraft {
+  readonly type: 'output_text' | 'refusal'
+  text: string
+  /** Characters of the answer in front of it. */
+  readonly start: number
+  readonly annotations: Record<string, unknown>[]
+}
+
 interface MessageDraft {
   readonly kind: 'message'
-  readonly parts: { readonly type: 'output_text' | 'refusal'; text: string }[]
+  readonly parts: PartDraft[]
 }
 
 interface CallDraft {
@@ -72,6 +81,10 @@ export class OutputSequence {
   #openId = ''
   /** How many parts of the open item were written, and how much of the last one. */
   #partsWritten = 0
+  /** Characters of the answer's text so far. */
+  #textLength = 0
+  /** Sources that came before it. */
+  readonly #early: ChatAnnotation[] = []
 
   constructor(facts: SequenceFacts, emit: EmitEvent, emitDelta: EmitDelta) {
     this.#facts = facts
@@ -81,18 +94,39 @@ export class OutputSequence {
 
   text(text: string, type: 'output_text' | 'refusal' = 'output_text'): void {
     const last = this.#last
+    const next = { type, text, start: this.#textLength, annotations: [] }
+    if (type === 'output_text') this.#textLength += text.length
     if (last?.kind !== 'message') {
-      this.#add({ kind: 'message', parts: [{ type, text }] })
+      this.#add({ kind: 'message', parts: [next] })
+      this.annotations(this.#early.splice(0))
       return
     }
     const part = last.parts.at(-1)!
     if (part.type === type) part.text += text
-    else last.parts.push({ type, text })
+    else last.parts.push(next)
     if (last !== this.#open) return
     if (part.type === type) this.#textDelta(part.type, text)
     else {
       this.#closePart(part)
       this.#openPart(last.parts.at(-1)!)
+    }
+  }
+
+  /**
+   * Sources of the text that is written last, or of the first one, with places in the whole text. Those of text before it are left out,
+   * because it is done, and those that were given before.
+   */
+  annotations(annotations: readonly ChatAnnotation[]): void {
+    const last = this.#last
+    const part = last?.kind === 'message' ? last.parts.at(-1) : undefined
+    if (this.#textLength === 0) this.#early.push(...annotations)
+    if (part?.type !== 'output_text') return
+    for (const { type, url_citation: source } of annotations) {
+      const start = source.start_index - part.start
+      const isKnown = part.annotations.some((one) => one['url'] === source.url && one['start_index'] === start)
+      if (start < 0 || isKnown) continue
+      part.annotations.push({ type, ...source, start_index: start, end_index: source.end_index - part.start })
+      if (last === this.#open) this.#annotation(part, part.annotations.length - 1)
     }
   }
 
@@ -143,9 +177,12 @@ export class OutputSequence {
     this.#advance()
   }
 
-  /** Writes what still waits and closes the last item, which a cut answer leaves incomplete. */
+  /** Writes what still waits and closes the last item. A cut answer leaves it incomplete, and each call without all of its arguments. */
   finish(isIncomplete: boolean): void {
-    for (const draft of this.#waiting.splice(0)) this.#start(draft)
+    for (const draft of this.#waiting.splice(0)) {
+      this.#close(isIncomplete && this.#open?.kind === 'call' && !this.#open.end.isWhole)
+      this.#start(draft)
+    }
     this.#close(isIncomplete)
   }
 
@@ -271,10 +308,16 @@ export class OutputSequence {
     this.#emitDelta('function_call_arguments', this.#placeJson, delta, '')
   }
 
-  #openPart({ type, text }: MessageDraft['parts'][number]): void {
-    const part = finishedPart({ type, text: '' })
-    this.#emit('content_part.added', { ...this.#place, content_index: this.#partsWritten, part })
-    this.#textDelta(type, text)
+  #openPart(part: PartDraft): void {
+    const empty = finishedPart({ ...part, text: '', annotations: [] })
+    this.#emit('content_part.added', { ...this.#place, content_index: this.#partsWritten, part: empty })
+    this.#textDelta(part.type, part.text)
+    for (const index of part.annotations.keys()) this.#annotation(part, index)
+  }
+
+  #annotation({ annotations }: PartDraft, index: number): void {
+    const place = { ...this.#place, content_index: this.#partsWritten, annotation_index: index }
+    this.#emit('output_text.annotation.added', { ...place, annotation: annotations[index] })
   }
 
   #textDelta(type: 'output_text' | 'refusal', delta: string): void {
@@ -283,7 +326,7 @@ export class OutputSequence {
     else this.#emitDelta('output_text', place, delta, ',"logprobs":[]')
   }
 
-  #closePart(part: MessageDraft['parts'][number]): void {
+  #closePart(part: PartDraft): void {
     const place = { ...this.#place, content_index: this.#partsWritten }
     if (part.type === 'refusal') this.#emit('refusal.done', { ...place, refusal: part.text })
     else this.#emit('output_text.done', { ...place, text: part.text, logprobs: [] })
@@ -298,8 +341,8 @@ export class OutputSequence {
   }
 }
 
-function finishedPart({ type, text }: MessageDraft['parts'][number]): Record<string, unknown> {
-  return type === 'refusal' ? { type, refusal: text } : { type, text, annotations: [], logprobs: [] }
+function finishedPart({ type, text, annotations }: PartDraft): Record<string, unknown> {
+  return type === 'refusal' ? { type, refusal: text } : { type, text, annotations: [...annotations], logprobs: [] }
 }
 
 function emptyItem(draft: Draft, id: string): OutputItem {

@@ -41,6 +41,7 @@ export async function recallResponses(
   return {
     request: { ...rest, input: [...history, ...own].map(asSent) },
     original: request,
+    makers: makersOf([...turns, ...holders]),
     bound:
       conversation === undefined ? boundTo(last === undefined ? holders : [last, ...holders]) : preferred(conversation),
     turn: !isKept ? undefined : conversation === undefined ? turnOf(last?.id, own) : turnIn(conversation, own, access),
@@ -114,7 +115,7 @@ const UNMADE: ReadonlySet<unknown> = new Set(['failed', 'cancelled'])
 const LONGEST_ID_SHOWN = 200
 
 /** The error that clients know (OpenAI, "Conversation state"). */
-export function previousNotFound(id: string): GatewayError {
+function previousNotFound(id: string): GatewayError {
   const shown = id.slice(0, LONGEST_ID_SHOWN)
   const problem = `Previous response with id '${shown}' not found.`
   return invalidField('previous_response_id', problem, 'previous_response_not_found')
@@ -148,6 +149,15 @@ async function resolved(
   return { own, holders }
 }
 
+/** Who made the state that the answers carry: no other vendor takes it. */
+function makersOf(turns: readonly StoredResponse[]): ReadonlyMap<string, string> {
+  const makers = new Map<string, string>()
+  for (const turn of turns)
+    for (const { encrypted_content: state } of outputOf(turn))
+      if (typeof state === 'string' && state !== '') makers.set(state, turn.vendor)
+  return makers
+}
+
 /** Set if one vendor keeps all of them, under one key. */
 function boundTo(turns: readonly StoredResponse[]): BoundAnswer | undefined {
   const [first] = turns
@@ -165,15 +175,15 @@ export function turnOf(
   const input = items.map((item, index): StoredItem => {
     const { id } = item
     if (isItemId(id)) return item as StoredItem
-    return { ...item, id: freshItemId(item, index) }
+    return { ...item, id: freshItemId(item, `${previousId} ${index}`) }
   })
   return { previousId, input }
 }
 
-/** The same item at the same place gets the same id: turns are told apart by their own id. */
-function freshItemId(item: ResponsesItem, index: number): string {
+/** The same item at the same place gets the same id, and another one in each turn of a conversation. */
+function freshItemId(item: ResponsesItem, place: string): string {
   const hash = createHash('sha256')
-    .update(`${index} ${JSON.stringify(item)}`)
+    .update(`${place} ${JSON.stringify(item)}`)
     .digest('hex')
   return `${itemType(item) === 'message' ? 'msg' : OWN_ITEM}_${hash.slice(0, 40)}`
 }

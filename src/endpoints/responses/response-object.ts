@@ -1,3 +1,4 @@
+import type { Clock } from '../../core/clock.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { VendorCall } from '../operation.ts'
 import type { ResponsesRequest, ResponsesTool } from './responses-request.ts'
@@ -47,6 +48,8 @@ export interface ResponseFacts {
   readonly model: string
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
+  /** Tells when it ends. Absent: at `nowMs`. */
+  readonly clock?: Pick<Clock, 'now'> | undefined
   readonly request: ResponsesRequest
 }
 
@@ -65,13 +68,13 @@ export interface ResponseEnding {
  */
 export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Record<string, unknown> {
   const { request, nowMs } = facts
-  const createdAt = Math.floor(nowMs / 1000)
+  const secondsOf = (timeMs: number): number => Math.floor(timeMs / 1000)
   const conversation = conversationMember(request)
   return {
     id: facts.id,
     object: 'response',
-    created_at: createdAt,
-    completed_at: ending.status === 'completed' ? createdAt : null,
+    created_at: secondsOf(nowMs),
+    completed_at: ending.status === 'completed' ? secondsOf(facts.clock?.now() ?? nowMs) : null,
     status: ending.status,
     background: false,
     error: ending.error ?? null,
@@ -89,7 +92,7 @@ export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Re
     prompt_cache_key: request['prompt_cache_key'] ?? null,
     reasoning: { effort: request.reasoning?.effort ?? null, summary: request.reasoning?.summary ?? null },
     safety_identifier: request['safety_identifier'] ?? null,
-    service_tier: 'default',
+    service_tier: tierOf(request),
     store: request.store ?? true,
     temperature: request.temperature ?? 1,
     text: { ...request.text, format: request.text?.format ?? { type: 'text' } },
@@ -102,6 +105,11 @@ export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Re
     usage: ending.usage,
     ...conversation,
   }
+}
+
+/** The tier that was asked for, by which the answer is charged. */
+function tierOf({ service_tier: tier }: ResponsesRequest): unknown {
+  return typeof tier === 'string' && tier !== 'auto' ? tier : 'default'
 }
 
 /** A tool as the caller wrote it; of a function clients read all members, whether they were written or not. */

@@ -106,6 +106,8 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
     }
   },
   outputBound: { of: (request) => request.max_output_tokens ?? undefined, member: 'max_output_tokens' },
+  mostOutputTokens: ({ responses, chat }, model) =>
+    responses === undefined ? (model.limits.maxOutputTokens ?? chat?.mostOutputTokens?.(model)) : undefined,
   priceFields: responsesSurcharges,
   surcharges: RESPONSES_SURCHARGES,
   priceFieldParam: responsesFieldParam,

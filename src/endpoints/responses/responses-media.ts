@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import { isInline, type MediaInput, type MediaKind } from '../media-input.ts'
 import { inputItems, type ResponsesRequest } from './responses-request.ts'
+import { declared } from './responses-surcharges.ts'
 
 /** Tools that bring texts of unknown length into the prompt at the vendor. */
 const READING_TOOLS: ReadonlySet<unknown> = new Set(['file_search', 'mcp', 'code_interpreter'])
@@ -8,9 +9,17 @@ const READING_TOOLS: ReadonlySet<unknown> = new Set(['file_search', 'mcp', 'code
 /** Inputs of a request that are no text: pictures and files in messages and outputs of tools, and what tools will read. */
 export function responsesMedia(request: ResponsesRequest): readonly MediaInput[] {
   const media: MediaInput[] = []
-  for (const item of inputItems(request)) for (const member of ['content', 'output']) addParts(media, item[member])
-  for (const { type } of request.tools ?? []) if (READING_TOOLS.has(type)) media.push({ kind: 'document' })
+  for (const item of inputItems(request)) {
+    for (const member of ['content', 'output']) addParts(media, item[member])
+    if (item['type'] === 'image_generation_call') media.push(located('image', item['result']))
+  }
+  for (const { type } of declared(request)) if (READING_TOOLS.has(type)) media.push({ kind: 'document' })
   return media
+}
+
+/** Do tools of the vendor bring texts into the prompt that only its report counts? */
+export function readsUnseen(request: ResponsesRequest): boolean {
+  return declared(request).some(({ type }) => READING_TOOLS.has(type) || type.startsWith('web_search'))
 }
 
 function addParts(media: MediaInput[], parts: unknown): void {

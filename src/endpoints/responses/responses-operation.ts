@@ -4,6 +4,7 @@ import type { ChatCompletion } from '../chat/chat-completion.ts'
 import { brokenBody, type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
+import { ESTIMATED_TOKENS_PER_FILE } from '../messages/messages-estimate.ts'
 import { type TokenCountOperation, tokenCounter } from '../messages/messages-operation.ts'
 import {
   type AnswerBody,
@@ -24,6 +25,7 @@ import {
   chatRequestFromResponses,
   type TranslatedRequest,
 } from './chat-request-from-responses.ts'
+import { responsesMedia } from './responses-media.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 import { ResponsesStreamWriter, TranslatedResponsesStream } from './responses-stream-writer.ts'
 
@@ -76,9 +78,7 @@ export function createInputTokensOperation(
   const object = 'response.input_tokens'
   const tokenCount = tokenCounter(offer, call)
   if (tokenCount === undefined) {
-    const { input, instructions, tools, text } = call.request
-    const inputTokens = estimateTokens(Buffer.byteLength(JSON.stringify({ input, instructions, tools, text })))
-    const body = { object, input_tokens: inputTokens, estimated: true }
+    const body = { object, input_tokens: estimatedInputTokens(call.request), estimated: true }
     return { requests: [], whole: () => jsonBody(body), stream: neverStreams }
   }
   const translated = translatedCall(call, chat)
@@ -92,6 +92,17 @@ export function createInputTokensOperation(
     },
     stream: neverStreams,
   }
+}
+
+/** From above: the text by the gateway's usual rule, and a fixed number for each picture or file. */
+function estimatedInputTokens(request: ResponsesRequest): number {
+  const { input, instructions, tools, text } = request
+  const media = responsesMedia(request)
+  const held = new Set<unknown>(media.flatMap(({ data }) => data ?? []))
+  const beside = JSON.stringify({ input, instructions, tools, text }, (_name, value: unknown) =>
+    held.has(value) ? '' : value,
+  )
+  return estimateTokens(Buffer.byteLength(beside)) + media.length * ESTIMATED_TOKENS_PER_FILE
 }
 
 /** A Responses call as a chat call. */
@@ -159,6 +170,10 @@ class TranslatedResponses implements Operation {
     return { ...jsonBody(response, usage, outputBytes), keptAnswer: response }
   }
 
+  cutBytes(chunks: readonly Uint8Array[]): number | undefined {
+    return this.#chat.cutBytes?.(chunks, this.#translated.chatCall)
+  }
+
   stream(): StreamTransform {
     const writer = this.#writer()
     const decoder = this.#chat.decoder(this.#translated.chatCall, writer)
@@ -166,14 +181,16 @@ class TranslatedResponses implements Operation {
   }
 
   #writer(): ResponsesStreamWriter {
-    const { request, publicModel, nowMs, conversation, model, stateSecret } = this.#call
+    const { request, publicModel, nowMs, clock, conversation, model, stateSecret } = this.#call
     const written = (conversation?.original?.request as ResponsesRequest | undefined) ?? request
+    const isTierSent = this.requests[0]?.dropped.includes('service_tier') === false
     return new ResponsesStreamWriter({
       id: conversation?.freshId ?? `resp_${nowMs.toString(16)}`,
       model: publicModel,
       nowMs,
+      clock,
       // A prompt with pictures may hold megabytes, for as long as the stream lasts.
-      request: { ...written, input: '' },
+      request: { ...written, input: '', service_tier: isTierSent ? written['service_tier'] : null },
       names: this.#translated.names,
       owner: { vendor: model.vendor, secret: stateSecret },
       replaysReasoning: this.#chat.replaysReasoning?.(model),
@@ -193,6 +210,7 @@ function writeCompletion({ choices }: ChatCompletion, writer: ResponsesStreamWri
     writer.thinkingBlock(block)
   }
   writer.text(message.content ?? '')
+  if (message.annotations !== undefined) writer.annotations(message.annotations)
   writer.refusal(message.refusal ?? '')
   for (const [index, call] of (message.tool_calls ?? []).entries()) {
     const { id, function: called, extra_content: extra } = call

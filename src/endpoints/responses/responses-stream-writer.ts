@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { GatewayError } from '../../core/errors.ts'
 import type { Usage } from '../../core/usage.ts'
 import { sseEvent } from '../../wire/sse.ts'
-import type { FinishReason } from '../chat/chat-completion.ts'
+import type { ChatAnnotation, FinishReason } from '../chat/chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../chat/chat-stream-writer.ts'
 import { TranslatedStream } from '../chat/translated-stream.ts'
@@ -96,6 +96,10 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
 
   text(text: string, choice = 0): void {
     if (text !== '' && this.#takes(choice, text)) this.#output.text(text)
+  }
+
+  annotations(annotations: readonly ChatAnnotation[], choice = 0): void {
+    if (this.#takes(choice)) this.#output.annotations(annotations)
   }
 
   refusal(text: string, choice = 0): void {

@@ -74,8 +74,8 @@ interface DeclaredType {
   readonly param: string
 }
 
-/** Tools stand in the request, and in items that bring more of them. */
-function declared({ tools, input }: Readonly<Record<string, unknown>>): readonly DeclaredType[] {
+/** Types of the tools of a request and of items that bring more of them, those in namespaces too. */
+export function declared({ tools, input }: Readonly<Record<string, unknown>>): readonly DeclaredType[] {
   const types = typesIn(tools, 'tools')
   if (!Array.isArray(input)) return types
   const inItems = input.flatMap((item, index) =>
@@ -86,7 +86,9 @@ function declared({ tools, input }: Readonly<Record<string, unknown>>): readonly
 
 function typesIn(tools: unknown, path: string): DeclaredType[] {
   if (!Array.isArray(tools)) return []
-  return tools.flatMap((tool, index) =>
-    isJsonObject(tool) && typeof tool['type'] === 'string' ? [{ type: tool['type'], param: `${path}[${index}]` }] : [],
-  )
+  return tools.flatMap((tool, index) => {
+    if (!isJsonObject(tool) || typeof tool['type'] !== 'string') return []
+    const param = `${path}[${index}]`
+    return [{ type: tool['type'], param }, ...typesIn(tool['tools'], `${param}.tools`)]
+  })
 }

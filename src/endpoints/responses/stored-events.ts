@@ -60,13 +60,15 @@ function writeParts(parts: readonly Members[], place: Members, write: (type: str
     const isRefusal = part['type'] === 'refusal'
     write('response.content_part.added', {
       ...inPart,
-      part: { ...part, ...(isRefusal ? { refusal: '' } : { text: '' }) },
+      part: { ...part, ...(isRefusal ? { refusal: '' } : { text: '', annotations: [] }) },
     })
     if (isRefusal) {
       write('response.refusal.delta', { ...inPart, delta: part['refusal'] })
       write('response.refusal.done', { ...inPart, refusal: part['refusal'] })
     } else {
       write('response.output_text.delta', { ...inPart, delta: part['text'], logprobs: [] })
+      for (const [number, annotation] of partsOf(part['annotations']).entries())
+        write('response.output_text.annotation.added', { ...inPart, annotation_index: number, annotation })
       write('response.output_text.done', { ...inPart, text: part['text'], logprobs: [] })
     }
     write('response.content_part.done', { ...inPart, part })

@@ -4,7 +4,7 @@ import type { AnswerAccess, KeptAnswers, StoredQuery, StoredReply } from '../end
 import { invalidField } from '../field-errors.ts'
 import { conversationItem, conversations } from './conversations.ts'
 import { itemList, pageOf } from './item-page.ts'
-import { itemsBefore, previousNotFound, recallResponses } from './recalled-responses.ts'
+import { itemsBefore, recallResponses } from './recalled-responses.ts'
 import type { ResponsesOffer } from './responses-operation.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 import { storedEvents } from './stored-events.ts'
@@ -15,7 +15,6 @@ export const keptResponses: KeptAnswers<ResponsesRequest, ResponsesOffer> = {
   actions: { '': ['GET', 'HEAD', 'DELETE'], cancel: ['POST'], input_items: ['GET', 'HEAD'] },
   reserved: new Set(['compact']),
   recall: recallResponses,
-  notFound: ({ previous_response_id: id }) => previousNotFound(id ?? ''),
   objects: conversations,
   isKeptAtVendor: (request, { responses }) => responses?.deletion !== undefined && request.store !== false,
   deletion: ({ responses }, upstreamId, apiKey) => responses?.deletion?.(upstreamId, apiKey),
@@ -52,7 +51,8 @@ async function inputOf(turns: readonly StoredResponse[], access: AnswerAccess): 
 function inputPage(items: readonly StoredItem[], parameters: URLSearchParams): object {
   const { limit, order, after } = pageOf(parameters)
   const ordered = order === 'asc' ? items : [...items].reverse()
-  const position = after === undefined ? -1 : ordered.findIndex(({ id }) => id === after)
+  // Callers may have given one id twice: after the last, so that a list of pages has an end.
+  const position = after === undefined ? -1 : ordered.findLastIndex(({ id }) => id === after)
   if (after !== undefined && position === -1) throw invalidField('after', 'is no item of this response')
   const end = position + 1 + limit
   return itemList({ items: ordered.slice(position + 1, end), hasMore: end < ordered.length })

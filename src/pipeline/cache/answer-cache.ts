@@ -119,6 +119,11 @@ export class AnswerCache {
     return { rules, mode, ttlMs, partition, isOfAccount: who !== 'gateway' }
   }
 
+  /** Does the caller want an answer of the cache or none? */
+  wantsOnly(request: Admitted['request']): boolean {
+    return this.settings.callers === 'may-ask' && request.header('x-signalbox-cache')?.trim().toLowerCase() === 'only'
+  }
+
   /** The key of a request in these generations; see {@link ResponseCache.generation}. */
   keyOf(admitted: Admitted, wish: CacheWish, generations: readonly number[], vendors: Vendors): string | undefined {
     const { endpoint, body, bytes, chain, request } = admitted

@@ -31,8 +31,11 @@ export async function throughCache<Completion>(
   { completion, proceed }: NextStage<Completion>,
 ): Promise<Unfinished | undefined> {
   const { cache } = context
-  const { cached: rules } = admitted.endpoint
-  if (cache === undefined || rules === undefined || !isImmediate) return proceed(context, admitted, completion)
+  if (cache === undefined || admitted.endpoint.cached === undefined || !isImmediate) {
+    if (cache?.wantsOnly(admitted.request) !== true) return proceed(context, admitted, completion)
+    await release(context, admitted, 0)
+    throw new GatewayError('cache_miss')
+  }
   const plan = new CachePlan()
   admitted.planned(plan)
   let outcome: CachedAnswer | 'proceed'
@@ -71,7 +74,8 @@ async function lookUp(
   const wish = cache.wishOf(admitted)
   const keying = wish && keyOf(context, cache, admitted, wish)
   const key = isPending(keying) ? await keying : keying
-  const isOnly = wish?.mode === 'only'
+  // Also of a request that is never looked up: its vendor would be paid.
+  const isOnly = cache.wantsOnly(admitted.request)
   plan.isOnly = isOnly
   if (wish === undefined || key === undefined) {
     if (isOnly) throw new GatewayError('cache_miss')

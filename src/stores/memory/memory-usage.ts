@@ -4,6 +4,7 @@ import { bucketOf, LATENCY_BUCKETS } from '../../usage/latency.ts'
 import { type ChargedEnd, countsOf, type UsageDraft, type UsageRecord, usageRecord } from '../../usage/usage-record.ts'
 import {
   assertRowLimit,
+  byCharge,
   DAY_MS,
   HOUR_MS,
   type UsageDimension,
@@ -71,7 +72,7 @@ export class MemoryUsage implements UsageStore {
   }
 
   series(query: UsageSeriesQuery): readonly UsageRow[] {
-    const { source, fromMs, untilMs, step, groupBy, filter, limit } = query
+    const { source, fromMs, untilMs, step, groupBy, filter, limit, top } = query
     const withLatency = source === 'hours' && query.withLatency === true
     const stepMs = step === 'hour' ? HOUR_MS : DAY_MS
     const wanted = Object.entries(filter).filter(([, value]) => value !== undefined) as [UsageDimension, string][]
@@ -86,8 +87,11 @@ export class MemoryUsage implements UsageStore {
       if (group.sums.requests === 0) groups.set(name, group)
       merge(group.sums, sums)
     }
-    assertRowLimit(groups.size, limit)
-    return [...groups.values()].sort(byPlace).map(({ atMs, values, sums }) => ({
+    if (top === undefined) assertRowLimit(groups.size, limit)
+    const sorted = [...groups.values()].sort(byPlace)
+    const wantedGroups =
+      top === undefined ? sorted : sorted.sort((one, other) => byCharge(one.sums, other.sums)).slice(0, top)
+    return wantedGroups.map(({ atMs, values, sums }) => ({
       ...(atMs === undefined ? {} : { atMs }),
       ...Object.fromEntries(groupBy.map((dimension, index) => [dimension, values[index]!])),
       ...(withLatency ? { latency: sums.latency } : {}),

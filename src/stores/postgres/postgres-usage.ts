@@ -40,14 +40,19 @@ export function postgresUsage({ run }: PostgresConnection, schema: string): Usag
       if (!filterValues.every(isStorable)) return []
       const sums = parts.sums.map(([name, expression]) => `(${expression})::text AS ${name}`)
       const names = groups.map((group) => group.slice(group.lastIndexOf(' ') + 1))
+      const first = parts.sums.filter(
+        ([name]) => query.top !== undefined && (name === 'charged' || name === 'requests'),
+      )
+      // Charges come behind calls among the sums.
+      const order = first.map(([, expression]) => `${expression} DESC`).reverse()
       const filters = filterColumns.map((column, index) => ` AND ${column} = $${index + 4}`).join('')
       const rows = await run(
         `SELECT ${[...groups, ...sums].join(', ')} FROM ${schema}.usage_${table}${isByTag ? TAGS : ''}
         WHERE ${unit} >= $1 AND ${unit} < $2${filters}
-        ${names.length === 0 ? 'HAVING count(*) > 0' : `GROUP BY ${names.join(', ')} ORDER BY ${names.join(', ')}`} LIMIT $3`,
-        [from, until, query.limit + 1, ...filterValues],
+        ${names.length === 0 ? 'HAVING count(*) > 0' : `GROUP BY ${names.join(', ')} ORDER BY ${[...order, ...names].join(', ')}`} LIMIT $3`,
+        [from, until, query.top ?? query.limit + 1, ...filterValues],
       )
-      assertRowLimit(rows.length, query.limit)
+      if (query.top === undefined) assertRowLimit(rows.length, query.limit)
       return rows.map((row) => usageRowOf(row, query))
     },
 

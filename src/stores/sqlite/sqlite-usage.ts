@@ -267,7 +267,7 @@ class SeriesSteps implements SqliteSeries {
     const startedAtMs = performance.now()
     this.#place = this.#endOf(begin)
     for (const row of this.#read(begin, this.#place)) this.#add(row)
-    assertRowLimit(this.#groups.size, this.#query.limit)
+    if (this.#query.top === undefined) assertRowLimit(this.#groups.size, this.#query.limit)
     const wanted = (this.#rowsPerStep * STEP_MS) / Math.max(0.1, performance.now() - startedAtMs)
     // At most twice as many as before, because the next rows may be on disk.
     this.#rowsPerStep = Math.round(Math.max(FEWEST_ROWS, Math.min(MOST_ROWS, 2 * this.#rowsPerStep, wanted)))
@@ -283,7 +283,10 @@ class SeriesSteps implements SqliteSeries {
       }
       return 0
     }
-    return [...this.#groups.values()].sort(order).map((row) => usageRowOf(row, this.#query))
+    const { top } = this.#query
+    const sorted = [...this.#groups.values()].sort(order)
+    const rows = top === undefined ? sorted : sorted.sort(byChargeColumn).slice(0, top)
+    return rows.map((row) => usageRowOf(row, this.#query))
   }
 
   /** The end of a step, which begins the next one; undefined: the range ends with it. */
@@ -370,6 +373,13 @@ class SeriesSteps implements SqliteSeries {
     if (known === undefined) this.#groups.set(group, row)
     else for (const name of this.#sums) known[name] = (known[name] as bigint) + (row[name] as bigint)
   }
+}
+
+/** The order of top rows before they are read: there may be many more of them. */
+function byChargeColumn(one: SqlRow, other: SqlRow): number {
+  for (const name of ['charged', 'requests'] as const)
+    if (one[name] !== other[name]) return (one[name] as bigint) < (other[name] as bigint) ? 1 : -1
+  return 0
 }
 
 /** A row for each tag of a record; the empty one where it has none. Tags hold neither commas nor quotes. */

@@ -96,6 +96,8 @@ test.each([
   ['null for a setting', { temperature: null }, true],
   ['no tools', { tools: [] }, true],
   ['an unknown field', { extra: 1 }, true],
+  ['a seed of 64 bits', { seed: -(2 ** 63) }, true],
+  ['a seed that is no integer', { seed: 1.5 }, false],
   ['a temperature out of bounds', { temperature: 2.1 }, false],
   ['a fraction of a token', { max_tokens: 1.5 }, false],
   ['a text for a boolean', { stream: 'true' }, false],

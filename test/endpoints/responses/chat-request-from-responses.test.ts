@@ -187,11 +187,51 @@ test('outputs of a run stand in the order of their calls, and a fault names the 
   )
 
   expect(results).toEqual([
-    ['one', 'input[4]'],
+    ['one\nagain', 'input[4]'],
     ['two', 'input[3]'],
-    ['again', 'input[8]'],
     ['three', 'input[7]'],
   ])
+})
+
+test('an output that is given again is one output, and calls of one id have one each', () => {
+  const again = [
+    output('c1', 'one'),
+    output('c1', 'one'),
+    output('c2', 'two'),
+    output('c2', 'two'),
+    output('c1', 'one'),
+  ]
+  const messages = messagesOf([user('hi'), call('c1'), call('c2'), call('c2'), ...again, user('more')])
+
+  expect(messages.slice(2).map(({ role, content }) => [role, content])).toEqual([
+    ['tool', 'one'],
+    ['tool', 'two'],
+    ['tool', 'two'],
+    ['user', 'more'],
+  ])
+})
+
+test('an output that came after other messages stands behind its call, where chat vendors want it', () => {
+  const late = [output('c2', 'two'), { role: 'developer', content: 'Be brief.' }, output('c1', 'one')]
+  const { request, paths } = translated({ input: [user('hi'), call('c1'), call('c2'), user('hurry'), ...late] })
+
+  expect(request.messages.map(({ role, content }) => [role, content])).toEqual([
+    ['user', 'hi'],
+    ['assistant', null],
+    ['tool', 'one'],
+    ['tool', 'two'],
+    ['user', 'hurry'],
+    ['system', 'Be brief.'],
+  ])
+  expect(paths).toEqual(['input[0]', 'input[1]', 'input[6]', 'input[4]', 'input[3]', 'input[5]'])
+})
+
+test('very many outputs in the reverse order of their calls are put in order like a few', () => {
+  const ids = Array.from({ length: 60_000 }, (_, index) => `c${index}`)
+  const outputs = ids.map((id) => output(id)).reverse()
+  const messages = messagesOf([user('hi'), ...ids.map((id) => call(id)), ...outputs])
+
+  expect(messages.slice(2).map((message) => message.tool_call_id)).toEqual(ids)
 })
 
 test('arguments that are no object, as models write them and cuts leave them, are an object in later turns', () => {
@@ -395,6 +435,15 @@ test('fields without a place in chat are reported', () => {
     'input.phase',
     'input.web_search_call',
   ])
+})
+
+test('members of reasoning and of functions without a place in chat are reported, and so is a choice of unknown tools', () => {
+  const { dropped } = translated({
+    reasoning: { effort: 'low', summary: 'auto', mode: 'pro', context: 'auto', of_the_future: 1 },
+    tools: [{ type: 'function', name: 'look', parameters: {}, strict: null, defer_loading: true, async: false }],
+    tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'other' }] },
+  })
+  expect(dropped).toEqual(['reasoning.mode', 'reasoning.of_the_future', 'tools.defer_loading', 'tool_choice'])
 })
 
 test('the latest update of the configuration decides', () => {

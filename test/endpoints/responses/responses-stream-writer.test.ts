@@ -5,6 +5,7 @@ import type { ChatStreamWriter } from '../../../src/endpoints/chat/chat-stream-w
 import { openReasoning } from '../../../src/endpoints/responses/reasoning-envelope.ts'
 import { ResponsesStreamWriter, type WriterFacts } from '../../../src/endpoints/responses/responses-stream-writer.ts'
 import { ToolNames } from '../../../src/endpoints/responses/tool-names.ts'
+import { fakeClock } from '../../../src/testing/fake-clock.ts'
 import { checkGrammar, type ResponseEvent, responseEvents } from './response-events.ts'
 
 const OWNER = { vendor: 'some-vendor', secret: undefined }
@@ -152,6 +153,24 @@ test.each([
   expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: told }, completed_at: null })
   expect(response['output']).toMatchObject([{ type: 'message', status: 'incomplete' }])
   expect(events.at(-1)?.type).toBe('response.incomplete')
+})
+
+test('an answer is completed when it ends, and not when it began', () => {
+  const clock = fakeClock({ startMs: FACTS.nowMs })
+  const writer = new ResponsesStreamWriter({ ...FACTS, clock })
+  writer.text('slowly')
+  clock.advance(9_000)
+
+  expect(writer.done(USAGE).response).toMatchObject({ created_at: 1_795_132_800, completed_at: 1_795_132_809 })
+})
+
+test('a call that is cut within its arguments is incomplete, also before another one', () => {
+  const events = written((writer) => {
+    for (const index of [0, 1, 2]) writer.toolCall({ index, id: `c${index}`, name: 'look' })
+    for (const [index, json] of ['{"at', '{}', '{"a'].entries()) writer.toolCallArguments(index, json)
+    writer.finish('length')
+  })
+  expect(outputOf(events).map(({ status }) => status)).toEqual(['incomplete', 'completed', 'incomplete'])
 })
 
 test('a refusal after text is a second part of the message', () => {
