@@ -229,6 +229,12 @@ interface AskedChange {
 /** First steps of routes: they tell the version of this API from one in the host's mount, and from an id. */
 const FIRST_STEPS: ReadonlySet<string | undefined> = new Set(ADMIN_ROUTES.map(({ path }) => path.split('/')[1]))
 
+/** Is it certainly one of this API: that of its document, or with the first step of a route behind a version? */
+export function isAdminPath(path: string): boolean {
+  const below = pathBelowMount(path)
+  return below === DOCUMENT_PATH || (below.startsWith('/v1/') && FIRST_STEPS.has(below.split('/', 3)[2]))
+}
+
 /** From the version on, or from the document's name: what is above it is the host's mount. */
 function pathBelowMount(path: string): string {
   if (path.endsWith(DOCUMENT_PATH)) return DOCUMENT_PATH

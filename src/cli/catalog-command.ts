@@ -103,9 +103,12 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
 
   const oldModels = readIfThere(modelsPath, (json) => parseModelDefinitions(json)) ?? []
   const oldPrices = readIfThere(pricesPath, (json) => checkPriceFile(json))?.prices ?? []
-  const ownMembers = new Map(oldModels.map((row) => [row.id, row]))
+  // A model of this name has come: two rows may not have it.
+  const freshIds = new Set(fresh.models.map(({ id }) => id))
+  const kept = oldModels.map((row) => withoutAliases(row, freshIds))
+  const ownMembers = new Map(kept.map((row) => [row.id, row]))
   const models = merged(
-    oldModels,
+    kept,
     fresh.models.map((row) => ({ ...ownMembers.get(row.id), ...row })),
     (row) => row.id,
   )
@@ -121,6 +124,9 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
   writeFileSync(pricesPath, `${JSON.stringify(file, null, 2)}\n`)
 
   for (const row of models.added) print(`+ ${row.id}`)
+  for (const { id, aliases = [] } of oldModels)
+    for (const alias of aliases)
+      if (freshIds.has(alias)) print(`! ${alias} is a model of its own now, and no alias of ${id} any more`)
   for (const row of models.gone) print(`- ${row.id} is not in the catalog any more; its row and its price stay`)
   for (const [before, after] of models.changed) print(`~ ${after.id}: ${changes(before, after).join(', ')}`)
   for (const id of fresh.unusable) print(`! ${JSON.stringify(id)} is no id that a row can have; left out`)
@@ -215,6 +221,7 @@ async function textThrough(proxy: string, { origin, pathname, search }: URL): Pr
     if ('failure' in outcome) throw outcome.failure.error
     if ('oversize' in outcome) throw new Error('it is too large')
     const { status, chunks } = outcome.answer
+    if (status >= 300 && status < 400) throw new Error(`status ${status}; redirects are not followed through a proxy`)
     if (status < 200 || status >= 300) throw new Error(`status ${status}`)
     return joinChunks(chunks).toString('utf8')
   } finally {
@@ -289,6 +296,11 @@ function named({ model, meter, when }: PriceRow): string {
 /** Could the row be of a catalog? Those for other meters and under other conditions are the operator's. */
 function isListed({ meter, when = {} }: PriceRow): boolean {
   return meter.endsWith('_token') && Object.keys(when).every((name) => name === 'inputTokensAbove')
+}
+
+function withoutAliases(row: ModelDefinition, taken: ReadonlySet<string>): ModelDefinition {
+  if (row.aliases?.some((alias) => taken.has(alias)) !== true) return row
+  return { ...row, aliases: row.aliases.filter((alias) => !taken.has(alias)) }
 }
 
 function isSuspicious(before: PriceRow, after: PriceRow): boolean {

@@ -173,5 +173,6 @@ function refused(vendor: Vendor, answer: WireAnswer, secrets: readonly string[])
 
 function remedyFor(status: number): string {
   if (status === 402) return 'look at the account there: its credit and its limits'
+  if (status === 400) return 'check the key, and the address (baseURL)'
   return status >= 300 && status < 400 ? CHECK_ADDRESS : 'try again; look at the vendor’s status page'
 }

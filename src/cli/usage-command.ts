@@ -31,7 +31,7 @@ export const usageCommand: GroupDefinition = {
         to: TO,
         by: {
           value: 'day,model',
-          text: `hour, day or month, and ${USAGE_DIMENSIONS.map(nameOf).join(', ')} (${DEFAULT_GROUPS})`,
+          text: `hour, day or month, and ${USAGE_DIMENSIONS.map(nameOf).join(', ')} (${DEFAULT_GROUPS}; with --top model)`,
         },
         ...Object.fromEntries(
           USAGE_DIMENSIONS.map((name) => [
@@ -77,7 +77,7 @@ export const usageCommand: GroupDefinition = {
 }
 
 async function showUsage(given: CommandArguments, terminal: Terminal): Promise<void> {
-  const names = parseNames('--by', given.option('by') ?? DEFAULT_GROUPS)
+  const names = parseNames('--by', given.option('by') ?? (given.option('top') === undefined ? DEFAULT_GROUPS : 'model'))
   const groups = names.map(groupOf)
   const [limit, top] = [given.option('limit'), given.option('top')]
   const query: UsageQuery = {

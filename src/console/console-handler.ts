@@ -1,4 +1,4 @@
-import { type AdminHandlerOptions, adminHandler } from '../admin/admin-handler.ts'
+import { type AdminHandlerOptions, adminHandler, isAdminPath } from '../admin/admin-handler.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, checkGateway, type ExchangeHandler, type GatewayRequest } from '../core/exchange.ts'
 import { timeOrderedIds } from '../core/ids.ts'
@@ -70,7 +70,7 @@ class ConsolePage implements ExchangeHandler {
 
   /** Is the path that of the page or of one of its files? A mount may have a `/v1/` of its own. */
   has(path: string): boolean {
-    if (path.endsWith('/openapi.json')) return false
+    if (isAdminPath(path)) return false
     return !path.includes('/v1/') || path.endsWith('/') || this.#assets.byName.has(nameOf(path))
   }
 

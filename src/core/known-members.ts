@@ -139,7 +139,7 @@ function hasLetters(text: string, letters: string): boolean {
  * Letters to add, take away, replace, or swap with their neighbour (optimal string alignment). Above `most` it is the difference of
  * the lengths, or more than `most`: a list of models is long, and a caller waits.
  */
-function mistakesBetween(one: string, other: string, most: number): number {
+export function mistakesBetween(one: string, other: string, most: number): number {
   const difference = Math.abs(one.length - other.length)
   if (difference > most) return difference
   const width = other.length + 1

@@ -25,6 +25,10 @@ export class RecentMap<Value> {
     return undefined
   }
 
+  delete(key: string): void {
+    this.#entries.delete(key)
+  }
+
   /** @param forMs How long it may be used. */
   set(key: string, value: Value, nowMs: number, forMs: number): void {
     this.#entries.delete(key)

@@ -7,7 +7,7 @@ export type FormValueKind = 'text' | 'integer' | 'number' | 'boolean'
 const READERS = {
   integer: { pattern: /^-?\d{1,15}$/, expected: 'a whole number', read: Number },
   number: {
-    pattern: /^-?(?:\d{1,3}(?:\.\d{0,17})?|\.\d{1,17})(?:e[+-]?\d{1,2})?$/i,
+    pattern: /^-?(?:\d{1,15}(?:\.\d{0,30})?|\.\d{1,30})(?:e[+-]?\d{1,2})?$/i,
     expected: 'a number',
     read: Number,
   },

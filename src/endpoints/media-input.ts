@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { audioHeader } from '../wire/audio/audio-header.ts'
 import { Base64Bytes } from '../wire/base64-bytes.ts'
 import { imageHeader } from '../wire/image-header.ts'
@@ -115,4 +116,20 @@ function isPdf(mediaType: string | undefined, bytes: Base64Bytes): boolean {
 /** A `data:` URL, or base64 without one, and not the address of something elsewhere. */
 export function isInline(text: string): boolean {
   return /^data:/i.test(text) || !/^[a-z][a-z0-9+.-]*:/i.test(text.slice(0, 32))
+}
+
+/** Bytes of a body without the strings that hold media; undefined: none of them does. */
+export function textBytesBeside(inputs: readonly MediaInput[], body: object): number | undefined {
+  if (inputs.length === 0) return undefined
+  const held = new Map<unknown, number>()
+  for (const { data } of inputs) if (data !== undefined) held.set(data, (held.get(data) ?? 0) + 1)
+  if (held.size === 0) return undefined
+  const beside = JSON.stringify(body, (_name, value: unknown) => {
+    const left = held.get(value) ?? 0
+    if (left === 0) return value
+    // A text that repeats the data of a picture is text.
+    held.set(value, left - 1)
+    return ''
+  })
+  return Buffer.byteLength(beside)
 }

@@ -83,7 +83,8 @@ async function ask(context: PipelineContext, path: string, body: object, call: A
     vouchedPrincipal: { ...principal, scopes: undefined, limits: undefined, plan: null },
     routeOverride: undefined,
   })
-  const abort = (): void => received.calls.abort()
+  // Its time is the hook's.
+  const abort = (): void => received.calls.abort('overdue')
   signal.addEventListener('abort', abort, { once: true })
   try {
     await runToEnd(context, received, () => undefined)

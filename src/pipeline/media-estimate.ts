@@ -1,7 +1,12 @@
-import { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import { type MediaFacts, type MediaInput, type MediaKind, mediaFacts } from '../endpoints/media-input.ts'
+import {
+  type MediaFacts,
+  type MediaInput,
+  type MediaKind,
+  mediaFacts,
+  textBytesBeside,
+} from '../endpoints/media-input.ts'
 import { ESTIMATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { ParsedRequest } from './call-record.ts'
@@ -20,22 +25,6 @@ export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedReq
 
 const NO_INPUTS: readonly MediaInput[] = []
 const NO_MEDIA: readonly MediaFacts[] = []
-
-/** Bytes of a body without the strings that hold media; undefined: none of them does. */
-function textBytesBeside(inputs: readonly MediaInput[], body: object): number | undefined {
-  if (inputs.length === 0) return undefined
-  const held = new Map<unknown, number>()
-  for (const { data } of inputs) if (data !== undefined) held.set(data, (held.get(data) ?? 0) + 1)
-  if (held.size === 0) return undefined
-  const beside = JSON.stringify(body, (_name, value: unknown) => {
-    const left = held.get(value) ?? 0
-    if (left === 0) return value
-    // A text that repeats the data of a picture is text.
-    held.set(value, left - 1)
-    return ''
-  })
-  return Buffer.byteLength(beside)
-}
 
 /** Tokens of the media of a request, from above. */
 export interface MediaTokens {

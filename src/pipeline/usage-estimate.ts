@@ -30,10 +30,11 @@ function asLowered({ vendors }: PipelineContext, { endpoint, body }: Parsed, mod
   const asked = endpoint.mostOutputTokens === undefined ? undefined : endpoint.outputBound?.of(body)
   if (asked === undefined || asked === 0 || usage.outputTokens === undefined) return usage
   let most = 0
-  for (const { vendor: id } of model.routes ?? [model]) {
+  for (const { vendor: id, upstream = model.upstream } of model.routes ?? [model]) {
     const vendor = vendors.get(id)
     if (vendor === undefined) continue
-    most = Math.max(most, endpoint.mostOutputTokens?.(vendor, model) ?? asked)
+    const asCalled = upstream === model.upstream ? model : { ...model, upstream }
+    most = Math.max(most, endpoint.mostOutputTokens?.(vendor, asCalled) ?? asked)
     if (most >= asked) return usage
   }
   // A request may ask for several answers, and each has the bound.

@@ -93,6 +93,20 @@ describe('signalbox catalog update', () => {
     ])
   })
 
+  test('takes an alias of a row that has become the id of a model', async () => {
+    await update(file('api.json', publicCatalog({ 'gpt-9': chat })))
+    const [first] = read('models.json')
+    file('models.json', [{ ...first, aliases: ['fast-1', 'best'] }])
+
+    const lines = await update(file('api.json', publicCatalog({ 'fast-1': chat, 'gpt-9': chat })))
+
+    expect(lines).toContain('! fast-1 is a model of its own now, and no alias of gpt-9 any more')
+    expect(read('models.json').map(({ id, aliases }: { id: string; aliases?: string[] }) => [id, aliases])).toEqual([
+      ['fast-1', undefined],
+      ['gpt-9', ['best']],
+    ])
+  })
+
   test('leaves out ids that no row can have, so that serve can read the file, and takes no catalog of others', async () => {
     const lines = await update(file('api.json', publicCatalog({ 'gpt-9': chat, 'gpt *': chat, 'all*': chat })))
 

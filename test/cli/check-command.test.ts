@@ -132,7 +132,7 @@ describe('check, with every vendor', () => {
       [200, '<html><title>Welcome</title></html>', 'with something else than a list of models', 'base URL'],
       [301, '', 'answers with an error (301', 'base URL'],
       [200, '{"error":{"message":"Bad key","code":"invalid_api_key"}}', 'refuses the key (200', 'PERPLEXITY_API_KEY'],
-      [400, '{"error":{"message":"No such route"}}', 'answers with an error (400', 'status page'],
+      [400, '{"error":{"message":"No such route"}}', 'answers with an error (400', 'check the key'],
       [402, '{"error":{"message":"No credit"}}', 'answers with an error (402', 'its credit'],
     ] as const) {
       answer = [status, body]

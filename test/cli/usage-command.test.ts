@@ -103,6 +103,8 @@ test('usage --top gives the rows that cost most, and refuses what is no count', 
   const { data } = await runForJson(['usage', ...RANGE, '--by', 'account', '--top', '1', '--limit', '1'], environment)
 
   expect(data).toMatchObject([{ account: ACCOUNT_ID, charged: '0.0045' }])
+  // Without --by they are models: a step in time has no top.
+  expect((await runForJson(['usage', ...RANGE, '--top', '5'], environment)).data[0]).toHaveProperty('model')
   await expect(runCommand(['usage', ...RANGE, '--top', 'ten'], environment)).rejects.toThrow('--top')
 })
 

@@ -53,6 +53,17 @@ test('a chat whose bound is above what its model can write needs the money for w
   expect(sandbox.requests.at(-1)?.body).toMatchObject({ max_tokens: 128_000 })
 })
 
+test('an estimate counts the bound that the model of a route gets, and not that of its row', async () => {
+  const row = { id: 'chat-relayed', kind: 'chat', vendor: 'anthropic', upstream: 'claude-3-haiku-20240307' } as const
+  const routed = { ...row, routes: [{ vendor: 'anthropic', upstream: 'claude-opus-4-8' }] }
+  const { gateway, close } = await startGateway({ models: [routed] })
+  const body = chatBody('chat-relayed', 'hi', { max_tokens: 100_000 })
+  const { usage } = await gateway.estimate(CALLER, { endpoint: 'chat', body })
+  await close()
+
+  expect(usage.outputTokens).toBe(100_000)
+})
+
 test('an estimate takes nothing from the limits of the caller', async () => {
   const caller = { ...CALLER, keyId: 'key_slow', limits: { requestsPerMinute: 1, concurrency: 1 } }
   const body = chatBody('cl-sonnet-4-6', 'hello')

@@ -103,7 +103,8 @@ async function filteredPage(gateway: Gateway, { range, after, limit, wanted }: A
     if (read > 0) await endOfTurn()
     const page = await gateway.usage.records({ ...range, cursor: next, limit: piece })
     const fitting = page.records.filter((record) => isWanted(record, wanted))
-    read += page.records.length
+    // A store may give an empty page before the end.
+    read += Math.max(limit, page.records.length)
     const room = limit - found.length
     // A cursor is the end of a piece: what fits too often is read again in one that all of it fits into.
     if (fitting.length > room) {

@@ -198,8 +198,9 @@ function ofDifferentNames(tools: readonly ChatTool[]): ChatTool[] {
 /** The tools in effect at the end: of those that turns take away, only the ones that a later turn gives again. */
 function withChanges(tools: ChatTool[], { messages }: MessagesRequest, report: Report): ChatTool[] {
   const withdrawn = new Set<string>()
+  const names = new Set(tools.map((tool) => tool.function.name))
   for (const { type, name, isReference } of toolChanges(messages)) {
-    if (isReference && !tools.some((tool) => tool.function.name === name)) report(`messages.${type}`)
+    if (isReference && !names.has(name)) report(`messages.${type}`)
     if (type === 'tool_removal') withdrawn.add(name)
     else withdrawn.delete(name)
   }

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import { isInline, type MediaInput, type MediaKind } from '../media-input.ts'
 import { inputItems, type ResponsesRequest } from './responses-request.ts'
-import { declared } from './responses-surcharges.ts'
+import { declared, isRunByVendor } from './responses-surcharges.ts'
 
 /** Tools that bring texts of unknown length into the prompt at the vendor. */
 const READING_TOOLS: ReadonlySet<unknown> = new Set(['file_search', 'mcp', 'code_interpreter'])
@@ -19,7 +19,7 @@ export function responsesMedia(request: ResponsesRequest): readonly MediaInput[]
 
 /** Do tools of the vendor bring texts into the prompt that only its report counts? */
 export function readsUnseen(request: ResponsesRequest): boolean {
-  return declared(request).some(({ type }) => READING_TOOLS.has(type) || type.startsWith('web_search'))
+  return declared(request).some(({ type }) => isRunByVendor(type))
 }
 
 function addParts(media: MediaInput[], parts: unknown): void {

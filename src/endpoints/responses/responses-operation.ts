@@ -4,6 +4,7 @@ import type { ChatCompletion } from '../chat/chat-completion.ts'
 import { brokenBody, type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
+import { textBytesBeside } from '../media-input.ts'
 import { ESTIMATED_TOKENS_PER_FILE } from '../messages/messages-estimate.ts'
 import { type TokenCountOperation, tokenCounter } from '../messages/messages-operation.ts'
 import {
@@ -98,11 +99,9 @@ export function createInputTokensOperation(
 function estimatedInputTokens(request: ResponsesRequest): number {
   const { input, instructions, tools, text } = request
   const media = responsesMedia(request)
-  const held = new Set<unknown>(media.flatMap(({ data }) => data ?? []))
-  const beside = JSON.stringify({ input, instructions, tools, text }, (_name, value: unknown) =>
-    held.has(value) ? '' : value,
-  )
-  return estimateTokens(Buffer.byteLength(beside)) + media.length * ESTIMATED_TOKENS_PER_FILE
+  const body = { input, instructions, tools, text }
+  const textBytes = textBytesBeside(media, body) ?? Buffer.byteLength(JSON.stringify(body))
+  return estimateTokens(textBytes) + media.length * ESTIMATED_TOKENS_PER_FILE
 }
 
 /** A Responses call as a chat call. */

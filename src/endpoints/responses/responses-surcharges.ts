@@ -61,6 +61,11 @@ const FREE_TOOLS: ReadonlySet<string> = new Set([
   'apply_patch',
 ])
 
+/** Does the vendor run a tool of this type, or ask the server that does? A picture that it makes is no text. */
+export function isRunByVendor(type: string): boolean {
+  return type === 'mcp' || !(FREE_TOOLS.has(type) || type === 'image_generation')
+}
+
 /** What a request asks of the vendor beyond tokens and known surcharges: other tools that the vendor runs, and its plug-ins. */
 export function responsesExtras(request: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
   const tools = declared(request)

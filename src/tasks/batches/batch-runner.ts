@@ -187,7 +187,9 @@ export class BatchRunner {
       const isHeldUp = !isOver(task, nowMs) && (await this.#isFrozen(accountId))
       const result: WorkResult = isHeldUp ? { kind: 'waits', untilMs: nowMs + FROZEN_MS } : await run.run()
       const ended = await store.tasks.find(accountId, id)
-      if (ended === undefined || !POLLED_STATES.includes(ended.state)) return await cleanUp(this.#settings, id)
+      const isOpen = ended !== undefined && POLLED_STATES.includes(ended.state)
+      if (!isOpen || result.kind === 'ended') this.#waiting.delete(id)
+      if (!isOpen) return await cleanUp(this.#settings, id)
       if (result.kind === 'ended')
         return await endBatch(this.#context, this.#settings, ended, { ...result, wake: this.#wakeWebhooks })
       this.#waiting.set(id, tries, clock.now(), REMEMBERED_MS)
@@ -227,7 +229,7 @@ export class BatchRunner {
         if (!(await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs))) return run.abort()
         const task = await store.tasks.find(accountId, id)
         if (task !== undefined && isCancelling(task)) run.stop('cancelled')
-        else if (await this.#isFrozen(accountId)) run.makeRoom()
+        else if (await this.#isFrozen(accountId)) run.stop('put-back')
       } catch (error) {
         reportFault(this.#context, undefined, 'batches', error)
       }

@@ -207,12 +207,14 @@ function addressOf(options: AzureOpenAIOptions): { origin: string; prefix: strin
   const [, address = given, version] = /^([^?#]*)\?api-version=([\w-]+)$/.exec(given) ?? []
   const { origin, prefix } = vendorAddress(address)
   const path = /\/(?:openai(?:\/(?:v1|deployments|responses)(?:\/.*)?)?|models(?:\/chat\/completions)?)$/.exec(prefix)
+  // A proxy may have such a path of its own.
+  const isOwn = path?.[0] === '/models' && version === undefined && !origin.endsWith('.azure.com')
   // The address for models of all makers has a version of its own.
   const copied = path?.[0].startsWith('/models') === true ? undefined : version
   const apiVersion = options.apiVersion ?? copied ?? 'v1'
   if (apiVersion !== 'v1' && apiVersion !== 'preview' && !DATED.test(apiVersion))
     throw new TypeError(`azureOpenai: apiVersion must be v1, preview, or a date such as 2024-10-21: ${apiVersion}`)
-  return { origin, prefix: prefix.slice(0, path?.index), apiVersion }
+  return { origin, prefix: isOwn ? prefix : prefix.slice(0, path?.index), apiVersion }
 }
 
 /** The first version with Responses (Azure OpenAI, "API version lifecycle"). */

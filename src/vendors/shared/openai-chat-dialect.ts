@@ -81,7 +81,7 @@ export function isErrorEnvelope(body: Record<string, unknown>): boolean {
   const { code, status, message, detail } = body
   if (typeof code === 'string' && typeof message === 'string') return true
   // By numbers some servers tell success as well, which comes with something.
-  const isBare = (body['choices'] ?? body['data'] ?? body['text'] ?? undefined) === undefined
+  const isBare = (body['data'] ?? body['text'] ?? undefined) === undefined
   if (isBare && isFailure(code) && typeof message === 'string') return true
   if (isBare && isFailure(status) && typeof detail === 'string') return true
   return (body['success'] === false && Array.isArray(body['errors'])) || failedStatus(body) !== undefined

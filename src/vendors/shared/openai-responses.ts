@@ -60,8 +60,8 @@ export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassT
     fromWire: (chunks, call) => passResponse(chunks, call, dialect),
     stream: (call) => new OpenAIResponsesStream(call, dialect),
     reasonsUnseen: ({ model, request }) =>
-      model.reasonsUnseen ??
-      (readsUnseen(request) || dialect.reasonsUnseen?.(model.upstream, request.reasoning?.effort) === true),
+      readsUnseen(request) ||
+      (model.reasonsUnseen ?? dialect.reasonsUnseen?.(model.upstream, request.reasoning?.effort) === true),
     ...(dialect.takesImageUrls === false ? { takesImageUrls: false } : {}),
     ...(keepsAnswers
       ? {

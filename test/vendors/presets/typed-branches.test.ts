@@ -46,6 +46,14 @@ describe('schemas for a server that refuses a type beside branches', () => {
     expect(wire.dropped).toEqual([])
   })
 
+  test('have it in branches of branches, and in properties that are called as keywords are', () => {
+    const inner = { type: 'string', anyOf: [{ anyOf: [{ minLength: 1 }] }, { type: 'number' }] }
+    const { body } = sent({ tools: [toolOf({ type: 'object', properties: { default: inner } })] })
+
+    const written = { anyOf: [{ anyOf: [{ type: 'string', minLength: 1 }] }, { type: 'number' }] }
+    expect(body['tools']).toEqual([toolOf({ type: 'object', properties: { default: written } })])
+  })
+
   test('pass with the bytes of the request where there is nothing to move', () => {
     const { call, wire } = sent({
       tools: [toolOf({ type: 'object', properties: { a: { anyOf: [{ type: 'string' }] } } })],
