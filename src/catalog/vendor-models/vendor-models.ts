@@ -225,7 +225,7 @@ export function definitionOf(known: VendorModel, vendor: ModelVendor): ModelDefi
   const [kind] = kinds
   if (kind === undefined) return undefined
   const protocol = known.protocol ?? vendor.kinds.get(kind)
-  const family = kind === 'image' ? imageFamilyOf(known.id) : undefined
+  const family = kind === 'image' ? imageFamilyOf(vendor.catalogIds?.(known.id)[0] ?? known.id) : undefined
   return {
     id: known.id,
     kind: kinds,

@@ -1,6 +1,7 @@
 import type { ModelFacts } from '../../catalog/model-facts.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
+import { imageFamilyOf } from '../../catalog/models/image-families.ts'
 import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { ImageModels, OtherImageAnswer, OtherImageEvent, OtherImageRequest } from '../models/image-models.ts'
@@ -134,7 +135,10 @@ export function image<const Model extends ModelId<ImageModels>>(
   facts?: ImageModelFacts,
 ): ImageBuilder<Model> {
   const { protocol, image: abilities } =
-    facts ?? knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS) ?? {}
+    facts ??
+    knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS) ??
+    imageFamilyOf(model) ??
+    {}
   const row: ModelFacts = { id: model, limits: {}, ...(abilities === undefined ? {} : { image: abilities }) }
   // Each draft has every step of its shape; the type shows those of the model.
   return draftOf(protocol, row) as never
