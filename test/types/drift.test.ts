@@ -237,7 +237,9 @@ describe.each([...modelsOf('image'), ...LISTED.ImageModels])('the type of $id', 
       const sizes = sorted(['auto', ...(image?.sizes ?? []).filter((size) => size !== 'auto')])
       expect(row.at('request.size')?.literals).toEqual(isFree ? undefined : sizes)
       expect(refused.filter((field) => row.at('request')?.members.includes(field))).toEqual([])
-      expect(row.at('request.response_format')?.literals?.includes('url') === true).toBe(image?.answersWithUrls === true)
+      expect(row.at('request.response_format')?.literals?.includes('url') === true).toBe(
+        image?.answersWithUrls === true,
+      )
       const qualities = row.at('request.quality')?.literals ?? []
       expect(image?.qualities?.filter((quality) => !qualities.includes(quality))).toEqual([])
     }

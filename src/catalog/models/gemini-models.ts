@@ -1,5 +1,5 @@
 import type { ImageAbilities, ModelDefinition } from '../model.ts'
-import type { ImageFamily } from './image-families.ts'
+import type { ImageFamily } from './image-family.ts'
 
 // Each list is made by a call that is marked as pure, so that a bundle with one builder has the rows of its kind only.
 

@@ -1,5 +1,5 @@
 import type { ImageAbilities, ModelDefinition } from '../model.ts'
-import type { ImageFamily } from './image-families.ts'
+import type { ImageFamily } from './image-family.ts'
 
 /**
  * What the `gp-image-*` models have in common (API specification, "Image edit request"; OpenAI API reference, images).
@@ -73,7 +73,7 @@ const DALL_E_2: ImageAbilities = {
   maxImages: 10,
   takesMask: true,
   qualities: ['standard'],
-  refusedFields: [...GPT_IMAGE_FIELDS, 'style'],
+  refusedFields: GPT_IMAGE_FIELDS,
   answersWithUrls: true,
 }
 

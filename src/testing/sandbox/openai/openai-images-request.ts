@@ -54,7 +54,8 @@ export function checkedOrder(fields: Fields): PictureOrder {
   if (prompt === '') refuse("Missing required parameter: 'prompt'.", 'prompt', 'missing_required_parameter')
   if (!IMAGE_MODELS.test(model)) refuse(`The model '${model}' does not exist.`, 'model', 'invalid_value')
   const legacy = model === 'dall-e-2' || model === 'dall-e-3' ? LEGACY[model] : undefined
-  if (prompt.length > (legacy?.prompt ?? 32_000)) refuse("Invalid 'prompt': string too long.", 'prompt', 'string_above_max_length')
+  if (prompt.length > (legacy?.prompt ?? 32_000))
+    refuse("Invalid 'prompt': string too long.", 'prompt', 'string_above_max_length')
   checkRanges(fields, RANGES, openaiInvalid)
   const isLegacy = legacy !== undefined
   if ((asNumber(fields['n']) ?? 1) > (legacy?.count ?? 10)) refuse('You must provide n=1 for this model.', null)
