@@ -141,6 +141,9 @@ export type {
   OpenAIImageEvent,
   OpenAIImageRequest,
   PlainImageEditRequest,
+  PlainImageRequest,
+  PlannedImageQuality,
+  StyledImageRequest,
 } from './models/openai-images.ts'
 export type {
   OtherRerankRequest,

@@ -3,6 +3,7 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import type { CatalogModel } from '../../src/catalog/model.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
+import { imageFamilyOf } from '../../src/catalog/models/image-families.ts'
 import { OPENAI_IMAGE_MODELS } from '../../src/catalog/models/openai-models.ts'
 import { MAX_PICTURE_SIDE } from '../../src/endpoints/image-edits/edited-pictures.ts'
 import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
@@ -68,6 +69,14 @@ test('the page lists their sizes and ratios', () => {
       image?.aspectRatios === undefined ? '' : coded(image.aspectRatios),
     ]),
   )
+})
+
+test('the page names models without a row that the catalog describes', () => {
+  const ids = tableOf('Models without a row').flatMap(([names = '']) => names.match(/[a-z][\w.-]*-[\w.-]+/g) ?? [])
+  const missing = ids.filter((id) => !id.endsWith('-') && imageFamilyOf(id) === undefined && !/^every|^later/.test(id))
+
+  expect(ids).toContain('gpt-image-2.5-flare')
+  expect(missing.filter((id) => !id.includes('-image-*') && !id.endsWith('-image-') && id !== 'gemini-')).toEqual([])
 })
 
 test('the page states the rule for free sizes, and who has one', () => {

@@ -76,7 +76,8 @@ test('the types of requests name models that need no row only under ids of their
   for (const { id, kinds, upstream } of LISTED.ChatModels) expect([id, kinds]).toEqual([upstream, ['chat']])
   for (const { id, kinds, upstream } of LISTED.EmbeddingModels) expect([id, kinds]).toEqual([upstream, ['embedding']])
   for (const { id, kinds, upstream } of LISTED.SpeechModels) expect([id, kinds]).toEqual([upstream, ['speech']])
-  for (const { id, kinds, upstream } of [...LISTED.ImageModels, ...LISTED.ImageEditModels])
+  for (const { id, kinds, upstream } of LISTED.ImageModels) expect([id, kinds[0]]).toEqual([upstream, 'image'])
+  for (const { id, kinds, upstream } of LISTED.ImageEditModels)
     expect([id, kinds]).toEqual([upstream, ['image', 'image_edit']])
   expect(LISTED.ChatModels.map(({ id }) => id)).toContain('gpt-5.4')
 })
@@ -213,7 +214,7 @@ describe.each(modelsOf('video'))('the type of $id', (model) => {
   })
 })
 
-describe.each(modelsOf('image'))('the type of $id', ({ id, protocol, image }) => {
+describe.each([...modelsOf('image'), ...LISTED.ImageModels])('the type of $id', ({ id, protocol, image }) => {
   const row = rowOf('ImageModels', id)
 
   test('has the sizes, ratios and fields of the catalog', () => {
@@ -226,30 +227,38 @@ describe.each(modelsOf('image'))('the type of $id', ({ id, protocol, image }) =>
       const block = row.at('request.input.messages.[].content.[]')
       expect(block?.members.includes('image')).toBe((image?.referenceImages?.max ?? 0) > 0)
     } else if (protocol === 'interactions') {
-      expect(row.at('request.response_format.image_size')?.literals).toEqual(sorted(image?.sizes ?? []))
-      expect(row.at('request.response_format.aspect_ratio')?.literals).toEqual(sorted(image?.aspectRatios ?? []))
+      const listed = (values: readonly string[] | undefined) => values && sorted(values)
+      expect(row.at('request.response_format.image_size')?.literals).toEqual(listed(image?.sizes))
+      expect(row.at('request.response_format.aspect_ratio')?.literals).toEqual(listed(image?.aspectRatios))
       const thinks = row.at('request.generation_config')?.members.includes('thinking_level')
       expect(thinks).toBe(!refused.includes('generation_config.thinking_level'))
     } else {
-      expect(image?.freeSize).toBeDefined()
-      expect(row.at('request.size')?.literals).toBeUndefined()
+      const isFree = image?.freeSize !== undefined
+      const sizes = sorted(['auto', ...(image?.sizes ?? []).filter((size) => size !== 'auto')])
+      expect(row.at('request.size')?.literals).toEqual(isFree ? undefined : sizes)
+      expect(refused.filter((field) => row.at('request')?.members.includes(field))).toEqual([])
+      expect(row.at('request.response_format')?.literals?.includes('url') === true).toBe(
+        image?.answersWithUrls === true,
+      )
+      const qualities = row.at('request.quality')?.literals ?? []
+      expect(image?.qualities?.filter((quality) => !qualities.includes(quality))).toEqual([])
     }
   })
 })
 
-test('models stream whose shape does: all but those of the multimodal one, and the oldest of the edits', () => {
+test('models stream whose shape does: all but those of the multimodal one, and those that do not take stream', () => {
   const streaming = (map: string) =>
     interfaceOf(map).members.filter((id) => (rowOf(map, id).at('event')?.members ?? []).length > 0)
-  const shapes = modelsOf('image').filter(({ protocol }) => protocol !== 'multimodal')
+  const namesOf = (models: readonly CatalogModel[], kind: string) =>
+    sorted(
+      models
+        .filter(({ kinds, protocol }) => kinds.includes(kind) && protocol !== 'multimodal')
+        .filter(({ image }) => image?.refusedFields?.includes('stream') !== true)
+        .flatMap(({ id, aliases }) => [id, ...aliases.filter((alias) => !alias.includes('/'))]),
+    )
 
-  const listed = LISTED.ImageModels.map(({ id }) => id)
-
-  expect(streaming('ImageModels')).toEqual(
-    sorted([...shapes.flatMap(({ id, aliases }) => [id, ...aliases]), ...listed]),
-  )
-  expect(streaming('ImageEditModels')).toEqual(
-    sorted(['gp-image-1', 'gp-image-2', 'gpt-image-1', 'gpt-image-2', ...listed]),
-  )
+  expect(streaming('ImageModels')).toEqual(namesOf([...catalog.list(), ...LISTED.ImageModels], 'image'))
+  expect(streaming('ImageEditModels')).toEqual(namesOf([...catalog.list(), ...LISTED.ImageEditModels], 'image_edit'))
 })
 
 describe.each(modelsOf('image_edit'))('the type of edits by $id', ({ id, image }) => {

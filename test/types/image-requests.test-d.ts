@@ -132,6 +132,16 @@ await client.images.generate({
   size: '1600x900',
 })
 
+await client.images.generate({ model: 'gpt-image-2.6-flare', prompt: 'a boat', quality: 'max', size: '1536x864' })
+await client.images.generate({ model: 'dall-e-3', prompt: 'a boat', style: 'vivid', size: '1792x1024', n: 1 })
+await client.images.generate({ model: 'gemini-nano-banana-2.1', input: 'a boat' })
+await client.images.generate({
+  model: 'gpt-image-2',
+  prompt: 'a boat',
+  // @ts-expect-error a quality of later models
+  quality: 'max',
+})
+
 // Streams: the events have the shape of the model, where it has any.
 const drawn: ImageStream<OpenAIImageEvent> = await client.images.generate({
   model: 'gp-image-2',

@@ -1,4 +1,5 @@
-import type { ModelDefinition } from '../model.ts'
+import type { ImageAbilities, ModelDefinition } from '../model.ts'
+import type { ImageFamily } from './image-family.ts'
 
 // Each list is made by a call that is marked as pure, so that a bundle with one builder has the rows of its kind only.
 
@@ -17,6 +18,12 @@ export const GEMINI_EMBEDDING_MODELS: readonly ModelDefinition[] = /* @__PURE__ 
  * API, "Image generation".
  */
 export const GEMINI_IMAGE_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ imageModels()
+
+/**
+ * Image models of Gemini that need no row, in the order in which they are tried: the final forms of previews, and every later model
+ * whose abilities only the vendor knows. The hold of the latter is that of the most expensive model.
+ */
+export const GEMINI_IMAGE_FAMILIES: readonly ImageFamily[] = /* @__PURE__ */ imageFamilies()
 
 function chatModels(): ModelDefinition[] {
   return [
@@ -76,6 +83,51 @@ function embeddingModels(): ModelDefinition[] {
   ]
 }
 
+function flash31Image(): ImageAbilities {
+  return {
+    sizes: ['512px', '1K', '2K', '4K'],
+    defaultSize: '1K',
+    aspectRatios: [...INTERACTION_RATIOS, ...STRIP_RATIOS],
+    referenceImages: { min: 0, max: 14 },
+    outputTokens: { '512px': 747, '1K': 1120, '2K': 1680, '4K': 2520, default: 2520 },
+    inputTokensPerImage: 1120,
+  }
+}
+
+function pro3Image(): ImageAbilities {
+  return {
+    sizes: ['1K', '2K', '4K'],
+    defaultSize: '1K',
+    aspectRatios: INTERACTION_RATIOS,
+    referenceImages: { min: 0, max: 14 },
+    outputTokens: { '1K': 1120, '2K': 1120, '4K': 2000, default: 2000 },
+    inputTokensPerImage: 560,
+  }
+}
+
+function flash25Image(): ImageAbilities {
+  return {
+    sizes: ['1K'],
+    defaultSize: '1K',
+    aspectRatios: INTERACTION_RATIOS,
+    referenceImages: { min: 0, max: 3 },
+    refusedFields: ['generation_config.thinking_level'],
+    outputTokens: { default: 1290 },
+    inputTokensPerImage: 258,
+  }
+}
+
+function imageFamilies(): ImageFamily[] {
+  const images = { catalogs: ['gemini', 'vertex'], protocol: 'interactions', kinds: ['image'] } as const
+  const { sizes: _sizes, aspectRatios: _ratios, ...unknown } = flash31Image()
+  return [
+    { ...images, ids: /^gemini-2\.5-flash-image/, image: flash25Image() },
+    { ...images, ids: /^(?:gemini-3-pro-image|nano-banana-pro-preview$)/, image: pro3Image() },
+    { ...images, ids: /^gemini-3\.1-flash-image/, image: flash31Image() },
+    { ...images, ids: /^gemini-(?:nano-banana-\d|\d.*-image(?:-|$))/, image: unknown },
+  ]
+}
+
 function imageModels(): ModelDefinition[] {
   return [
     {
@@ -86,14 +138,7 @@ function imageModels(): ModelDefinition[] {
       protocol: 'interactions',
       aliases: ['gemini-3.1-flash-image-preview'],
       limits: { contextTokens: 131_072, maxOutputTokens: 32_768 },
-      image: {
-        sizes: ['512px', '1K', '2K', '4K'],
-        defaultSize: '1K',
-        aspectRatios: [...INTERACTION_RATIOS, ...STRIP_RATIOS],
-        referenceImages: { min: 0, max: 14 },
-        outputTokens: { '512px': 747, '1K': 1120, '2K': 1680, '4K': 2520, default: 2520 },
-        inputTokensPerImage: 1120,
-      },
+      image: flash31Image(),
       displayName: 'Gemini 3.1 Flash Image Preview',
     },
     {
@@ -104,14 +149,7 @@ function imageModels(): ModelDefinition[] {
       protocol: 'interactions',
       aliases: ['gemini-3-pro-image-preview'],
       limits: { contextTokens: 65_536, maxOutputTokens: 32_768 },
-      image: {
-        sizes: ['1K', '2K', '4K'],
-        defaultSize: '1K',
-        aspectRatios: INTERACTION_RATIOS,
-        referenceImages: { min: 0, max: 14 },
-        outputTokens: { '1K': 1120, '2K': 1120, '4K': 2000, default: 2000 },
-        inputTokensPerImage: 560,
-      },
+      image: pro3Image(),
       displayName: 'Gemini 3 Pro Image Preview',
     },
     {
@@ -122,15 +160,7 @@ function imageModels(): ModelDefinition[] {
       protocol: 'interactions',
       aliases: ['gmn-2.5-flash-image-preview', 'gemini-2.5-flash-image', 'gemini-2.5-flash-image-preview'],
       limits: { contextTokens: 65_536, maxOutputTokens: 32_768 },
-      image: {
-        sizes: ['1K'],
-        defaultSize: '1K',
-        aspectRatios: INTERACTION_RATIOS,
-        referenceImages: { min: 0, max: 3 },
-        refusedFields: ['generation_config.thinking_level'],
-        outputTokens: { default: 1290 },
-        inputTokensPerImage: 258,
-      },
+      image: flash25Image(),
       created: Date.UTC(2025, 9, 2) / 1000,
       displayName: 'Gemini 2.5 Flash Image',
     },

@@ -36,3 +36,12 @@ export interface GeminiImageAliases<Flash31, Pro3, Flash25> {
   'gemini-2.5-flash-image': Flash25
   'gemini-2.5-flash-image-preview': Flash25
 }
+
+/** Image models of Gemini that need no row. */
+export interface GeminiListedImages<Flash31, Pro3, Later> {
+  'gemini-3.1-flash-image': Flash31
+  'gemini-3-pro-image': Pro3
+  'nano-banana-pro-preview': Pro3
+  'gemini-3.1-flash-lite-image': Later
+  'gemini-nano-banana-2.1': Later
+}

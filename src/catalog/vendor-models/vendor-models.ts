@@ -2,6 +2,7 @@ import type { AnyModelKind } from '../../core/model-kind.ts'
 import type { ModelSource } from '../catalog.ts'
 import { familyWords, hasDotSegment, isClaimedBy, withoutDate } from '../id-pattern.ts'
 import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
+import { imageFamilyOf } from '../models/image-families.ts'
 import snapshot from './snapshot.json' with { type: 'json' }
 import { readVendorModel, type VendorModel } from './vendor-model.ts'
 
@@ -174,7 +175,7 @@ export class VendorModels implements ModelSource {
   }
 
   #offered(vendor: ModelVendor, id: string): CatalogModel | undefined {
-    const known = factsOf(vendor, id)
+    const known = factsOf(vendor, id) ?? imageOf(vendor, id)
     const definition = known === undefined ? undefined : definitionOf({ ...known, id }, vendor)
     if (definition === undefined) return undefined
     const model = defineModel(definition)
@@ -249,18 +250,29 @@ function factsOf({ id, catalogId = id, catalogIds }: ModelVendor, modelId: strin
   return { ...facts, tiers: [] }
 }
 
+/** An image model that the snapshot lacks, if the vendor serves its whole family. */
+function imageOf({ id, catalogId = id }: ModelVendor, modelId: string): VendorModel | undefined {
+  const family = modelId.includes('/') ? undefined : imageFamilyOf(modelId)
+  if (family?.catalogs.includes(catalogId) !== true) return undefined
+  const { kinds } = family
+  const unknown = { limits: {}, inputModalities: [], outputModalities: [], abilities: [], created: 0, tiers: [] }
+  return { ...unknown, id: modelId, displayName: modelId, kinds }
+}
+
 /** The row of a public model; undefined where its vendor serves no such model here. */
 export function definitionOf(known: VendorModel, vendor: ModelVendor): ModelDefinition | undefined {
   const kinds = known.kinds.filter((kind) => vendor.kinds.has(kind))
   const [kind] = kinds
   if (kind === undefined) return undefined
   const protocol = known.protocol ?? vendor.kinds.get(kind)
+  const family = kind === 'image' ? imageFamilyOf(vendor.catalogIds?.(known.id)[0] ?? known.id) : undefined
   return {
     id: known.id,
     kind: kinds,
     vendor: vendor.id,
     ...(protocol === undefined ? {} : { protocol }),
     limits: known.limits,
+    ...(family === undefined || family.protocol !== protocol ? {} : { image: family.image }),
     aliases: [`${vendor.id}/${known.id}`],
     created: known.created,
     displayName: known.displayName,

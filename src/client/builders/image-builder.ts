@@ -1,6 +1,7 @@
 import type { ModelFacts } from '../../catalog/model-facts.ts'
 import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
+import { imageFamilyOf } from '../../catalog/models/image-families.ts'
 import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
 import { GatewayError } from '../../core/errors.ts'
 import type { ImageModels, OtherImageAnswer, OtherImageEvent, OtherImageRequest } from '../models/image-models.ts'
@@ -86,12 +87,26 @@ interface ThinkingStep {
 type StepsOfInteraction<Request> = InteractionSteps<FieldOf<Request, 'response_format', unknown>> &
   ('thinking_level' extends keyof FieldOf<Request, 'generation_config', unknown> ? ThinkingStep : unknown)
 
-/** Steps of OpenAI's shape (OpenAI API, "Create image"). */
-interface OpenAISteps extends PictureSteps, FormatSteps {
+/** Steps of models in OpenAI's shape that let the format be chosen (OpenAI API, "Create image"). */
+interface GptImageSteps extends FormatSteps {
   moderation(level: 'auto' | 'low'): this
 }
 
-type StepsOfOpenAI<Request> = OpenAISteps & SizeStep<FieldOf<Request, 'size', string>>
+/** Steps of older models in OpenAI's shape, which can answer with addresses. */
+interface AddressSteps {
+  /** The answer holds addresses of the pictures in place of bytes. */
+  urls(): this
+}
+
+interface StyleStep {
+  style(style: 'vivid' | 'natural'): this
+}
+
+type StepsOfOpenAI<Request> = PictureSteps &
+  SizeStep<FieldOf<Request, 'size', string>> &
+  ('output_format' extends keyof Request ? GptImageSteps : unknown) &
+  ('response_format' extends keyof Request ? AddressSteps : unknown) &
+  ('style' extends keyof Request ? StyleStep : unknown)
 
 interface StreamStep<Streaming> {
   /** Each picture comes in its own event. */
@@ -120,6 +135,9 @@ export type ImageBuilder<Model, Stream extends boolean = false> = CommonSteps<Mo
             StepsOfInteraction<unknown> &
             ThinkingStep &
             StepsOfOpenAI<unknown> &
+            GptImageSteps &
+            AddressSteps &
+            StyleStep &
             PromptExtendStep)
 
 /** The facts of a model that the package does not know, equal to its row in the gateway. */
@@ -134,7 +152,10 @@ export function image<const Model extends ModelId<ImageModels>>(
   facts?: ImageModelFacts,
 ): ImageBuilder<Model> {
   const { protocol, image: abilities } =
-    facts ?? knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS) ?? {}
+    facts ??
+    knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS) ??
+    imageFamilyOf(model) ??
+    {}
   const row: ModelFacts = { id: model, limits: {}, ...(abilities === undefined ? {} : { image: abilities }) }
   // Each draft has every step of its shape; the type shows those of the model.
   return draftOf(protocol, row) as never

@@ -1,5 +1,6 @@
 import { DASHSCOPE_IMAGE_MODELS } from '../../catalog/models/dashscope-models.ts'
 import { GEMINI_IMAGE_MODELS } from '../../catalog/models/gemini-models.ts'
+import { imageFamilyOf } from '../../catalog/models/image-families.ts'
 import { OPENAI_IMAGE_MODELS } from '../../catalog/models/openai-models.ts'
 import { invalidField } from '../../endpoints/field-errors.ts'
 import { checkListedSize } from '../../endpoints/images/openai/openai-image-request.ts'
@@ -83,7 +84,8 @@ class ImageEditDraft extends PictureDraft<State> {
   }
   build() {
     const { model, images, mask } = this.state
-    const abilities = knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS)?.image
+    const known = knownModel(model, DASHSCOPE_IMAGE_MODELS, GEMINI_IMAGE_MODELS, OPENAI_IMAGE_MODELS)
+    const abilities = (known ?? imageFamilyOf(model))?.image
     const fields = this.checked(abilities, checkListedSize)
     if (images.length === 0) throw invalidField('image', 'is required')
     const most = abilities?.referenceImages?.max

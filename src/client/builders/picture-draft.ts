@@ -1,6 +1,6 @@
 import type { ImageAbilities } from '../../catalog/model-facts.ts'
 import { checkPictureOptions } from '../../endpoints/images/openai/openai-image-request.ts'
-import type { ImageQuality } from '../models/openai-images.ts'
+import type { PlannedImageQuality } from '../models/openai-images.ts'
 import { Draft, required, within } from './draft.ts'
 
 /** API specification, "Limits". */
@@ -11,7 +11,7 @@ const MAX_PARTIAL_IMAGES = 3
 
 /** Steps that every model of OpenAI's shape takes, new pictures and edits alike (OpenAI API, "Create image"). */
 export interface PictureSteps {
-  quality(quality: ImageQuality): this
+  quality(quality: PlannedImageQuality): this
   /** 1 to 10. */
   count(pictures: number): this
   endUser(id: string): this
@@ -45,6 +45,7 @@ export interface PictureFields {
   readonly background?: string
   readonly response_format?: string
   readonly moderation?: string
+  readonly style?: string
   readonly user?: string
   readonly stream?: true
   readonly partial_images?: number

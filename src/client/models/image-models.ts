@@ -1,4 +1,4 @@
-import type { GeminiImageAliases } from '../../catalog/models/model-aliases.ts'
+import type { GeminiImageAliases, GeminiListedImages } from '../../catalog/models/model-aliases.ts'
 import type {
   InteractionConfig,
   InteractionEvent,
@@ -22,6 +22,9 @@ import type {
   OpenAIImageEvent,
   OpenAIImageRequest,
   PlainImageEditRequest,
+  PlainImageRequest,
+  PlannedImageQuality,
+  StyledImageRequest,
 } from './openai-images.ts'
 
 /** A row of {@link ImageModels}. A model that cannot stream has no events. */
@@ -42,13 +45,32 @@ type WideInteraction = Interaction<'512px' | '1K' | '2K' | '4K', WideInteraction
 type ProInteraction = Interaction<'1K' | '2K' | '4K', InteractionRatio, ThinkingInteractionConfig>
 type PlainInteraction = Interaction<'1K', InteractionRatio, InteractionConfig>
 
+type OpenInteraction = Interaction<string, string, ThinkingInteractionConfig>
+
 type ListedSizeImage = ImageModel<ListedSizeImageRequest, OpenAIImageAnswer, OpenAIImageEvent>
+type FreeSizeImage = ImageModel<OpenAIImageRequest, OpenAIImageAnswer, OpenAIImageEvent>
+type PlannedImage = ImageModel<OpenAIImageRequest<PlannedImageQuality>, OpenAIImageAnswer, OpenAIImageEvent>
+type PlannedEdit = ImageEditModel<ImageEditRequest<PlannedImageQuality>>
+
+/** Image models of GPT Image 2.5 and later, under the vendor's own ids. */
+export interface PlannedImageModels<Row> {
+  'gpt-image-2.5-sunburst': Row
+  'gpt-image-2.5-sunburst-2026-09-08': Row
+  'gpt-image-2.5-flare': Row
+  'gpt-image-2.5-flare-2026-09-08': Row
+  'gpt-image-2.6-sunburst': Row
+  'gpt-image-2.6-flare': Row
+}
 
 /** Image models that need no row in the gateway, under the vendor's own ids. */
-export interface ListedImageModels {
+export interface ListedImageModels
+  extends GeminiListedImages<WideInteraction, ProInteraction, OpenInteraction>,
+    PlannedImageModels<PlannedImage> {
   'gpt-image-1.5': ListedSizeImage
   'gpt-image-1-mini': ListedSizeImage
   'chatgpt-image-latest': ListedSizeImage
+  'gpt-image-2-2026-04-21': FreeSizeImage
+  'dall-e-3': ImageModel<StyledImageRequest, OpenAIImageAnswer>
 }
 
 /** Image models with narrowed requests and answers, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
@@ -64,7 +86,9 @@ export interface ImageModels
   'gmn-3.1-flash-image-preview': WideInteraction
   'gmn-3-pro-image-preview': ProInteraction
   'gmn-2.5-flash-image': PlainInteraction
-  'gp-image-2': ImageModel<OpenAIImageRequest, OpenAIImageAnswer, OpenAIImageEvent>
+  'gp-image-2': FreeSizeImage
+  'gp-image-1': ListedSizeImage
+  'de-2': ImageModel<PlainImageRequest, OpenAIImageAnswer>
   'qwen-image-2.0': ImageModels['qw-image-2.0']
   'qwen-image-2.0-pro': ImageModels['qw-image-2.0-pro']
   'qwen-image-max': ImageModels['qw-image-max']
@@ -73,6 +97,8 @@ export interface ImageModels
   'qwen-image-edit-max': ImageModels['qw-image-edit-max']
   'gmn-2.5-flash-image-preview': PlainInteraction
   'gpt-image-2': ImageModels['gp-image-2']
+  'gpt-image-1': ImageModels['gp-image-1']
+  'dall-e-2': ImageModels['de-2']
 }
 
 /** A request to an image model outside {@link ImageModels}. */
@@ -101,13 +127,14 @@ export interface ImageEditModel<Request = ImageEditRequest, Event = OpenAIImageE
 }
 
 /** Models on the edits route with narrowed requests, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
-export interface ImageEditModels {
+export interface ImageEditModels extends PlannedImageModels<PlannedEdit> {
   'gp-image-2': ImageEditModel
   'gp-image-1': ImageEditModel
   'de-2': ImageEditModel<PlainImageEditRequest, never>
   'gpt-image-2': ImageEditModels['gp-image-2']
   'gpt-image-1': ImageEditModels['gp-image-1']
   'dall-e-2': ImageEditModels['de-2']
+  'gpt-image-2-2026-04-21': ImageEditModel
   'gpt-image-1.5': ImageEditModel
   'gpt-image-1-mini': ImageEditModel
   'chatgpt-image-latest': ImageEditModel

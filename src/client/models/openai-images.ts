@@ -38,6 +38,9 @@ export type OpenAIImageEditEvent = OpenAIImageEvent<'image_edit'>
 /** `standard` and `hd` are other names for `medium` and `high`. */
 export type ImageQuality = 'auto' | 'low' | 'medium' | 'high' | 'standard' | 'hd'
 
+/** Qualities of GPT Image 2.5 and of later models. */
+export type PlannedImageQuality = ImageQuality | 'xhigh' | 'max'
+
 /** How a picture is written. */
 interface Encoding {
   /** Default `png`. */
@@ -55,17 +58,20 @@ interface Streaming {
 }
 
 /** The fields of every picture request in OpenAI's shape. */
-interface PictureOptions<Size extends string> {
+interface PictureOptions<Size extends string, Quality extends string = ImageQuality> {
   readonly prompt: string
   /** 1 to 10. */
   readonly n?: number
   readonly size?: Size
-  readonly quality?: ImageQuality
+  readonly quality?: Quality
   readonly user?: string
 }
 
 /** Text to image; sizes beside the listed ones are multiples of 16 (API specification, "Endpoints", note 1). */
-export interface OpenAIImageRequest extends PictureOptions<'auto' | `${number}x${number}`>, Encoding, Streaming {
+export interface OpenAIImageRequest<Quality extends string = ImageQuality>
+  extends PictureOptions<'auto' | `${number}x${number}`, Quality>,
+    Encoding,
+    Streaming {
   readonly moderation?: 'auto' | 'low'
 }
 
@@ -77,9 +83,23 @@ export interface ListedSizeImageRequest
   readonly moderation?: 'auto' | 'low'
 }
 
+/** Text to image by `dall-e-2`, which can answer with addresses (OpenAI API, "Create image"). */
+export interface PlainImageRequest extends PictureOptions<'auto' | '256x256' | '512x512' | '1024x1024'> {
+  readonly response_format?: 'b64_json' | 'url'
+}
+
+/** Text to image by `dall-e-3`, which makes one picture and can answer with its address (OpenAI API, "Create image"). */
+export interface StyledImageRequest
+  extends PictureOptions<'auto' | '1024x1024' | '1792x1024' | '1024x1792', 'auto' | 'standard' | 'hd'> {
+  readonly n?: 1
+  readonly response_format?: 'b64_json' | 'url'
+  /** `vivid` is the default. */
+  readonly style?: 'vivid' | 'natural'
+}
+
 /** What an edit takes by models that answer with bytes only (API specification, "Image edit request"). */
-export interface ImageEditRequest
-  extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024'>,
+export interface ImageEditRequest<Quality extends string = ImageQuality>
+  extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024', Quality>,
     Encoding,
     Streaming {
   readonly response_format?: 'b64_json'

@@ -45,7 +45,9 @@ export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffe
   isStream: (request) => request.stream === true,
   textBytes: (request) => Buffer.byteLength(request.prompt),
   estimate(request, textTokens, model) {
-    const pictures = request.images.length + (request.mask === undefined ? 0 : 1)
+    const { images, mask, markup, form } = request
+    const files = form?.filter(({ kind }) => kind === 'file') ?? [...images, mask, markup]
+    const pictures = files.filter((file) => file !== undefined).length
     return pictureEstimate(request, { textTokens, pictures }, model)
   },
   priceFields: pictureBillingFields,
@@ -72,12 +74,13 @@ function jsonRequest(body: unknown): ImageEditRequest {
     const message = 'images: is required: a list of { image_url } or { file_id }; or send a form with the file image'
     throw new GatewayError('invalid_request', { message, param: 'images' })
   }
-  const { images, mask } = checkRequest<References>(imageReferencesSchema(), body)
+  const { images, mask, markup } = checkRequest<References>(imageReferencesSchema(), body)
   // A member called `form` is the caller's own and no form.
   return {
     ...fields,
     images: images.map(imageReference),
-    mask: mask === undefined || mask === null ? undefined : imageReference(mask),
+    mask: mask ? imageReference(mask) : undefined,
+    markup: markup ? imageReference(markup) : undefined,
     form: undefined,
   }
 }
@@ -92,10 +95,11 @@ function withPrompt(request: ImageEditRequest, texts: ReadonlyMap<string, string
 }
 
 /** Addresses of pictures in a JSON body, which the vendor fetches. */
-function callerUrls({ images, mask }: ImageEditRequest): readonly CallerUrl[] {
+function callerUrls({ images, mask, markup }: ImageEditRequest): readonly CallerUrl[] {
   const pictures = [
     ...images.map((picture, index) => ({ picture, param: `images[${index}].image_url` })),
     ...(mask === undefined ? [] : [{ picture: mask, param: 'mask.image_url' }]),
+    ...(markup === undefined ? [] : [{ picture: markup, param: 'markup.image_url' }]),
   ]
   return pictures.flatMap(({ picture, param }) =>
     'image_url' in picture && !isDataUrl(picture.image_url) ? [{ url: picture.image_url, param }] : [],

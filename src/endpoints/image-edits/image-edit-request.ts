@@ -19,6 +19,8 @@ export interface ImageEditRequest extends PictureOptions {
   /** The pictures, in the order in which they were given. */
   readonly images: readonly (FormFile | ImageReference)[]
   readonly mask?: FormFile | ImageReference | undefined
+  /** Picture that is laid over the first one to guide the edit. */
+  readonly markup?: FormFile | ImageReference | undefined
   readonly stream?: boolean | null
   readonly user?: string
   /** The original form, with names, order and unknown fields; undefined for a JSON body. */
@@ -36,6 +38,7 @@ export const imageReferencesSchema = onDemand(() =>
   z.looseObject({
     images: listOf(reference()).min(1),
     mask: reference().nullish(),
+    markup: reference().nullish(),
   }),
 )
 

@@ -35,6 +35,34 @@ describe('models without rows', () => {
     })
   })
 
+  test('that make pictures have the abilities of their family, also outside the snapshot', () => {
+    const google = vendor('gemini', { kinds: new Map([['image', 'interactions']]) })
+    const models = new VendorModels([vendor('openai'), google])
+
+    expect(models.find('gpt-image-1.5')?.image).toMatchObject({ takesMask: true, maxImages: 10 })
+    expect(models.find('gpt-image-1.5')?.image?.freeSize).toBeUndefined()
+    expect(models.find('gpt-image-2-2026-04-21')?.image?.freeSize?.multipleOf).toBe(16)
+    expect(models.find('gpt-image-2-2026-04-21')?.image?.qualities).not.toContain('max')
+    expect(models.find('gpt-image-9')?.image?.qualities).toContain('max')
+    expect(models.find('openai/gpt-image-9')).toMatchObject({ upstream: 'gpt-image-9', kinds: ['image', 'image_edit'] })
+    expect(models.find('dall-e-3')).toMatchObject({ kinds: ['image'], protocol: 'generations' })
+    expect(models.find('gemini-9-flash-image')).toMatchObject({ kinds: ['image'], protocol: 'interactions' })
+    expect(models.find('gemini-3-pro-image')?.image?.sizes).toEqual(['1K', '2K', '4K'])
+    expect(models.find('gpt-image-x')).toBeUndefined()
+    expect(models.list().every(({ isOpen }) => isOpen === undefined)).toBe(true)
+  })
+
+  test('that make pictures are claimed by the maker of their family only, and described in its shape only', () => {
+    const relay = vendor('relay', { passUnknownModels: true })
+    const azure = vendor('azure', { catalogIds: () => ['gpt-image-1.5'] })
+
+    expect(new VendorModels([vendor('together')]).find('gpt-image-9')).toBeUndefined()
+    expect(new VendorModels([relay]).find('gpt-image-9')?.image).toBeUndefined()
+    expect(new VendorModels([azure]).find('my-deployment')?.image?.takesMask).toBe(true)
+    const other = vendor('openai', { kinds: new Map([['image', 'interactions']]) })
+    expect(new VendorModels([other]).find('gpt-image-9')?.image).toBeUndefined()
+  })
+
   test('of two vendors with one id are those of the first with a key; the other is named with its vendor', () => {
     const models = new VendorModels([
       vendor('idle', { catalogId: 'openai', isConfigured: false }),

@@ -28,6 +28,14 @@ describe('text to image', () => {
     })
   })
 
+  test('answers for the older models with links, in their sizes and styles', () => {
+    const { json } = generate({ model: 'dall-e-3', size: '1792x1024', quality: 'hd', style: 'natural' })
+
+    expect(Object.keys(json)).toEqual(['created', 'data'])
+    expect(json.data[0].url).toContain('-1792x1024.png')
+    expect(generate({ model: 'dall-e-2', n: 2 }).json.data).toHaveLength(2)
+  })
+
   test('chooses where it may', () => {
     const { json } = generate({ size: 'auto' })
 
@@ -63,6 +71,15 @@ describe('text to image', () => {
     ['a size that is too large', { size: '3840x3840' }, 'size', /pixel limit/],
     ['2K', { size: '2K' }, 'size', /Supported values/],
     ['a free size on an older model', { model: 'gpt-image-1', size: '1536x864' }, 'size', /Supported values/],
+    ['a model that makes no pictures', { model: 'gpt-4o' }, 'model', /does not exist/],
+    ['xhigh on gpt-image-2', { quality: 'xhigh' }, 'quality', /Supported values/],
+    ['style', { style: 'vivid' }, 'style', /Unknown parameter/],
+    ['two pictures on dall-e-3', { model: 'dall-e-3', n: 2 }, null, /must provide n=1/],
+    ['a small picture on dall-e-3', { model: 'dall-e-3', size: '512x512' }, 'size', /'1792x1024'/],
+    ['a stream on dall-e-3', { model: 'dall-e-3', stream: true }, 'stream', /not supported with this model/],
+    ['a style of nobody', { model: 'dall-e-3', style: 'bold' }, 'style', /'vivid', 'natural'/],
+    ['moderation on dall-e-2', { model: 'dall-e-2', moderation: 'low' }, 'moderation', /Unknown parameter/],
+    ['a long prompt on dall-e-2', { model: 'dall-e-2', prompt: 'a'.repeat(1001) }, 'prompt', /too long/],
     ['hd', { quality: 'hd' }, 'quality', /Supported values are: 'low', 'medium', 'high', 'auto'/],
     ['a transparent jpeg', { background: 'transparent', output_format: 'jpeg' }, 'background', /JPEG/],
     ['eleven pictures', { n: 11 }, 'n', /between 1 and 10/],
@@ -135,6 +152,7 @@ describe('an edit', () => {
 
   test.each<[string, Record<string, string>, Form, string, RegExp]>([
     ['no picture', {}, [], 'image', /Missing required parameter/],
+    ['dall-e-3', { model: 'dall-e-3' }, [image], 'model', /must be 'dall-e-2'/],
     ['seventeen pictures', {}, Array(17).fill(pictureFile('image[]')), 'image', /too long/],
     ['two pictures on dall-e-2', { model: 'dall-e-2' }, [image, image], 'image', /too long/],
     [

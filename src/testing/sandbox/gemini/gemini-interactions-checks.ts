@@ -81,7 +81,8 @@ export function checkInteraction(call: SandboxCall): void {
   for (const name of ['outputs', 'response_mime_type']) if (isGiven(request[name])) refuseInteraction(OLD_LAYOUT)
   if (isGiven(request['agent'])) refuseInteraction("Only one of 'model' and 'agent' may be set.")
   const model = asText(request['model'])
-  if (!model.startsWith('gemini-')) refuseInteraction(`Model '${model}' is not found or does not support interactions.`)
+  if (!/^(?:gemini|nano-banana)-/.test(model))
+    refuseInteraction(`Model '${model}' is not found or does not support interactions.`)
   checkInput(request['input'], model)
   if (isGiven(request['system_instruction']) && typeof request['system_instruction'] !== 'string') {
     refuseInteraction("Invalid value at 'system_instruction': a string is expected.")

@@ -12,7 +12,7 @@ export interface PictureOrder {
   readonly count: number
   readonly width: number
   readonly height: number
-  readonly quality: 'low' | 'medium' | 'high'
+  readonly quality: 'low' | 'medium' | 'high' | 'xhigh' | 'max'
   readonly format: 'png' | 'jpeg' | 'webp'
   readonly background: string
   readonly isStream: boolean
@@ -24,8 +24,22 @@ export interface PictureOrder {
 
 const RANGES = { n: [1, 10], output_compression: [0, 100], partial_images: [0, 3] } as const
 const FREE_SIZES = /^gpt-image-(?:2|[3-9])/
+const IMAGE_MODELS = /^(?:gpt-image-\d|chatgpt-image-|dall-e-[23]$)/
 const LISTED_SIZES = ['1024x1024', '1024x1536', '1536x1024', 'auto']
-const LEGACY_SIZES = ['256x256', '512x512', '1024x1024']
+const QUALITIES = ['low', 'medium', 'high', 'auto']
+const GPT_IMAGE_FIELDS = [
+  'output_format',
+  'background',
+  'output_compression',
+  'moderation',
+  'partial_images',
+  'input_fidelity',
+]
+/** Longest prompt, sizes, qualities and most pictures of the older models (OpenAI API reference, images). */
+const LEGACY = {
+  'dall-e-2': { prompt: 1000, sizes: ['256x256', '512x512', '1024x1024'], qualities: ['standard'], count: 10 },
+  'dall-e-3': { prompt: 4000, sizes: ['1024x1024', '1792x1024', '1024x1792'], qualities: ['standard', 'hd'], count: 1 },
+} as const
 const MAX_SIDE = 3840
 const MAX_PIXELS = 3840 * 2160
 
@@ -38,17 +52,24 @@ export function checkedOrder(fields: Fields): PictureOrder {
   const prompt = asText(fields['prompt'])
   if (model === '') refuse('you must provide a model parameter', 'model')
   if (prompt === '') refuse("Missing required parameter: 'prompt'.", 'prompt', 'missing_required_parameter')
-  if (prompt.length > 32_000) refuse("Invalid 'prompt': string too long.", 'prompt', 'string_above_max_length')
+  if (!IMAGE_MODELS.test(model)) refuse(`The model '${model}' does not exist.`, 'model', 'invalid_value')
+  const legacy = model === 'dall-e-2' || model === 'dall-e-3' ? LEGACY[model] : undefined
+  if (prompt.length > (legacy?.prompt ?? 32_000))
+    refuse("Invalid 'prompt': string too long.", 'prompt', 'string_above_max_length')
   checkRanges(fields, RANGES, openaiInvalid)
-  const isLegacy = model.startsWith('dall-e-')
-  const size = isLegacy ? chosen(fields, 'size', LEGACY_SIZES, '1024x1024') : checkedSize(fields, model)
+  const isLegacy = legacy !== undefined
+  if ((asNumber(fields['n']) ?? 1) > (legacy?.count ?? 10)) refuse('You must provide n=1 for this model.', null)
+  const size = isLegacy ? chosen(fields, 'size', legacy.sizes, '1024x1024') : checkedSize(fields, model)
   const quality = isLegacy
-    ? chosen(fields, 'quality', ['standard'], 'standard')
-    : chosen(fields, 'quality', ['low', 'medium', 'high', 'auto'], 'auto')
-  const unknown = isLegacy ? ['output_format', 'background', 'output_compression'] : ['response_format']
-  for (const name of unknown) {
+    ? chosen(fields, 'quality', legacy.qualities, 'standard')
+    : chosen(fields, 'quality', qualitiesOf(model), 'auto')
+  const unknown = isLegacy ? GPT_IMAGE_FIELDS : ['response_format']
+  for (const name of [...unknown, ...(model === 'dall-e-3' ? [] : ['style'])]) {
     if (fields[name] !== undefined) refuse(`Unknown parameter: '${name}'.`, name, 'unknown_parameter')
   }
+  if (isLegacy && fields['stream'] === true)
+    refuse("The 'stream' parameter is not supported with this model.", 'stream', 'invalid_value')
+  chosen(fields, 'style', ['vivid', 'natural'], 'vivid')
   const format = chosen(fields, 'output_format', ['png', 'jpeg', 'webp'], 'png') as PictureOrder['format']
   const background = chosen(fields, 'background', ['transparent', 'opaque', 'auto'], 'auto')
   if (background === 'transparent' && format === 'jpeg') {
@@ -62,7 +83,7 @@ export function checkedOrder(fields: Fields): PictureOrder {
     count: asNumber(fields['n']) ?? 1,
     width,
     height,
-    quality: quality === 'low' || quality === 'high' ? quality : 'medium',
+    quality: quality === 'auto' || isLegacy ? 'medium' : (quality as PictureOrder['quality']),
     format,
     background: background === 'auto' ? 'opaque' : background,
     isStream: fields['stream'] === true,
@@ -70,6 +91,11 @@ export function checkedOrder(fields: Fields): PictureOrder {
     isLegacy,
     wantsUrl: isLegacy && chosen(fields, 'response_format', ['url', 'b64_json'], 'url') === 'url',
   }
+}
+
+/** GPT Image 2.5 and later models also plan a picture at two higher qualities (types of OpenAI's SDK 7.59). */
+function qualitiesOf(model: string): readonly string[] {
+  return /^gpt-image-(?:2\.|[3-9])/.test(model) ? [...QUALITIES, 'xhigh', 'max'] : QUALITIES
 }
 
 /** @throws RefusedCall always. */

@@ -26,7 +26,7 @@ import {
 
 const MAX_IMAGES = 16
 
-/** OpenAI: `POST /v1/images/generations`. GPT Image models only; the older ones edit alone here. */
+/** OpenAI: `POST /v1/images/generations`. */
 export const OPENAI_IMAGES: SandboxOperation = {
   vendor: 'openai',
   operation: 'images',
@@ -53,6 +53,8 @@ export const OPENAI_IMAGE_EDITS: SandboxOperation = {
     checkBearer(call, OPENAI_ERRORS)
     const edit = receivedEdit(call, call.body)
     const order = checkedOrder(edit.fields)
+    if (order.model === 'dall-e-3')
+      refuse("Invalid value: 'dall-e-3'. Value must be 'dall-e-2'.", 'model', 'invalid_value')
     checkPictures(edit, order.isLegacy)
     checkModeration(context)
     const givenPictures = edit.images.length + (edit.mask === undefined ? 0 : 1)
@@ -99,7 +101,7 @@ export interface PictureAnswerOptions {
 }
 
 /** Output tokens of 1024x1024 pixels (OpenAI, guide to image generation); other sizes count by their pixels. */
-const SQUARE_TOKENS = { low: 272, medium: 1056, high: 4160 } as const
+const SQUARE_TOKENS = { low: 272, medium: 1056, high: 4160, xhigh: 6240, max: 8320 } as const
 const SQUARE_PIXELS = 1024 * 1024
 const PARTIAL_TOKENS = 100
 /** One tile and the base of a small picture. */
