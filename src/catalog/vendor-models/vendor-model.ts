@@ -37,6 +37,8 @@ export interface VendorModel {
   readonly abilities: readonly Ability[]
   /** Unix seconds of its release; 0: not known. */
   readonly created: number
+  /** Unix seconds of the day on which its vendor ends it. Absent: not known. */
+  readonly retires?: number
   /** Absent: not known. */
   readonly price?: ListPrice
   /** Prices of long prompts, by size. */
