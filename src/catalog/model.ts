@@ -55,7 +55,7 @@ export interface CatalogModel extends ModelFacts {
   readonly fallbacks: readonly string[]
   /** Unix seconds; informational, as OpenAI's model list has it. */
   readonly created: number
-  /** Day on which its vendor ends it, such as `2026-12-31`. If omitted, the catalog's knowledge of the vendor's model decides. */
+  /** Day on which its vendor ends it, such as `2026-12-31`. If omitted, the catalog's day of the vendor's model counts. */
   readonly retires?: string
   /** Name for people. Default: the public id. */
   readonly displayName: string

@@ -168,7 +168,7 @@ export function contextOf(
     ids: options.ids ?? timeOrderedIds,
     logger,
     warnings: new ConfigurationWarnings(logger, options.onEvent),
-    retirements: new RetirementNotices(),
+    retirements: new RetirementNotices((event) => emit(context, event)),
     get onEvent() {
       return listeners.current
     },

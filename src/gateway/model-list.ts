@@ -19,7 +19,7 @@ export interface ListedModel {
   readonly display_name: string
   /** The same moment as `created`, as RFC 3339. */
   readonly created_at: string
-  /** Day on which its vendor ends it, such as `2026-12-31`, under OpenRouter's name. Absent: not known. */
+  /** Day on which its vendor ends it, such as `2026-12-31`, if known; OpenRouter's name. */
   readonly expiration_date?: string
   /** The context window. */
   readonly max_input_tokens?: number

@@ -82,7 +82,7 @@ function admitFor(context: PipelineContext, parsed: Parsed, { isUnlimited }: Com
   return isUnlimited === true ? admitUnlimited(context, parsed) : admit(context, parsed)
 }
 
-/** Through the response cache where there is one. The answer announces that its model retires, also if it is a kept one. */
+/** Answers through the response cache, if any. Cached answers announce the retirement of their model too. */
 function answerThroughCache(
   context: PipelineContext,
   admitted: Admitted,

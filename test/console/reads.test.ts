@@ -64,7 +64,7 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
       expect.stringMatching(new RegExp(`ended\\s+openai\\s+${day(-20)}\\s+1\\s+\\$0.25`)),
     ])
     const all = page.getByRole('table', { name: 'Models', exact: true })
-    expect(await all.getByRole('row', { name: 'staying' }).innerText()).toContain(day(200))
+    expect(await all.getByRole('row', { name: 'staying' }).textContent()).toContain(day(200))
     expect(faults).toEqual([])
   })
 

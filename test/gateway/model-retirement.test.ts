@@ -107,7 +107,12 @@ describe('the event model-retiring', () => {
   })
 
   test('comes for the requests of a batch', async () => {
-    const line = { custom_id: 'a', method: 'POST', url: '/v1/chat/completions', body: chatBody('chat-relayed', 'hello') }
+    const line = {
+      custom_id: 'a',
+      method: 'POST',
+      url: '/v1/chat/completions',
+      body: chatBody('chat-relayed', 'hello'),
+    }
     const form = new FormData()
     form.set('purpose', 'batch')
     form.set('file', new Blob([`${JSON.stringify(line)}\n`]), 'requests.jsonl')

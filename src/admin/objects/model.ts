@@ -26,7 +26,7 @@ export const modelSchema = z.strictObject({
   fallbacks: z.array(z.string()),
   context_tokens: z.int().nullable(),
   max_output_tokens: z.int().nullable(),
-  /** Day on which its vendor ends it, such as 2026-12-31; null: not known. */
+  /** Day on which its vendor ends it, such as 2026-12-31, or null if it is not known. */
   retires: z.string().nullable(),
   routes: z.array(routeSchema),
 })

@@ -37,7 +37,7 @@ export interface VendorModel {
   readonly abilities: readonly Ability[]
   /** Unix seconds of its release; 0: not known. */
   readonly created: number
-  /** Unix seconds of the day on which its vendor ends it. Absent: not known. */
+  /** Unix seconds of the day on which its vendor ends it, if known. */
   readonly retires?: number
   /** Absent: not known. */
   readonly price?: ListPrice
