@@ -55,6 +55,8 @@ export interface CatalogModel extends ModelFacts {
   readonly fallbacks: readonly string[]
   /** Unix seconds; informational, as OpenAI's model list has it. */
   readonly created: number
+  /** Day on which its vendor ends it, such as `2026-12-31`. If omitted, the catalog's day of the vendor's model counts. */
+  readonly retires?: string
   /** Name for people. Default: the public id. */
   readonly displayName: string
   /** Names of groups that it belongs to, for key scopes such as `group:cheap`. Absent: none. */
@@ -92,6 +94,7 @@ export const MODEL_MEMBERS = {
   aliases: true,
   fallbacks: true,
   created: true,
+  retires: true,
   displayName: true,
   groups: true,
   promptCaching: true,
@@ -106,13 +109,15 @@ export const MODEL_MEMBERS = {
 
 /**
  * Fills in a model definition's defaults.
- * @throws RangeError for an empty list of routes, for a `promptCaching` that is neither `auto` nor `off`, and for a route whose weight is not a positive number or whose priority is
+ * @throws RangeError for an empty list of routes, for a `retires` that is not a date, for a `promptCaching` that is neither `auto` nor `off`, and for a route whose weight is not a positive number or whose priority is
  *   not a whole number from 0 on.
  */
 export function defineModel({ kind, ...members }: ModelDefinition): CatalogModel {
-  const { promptCaching } = members
+  const { promptCaching, retires } = members
   if (promptCaching !== undefined && promptCaching !== 'auto' && promptCaching !== 'off')
     throw new RangeError(`promptCaching of a model must be auto or off: ${String(promptCaching)}`)
+  if (retires !== undefined && new Date(retires).toJSON()?.slice(0, 10) !== retires)
+    throw new RangeError(`retires of a model must be a date such as 2026-12-31: ${String(retires)}`)
   const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
   return {
     upstream: members.id,

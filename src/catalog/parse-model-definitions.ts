@@ -139,6 +139,7 @@ export const modelDefinitions = onDemand(() =>
       aliases: z.array(name()).exactOptional(),
       fallbacks: z.array(name()).exactOptional(),
       created: z.int().nonnegative().exactOptional(),
+      retires: z.iso.date('must be a date such as 2026-12-31').exactOptional(),
       displayName: z.string().min(1).max(200).exactOptional(),
       groups: z.array(name()).exactOptional(),
       promptCaching: z.enum(['auto', 'off']).exactOptional(),

@@ -1,12 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import type { ModelDefinition } from '../catalog/model.ts'
+import { defineModel, type ModelDefinition } from '../catalog/model.ts'
+import { retirementOf } from '../catalog/model-retirement.ts'
 import { BUILT_IN_MODELS, MODELS_DEV_PROVIDERS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
 import { checkMarkup, listPriceRows } from '../catalog/prices/list-prices.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from '../catalog/prices/price-file.ts'
 import { objectOf } from '../catalog/prices/price-import.ts'
 import { modelsFromModelsDev } from '../catalog/vendor-models/from-models-dev.ts'
-import { definitionOf, type ModelVendor } from '../catalog/vendor-models/vendor-models.ts'
+import { definitionOf, type ModelVendor, snapshotOf } from '../catalog/vendor-models/vendor-models.ts'
 import { textOfError } from '../core/errors.ts'
 import { type Decimal, parseDecimal } from '../core/money.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
@@ -33,7 +34,7 @@ const LARGEST_MOVE = 3n
 /** As a row's own: a star would make it a pattern. */
 const ROW_ID = /^[\x21-\x29\x2b-\x7e]{1,160}$/
 
-/** `signalbox models`: id, kinds, vendor, and the vendor's own id. */
+/** `signalbox models`: id, kinds, vendor, the vendor's own id, and the day on which the vendor ends the model. */
 export const modelsCommand: ActionDefinition = {
   summary: 'list the models of the built-in catalog',
   options: {
@@ -62,16 +63,22 @@ export const catalogCommand: GroupDefinition = {
 }
 
 function listModels(given: CommandArguments, terminal: Terminal): void {
-  const models = given.flag('all')
-    ? configuredCatalog(terminal.environment, terminal.documents).list()
-    : BUILT_IN_MODELS.map((row) => ({ ...row, kinds: [row.kind].flat() }))
+  const catalog = given.flag('all') ? configuredCatalog(terminal.environment, terminal.documents) : undefined
+  const models = catalog?.list() ?? BUILT_IN_MODELS.map(defineModel)
+  const source = catalog?.source ?? { facts: (vendor: string, upstream: string) => snapshotOf(vendor).get(upstream) }
+  const data = models.map((model) => {
+    const { id, kinds, vendor, upstream } = model
+    return { id, kinds, vendor, upstream, retires: retirementOf(model, source) ?? null }
+  })
   if (given.flag('json')) {
-    const data = models.map(({ id, kinds, vendor, upstream }) => ({ id, kinds, vendor, upstream: upstream ?? id }))
     terminal.print(JSON.stringify({ object: 'list', data }))
     return
   }
-  const rows = models.map(({ id, kinds, vendor, upstream }) => [id, kinds.join('+'), vendor, upstream ?? id])
-  printRows(terminal, [['model', 'kind', 'vendor', 'id at the vendor'], ...rows])
+  const rows = data.map(({ id, kinds, vendor, upstream, retires }) => [
+    ...[id, kinds.join('+'), vendor, upstream],
+    retires ?? '',
+  ])
+  printRows(terminal, [['model', 'kind', 'vendor', 'id at the vendor', 'retires'], ...rows])
 }
 
 /**

@@ -67,6 +67,16 @@ export type GatewayEvent =
       readonly fallback: string
     }
   | {
+      /** A request named a model that its vendor ends within 60 days, or has ended. Each process emits it once per model and UTC day. */
+      readonly type: 'model-retiring'
+      /** Public id of the requested model. */
+      readonly model: string
+      /** Id of the vendor in the row of the model. */
+      readonly vendor: string
+      /** Day of the retirement, such as `2026-12-31`. */
+      readonly retires: string
+    }
+  | {
       readonly type: 'vendor-account-problem'
       readonly requestId: string
       readonly vendor: string

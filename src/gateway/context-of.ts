@@ -20,6 +20,7 @@ import { Deadlines } from '../pipeline/deadlines.ts'
 import { EndpointTable } from '../pipeline/endpoint-table.ts'
 import { emit, type PipelineContext, type Timeouts } from '../pipeline/pipeline-context.ts'
 import { PrincipalFaults } from '../pipeline/principal-faults.ts'
+import { RetirementNotices } from '../pipeline/retirement-notices.ts'
 import { SettlementRetries } from '../pipeline/settlement-retries.ts'
 import { StateMakers } from '../pipeline/state-makers.ts'
 import { TokenSizes } from '../pipeline/token-sizes.ts'
@@ -171,6 +172,7 @@ export function contextOf(
     ids: options.ids ?? timeOrderedIds,
     logger,
     warnings: new ConfigurationWarnings(logger, options.onEvent),
+    retirements: new RetirementNotices((event) => emit(context, event)),
     get onEvent() {
       return listeners.current
     },

@@ -1,4 +1,5 @@
 import type { CatalogModel } from '../catalog/model.ts'
+import { retirementOf } from '../catalog/model-retirement.ts'
 import type { Rate } from '../catalog/prices/prices.ts'
 import type { Ability, VendorModel } from '../catalog/vendor-models/vendor-model.ts'
 import { formatDecimal, parseDecimal } from '../core/money.ts'
@@ -18,6 +19,8 @@ export interface ListedModel {
   readonly display_name: string
   /** The same moment as `created`, as RFC 3339. */
   readonly created_at: string
+  /** Day on which its vendor ends it, such as `2026-12-31`, if known; OpenRouter's name. */
+  readonly expiration_date?: string
   /** The context window. */
   readonly max_input_tokens?: number
   /** Most output tokens. */
@@ -60,6 +63,7 @@ export function listedModel(model: CatalogModel, context: ListContext): ListedMo
   const pricing = context.showPrices
     ? pricingOf(context.prices?.quote(context.catalog.find(model.id)?.id ?? model.id, {}))
     : undefined
+  const retires = retirementOf(model, context.catalog.source)
   const created = model.created === 0 ? (facts?.created ?? 0) : model.created
   return {
     id: model.id,
@@ -69,6 +73,7 @@ export function listedModel(model: CatalogModel, context: ListContext): ListedMo
     type: 'model',
     display_name: model.displayName,
     created_at: new Date(created * 1000).toISOString(),
+    ...(retires === undefined ? {} : { expiration_date: retires }),
     ...(contextTokens === undefined ? {} : { max_input_tokens: contextTokens, context_length: contextTokens }),
     ...(maxOutputTokens === undefined
       ? {}

@@ -370,12 +370,11 @@ function emitRefused(context: PipelineContext, failing: Failing, error: GatewayE
 }
 
 /** A 405 must say what is allowed (RFC 9110, section 15.5.6), a 416 what there is; refusals by limits show the limits. */
-function errorHeaders(
-  { endpoints, batches }: PipelineContext,
-  { request, record }: Failing,
-  error: GatewayError,
-): string[] {
+function errorHeaders(context: PipelineContext, { request, record }: Failing, error: GatewayError): string[] {
+  const { endpoints, batches } = context
   const headers: string[] = []
+  // A vendor that has ended a model refuses it; the caller reads why.
+  if (record?.chain !== undefined) headers.push(...(context.retirements.headerFor(context, record.chain) ?? []))
   const match =
     error.code === 'method_not_allowed'
       ? matchRoute(endpoints, request.method, request.path, batches !== undefined)

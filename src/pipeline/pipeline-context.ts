@@ -33,6 +33,7 @@ import type { Deadlines } from './deadlines.ts'
 import type { EndpointTable } from './endpoint-table.ts'
 import type { LimitSet } from './limit-set.ts'
 import type { PrincipalFaults } from './principal-faults.ts'
+import type { RetirementNotices } from './retirement-notices.ts'
 import type { SettlementRetries } from './settlement-retries.ts'
 import type { StateMakers } from './state-makers.ts'
 import type { TokenSizes } from './token-sizes.ts'
@@ -184,6 +185,7 @@ export interface PipelineContext {
   readonly ids: Ids
   readonly logger: Logger
   readonly warnings: ConfigurationWarnings
+  readonly retirements: RetirementNotices
   readonly onEvent: EventListener | undefined
   /** Undefined: nobody observes requests. */
   readonly observers: Observers | undefined

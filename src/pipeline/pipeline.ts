@@ -82,12 +82,14 @@ function admitFor(context: PipelineContext, parsed: Parsed, { isUnlimited }: Com
   return isUnlimited === true ? admitUnlimited(context, parsed) : admit(context, parsed)
 }
 
-/** Through the response cache where there is one. */
+/** Answers through the response cache, if any. Cached answers announce the retirement of their model too. */
 function answerThroughCache(
   context: PipelineContext,
   admitted: Admitted,
   completion: Completion,
 ): MaybePromise<Unfinished | undefined> {
+  const retirement = context.retirements.headerFor(context, admitted.chain)
+  if (retirement !== undefined) admitted.addHeaders(retirement)
   return context.cache === undefined
     ? answer(context, admitted, completion)
     : throughCache(context, admitted, completion === immediate, { completion, proceed: answer })

@@ -35,6 +35,39 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     expect(faults).toEqual([])
   })
 
+  test('the models view lists called models that retire soon, with their spend', async () => {
+    const day = (days: number) => new Date(Date.now() + days * 24 * 60 * 60_000).toISOString().slice(0, 10)
+    const models = [
+      { id: 'ending', kind: 'chat', vendor: 'anthropic', upstream: 'claude-sonnet-4-6', retires: day(20) },
+      { id: 'ended', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', retires: day(-20) },
+      { id: 'staying', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', retires: day(200) },
+    ] as const
+    const price = (model: string) => ({ model, meter: 'request', amount: '0.25' }) as const
+    const prices = { currency: 'USD', prices: models.map(({ id }) => price(id)) } as const
+    const console = await open({ gateway: { models, prices } })
+    const { page, show, faults } = console
+    await show('models')
+    await page.getByText('No model that was called in the last 30 days retires within 60 days.').waitFor()
+    for (const model of ['ending', 'ended', 'ending', 'staying']) {
+      const answer = await console.post('/v1/chat/completions', chatBody(model, 'hello'))
+      await answer.text()
+      await console.ended(answer)
+    }
+    await show('overview')
+    await show('models')
+    const table = page.getByRole('table', { name: 'Retiring models' })
+    await table.waitFor()
+
+    expect(await table.getByRole('row').allInnerTexts()).toEqual([
+      expect.stringContaining('spend, 30 days'),
+      expect.stringMatching(new RegExp(`ending\\s+anthropic\\s+${day(20)}\\s+2\\s+\\$0.50`)),
+      expect.stringMatching(new RegExp(`ended\\s+openai\\s+${day(-20)}\\s+1\\s+\\$0.25`)),
+    ])
+    const all = page.getByRole('table', { name: 'Models', exact: true })
+    expect(await all.getByRole('row', { name: 'staying' }).textContent()).toContain(day(200))
+    expect(faults).toEqual([])
+  })
+
   test('one request shows its attempts as bars, its facts and its charge', async () => {
     const console = await open()
     const { page, show, faults, sandbox } = console

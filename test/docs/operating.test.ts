@@ -17,6 +17,7 @@ const ASKS: Readonly<Record<GatewayEvent['type'], boolean>> = {
   'cache-write-failed': true,
   'attempt-failed': true,
   'model-skipped': false,
+  'model-retiring': true,
   'vendor-account-problem': true,
   'circuit-opened': true,
   'circuit-closed': false,

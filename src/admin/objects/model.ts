@@ -2,6 +2,7 @@ import * as z from 'zod'
 import type { CatalogModel } from '../../catalog/model.ts'
 import type { ListedModel } from '../../gateway/model-list.ts'
 import type { ListedPrice } from '../../gateway/price-list.ts'
+import { dollars } from './fields.ts'
 
 const routeSchema = z.strictObject({
   vendor: z.string(),
@@ -25,6 +26,8 @@ export const modelSchema = z.strictObject({
   fallbacks: z.array(z.string()),
   context_tokens: z.int().nullable(),
   max_output_tokens: z.int().nullable(),
+  /** Day on which its vendor ends it, such as 2026-12-31, or null if it is not known. */
+  retires: z.string().nullable(),
   routes: z.array(routeSchema),
 })
 
@@ -40,11 +43,22 @@ export function modelObject(listed: ListedModel, row: CatalogModel): z.infer<typ
     fallbacks: [...row.fallbacks],
     context_tokens: listed.max_input_tokens ?? null,
     max_output_tokens: listed.max_tokens ?? null,
+    retires: listed.expiration_date ?? null,
     routes: routes.map(({ vendor, upstream = row.upstream, weight = 1, priority = 0, when = {} }) => {
       return { vendor, upstream, weight, priority, when: { ...when } }
     }),
   }
 }
+
+/** A called model that its vendor ends soon, or has ended, with its calls of the last 30 days. */
+export const retiringModelSchema = z.strictObject({
+  object: z.literal('retiring_model'),
+  id: z.string(),
+  vendor: z.string(),
+  retires: z.string(),
+  requests: z.int(),
+  charged: dollars,
+})
 
 /** Prices of a model that hold under the same conditions. */
 export const priceSchema = z.strictObject({

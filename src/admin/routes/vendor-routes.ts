@@ -1,8 +1,16 @@
 import * as z from 'zod'
+import { isNearRetirement, retirementOf } from '../../catalog/model-retirement.ts'
+import { formatDollars } from '../../core/money.ts'
+import { DAY_MS } from '../../usage/usage-store.ts'
 import { type AdminCall, type AdminRoute, defineRoute, existing, paramOf } from '../admin-route.ts'
 import { listObject, listOfObjects } from '../objects/fields.ts'
-import { modelObject, modelSchema, priceObject, priceSchema } from '../objects/model.ts'
+import { modelObject, modelSchema, priceObject, priceSchema, retiringModelSchema } from '../objects/model.ts'
 import { vendorObject, vendorSchema } from '../objects/vendor.ts'
+
+/** Number of earlier days whose calls the list of retiring models counts, in addition to today. */
+const SPEND_DAYS = 29
+/** Maximum number of called models that are examined, the most expensive first. */
+const MAX_RETIRING = 1_000
 
 /** Vendors with their health, models and prices. */
 export const VENDOR_ROUTES: readonly AdminRoute[] = [
@@ -64,6 +72,27 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
         return model === undefined ? [] : [modelObject(model, row)]
       })
       return listObject(rows, undefined)
+    },
+  }),
+  defineRoute({
+    id: 'list_retiring_models',
+    method: 'GET',
+    path: '/models/retiring',
+    tag: 'models',
+    summary: 'Models called in the last 30 days that their vendors end within 60 days or have ended, with their spend',
+    scope: 'read',
+    answer: listOfObjects(retiringModelSchema),
+    async run({ gateway: { catalog, usage }, clock }) {
+      const nowMs = clock.now()
+      const { rows } = await usage.query({ from: nowMs - SPEND_DAYS * DAY_MS, groupBy: ['model'], top: MAX_RETIRING })
+      const retiring = rows.flatMap(({ model: name = '', requests, chargedNanoDollars }) => {
+        const model = catalog.find(name)
+        const retires = model && retirementOf(model, catalog.source)
+        if (retires === undefined || !isNearRetirement(retires, nowMs)) return []
+        const charged = formatDollars(chargedNanoDollars)
+        return [{ object: 'retiring_model' as const, id: name, vendor: model!.vendor, retires, requests, charged }]
+      })
+      return listObject(retiring, undefined)
     },
   }),
   defineRoute({

@@ -49,6 +49,8 @@ export interface VendorModel {
   readonly efforts?: readonly string[]
   /** Unix seconds of its release; 0: not known. */
   readonly created: number
+  /** Unix seconds of the day on which its vendor ends it, if known. */
+  readonly retires?: number
   /** Absent: not known. */
   readonly price?: ListPrice
   /** Prices of long prompts, by size. */

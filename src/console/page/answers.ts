@@ -2,7 +2,7 @@ import type * as z from 'zod'
 import type { accountSchema, spendingSchema } from '../../admin/objects/account.ts'
 import type { entrySchema, holdSchema, statementSchema } from '../../admin/objects/books.ts'
 import type { keySchema, madeKeySchema } from '../../admin/objects/key.ts'
-import type { modelSchema, priceSchema } from '../../admin/objects/model.ts'
+import type { modelSchema, priceSchema, retiringModelSchema } from '../../admin/objects/model.ts'
 import type { deliverySchema, taskSchema } from '../../admin/objects/task.ts'
 import type { requestDetailSchema, requestSchema, usageRowSchema } from '../../admin/objects/usage.ts'
 import type { vendorSchema } from '../../admin/objects/vendor.ts'
@@ -17,6 +17,7 @@ export type Key = z.infer<typeof keySchema>
 export type MadeKey = z.infer<typeof madeKeySchema>
 export type Model = z.infer<typeof modelSchema>
 export type Price = z.infer<typeof priceSchema>
+export type RetiringModel = z.infer<typeof retiringModelSchema>
 export type RequestDetail = z.infer<typeof requestDetailSchema>
 export type RequestRow = z.infer<typeof requestSchema>
 export type Spending = z.infer<typeof spendingSchema>

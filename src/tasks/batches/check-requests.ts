@@ -108,6 +108,7 @@ export class RequestChecks {
       routeOverride: undefined,
     })
     const parsed = await readRequest(context, record)
+    context.retirements.headerFor(context, parsed.chain)
     if (parsed.isStream || parsed.endpoint.deferral?.applies(parsed.body) === true) {
       const param = parsed.isStream ? 'stream' : 'background'
       throw new GatewayError('unsupported_parameter', {

@@ -1,13 +1,15 @@
-import type { List, Model, Price } from '../answers.ts'
+import type { List, Model, Price, RetiringModel } from '../answers.ts'
+import { count, money } from '../format.ts'
 import { hrefOf, type Place } from '../location.ts'
 import { Badge, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
 import { useData } from '../use-data.ts'
 
-/** The catalog with the ways to its models, and what they cost. */
+/** Models that retire soon with their spend, the catalog with its routes, and prices. */
 export function Models({ place }: { place: Place }) {
   const search = place.query.get('search') ?? undefined
   const fits = (id: string): boolean => search === undefined || id.toLowerCase().includes(search.toLowerCase())
   const models = useData<List<Model>>('models')
+  const retiring = useData<List<RetiringModel>>('models/retiring')
   const prices = useData<List<Price> & { readonly billing: 'on' | 'off' }>('prices')
   return (
     <>
@@ -20,6 +22,9 @@ export function Models({ place }: { place: Place }) {
       >
         <Field key={search} name="search" label="Id contains" value={search} />
       </Form>
+      <Section title="Retiring models">
+        <Loaded of={retiring}>{({ data }) => <RetiringTable rows={data.filter(({ id }) => fits(id))} />}</Loaded>
+      </Section>
       <Section title="Models">
         <Loaded of={models}>{({ data }) => <ModelTable rows={data.filter(({ id }) => fits(id))} />}</Loaded>
       </Section>
@@ -41,10 +46,34 @@ export function Models({ place }: { place: Place }) {
   )
 }
 
+function RetiringTable({ rows }: { rows: readonly RetiringModel[] }) {
+  if (rows.length === 0) return <Empty>No model that was called in the last 30 days retires within 60 days.</Empty>
+  return (
+    <Table name="Retiring models" head={['model', 'vendor', 'retires', ['requests, 30 days'], ['spend, 30 days']]}>
+      {rows.map(({ id, vendor, retires, requests, charged }) => (
+        <tr key={id}>
+          <td>
+            <a href={hrefOf(['requests'], { model: id })}>{id}</a>
+          </td>
+          <td>{vendor}</td>
+          <td>
+            <Badge kind={Date.parse(retires) <= Date.now() ? 'bad' : 'warn'}>{retires}</Badge>
+          </td>
+          <td class="number">{count(requests)}</td>
+          <td class="number">{money(charged)}</td>
+        </tr>
+      ))}
+    </Table>
+  )
+}
+
 function ModelTable({ rows }: { rows: readonly Model[] }) {
   if (rows.length === 0) return <Empty>No id contains this text.</Empty>
   return (
-    <Table name="Models" head={['model', 'kinds', 'state', 'routes', 'fallbacks', ['context'], ['longest answer']]}>
+    <Table
+      name="Models"
+      head={['model', 'kinds', 'state', 'routes', 'fallbacks', 'retires', ['context'], ['longest answer']]}
+    >
       {rows.map((model) => (
         <tr key={model.id}>
           <td>{model.id}</td>
@@ -52,6 +81,7 @@ function ModelTable({ rows }: { rows: readonly Model[] }) {
           <td>{model.available ? <Badge kind="good">available</Badge> : <Badge kind="plain">no key</Badge>}</td>
           <td>{model.routes.map(({ vendor, upstream }) => `${vendor}: ${upstream}`).join(', ')}</td>
           <td>{model.fallbacks.join(', ')}</td>
+          <td>{model.retires}</td>
           <td class="number">{model.context_tokens?.toLocaleString('en-US')}</td>
           <td class="number">{model.max_output_tokens?.toLocaleString('en-US')}</td>
         </tr>

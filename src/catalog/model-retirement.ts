@@ -1,0 +1,29 @@
+import type { ModelSource } from './catalog.ts'
+import type { CatalogModel } from './model.ts'
+
+/** Time before its retirement from which calls to a model announce it, in milliseconds. */
+const NOTICE_MS = 60 * 24 * 60 * 60_000
+
+/**
+ * Returns the day on which a model retires, such as `2026-12-31`: that of its row, else the last day of its routes as the catalog
+ * knows them. Returns `undefined` if there is none, or if one of the routes stays.
+ */
+export function retirementOf(
+  {
+    vendor,
+    upstream,
+    routes = [{ vendor }],
+    retires,
+  }: Pick<CatalogModel, 'vendor' | 'upstream' | 'routes' | 'retires'>,
+  source: Pick<ModelSource, 'facts'>,
+): string | undefined {
+  if (retires !== undefined) return retires
+  const days = routes.map((route) => source.facts?.(route.vendor, route.upstream ?? upstream)?.retires)
+  const last = Math.max(...days.map((seconds) => seconds ?? Number.POSITIVE_INFINITY))
+  return Number.isFinite(last) ? new Date(last * 1000).toISOString().slice(0, 10) : undefined
+}
+
+/** Returns whether a day of {@link retirementOf} is at most 60 days away, or in the past. */
+export function isNearRetirement(day: string, nowMs: number): boolean {
+  return nowMs >= Date.parse(day) - NOTICE_MS
+}

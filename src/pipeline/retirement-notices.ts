@@ -1,0 +1,49 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import type { CatalogModel } from '../catalog/model.ts'
+import { isNearRetirement, retirementOf } from '../catalog/model-retirement.ts'
+import type { Clock } from '../core/clock.ts'
+import type { EventListener } from '../core/events.ts'
+import type { Logger } from '../core/logger.ts'
+
+const DAY_MS = 24 * 60 * 60_000
+
+/** Maximum number of events per day. A pattern matches any number of ids, which callers choose. */
+const MAX_EVENTS_PER_DAY = 1_000
+
+/** The parts of a gateway that announcements need. */
+interface NoticeContext {
+  readonly catalog: Pick<Catalog, 'source'>
+  readonly clock: Pick<Clock, 'now'>
+  readonly logger: Logger
+}
+
+/** Announces requested models that retire soon: to callers by a header, to the operator by one event per model and UTC day. */
+export class RetirementNotices {
+  readonly #emit: EventListener
+  readonly #models = new Set<string>()
+  #day = 0
+
+  constructor(emit: EventListener) {
+    this.#emit = emit
+  }
+
+  /** Returns the header as name and value, or `undefined` if the model does not retire soon. */
+  headerFor(
+    { catalog, clock, logger }: NoticeContext,
+    [requested]: readonly CatalogModel[],
+  ): readonly [string, string] | undefined {
+    const { id: model, vendor } = requested!
+    const retires = retirementOf(requested!, catalog.source)
+    const nowMs = clock.now()
+    if (retires === undefined || !isNearRetirement(retires, nowMs)) return undefined
+    const day = Math.floor(nowMs / DAY_MS)
+    if (day !== this.#day) this.#models.clear()
+    this.#day = day
+    if (!this.#models.has(model) && this.#models.size < MAX_EVENTS_PER_DAY) {
+      this.#models.add(model)
+      logger.warn('a requested model retires soon', { model, vendor, retires })
+      this.#emit({ type: 'model-retiring', model, vendor, retires })
+    }
+    return ['x-signalbox-model-retires', retires]
+  }
+}
