@@ -91,7 +91,7 @@ export interface ImageEditRequest<Quality extends string = ImageQuality>
   readonly response_format?: 'b64_json'
 }
 
-/** Pictures and edits by the older model, which can answer with addresses (API specification, "Image edit request"). */
+/** Images and edits by the older model, which can answer with addresses (API specification, "Image edit request"). */
 export interface PlainImageEditRequest extends PictureOptions<'auto' | '256x256' | '512x512' | '1024x1024'> {
   readonly response_format?: 'b64_json' | 'url'
 }
