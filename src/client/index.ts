@@ -141,9 +141,7 @@ export type {
   OpenAIImageEvent,
   OpenAIImageRequest,
   PlainImageEditRequest,
-  PlainImageRequest,
   PlannedImageQuality,
-  StyledImageRequest,
 } from './models/openai-images.ts'
 export type {
   OtherRerankRequest,

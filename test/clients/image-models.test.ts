@@ -1,11 +1,13 @@
+import { readFileSync } from 'node:fs'
 import OpenAI from 'openai7'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { imageFamilyOf } from '../../src/catalog/models/image-families.ts'
 import { drawPicture } from '../../src/testing/sandbox/files/draw-picture.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
 import { type OpenAIClient, openaiClient } from './support/openai-clients.ts'
 
-/** Ids in the type `ImageModel` of OpenAI's SDK 7.59, and later ones without a row. Each makes pictures by tokens. */
+/** Ids in the type `ImageModel` of OpenAI's SDK 7.59, and later ones without a row. Each is billed by tokens. */
 const BY_TOKENS = [
   'gpt-image-1',
   'gpt-image-1-mini',
@@ -57,7 +59,7 @@ function picture(seed: string): File {
   return new File([Buffer.from(bytes)], `${seed}.png`, { type: 'image/png' })
 }
 
-/** What the calls since the start have cost, with no money held any more. */
+/** Cost of all calls since the start. Expects that no money is held. */
 async function spent(): Promise<bigint> {
   const { balance, held } = await started.account()
   expect(held).toBe(0n)
@@ -72,7 +74,7 @@ async function refusal(call: Promise<unknown>): Promise<unknown> {
 }
 
 describe.each(BY_TOKENS)('%s', (model) => {
-  test('makes a picture and charges its tokens', async () => {
+  test('makes an image and charges its tokens', async () => {
     const ended = started.nextEnded()
     const answer = await client.images.generate({ model, prompt: 'a paper boat', size: '1024x1024', quality: 'low' })
     await ended
@@ -83,7 +85,7 @@ describe.each(BY_TOKENS)('%s', (model) => {
     expect(await spent()).toBe(BigInt(answer.usage!.input_tokens) * TEXT_IN + 272n * PICTURE_OUT)
   })
 
-  test('streams unfinished pictures and charges them too', async () => {
+  test('streams unfinished images and charges them too', async () => {
     const ended = started.nextEnded()
     const stream = await client.images.generate({
       model,
@@ -109,7 +111,7 @@ describe.each(BY_TOKENS)('%s', (model) => {
     expect(await spent()).toBe(BigInt(input) * TEXT_IN + 472n * PICTURE_OUT)
   })
 
-  test('edits a picture within a mask and charges both', async () => {
+  test('edits an image within a mask and charges both', async () => {
     const ended = started.nextEnded()
     const answer = await client.images.edit({
       model,
@@ -192,7 +194,7 @@ describe('qualities and sizes of generations', () => {
 })
 
 describe('dall-e-2', () => {
-  test('makes pictures, as base64 by default, at the price of their size', async () => {
+  test('makes images, as base64 by default, at the price of their size', async () => {
     const ended = started.nextEnded()
     const answer = await client.images.generate({ model: 'dall-e-2', prompt: 'a boat', n: 3, size: '512x512' })
     await ended
@@ -207,7 +209,7 @@ describe('dall-e-2', () => {
     expect(answer.data?.[0]?.url).toMatch(/^http/)
   })
 
-  test('edits a picture', async () => {
+  test('edits an image', async () => {
     const ended = started.nextEnded()
     await client.images.edit({ model: 'dall-e-2', image: picture('harbour'), prompt: 'a gull', size: '256x256' })
     await ended
@@ -217,7 +219,7 @@ describe('dall-e-2', () => {
 })
 
 describe('dall-e-3', () => {
-  test('makes a picture at the price of its quality and size, in a style', async () => {
+  test('makes an image at the price of its quality and size, in a style', async () => {
     const ended = started.nextEnded()
     const answer = await client.images.generate({
       model: 'dall-e-3',
@@ -234,7 +236,7 @@ describe('dall-e-3', () => {
     expect(await spent()).toBe(120_000_000n)
   })
 
-  test('makes a standard picture by default', async () => {
+  test('makes a standard image by default', async () => {
     const ended = started.nextEnded()
     await client.images.generate({ model: 'dall-e-3', prompt: 'a boat' })
     await ended
@@ -275,6 +277,14 @@ test("passes on a refusal of OpenAI in OpenAI's shape", async () => {
   expect(await spent()).toBe(0n)
 })
 
+test("every image model in the types of OpenAI's SDK has a family", () => {
+  const types = readFileSync('node_modules/openai7/resources/images.d.ts', 'utf8')
+  const ids = /type ImageModel = ([^;]+);/.exec(types)?.[1]?.match(/[\w.-]{5,}/g) ?? []
+
+  expect(ids.length).toBeGreaterThan(3)
+  expect(ids.filter((id) => imageFamilyOf(id)?.protocol !== 'generations')).toEqual([])
+})
+
 /** Image models in the types of Google's SDK 3.3, and a later one. */
 test.each([
   'gemini-2.5-flash-image',
@@ -284,7 +294,7 @@ test.each([
   'gemini-nano-banana-2.1',
   'nano-banana-pro-preview',
   'gemini-4-flash-image',
-])('%s makes a picture in the interactions shape', async (model) => {
+])('%s makes an image in the interactions shape', async (model) => {
   const answer = await started.post('/v1/images/generations', { model, input: 'a mug' })
   const body = (await answer.json()) as { status: string; steps: { content?: { type: string }[] }[] }
   const { costNanoDollars } = await started.ended(answer)

@@ -85,12 +85,9 @@ image('gmn-2.5-flash-image').thinking
 image('gp-image-2').aspectRatio
 // @ts-expect-error no choice of format
 imageEdit('de-2').format
-image('dall-e-3').style('natural').urls().quality('hd')
 image('gpt-image-2.5-sunburst').quality('max').size('1536x864').stream(2)
 // @ts-expect-error no choice of format
-image('dall-e-3').format
-// @ts-expect-error answers with bytes only
-image('gpt-image-1').urls
+image('de-2').format
 // @ts-expect-error does not stream
 image('dall-e-2').stream
 // @ts-expect-error listed sizes only

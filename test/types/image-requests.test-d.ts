@@ -133,7 +133,7 @@ await client.images.generate({
 })
 
 await client.images.generate({ model: 'gpt-image-2.6-flare', prompt: 'a boat', quality: 'max', size: '1536x864' })
-await client.images.generate({ model: 'dall-e-3', prompt: 'a boat', style: 'vivid', size: '1792x1024', n: 1 })
+await client.images.generate({ model: 'dall-e-2', prompt: 'a boat', size: '256x256', response_format: 'url' })
 await client.images.generate({ model: 'gemini-nano-banana-2.1', input: 'a boat' })
 await client.images.generate({
   model: 'gpt-image-2',

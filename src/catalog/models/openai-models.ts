@@ -27,13 +27,13 @@ const GPT_IMAGE: ImageAbilities = {
   inputTokensPerImage: 7000,
 }
 
-/** The specification's rule for free sizes, and the vendor's largest picture: 3840x2160. */
+/** The specification's rule for free sizes, and the vendor's largest image: 3840x2160. */
 const FREE_SIZE_IMAGE: ImageAbilities = {
   ...GPT_IMAGE,
   freeSize: { multipleOf: 16, maxSide: 3840, maxRatio: 3, maxPixels: 3840 * 2160 },
 }
 
-/** Allowance for tokens that a model spends on planning a picture; the vendor publishes no number. */
+/** Allowance for tokens that a model spends on planning an image; the vendor publishes no number. */
 const PLANNING_TOKENS = 4096
 
 /**
@@ -43,7 +43,7 @@ const PLANNING_TOKENS = 4096
 const PLANNED_IMAGE: ImageAbilities = {
   ...FREE_SIZE_IMAGE,
   qualities: ['auto', 'low', 'medium', 'high', 'xhigh', 'max'],
-  outputTokens: Object.fromEntries(
+  outputTokens: /* @__PURE__ */ Object.fromEntries(
     Object.entries(GPT_IMAGE.outputTokens ?? {}).flatMap(([key, tokens]) => [
       [key, tokens + PLANNING_TOKENS],
       ...(key.startsWith('high ')
@@ -95,7 +95,7 @@ const IMAGES = { catalogs: ['openai'], protocol: 'generations' } as const
 export const OPENAI_IMAGE_FAMILIES: readonly ImageFamily[] = [
   { ...IMAGES, ids: /^dall-e-3$/, kinds: ['image'], image: DALL_E_3 },
   { ...IMAGES, ids: /^dall-e-2$/, kinds: ['image', 'image_edit'], image: DALL_E_2 },
-  { ...IMAGES, ids: /^(?:gpt-image-1(?![\d])|chatgpt-image-)/, kinds: ['image', 'image_edit'], image: GPT_IMAGE },
+  { ...IMAGES, ids: /^(?:gpt-image-1(?!\d)|chatgpt-image-)/, kinds: ['image', 'image_edit'], image: GPT_IMAGE },
   { ...IMAGES, ids: /^gpt-image-2(?![\d.])/, kinds: ['image', 'image_edit'], image: FREE_SIZE_IMAGE },
   { ...IMAGES, ids: /^gpt-image-\d/, kinds: ['image', 'image_edit'], image: PLANNED_IMAGE },
 ]

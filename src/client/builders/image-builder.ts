@@ -87,26 +87,14 @@ interface ThinkingStep {
 type StepsOfInteraction<Request> = InteractionSteps<FieldOf<Request, 'response_format', unknown>> &
   ('thinking_level' extends keyof FieldOf<Request, 'generation_config', unknown> ? ThinkingStep : unknown)
 
-/** Steps of models in OpenAI's shape that let the format be chosen (OpenAI API, "Create image"). */
+/** Steps of OpenAI's shape that the older models lack (OpenAI API, "Create image"). */
 interface GptImageSteps extends FormatSteps {
   moderation(level: 'auto' | 'low'): this
 }
 
-/** Steps of older models in OpenAI's shape, which can answer with addresses. */
-interface AddressSteps {
-  /** The answer holds addresses of the pictures in place of bytes. */
-  urls(): this
-}
-
-interface StyleStep {
-  style(style: 'vivid' | 'natural'): this
-}
-
 type StepsOfOpenAI<Request> = PictureSteps &
   SizeStep<FieldOf<Request, 'size', string>> &
-  ('output_format' extends keyof Request ? GptImageSteps : unknown) &
-  ('response_format' extends keyof Request ? AddressSteps : unknown) &
-  ('style' extends keyof Request ? StyleStep : unknown)
+  ('output_format' extends keyof Request ? GptImageSteps : unknown)
 
 interface StreamStep<Streaming> {
   /** Each picture comes in its own event. */
@@ -136,8 +124,6 @@ export type ImageBuilder<Model, Stream extends boolean = false> = CommonSteps<Mo
             ThinkingStep &
             StepsOfOpenAI<unknown> &
             GptImageSteps &
-            AddressSteps &
-            StyleStep &
             PromptExtendStep)
 
 /** The facts of a model that the package does not know, equal to its row in the gateway. */

@@ -147,12 +147,6 @@ export class OpenAIImageDraft extends PictureDraft<OpenAIState> {
   moderation(moderation: string): this {
     return this.set({ moderation })
   }
-  urls(): this {
-    return this.set({ response_format: 'url' })
-  }
-  style(style: string): this {
-    return this.set({ style })
-  }
   build(): OpenAIImageRequest {
     const { model } = this.state
     return { model: model.id, ...this.checked(model.image, checkFreeSize) }

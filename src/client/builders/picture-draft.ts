@@ -45,7 +45,6 @@ export interface PictureFields {
   readonly background?: string
   readonly response_format?: string
   readonly moderation?: string
-  readonly style?: string
   readonly user?: string
   readonly stream?: true
   readonly partial_images?: number

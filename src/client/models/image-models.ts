@@ -22,9 +22,7 @@ import type {
   OpenAIImageEvent,
   OpenAIImageRequest,
   PlainImageEditRequest,
-  PlainImageRequest,
   PlannedImageQuality,
-  StyledImageRequest,
 } from './openai-images.ts'
 
 /** A row of {@link ImageModels}. A model that cannot stream has no events. */
@@ -70,7 +68,6 @@ export interface ListedImageModels
   'gpt-image-1-mini': ListedSizeImage
   'chatgpt-image-latest': ListedSizeImage
   'gpt-image-2-2026-04-21': FreeSizeImage
-  'dall-e-3': ImageModel<StyledImageRequest, OpenAIImageAnswer>
 }
 
 /** Image models with narrowed requests and answers, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
@@ -88,7 +85,7 @@ export interface ImageModels
   'gmn-2.5-flash-image': PlainInteraction
   'gp-image-2': FreeSizeImage
   'gp-image-1': ListedSizeImage
-  'de-2': ImageModel<PlainImageRequest, OpenAIImageAnswer>
+  'de-2': ImageModel<PlainImageEditRequest, OpenAIImageAnswer>
   'qwen-image-2.0': ImageModels['qw-image-2.0']
   'qwen-image-2.0-pro': ImageModels['qw-image-2.0-pro']
   'qwen-image-max': ImageModels['qw-image-max']

@@ -83,20 +83,6 @@ export interface ListedSizeImageRequest
   readonly moderation?: 'auto' | 'low'
 }
 
-/** Text to image by `dall-e-2`, which can answer with addresses (OpenAI API, "Create image"). */
-export interface PlainImageRequest extends PictureOptions<'auto' | '256x256' | '512x512' | '1024x1024'> {
-  readonly response_format?: 'b64_json' | 'url'
-}
-
-/** Text to image by `dall-e-3`, which makes one picture and can answer with its address (OpenAI API, "Create image"). */
-export interface StyledImageRequest
-  extends PictureOptions<'auto' | '1024x1024' | '1792x1024' | '1024x1792', 'auto' | 'standard' | 'hd'> {
-  readonly n?: 1
-  readonly response_format?: 'b64_json' | 'url'
-  /** `vivid` is the default. */
-  readonly style?: 'vivid' | 'natural'
-}
-
 /** What an edit takes by models that answer with bytes only (API specification, "Image edit request"). */
 export interface ImageEditRequest<Quality extends string = ImageQuality>
   extends PictureOptions<'auto' | '1024x1024' | '1024x1536' | '1536x1024', Quality>,
@@ -105,7 +91,7 @@ export interface ImageEditRequest<Quality extends string = ImageQuality>
   readonly response_format?: 'b64_json'
 }
 
-/** What an edit takes by the older model, which can answer with addresses (API specification, "Image edit request"). */
+/** Images and edits by the older model, which can answer with addresses (API specification, "Image edit request"). */
 export interface PlainImageEditRequest extends PictureOptions<'auto' | '256x256' | '512x512' | '1024x1024'> {
   readonly response_format?: 'b64_json' | 'url'
 }

@@ -19,7 +19,7 @@ export interface ImageEditRequest extends PictureOptions {
   /** The pictures, in the order in which they were given. */
   readonly images: readonly (FormFile | ImageReference)[]
   readonly mask?: FormFile | ImageReference | undefined
-  /** Picture that is laid over the first one to guide the edit. */
+  /** Image that is laid over the first one to guide the edit. */
   readonly markup?: FormFile | ImageReference | undefined
   readonly stream?: boolean | null
   readonly user?: string

@@ -35,7 +35,7 @@ describe('models without rows', () => {
     })
   })
 
-  test('that make pictures have the abilities of their family, also outside the snapshot', () => {
+  test('gives image models the abilities of their family, also outside the snapshot', () => {
     const google = vendor('gemini', { kinds: new Map([['image', 'interactions']]) })
     const models = new VendorModels([vendor('openai'), google])
 
@@ -52,7 +52,7 @@ describe('models without rows', () => {
     expect(models.list().every(({ isOpen }) => isOpen === undefined)).toBe(true)
   })
 
-  test('that make pictures are claimed by the maker of their family only, and described in its shape only', () => {
+  test('sends an image model without a row to the maker of its family only, in the shape of the family', () => {
     const relay = vendor('relay', { passUnknownModels: true })
     const azure = vendor('azure', { catalogIds: () => ['gpt-image-1.5'] })
 

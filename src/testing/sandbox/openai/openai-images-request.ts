@@ -35,7 +35,7 @@ const GPT_IMAGE_FIELDS = [
   'partial_images',
   'input_fidelity',
 ]
-/** Longest prompt, sizes, qualities and most pictures of the older models (OpenAI API reference, images). */
+/** Longest prompt, sizes, qualities and most images of the older models (OpenAI API reference, images). */
 const LEGACY = {
   'dall-e-2': { prompt: 1000, sizes: ['256x256', '512x512', '1024x1024'], qualities: ['standard'], count: 10 },
   'dall-e-3': { prompt: 4000, sizes: ['1024x1024', '1792x1024', '1024x1792'], qualities: ['standard', 'hd'], count: 1 },
@@ -93,7 +93,7 @@ export function checkedOrder(fields: Fields): PictureOrder {
   }
 }
 
-/** GPT Image 2.5 and later models also plan a picture at two higher qualities (types of OpenAI's SDK 7.59). */
+/** GPT Image 2.5 and later models also have two higher qualities (types of OpenAI's SDK 7.59). */
 function qualitiesOf(model: string): readonly string[] {
   return /^gpt-image-(?:2\.|[3-9])/.test(model) ? [...QUALITIES, 'xhigh', 'max'] : QUALITIES
 }
