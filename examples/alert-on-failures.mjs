@@ -37,7 +37,7 @@ const gateway = createGateway({
 await gateway.accounts.create({ id: 'acct_shop' })
 await gateway.accounts.credit('acct_shop', '0.03')
 const client = gateway.client({ accountId: 'acct_shop', keyId: 'web', tier: 'paid' })
-const ask = (/** @type {'cl-sonnet-4-6' | 'gmn-2.5-flash'} */ model) =>
+const ask = (/** @type {'claude-sonnet-5-5' | 'gemini-3.8-flash'} */ model) =>
   client.chat.completions.create({
     model,
     max_tokens: 500,
@@ -46,10 +46,10 @@ const ask = (/** @type {'cl-sonnet-4-6' | 'gmn-2.5-flash'} */ model) =>
 
 // One vendor answers 500 from now on; the other one is well, until the money is spent.
 sandbox.fault({ kind: 'status', status: 500, vendor: 'anthropic', times: 1_000 })
-for (let call = 0; call < 6; call++) await ask('cl-sonnet-4-6').catch(() => undefined)
+for (let call = 0; call < 6; call++) await ask('claude-sonnet-5-5').catch(() => undefined)
 let isPaid = true
 while (isPaid)
-  isPaid = await ask('gmn-2.5-flash').then(
+  isPaid = await ask('gemini-3.8-flash').then(
     () => true,
     () => false,
   )

@@ -19,7 +19,7 @@ const PRICES = /** @type {const} */ ([
 ])
 const gateway = createGateway({
   vendors: [openai({ apiKey: vendorKey ?? 'stand-in' })],
-  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' }],
+  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-6-sol' }],
   prices: { currency: 'USD', prices: PRICES },
   batches: {},
   ...(sandbox ? { transport: sandbox.transport() } : {}),

@@ -45,7 +45,7 @@ const events = (await stream.text()).split('\n\n').filter((event) => event.start
 const pieces = events.map((event) => JSON.parse(event.slice('data: '.length)).choices[0]?.delta.content ?? '')
 console.log('stream:', pieces.join(''))
 
-const claude = 'us.anthropic.claude-haiku-4-5-20251001-v1:0'
+const claude = 'us.anthropic.claude-haiku-5-5'
 const message = await post('/v1/messages', { model: claude, max_tokens: 50, messages })
 console.log('messages:', (await message.json()).content[0].text)
 

@@ -18,7 +18,7 @@ const PRICES = /** @type {const} */ ([
 ])
 const gateway = createGateway({
   vendors: [openai({ apiKey: vendorKey ?? 'stand-in' })],
-  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' }],
+  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-6-sol' }],
   prices: { currency: 'USD', prices: PRICES },
   ...(sandbox ? { transport: sandbox.transport() } : {}),
 })

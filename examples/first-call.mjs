@@ -10,13 +10,13 @@ import OpenAI from 'openai'
 const client = new OpenAI({ baseURL: process.env.BASE_URL, apiKey: process.env.API_KEY })
 
 const { data, response } = await client.chat.completions
-  .create({ model: 'gpt-5.4', messages: [{ role: 'user', content: 'Say hello' }] })
+  .create({ model: 'gpt-6-sol', messages: [{ role: 'user', content: 'Say hello' }] })
   .withResponse()
 console.log(data.choices[0]?.message.content)
 console.log(`cost: ${response.headers.get('x-signalbox-cost')}`)
 
 const stream = await client.chat.completions.create({
-  model: 'claude-sonnet-4-6',
+  model: 'claude-sonnet-5-5',
   messages: [{ role: 'user', content: 'Say hello' }],
   stream: true,
 })

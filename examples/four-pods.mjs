@@ -47,7 +47,11 @@ if (cluster.isPrimary) {
   const { key } = await gateway.keys.create({ accountId: id })
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' }
   const messages = [{ role: 'user', content: 'hello' }]
-  const call = { method: 'POST', headers, body: JSON.stringify({ model: 'cl-sonnet-4-6', max_tokens: 50, messages }) }
+  const call = {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ model: 'claude-sonnet-5-5', max_tokens: 50, messages }),
+  }
   const url = `http://127.0.0.1:${listening?.[0].port}/v1/chat/completions`
   const answers = await Promise.all(Array.from({ length: 40 }, () => fetch(url, call)))
   const answered = answers.filter(({ status }) => status === 200).length

@@ -41,7 +41,7 @@ console.log(`tools   ${tools.map((tool) => tool.name).join(', ')}`)
 
 const result = await client.callTool({
   name: 'chat_complete',
-  arguments: { model: 'cl-sonnet-4-6', messages: [{ role: 'user', content: 'good morning' }], max_tokens: 100 },
+  arguments: { model: 'claude-sonnet-5-5', messages: [{ role: 'user', content: 'good morning' }], max_tokens: 100 },
 })
 const answer = /** @type {{ choices: { message: { content: string } }[] }} */ (result.structuredContent)
 assert.equal(answer.choices[0]?.message.content, 'You said: good morning')

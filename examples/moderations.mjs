@@ -15,7 +15,7 @@ const MODEL = 'omni-moderation-latest'
 const sandbox = vendorKey ? undefined : sandboxVendors()
 const gateway = createGateway({
   vendors: [openai({ apiKey: vendorKey ?? 'stand-in' })],
-  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' }],
+  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-6-sol' }],
   billing: 'off',
   hooks: [moderationGuard({ model: MODEL, block: { violence: 0.5 } })],
   ...(sandbox ? { transport: sandbox.transport() } : {}),

@@ -35,7 +35,10 @@ async function fiveCalls(accountId, endUser) {
   const outcomes = []
   for (let call = 0; call < 5; call++) {
     try {
-      await client.chat.completions.create({ model: 'cl-sonnet-4-6', messages: [{ role: 'user', content: 'hello' }] })
+      await client.chat.completions.create({
+        model: 'claude-sonnet-5-5',
+        messages: [{ role: 'user', content: 'hello' }],
+      })
       outcomes.push('ok')
     } catch (error) {
       if (!ClientError.isInstance(error)) throw error

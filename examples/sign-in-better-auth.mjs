@@ -34,7 +34,7 @@ const byBetterAuth = async ({ header }) => {
 const gateway = createGateway({
   vendors: [openai({ apiKey: 'stand-in' })],
   transport: sandboxVendors().transport(),
-  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' }],
+  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-6-sol' }],
   prices: {
     currency: 'USD',
     prices: [

@@ -54,7 +54,7 @@ const byToken = ({ apiKey }) => {
 const gateway = createGateway({
   vendors: [openai({ apiKey: 'stand-in' })],
   transport: sandboxVendors().transport(),
-  models: ['small', 'large'].map((id) => ({ id, kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' })),
+  models: ['small', 'large'].map((id) => ({ id, kind: 'chat', vendor: 'openai', upstream: 'gpt-6-sol' })),
   billing: 'off',
   authenticate: firstOf(byToken, gatewayKeys()),
 })

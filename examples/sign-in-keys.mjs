@@ -12,7 +12,7 @@ import { sandboxVendors } from 'signalbox/testing'
 const gateway = createGateway({
   vendors: [openai({ apiKey: 'stand-in' })],
   transport: sandboxVendors().transport(),
-  models: ['small', 'large'].map((id) => ({ id, kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' })),
+  models: ['small', 'large'].map((id) => ({ id, kind: 'chat', vendor: 'openai', upstream: 'gpt-6-sol' })),
   billing: 'off',
 })
 await gateway.accounts.create({ id: 'acct_acme' })

@@ -37,7 +37,7 @@ const bySession = ({ request }) => {
 const gateway = createGateway({
   vendors: [openai({ apiKey: 'stand-in' })],
   transport: sandboxVendors().transport(),
-  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' }],
+  models: [{ id: 'assistant', kind: 'chat', vendor: 'openai', upstream: 'gpt-6-sol' }],
   billing: 'off',
   authenticate: firstOf(bySession, gatewayKeys()),
   plans: { trial: { limits: { perEndUser: { requestsPerMinute: 1 } } } },

@@ -19,7 +19,7 @@ await gateway.accounts.credit('acct_shop', '5')
 for (const endUser of ['alice', 'bob', 'alice', undefined, 'carol', 'alice']) {
   const client = gateway.client({ accountId: 'acct_shop', keyId: 'web', tier: 'paid', endUser })
   await client.chat.completions.create({
-    model: 'cl-sonnet-4-6',
+    model: 'claude-sonnet-5-5',
     max_tokens: 100,
     messages: [{ role: 'user', content: `${endUser ?? 'somebody'} asks for three rivers.` }],
   })

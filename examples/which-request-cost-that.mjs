@@ -32,7 +32,7 @@ for (const [endUser, max_tokens, content] of /** @type {const} */ ([
   if (endUser === 'bob') sandbox.fault({ kind: 'status', status: 503, times: 1 })
   const client = gateway.client({ accountId: 'acct_shop', keyId: 'web', tier: 'paid', endUser })
   const messages = [{ role: /** @type {const} */ ('user'), content }]
-  await client.chat.completions.create({ model: 'cl-sonnet-4-6', max_tokens, messages })
+  await client.chat.completions.create({ model: 'claude-sonnet-5-5', max_tokens, messages })
 }
 
 // #region shown

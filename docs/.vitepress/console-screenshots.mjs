@@ -28,7 +28,7 @@ try {
     address,
     key,
     name: 'request',
-    view: 'requests?account=acct_shop&model=gmn-2.5-flash',
+    view: 'requests?account=acct_shop&model=gemini-3.8-flash',
     seen: 'completed',
     open: true,
   })

@@ -8,7 +8,7 @@ import { FREE } from './table.mjs'
 const MESSAGES = [{ role: 'user', content: 'Name three rivers.' }]
 
 /** One model of each vendor that chats, and one that its vendor offers by Responses only. */
-const MODELS = ['relay', 'thinker', 'cl-sonnet-4-6', 'gmn-2.5-flash', 'translator']
+const MODELS = ['relay', 'thinker', 'claude-sonnet-5-5', 'gemini-3.8-flash', 'translator']
 
 /**
  * Chats, as JSON and as a stream.

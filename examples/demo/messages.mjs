@@ -7,7 +7,7 @@ import { FREE } from './table.mjs'
 const PROMPT = { messages: [{ role: 'user', content: 'Name three rivers.' }] }
 
 /** The dialect is Anthropic's; any chat model works. */
-const MODELS = ['cl-sonnet-4-6', 'gmn-2.5-flash', 'thinker']
+const MODELS = ['claude-sonnet-5-5', 'gemini-3.8-flash', 'thinker']
 
 /**
  * Messages in Anthropic's dialect: as JSON, as a stream, and token counts only.

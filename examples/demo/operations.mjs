@@ -5,7 +5,7 @@ import { formatDollars, parseDollars } from 'signalbox'
 import { ClientError } from 'signalbox/client'
 import { FREE } from './table.mjs'
 
-const MODEL = 'cl-sonnet-4-6'
+const MODEL = 'claude-sonnet-5-5'
 
 /** @type {import('signalbox/client').ChatMessage[]} */
 const MESSAGES = [{ role: 'user', content: 'Name three rivers.' }]

@@ -4,7 +4,7 @@ import { formatDollars } from 'signalbox'
 import { FREE, needed } from './table.mjs'
 
 /** The first is at OpenAI, where bytes pass; the others are translated. */
-const MODELS = ['relay', 'cl-sonnet-4-6', 'gmn-2.5-flash']
+const MODELS = ['relay', 'claude-sonnet-5-5', 'gemini-3.8-flash']
 
 /**
  * Responses: an answer, one that continues it by its id, one as a stream, and the count of a prompt.

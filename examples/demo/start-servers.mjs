@@ -18,15 +18,15 @@ const VIDEO_MS = { pending: 400, running: 1_200 }
 
 /** Chat models of vendors without built-in rows; the second member is the vendor's own name. */
 const ADDED_MODELS = /** @type {const} */ ([
-  { id: 'relay', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: 4_096 } },
+  { id: 'relay', kind: 'chat', vendor: 'openai', upstream: 'gpt-6-sol', limits: { maxOutputTokens: 4_096 } },
   // OpenAI offers it by Responses only; the gateway answers chats and Messages all the same.
-  { id: 'thinker', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4-pro', limits: { maxOutputTokens: 4_096 } },
+  { id: 'thinker', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.5-pro', limits: { maxOutputTokens: 4_096 } },
   // Asked at OpenAI first, and at DashScope where that fails.
   {
     id: 'steady',
     kind: 'chat',
     vendor: 'openai',
-    upstream: 'gpt-5.4',
+    upstream: 'gpt-6-sol',
     routes: [{ vendor: 'openai' }, { vendor: 'dashscope', upstream: 'qwen3-max', priority: 1 }],
     limits: { maxOutputTokens: 4_096 },
   },

@@ -1,9 +1,10 @@
+import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { ListedModel } from '../gateway/model-list.ts'
 import { variablesOf } from './check-report.ts'
 import type { ConfiguredVendor } from './configured-clouds.ts'
-import { EXAMPLE_CALLS } from './example-run.ts'
+import { EXAMPLE_CALLS, EXAMPLE_CHATS } from './example-run.ts'
 import { describeStore, describeUrl, ENGINE_COMMAND, type StoreSetting } from './open-store.ts'
 import type { ServedOperatorKey } from './serve-console.ts'
 import type { StartKeys } from './serve-keys.ts'
@@ -122,11 +123,13 @@ async function announceCall({ print, url, gateway, settings, keys }: Announcemen
   )
 }
 
-/** Ids of rows first, then the newest model that answers at once: reasoning might take all tokens of the example. */
+/** Ids of the operator's rows first, then the models of the examples, built-in rows, and the newest model. */
 function callableChats(gateway: Gateway): readonly string[] {
+  const builtIn = new Set(BUILT_IN_MODELS.map(({ id }) => id))
   const rows = new Set(gateway.catalog.rows.map(({ id }) => id))
-  const rankOf = ({ id, supported_parameters: parameters }: ListedModel): number =>
-    rows.has(id) ? 0 : parameters?.includes('reasoning_effort') === false ? 1 : 2
+  const examples: readonly string[] = EXAMPLE_CHATS
+  const rankOf = ({ id }: ListedModel): number =>
+    rows.has(id) && !builtIn.has(id) ? 0 : examples.includes(id) ? 1 : rows.has(id) ? 2 : 3
   return gateway
     .models()
     .filter((model) => model.available && model.kinds.includes('chat'))
@@ -134,6 +137,9 @@ function callableChats(gateway: Gateway): readonly string[] {
     .sort((one, other) => one.rank - other.rank || other.created - one.created)
     .map(({ id }) => id)
 }
+
+/** Enough for a model that reasons before it answers. */
+const EXAMPLE_MAX_TOKENS = 1_000
 
 /** A chat with the first of the models that is priced; undefined: the gateway would refuse each. */
 async function exampleChat(
@@ -146,7 +152,7 @@ async function exampleChat(
   const priced = rows === undefined ? undefined : new Set(rows.map(({ model }) => model))
   for (const model of models) {
     if (priced?.has(model) === false) continue
-    const body = { model, max_tokens: 100, messages: [{ role: 'user', content: 'Say hello' }] }
+    const body = { model, max_tokens: EXAMPLE_MAX_TOKENS, messages: [{ role: 'user', content: 'Say hello' }] }
     try {
       await gateway.estimate({ accountId: 'example', keyId: 'example', tier }, { endpoint: 'chat', body })
       return body

@@ -43,13 +43,15 @@ const CLOUDS: readonly Cloud[] = [
   },
 ]
 
-/** `my-deployment=o4-mini,other=gpt-4o`: which of OpenAI's models stands behind a deployment. */
+/** `my-deployment=gpt-6-luna,other=gpt-6-sol`: which of OpenAI's models stands behind a deployment. */
 function deploymentsOf(text: string | undefined): Readonly<Record<string, string>> {
   const pairs = (text ?? '').split(',').flatMap((pair) => (pair.trim() === '' ? [] : [pair.split('=')]))
   return Object.fromEntries(
     pairs.map(([deployment = '', model = '', ...rest]) => {
       if (deployment.trim() === '' || model.trim() === '' || rest.length > 0)
-        throw new SettingError('AZURE_OPENAI_DEPLOYMENTS: must be a list such as my-deployment=o4-mini,other=gpt-4o')
+        throw new SettingError(
+          'AZURE_OPENAI_DEPLOYMENTS: must be a list such as my-deployment=gpt-6-luna,other=gpt-6-sol',
+        )
       return [deployment.trim(), model.trim()]
     }),
   )

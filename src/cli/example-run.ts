@@ -15,7 +15,7 @@ const EXAMPLE_PRICES: PriceFile = {
     ...['text-embedding-*', 'gmn-embedding-2-*', 'vy-*', 'qw3-*rerank', 'gte-rerank-v2'].map((model) => {
       return { model, meter: 'input_token', amount: '0.06', per: 1_000_000 } as const
     }),
-    ...['cl-*', 'gmn-2.5-*'].flatMap((model) => [
+    ...['claude-*', 'gpt-6-*'].flatMap((model) => [
       { model, meter: 'input_token', amount: '0.50', per: 1_000_000, when: { batch: 'true' } } as const,
       { model, meter: 'output_token', amount: '2', per: 1_000_000, when: { batch: 'true' } } as const,
     ]),
@@ -91,7 +91,9 @@ const QUESTIONS = [
   'What is a ledger?',
   'Translate “good morning” into Italian.',
 ]
-const MODELS = ['cl-sonnet-4-6', 'gmn-2.5-flash', 'cl-opus-4-7'] as const
+
+/** Chat models of today for examples, small ones of each large vendor. */
+export const EXAMPLE_CHATS = ['claude-haiku-5-5', 'gpt-6-luna', 'gemini-3.8-flash'] as const
 
 /** What {@link makeExampleCalls} leaves to look at. */
 export const EXAMPLE_CALLS =
@@ -113,7 +115,7 @@ export async function makeExampleCalls(gateway: Gateway): Promise<void> {
     })
     const client = gateway.client({ accountId: id, keyId: record.id, tier: 'paid', tags: ['example'] })
     for (const [turn, question] of QUESTIONS.entries()) {
-      const model = MODELS[(turn + index) % MODELS.length]!
+      const model = EXAMPLE_CHATS[(turn + index) % EXAMPLE_CHATS.length]!
       await ask(client, model, turn === 1 ? `${question} [[fault:status=503,times=1]]` : question)
     }
     await client.embeddings.create({ model: 'vy-4', input: QUESTIONS })
@@ -121,7 +123,7 @@ export async function makeExampleCalls(gateway: Gateway): Promise<void> {
   const [shop] = ACCOUNTS
   const client = gateway.client({ accountId: shop.id, keyId: 'example', tier: 'paid' })
   // The stand-ins refuse it, and the error is what is to be seen.
-  await ask(client, 'gmn-2.5-flash', 'A prompt that a vendor refuses. [[fault:status=400]]').catch(() => undefined)
+  await ask(client, 'gemini-3.8-flash', 'A prompt that a vendor refuses. [[fault:status=400]]').catch(() => undefined)
   await leave(client)
   await client.images.generate({
     model: 'qw-image-2.0',
@@ -144,20 +146,20 @@ export async function makeExampleCalls(gateway: Gateway): Promise<void> {
   await client.messages.batches.create({
     requests: QUESTIONS.map((content, index) => ({
       custom_id: `question-${index}`,
-      params: { model: 'cl-sonnet-4-6', max_tokens: 200, messages: [{ role: 'user', content }] },
+      params: { model: 'claude-haiku-5-5', max_tokens: 200, messages: [{ role: 'user', content }] },
     })),
   })
   await client.videos.generate({ model: 'wv2.6-t2v', duration: 4, resolution: '720p', input: { prompt: 'a boat' } })
 }
 
-async function ask(client: GatewayClient, model: (typeof MODELS)[number], content: string): Promise<void> {
+async function ask(client: GatewayClient, model: (typeof EXAMPLE_CHATS)[number], content: string): Promise<void> {
   await client.chat.completions.create({ model, max_tokens: 200, messages: [{ role: 'user', content }] })
 }
 
 /** Reads the beginning of a stream only. */
 async function leave(client: GatewayClient): Promise<void> {
   const stream = await client.chat.completions.create({
-    model: 'cl-sonnet-4-6',
+    model: 'claude-haiku-5-5',
     max_tokens: 200,
     stream: true,
     messages: [{ role: 'user', content: 'Tell a long tale, slowly. [[fault:pace=100]]' }],

@@ -155,7 +155,7 @@ describe('by the environment alone', () => {
     const faulty = { ...environment, AZURE_OPENAI_DEPLOYMENTS: 'mine' }
 
     expect(azure).toBeDefined()
-    expect(() => configuredVendors(faulty, undefined)).toThrow(/AZURE_OPENAI_DEPLOYMENTS: .*my-deployment=o4-mini/)
+    expect(() => configuredVendors(faulty, undefined)).toThrow(/AZURE_OPENAI_DEPLOYMENTS: .*my-deployment=gpt-6-luna/)
   })
 })
 

@@ -64,9 +64,9 @@ describe('the allow list by time of day', () => {
   const officeHours = programOf('An allow list by time of day')['officeHours'] as (hourNow: () => number) => AnyHook
 
   test.each([
-    [12, 'cl-sonnet-4-6', 200],
-    [23, 'cl-sonnet-4-6', 403],
-    [6, 'cl-opus-4-7', 200],
+    [12, 'claude-sonnet-5-5', 200],
+    [23, 'claude-sonnet-5-5', 403],
+    [6, 'claude-opus-5-5', 200],
   ])('at %i o’clock %s is answered with %i', async (hour, model, status) => {
     const answer = await asked([officeHours(() => hour)], model, 'hello')
 
@@ -81,7 +81,7 @@ test('the prompt log is a sample of calls, without what its rules find', async (
     'node:fs/promises': { appendFile: async (_path: string, text: string) => void written.push(text) },
   })['promptLog'] as AnyHook
   for (let call = 0; call < 400 && written.length === 0; call++)
-    await asked([promptLog], 'cl-opus-4-7', 'I am a@b.example')
+    await asked([promptLog], 'claude-opus-5-5', 'I am a@b.example')
 
   expect(written.join('')).toContain('I am [EMAIL]')
   expect(written.join('')).not.toContain('a@b.example')
@@ -99,7 +99,7 @@ describe('the answer of our own', () => {
     ['When do you open?', true],
     ['Who are you?', false],
   ])('to %j is given: %s', async (question, isOurs) => {
-    const { status, text } = await asked([openingHours('At nine.')], 'cl-opus-4-7', question)
+    const { status, text } = await asked([openingHours('At nine.')], 'claude-opus-5-5', question)
 
     expect(status).toBe(200)
     expect(text.includes('At nine.')).toBe(isOurs)

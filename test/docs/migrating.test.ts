@@ -60,12 +60,12 @@ describe('the code after', () => {
   beforeAll(async () => {
     started = await startGateway({
       models: [
-        { id: 'gpt-5.4', kind: 'chat', vendor: 'openai', limits: { maxOutputTokens: 128_000 } },
-        { id: 'assistant', kind: 'chat', vendor: 'anthropic', upstream: 'claude-sonnet-4-6', fallbacks: ['backup'] },
-        { id: 'backup', kind: 'chat', vendor: 'gemini', upstream: 'gemini-2.5-pro' },
+        { id: 'gpt-6-sol', kind: 'chat', vendor: 'openai', limits: { maxOutputTokens: 128_000 } },
+        { id: 'assistant', kind: 'chat', vendor: 'anthropic', upstream: 'claude-sonnet-5-5', fallbacks: ['backup'] },
+        { id: 'backup', kind: 'chat', vendor: 'gemini', upstream: 'gemini-4-argon' },
       ],
       routing: { fallback: { statuses: [429, 503] } },
-      prices: { ...testPrices, prices: [...testPrices.prices, ...pricesOf('gpt-5.4', 'assistant', 'backup')] },
+      prices: { ...testPrices, prices: [...testPrices.prices, ...pricesOf('gpt-6-sol', 'assistant', 'backup')] },
     })
   })
   afterAll(() => started.close())
@@ -75,11 +75,11 @@ describe('the code after', () => {
     const anthropic = new Anthropic({ baseURL: started.url, apiKey: TEST_KEY })
 
     const chat = await openai.chat.completions.create({
-      model: 'claude-sonnet-4-6',
+      model: 'claude-sonnet-5-5',
       messages: [{ role: 'user', content: 'Name three rivers.' }],
     })
     const message = await anthropic.messages.create({
-      model: 'gpt-5.4',
+      model: 'gpt-6-sol',
       max_tokens: 200,
       messages: [{ role: 'user', content: 'Name three lakes.' }],
     })
@@ -97,7 +97,7 @@ describe('the code after', () => {
       fetch: (input, init) => gateway.fetch(new Request(input, init)),
     })
 
-    const result = await generateText({ model: provider('gmn-2.5-flash'), prompt: 'Name three rivers.' })
+    const result = await generateText({ model: provider('gemini-3.8-flash'), prompt: 'Name three rivers.' })
 
     expect(result.text).toBe('You said: Name three rivers.')
     expect(result.response.headers?.['x-signalbox-cost']).toMatch(/^\d/)

@@ -8,6 +8,8 @@ export interface GeminiChatAliases<Row> {
 
 /** Chat models of Gemini that need no row. */
 export interface GeminiListedChats<Row> {
+  'gemini-4-argon': Row
+  'gemini-3.8-flash': Row
   'gemini-3.5-flash': Row
   'gemini-3.1-pro-preview': Row
   'gemini-3.1-flash-lite': Row

@@ -57,8 +57,6 @@ export interface VendorModel {
   readonly tiers: readonly ListPriceTier[]
   /** The wire protocol by which its vendor offers it, where that is not the usual one of its kind. */
   readonly protocol?: string
-  /** Unix seconds of the day on which its vendor ends it. Absent: none is announced, as far as is known. */
-  readonly retires?: number
   /** Prices of calls in the vendor's own batches. Absent: not known. */
   readonly batchPrice?: ListPrice
   /** The same of long prompts, by size. */

@@ -45,6 +45,16 @@ export interface OpenAIChatFields extends ChatFields {
 
 /** Models that need no row in the gateway, under the vendors' own ids. */
 export interface ListedChatModels extends GeminiListedChats<ChatModel> {
+  'gpt-6.2-astra': ChatModel<OpenAIChatFields>
+  'gpt-6.2-sol': ChatModel<OpenAIChatFields>
+  'gpt-6.1-sol': ChatModel<OpenAIChatFields>
+  'gpt-6.1-terra': ChatModel<OpenAIChatFields>
+  'gpt-6-astra': ChatModel<OpenAIChatFields>
+  'gpt-6-sol': ChatModel<OpenAIChatFields>
+  'gpt-6-luna': ChatModel<OpenAIChatFields>
+  'gpt-5.6-sol': ChatModel<OpenAIChatFields>
+  'gpt-5.6-terra': ChatModel<OpenAIChatFields>
+  'gpt-5.6-luna': ChatModel<OpenAIChatFields>
   'gpt-5.5': ChatModel<OpenAIChatFields>
   'gpt-5.4': ChatModel<OpenAIChatFields>
   'gpt-5.4-mini': ChatModel<OpenAIChatFields>
@@ -61,6 +71,10 @@ export interface ListedChatModels extends GeminiListedChats<ChatModel> {
   'gpt-4o-mini': ChatModel<OpenAIChatFields>
   o3: ChatModel<OpenAIChatFields>
   'o4-mini': ChatModel<OpenAIChatFields>
+  'claude-opus-5-5': ChatModel<OneAnswerChatFields>
+  'claude-sonnet-5-5': ChatModel<OneAnswerChatFields>
+  'claude-haiku-5-5': ChatModel<OneAnswerChatFields>
+  'claude-opus-5': ChatModel<OneAnswerChatFields>
   'claude-opus-4-8': ChatModel<OneAnswerChatFields>
   'claude-opus-4-6': ChatModel<OneAnswerChatFields>
   'claude-opus-4-5': ChatModel<OneAnswerChatFields>

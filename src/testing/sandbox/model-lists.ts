@@ -36,14 +36,14 @@ const LISTS: readonly ModelList[] = [
       data: [
         {
           type: 'model',
-          id: 'claude-sonnet-4-6',
-          display_name: 'Claude Sonnet 4.6',
+          id: 'claude-sonnet-5-5',
+          display_name: 'Claude Sonnet 5.5',
           created_at: '2026-01-01T00:00:00Z',
         },
       ],
       has_more: false,
-      first_id: 'claude-sonnet-4-6',
-      last_id: 'claude-sonnet-4-6',
+      first_id: 'claude-sonnet-5-5',
+      last_id: 'claude-sonnet-5-5',
     }),
   },
   {
@@ -51,13 +51,13 @@ const LISTS: readonly ModelList[] = [
     errors: OPENAI_ERRORS,
     matches: (path) => path === '/v1/models',
     headers: OPENAI_HEADERS,
-    body: () => openaiList(['gpt-4o', 'gpt-5.4']),
+    body: () => openaiList(['gpt-6-sol', 'gpt-6-luna']),
   },
   {
     vendor: 'gemini',
     errors: GEMINI_ERRORS,
     matches: (path) => path === '/v1beta/models',
-    body: () => ({ models: [{ name: 'models/gemini-2.5-flash', supportedGenerationMethods: ['generateContent'] }] }),
+    body: () => ({ models: [{ name: 'models/gemini-3.8-flash', supportedGenerationMethods: ['generateContent'] }] }),
   },
   {
     vendor: 'dashscope',
@@ -69,7 +69,7 @@ const LISTS: readonly ModelList[] = [
     vendor: 'azure',
     errors: OPENAI_ERRORS,
     matches: (path) => path === '/openai/v1/models',
-    body: () => openaiList(['gpt-4o']),
+    body: () => openaiList(['gpt-6-sol']),
   },
   {
     vendor: 'presets',

@@ -179,7 +179,7 @@ export interface Sandbox {
    * Says what the next call that fits is answered, of any vendor, in its own format. The oldest fitting reply is given first, one for
    * each call; calls without one are echoed. Checks of the request come before it, and faults of delivery apply to it.
    * @throws TypeError for a reply that cannot be given, naming why.
-   * @example sandbox.reply({ when: { model: 'gpt-5.4' }, toolCalls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] })
+   * @example sandbox.reply({ when: { model: 'gpt-6-sol' }, toolCalls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] })
    */
   reply(reply: ScriptedReply): void
   /** Clears replies, faults, received calls, disconnects and counts. Running calls, video tasks and batches continue, as at a vendor. */

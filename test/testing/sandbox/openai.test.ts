@@ -98,6 +98,22 @@ describe('what OpenAI refuses', () => {
     ['no messages', { model: 'gpt-4o', messages: [] }, 'messages'],
     ['max_tokens on a reasoning model', { ...chat, model: 'o3', max_tokens: 5 }, 'max_tokens'],
     ['sampling on a reasoning model', { ...chat, model: 'gpt-5.4', temperature: 0.2 }, 'temperature'],
+    ['max_tokens on gpt-6', { ...chat, model: 'gpt-6-sol', max_tokens: 5 }, 'max_tokens'],
+    ['max_tokens on a later model that is not listed', { ...chat, model: 'gpt-7.1-vega', max_tokens: 5 }, 'max_tokens'],
+    [
+      'max_tokens on a fine-tuned reasoning model',
+      { ...chat, model: 'ft:gpt-6-luna:acme::1', max_tokens: 5 },
+      'max_tokens',
+    ],
+    ['sampling on gpt-6', { ...chat, model: 'gpt-6-luna', temperature: 0.2 }, 'temperature'],
+    ['the effort minimal on gpt-6', { ...chat, model: 'gpt-6-sol', reasoning_effort: 'minimal' }, 'reasoning_effort'],
+    ['the effort none on gpt-6.2', { ...chat, model: 'gpt-6.2-sol', reasoning_effort: 'none' }, 'reasoning_effort'],
+    ['functions on a model that reasons', { ...chat, model: 'gpt-6-sol', tools: [WEATHER_TOOL] }, 'reasoning_effort'],
+    [
+      'functions with an effort on gpt-5.4',
+      { ...chat, model: 'gpt-5.4', reasoning_effort: 'low', tools: [WEATHER_TOOL] },
+      'reasoning_effort',
+    ],
     ['a temperature above 2', { ...chat, temperature: 3 }, 'temperature'],
     ['stream_options without stream', { ...chat, stream_options: { include_usage: true } }, 'stream_options'],
     ['five stop sequences', { ...chat, stop: ['1', '2', '3', '4', '5'] }, 'stop'],
@@ -119,6 +135,24 @@ describe('what OpenAI refuses', () => {
     expect(answer.status).toBe(400)
     expect(answer.json.error).toMatchObject({ type: 'invalid_request_error', param })
   })
+
+  test('accepts on gpt-6 without reasoning what it refuses with reasoning', async () => {
+    const body = { ...chat, model: 'gpt-6-sol', reasoning_effort: 'none', temperature: 0.2, tools: [WEATHER_TOOL] }
+
+    const answer = await vendor.post('/v1/chat/completions', body)
+
+    expect([answer.status, answer.json.model]).toEqual([200, 'gpt-6-sol'])
+  })
+
+  test.each(['gpt-6-cyber', 'gpt-6.2-astra-law', 'gpt-daybreak-red-latest', 'gpt-6-pro', 'gpt-5.1-codex-max'])(
+    'answers 404 to a chat with %s, and answers its Responses',
+    async (model) => {
+      const refused = await vendor.post('/v1/chat/completions', { ...chat, model })
+      const answer = await vendor.post('/v1/responses', { model, input: 'hi' })
+
+      expect([refused.status, answer.status]).toEqual([404, 200])
+    },
+  )
 
   test('a call without a key, unreadable JSON and an unknown path', async () => {
     const withoutKey = await vendor.post('/v1/chat/completions', chat, {})

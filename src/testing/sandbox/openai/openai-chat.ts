@@ -10,7 +10,7 @@ import {
 import { asList, asObject, asText, isGiven, names } from '../request-fields.ts'
 import { checkBearer, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiError, openaiInvalid } from './openai-errors.ts'
-import { isResponsesOnly } from './openai-models.ts'
+import { answerModel, checkEffort, gptVersion, isResponsesOnly } from './openai-models.ts'
 
 const SNAPSHOTS: Readonly<Record<string, string>> = {
   'gpt-4o': '2024-08-06',
@@ -19,7 +19,7 @@ const SNAPSHOTS: Readonly<Record<string, string>> = {
 }
 
 const DIALECT: ChatDialect = {
-  answerModel: (asked) => (/-\d{4}-\d{2}-\d{2}$/.test(asked) ? asked : `${asked}-${SNAPSHOTS[asked] ?? '2026-03-05'}`),
+  answerModel: (asked) => answerModel(asked, SNAPSHOTS[asked]),
   showsReasoning: false,
   hasOfficialExtras: true,
   laterToolCallId: undefined,
@@ -86,16 +86,25 @@ function checkFields(request: Readonly<Record<string, unknown>>): void {
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     throw new RefusedCall(openaiInvalid(message, 'max_tokens', 'unsupported_parameter'))
   }
-  if (samplesOnlyWithoutReasoning(model) && asText(request['reasoning_effort']) !== 'none') checkSampling(request)
+  checkReasoning(request, model)
   checkMessageFields(request)
 }
 
 function isReasoningModel(model: string): boolean {
-  return /^(o\d|gpt-5)/.test(model)
+  return /^(?:ft:)?o\d/.test(model) || gptVersion(model) >= 500
 }
 
-function samplesOnlyWithoutReasoning(model: string): boolean {
-  return /^gpt-5\.\d/.test(model)
+function checkReasoning(request: Readonly<Record<string, unknown>>, model: string): void {
+  const effort = asText(request['reasoning_effort'])
+  checkEffort(model, effort, 'reasoning_effort')
+  const version = gptVersion(model)
+  if (version >= 501 && effort !== 'none') checkSampling(request)
+  // Up to gpt-5.4 the default effort is `none`.
+  const isReasoning = effort === '' ? version > 504 : effort !== 'none'
+  const hasFunctions = asList(request['tools']).some((tool) => asText(asObject(tool)['type']) === 'function')
+  if (version < 504 || !isReasoning || !hasFunctions) return
+  const message = `Function tools with reasoning_effort are not supported for ${model} in /v1/chat/completions. Please use /v1/responses instead.`
+  throw new RefusedCall(openaiInvalid(message, 'reasoning_effort'))
 }
 
 function checkSampling(request: Readonly<Record<string, unknown>>): void {

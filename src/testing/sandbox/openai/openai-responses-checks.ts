@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { asList, asObject, asText, type Fields, isGiven, names } from '../request-fields.ts'
 import { credentialOf, RefusedCall, type SandboxCall } from '../sandbox-operation.ts'
 import { openaiInvalid } from './openai-errors.ts'
-import { isResponsesOnly } from './openai-models.ts'
+import { checkEffort, isResponsesOnly } from './openai-models.ts'
 
 /** Fields of chat completions that Responses does not know, or knows by another name. */
 const CHAT_FIELDS = names(
@@ -25,6 +25,7 @@ export function checkResponsesRequest(call: SandboxCall): void {
     const message = `Unsupported parameter: '${field}' is not supported with this model.`
     throw new RefusedCall(openaiInvalid(message, field, 'unsupported_parameter'))
   }
+  checkEffort(model, asText(asObject(request['reasoning'])['effort']), 'reasoning.effort')
   const input = asList(request['input']).map(asObject)
   checkOutputs(request, input)
   checkReasoning(input, credentialOf(call), model)

@@ -14,7 +14,7 @@ import {
   streamReply,
 } from '../sandbox-operation.ts'
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
-import { isResponsesOnly } from './openai-models.ts'
+import { answerModel, isResponsesOnly } from './openai-models.ts'
 import { checkResponsesRequest } from './openai-responses-checks.ts'
 import { eventLog, frame, type OfferedTool, outputItems, searches, writeItem } from './openai-responses-items.ts'
 
@@ -175,7 +175,7 @@ function answer(request: Fields, turn: ChatTurn, context: AnswerContext & { read
     error: null,
     incomplete_details: status === 'incomplete' ? { reason: incompleteReason(turn) } : null,
     instructions: request['instructions'] ?? null,
-    model: `${asText(request['model'])}-2026-03-05`,
+    model: answerModel(asText(request['model'])),
     output,
     parallel_tool_calls: request['parallel_tool_calls'] ?? true,
     previous_response_id: request['previous_response_id'] ?? null,
