@@ -161,6 +161,7 @@ const RETIREMENTS = {
 const COMPARED = {
   price: ({ price, tiers }) => JSON.stringify([price, ...tiers]).replaceAll('"', ''),
   limits: ({ limits }) => `${limits.contextTokens ?? '?'}/${limits.maxOutputTokens ?? limits.dimensions ?? '?'}`,
+  'later price': ({ laterPrice }) => JSON.stringify(laterPrice ?? '').replaceAll('"', ''),
   retirement: ({ retires = 0 }) => (retires === 0 ? '' : new Date(retires * 1000).toISOString().slice(0, 10)),
 }
 
@@ -217,6 +218,10 @@ const retirements = readRetirements()
 let modelsDevDate = before.sources?.m.slice(-10) ?? before.date
 const modelsDev = readModelsDev()
 
+const date = Object.values(PACKAGES)
+  .map(({ date }) => date)
+  .sort()
+  .at(-1)
 const models = Object.fromEntries(VENDORS.toSorted().map((vendor) => [vendor, modelsOf(vendor)]))
 const sources = {
   m: `models.dev (MIT licence, Copyright (c) 2025 models.dev), ${modelsDevDate}`,
@@ -228,10 +233,6 @@ const sources = {
   ),
   v: `the vendors' own lists and the types of their SDKs, ${LISTS_DATE}`,
 }
-const date = Object.values(PACKAGES)
-  .map(({ date }) => date)
-  .sort()
-  .at(-1)
 const source = `Made by make-snapshot.mjs of public lists (MIT licence) such as models.dev; the last field of a line says which of \`sources\` it is from`
 writeFileSync(`${folder}/snapshot.json`, `${JSON.stringify({ source, sources, date, models }, null, 1)}\n`)
 report()
@@ -433,16 +434,18 @@ function withMore(vendor, model) {
     ([field, amount]) => price[field] === amount && !(model.source.includes('p') && PI_AMOUNTS.has(field)),
   )
   const retires = retirements.get(`${vendor}/${model.id}`)
-  const { batchPrice: _price, batchTiers: _tiers, retires: _retires, ...rest } = model
+  const laterPrice = entry === undefined ? undefined : laterPriceOf(entry, price)
+  const { batchPrice: _price, batchTiers: _tiers, retires: _retires, laterPrice: _later, ...rest } = model
   return {
     ...rest,
     ...(price === undefined ? {} : { price }),
     ...batch,
+    ...(laterPrice === undefined ? {} : { laterPrice }),
     ...(retires === undefined ? {} : { retires }),
     ...(model.kinds.includes('chat') && RESPONSES_ONLY[vendor]?.test(model.id) === true
       ? { protocol: 'responses' }
       : {}),
-    source: `${model.source}${isTold ? 'g' : ''}`,
+    source: `${model.source}${isTold || laterPrice !== undefined ? 'g' : ''}`,
   }
 }
 
@@ -454,18 +457,28 @@ function genaiEntry(vendor, id) {
   return genai.get(GENAI_PROVIDERS[vendor])?.find((entry) => entry.id === id || isIt(entry.match))
 }
 
-/** Amounts of the day of the newest package; none where answers are spoken or filmed, for which there is no meter. */
+/** Amounts of the day of the newest package. */
 function genaiPrice({ prices }) {
   const dated = Array.isArray(prices) ? prices : [{ prices }]
-  const day = Object.values(PACKAGES)
-    .map(({ date }) => date)
-    .sort()
-    .at(-1)
-  const now = dated.filter(({ constraint }) => (constraint?.start_date ?? '') <= day).at(-1)?.prices ?? {}
-  if (now.output_audio_mtok !== undefined || now.output_video_mtok !== undefined) return {}
+  return genaiAmounts(dated.filter(({ constraint }) => (constraint?.start_date ?? '') <= date).at(-1)?.prices ?? {})
+}
+
+/** The price after one that is said to be introductory, with its day; both sources must agree on today's. */
+function laterPriceOf({ prices }, price) {
+  const next = Array.isArray(prices)
+    ? prices.find(({ constraint }) => (constraint?.start_date ?? '') > date)
+    : undefined
+  const now = genaiPrice({ prices })
+  if (next === undefined || now.input !== price?.input || now.output !== price?.output) return undefined
+  return { from: dateSeconds(next.constraint.start_date), ...genaiAmounts(next.prices) }
+}
+
+/** None where answers are spoken or filmed, for which there is no meter. */
+function genaiAmounts(amounts) {
+  if (amounts.output_audio_mtok !== undefined || amounts.output_video_mtok !== undefined) return {}
   return Object.fromEntries(
     Object.entries(GENAI_FIELDS).flatMap(([field, name]) => {
-      const amount = now[field]?.base ?? now[field]
+      const amount = amounts[field]?.base ?? amounts[field]
       return amount > 0 ? [[name, decimalText(amount)]] : []
     }),
   )

@@ -35,6 +35,11 @@ export interface ListPriceTier extends ListPrice {
   readonly inputTokensAbove: number
 }
 
+/** A list price that holds from a day on, in Unix seconds. */
+export interface LaterListPrice extends ListPrice {
+  readonly from: number
+}
+
 /** A model as its vendor names it, with what public catalogs know of it. */
 export interface VendorModel {
   /** The vendor's own id. */
@@ -61,6 +66,8 @@ export interface VendorModel {
   readonly batchPrice?: ListPrice
   /** The same of long prompts, by size. */
   readonly batchTiers?: readonly ListPriceTier[]
+  /** The price after an introductory one, in place of all others. */
+  readonly laterPrice?: LaterListPrice
   /** Letter of the snapshot's `sources` that this comes from. */
   readonly source?: string
 }
@@ -153,6 +160,11 @@ const FIELDS: readonly LineField[] = [
       return { batchPrice: price, batchTiers: tiers }
     },
   },
+  member(
+    'laterPrice',
+    ({ laterPrice: later }) => later && `${dayText(later.from)}:${priceText(later)}`,
+    (text) => ({ from: secondsOf(text.slice(0, 8)), ...priceOf(text.slice(9)) }),
+  ),
   member('source', ({ source }) => source, String),
 ]
 
@@ -175,7 +187,7 @@ function listed(
 /**
  * Writes a model as one line:
  * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…|protocol|
- * efforts|retirement date|batch price;above:price…|source`, without empty fields at its end. A price is
+ * efforts|retirement date|batch price;above:price…|day:later price|source`, without empty fields at its end. A price is
  * `input,output,cachedInput,cacheWrite,reasoning,inputAudio,inputImage,outputImage,audioHour`, likewise.
  */
 export function writeVendorModel(model: VendorModel): string {
