@@ -50,7 +50,7 @@ export interface VendorModel {
   readonly inputModalities: readonly Modality[]
   readonly outputModalities: readonly Modality[]
   readonly abilities: readonly Ability[]
-  /** What it takes of {@link EFFORTS}. Absent: not known. */
+  /** Members of {@link EFFORTS} that it accepts; absent if they are not known. */
   readonly efforts?: readonly string[]
   /** Unix seconds of its release; 0: not known. */
   readonly created: number
@@ -60,11 +60,11 @@ export interface VendorModel {
   readonly tiers: readonly ListPriceTier[]
   /** The wire protocol by which its vendor offers it, where that is not the usual one of its kind. */
   readonly protocol?: string
-  /** Unix seconds of the day on which its vendor ends it. Absent: none is announced, as far as is known. */
+  /** Unix seconds of the day on which its vendor ends it; absent if no day is known. */
   readonly retires?: number
-  /** Prices of calls in the vendor's own batches. Absent: not known. */
+  /** Prices of calls in the vendor's own batches; absent if they are not known. */
   readonly batchPrice?: ListPrice
-  /** The same of long prompts, by size. */
+  /** Prices of long prompts in batches, by size. */
   readonly batchTiers?: readonly ListPriceTier[]
   /** The price after an introductory one, in place of all others. */
   readonly laterPrice?: LaterListPrice
@@ -222,7 +222,7 @@ function named<Word extends string>(table: Readonly<Record<Word, string>>, text:
   return (Object.keys(table) as Word[]).filter((word) => text.includes(table[word]))
 }
 
-/** A day as `20260423`; empty: none. */
+/** A day as `20260423`, or an empty text if there is none. */
 function dayText(seconds = 0): string {
   return seconds === 0 ? '' : new Date(seconds * 1000).toISOString().slice(0, 10).replaceAll('-', '')
 }
