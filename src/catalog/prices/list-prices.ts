@@ -18,7 +18,7 @@ export interface ListPriceOptions {
   readonly prices?: PriceFile | undefined
   /**
    * Charge requests of batches the vendors' list prices of their own batches, which are half of the others at most models. False by
-   * default: what a vendor's batch API does not take is sent as ordinary calls, for which the vendor bills its usual prices.
+   * default: a batch that the vendor's API refuses becomes ordinary calls, which the vendor bills at its usual prices.
    */
   readonly batches?: boolean | undefined
 }
@@ -37,7 +37,7 @@ export interface CatalogPrices {
 
 const PER_MILLION = 1_000_000
 
-/** What each amount is for, and how many units it pays for. */
+/** The meter of each amount, and the number of units that it pays for. */
 const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: number]>> = {
   input: ['input_token', PER_MILLION],
   output: ['output_token', PER_MILLION],

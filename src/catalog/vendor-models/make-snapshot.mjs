@@ -64,7 +64,7 @@ const GENAI_PROVIDERS = {
 }
 
 /**
- * What these sources leave out, from the vendors' own lists of models and prices and the types of their SDKs; the rows' format is that
+ * Models that these sources leave out, from the vendors' own lists of models and prices and the types of their SDKs; the rows' format is that
  * of vendor-model.ts.
  */
 const OTHERS = {

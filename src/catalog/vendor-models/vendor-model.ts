@@ -222,7 +222,7 @@ function named<Word extends string>(table: Readonly<Record<Word, string>>, text:
   return (Object.keys(table) as Word[]).filter((word) => text.includes(table[word]))
 }
 
-/** A day as `20260423`, or an empty text if there is none. */
+/** A day as `20260423`, or `''` if there is none. */
 function dayText(seconds = 0): string {
   return seconds === 0 ? '' : new Date(seconds * 1000).toISOString().slice(0, 10).replaceAll('-', '')
 }
