@@ -31,13 +31,17 @@ export interface CatalogPrices {
 
 const PER_MILLION = 1_000_000
 
-const TOKEN_METERS: Readonly<Record<keyof ListPrice, Meter>> = {
-  input: 'input_token',
-  output: 'output_token',
-  cachedInput: 'cached_input_token',
-  cacheWrite: 'cache_write_token',
-  reasoning: 'reasoning_token',
-  inputAudio: 'input_audio_token',
+/** What each amount is for, and how many units it pays for. */
+const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: number]>> = {
+  input: ['input_token', PER_MILLION],
+  output: ['output_token', PER_MILLION],
+  cachedInput: ['cached_input_token', PER_MILLION],
+  cacheWrite: ['cache_write_token', PER_MILLION],
+  reasoning: ['reasoning_token', PER_MILLION],
+  inputAudio: ['input_audio_token', PER_MILLION],
+  inputImage: ['input_image_token', PER_MILLION],
+  outputImage: ['output_image_token', PER_MILLION],
+  audioHour: ['audio_second', 3600],
 }
 
 /**
@@ -81,21 +85,25 @@ export function listPriceRows(
   { price, tiers }: VendorModel,
   factor: string,
 ): PriceRow[] {
-  // Public lists write seconds of sound as tokens, so an amount may be a thousandth of what is meant.
-  if (price === undefined || (kinds.includes('transcription') && !kinds.includes('chat'))) return []
+  if (price === undefined) return []
+  // Some public lists write seconds of sound as tokens, so an amount may be a thousandth of what is meant; not where sound is apart.
+  const hears = kinds.includes('transcription') && !kinds.includes('chat')
+  if (hears && price.audioHour === undefined && price.inputAudio === undefined) return []
   if (kinds.includes('speech')) {
-    const { input } = price
-    return input === undefined
+    const { input, output } = price
+    // A model with a price of its answers is sold by tokens, which speech is not counted in.
+    return input === undefined || output !== undefined
       ? []
       : [{ model: id, meter: 'character', amount: product(input, factor), per: PER_MILLION }]
   }
   // An answer without a price would be free.
   if (kinds.includes('chat') && (price.input === undefined || price.output === undefined)) return []
   const rows = (listed: ListPrice, inputTokensAbove?: number): PriceRow[] =>
-    (Object.keys(TOKEN_METERS) as (keyof ListPrice)[]).flatMap((field) => {
+    (Object.keys(METERS) as (keyof ListPrice)[]).flatMap((field) => {
       const amount = listed[field]
       if (amount === undefined) return []
-      const row = { model: id, meter: TOKEN_METERS[field], amount: product(amount, factor), per: PER_MILLION }
+      const [meter, per] = METERS[field]
+      const row = { model: id, meter, amount: product(amount, factor), per }
       return [inputTokensAbove === undefined ? row : { ...row, when: { inputTokensAbove } }]
     })
   return [...rows(price), ...tiers.flatMap((tier) => rows(tier, tier.inputTokensAbove))]

@@ -112,7 +112,7 @@ function priceOf(cost: Readonly<Record<string, unknown>>): ListPrice | undefined
 }
 
 /** The shortest decimal that stands for the number, which is what the list's author wrote. */
-function decimalText(amount: number): string {
+export function decimalText(amount: number): string {
   const text = String(amount)
   return text.includes('e') ? amount.toFixed(18).replace(/0+$/, '') : text
 }

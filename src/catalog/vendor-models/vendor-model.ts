@@ -10,7 +10,13 @@ export type Modality = (typeof MODALITIES)[number]
 /** What a model can do, as public catalogs name it. */
 export type Ability = 'reasoning' | 'tool_call' | 'structured_output' | 'temperature'
 
-/** List prices in dollars for a million tokens, or a million characters where the model reads text and speaks; decimal strings. */
+/** How much a model may think, from least to most; `none` turns it off. */
+export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+
+/**
+ * List prices in dollars for a million tokens, or a million characters where the model reads text and speaks without a price of
+ * `output`; decimal strings.
+ */
 export interface ListPrice {
   readonly input?: string
   readonly output?: string
@@ -18,6 +24,10 @@ export interface ListPrice {
   readonly cacheWrite?: string
   readonly reasoning?: string
   readonly inputAudio?: string
+  readonly inputImage?: string
+  readonly outputImage?: string
+  /** Dollars for an hour of sound that is read. */
+  readonly audioHour?: string
 }
 
 /** A list price for calls with more input tokens than `inputTokensAbove`. */
@@ -35,6 +45,8 @@ export interface VendorModel {
   readonly inputModalities: readonly Modality[]
   readonly outputModalities: readonly Modality[]
   readonly abilities: readonly Ability[]
+  /** What it takes of {@link EFFORTS}. Absent: not known. */
+  readonly efforts?: readonly string[]
   /** Unix seconds of its release; 0: not known. */
   readonly created: number
   /** Absent: not known. */
@@ -43,6 +55,14 @@ export interface VendorModel {
   readonly tiers: readonly ListPriceTier[]
   /** The wire protocol by which its vendor offers it, where that is not the usual one of its kind. */
   readonly protocol?: string
+  /** Unix seconds of the day on which its vendor ends it. Absent: none is announced, as far as is known. */
+  readonly retires?: number
+  /** Prices of calls in the vendor's own batches. Absent: not known. */
+  readonly batchPrice?: ListPrice
+  /** The same of long prompts, by size. */
+  readonly batchTiers?: readonly ListPriceTier[]
+  /** Letter of the snapshot's `sources` that this comes from. */
+  readonly source?: string
 }
 
 const PRICE_FIELDS = [
@@ -52,6 +72,9 @@ const PRICE_FIELDS = [
   'cacheWrite',
   'reasoning',
   'inputAudio',
+  'inputImage',
+  'outputImage',
+  'audioHour',
 ] as const satisfies readonly (keyof ListPrice)[]
 
 const KIND_LETTERS: Readonly<Record<string, string>> = {
@@ -77,71 +100,93 @@ const ABILITY_LETTERS: Readonly<Record<Ability, string>> = {
 
 const DAY_SECONDS = 24 * 60 * 60
 
+const EFFORT_LETTERS: Readonly<Record<string, string>> = {
+  none: 'n',
+  minimal: 'i',
+  low: 'l',
+  medium: 'm',
+  high: 'h',
+  xhigh: 'x',
+  max: 'a',
+}
+
+/** One field of a line: its text, and the members that the text gives; `known` has those of the fields before it. */
+interface LineField {
+  readonly write: (model: VendorModel) => string | number | undefined
+  readonly read: (text: string, known: Partial<VendorModel>) => Partial<VendorModel>
+}
+
+/** The fields of a line in their order. An empty field gives no member, except where every model has it. */
+const FIELDS: readonly LineField[] = [
+  { write: ({ id }) => id, read: (id) => ({ id, displayName: id, limits: {}, created: 0, tiers: [] }) },
+  {
+    write: ({ id, displayName }) => (displayName === id ? '' : displayName.replaceAll('|', '/')),
+    read: (text) => (text === '' ? {} : { displayName: text }),
+  },
+  { write: ({ kinds }) => letters(KIND_LETTERS, kinds), read: (text) => ({ kinds: named(KIND_LETTERS, text) }) },
+  {
+    write: ({ limits }) => limits.contextTokens,
+    read: (text) => (text === '' ? {} : { limits: { contextTokens: Number(text) } }),
+  },
+  {
+    write: ({ limits }) => limits.maxOutputTokens ?? limits.dimensions,
+    read: (text, { limits, kinds }) =>
+      text === ''
+        ? {}
+        : { limits: { ...limits, [kinds?.[0] === 'embedding' ? 'dimensions' : 'maxOutputTokens']: Number(text) } },
+  },
+  {
+    write: ({ inputModalities }) => letters(MODALITY_LETTERS, inputModalities),
+    read: (text) => ({ inputModalities: named(MODALITY_LETTERS, text) }),
+  },
+  {
+    write: ({ outputModalities }) => letters(MODALITY_LETTERS, outputModalities),
+    read: (text) => ({ outputModalities: named(MODALITY_LETTERS, text) }),
+  },
+  {
+    write: ({ abilities }) => letters(ABILITY_LETTERS, abilities),
+    read: (text) => ({ abilities: named(ABILITY_LETTERS, text) }),
+  },
+  { write: ({ created }) => dayText(created), read: (text) => (text === '' ? {} : { created: secondsOf(text) }) },
+  {
+    write: ({ price, tiers }) => pricesText(price, tiers),
+    read: (text) => (text === '' ? {} : pricesOf(text)),
+  },
+  { write: ({ protocol }) => protocol, read: (text) => (text === '' ? {} : { protocol: text }) },
+  {
+    write: ({ efforts = [] }) => letters(EFFORT_LETTERS, efforts),
+    read: (text) => (text === '' ? {} : { efforts: named(EFFORT_LETTERS, text) }),
+  },
+  { write: ({ retires }) => dayText(retires), read: (text) => (text === '' ? {} : { retires: secondsOf(text) }) },
+  {
+    write: ({ batchPrice, batchTiers = [] }) => pricesText(batchPrice, batchTiers),
+    read: (text) => {
+      if (text === '') return {}
+      const { price, tiers } = pricesOf(text)
+      return { ...(price === undefined ? {} : { batchPrice: price }), batchTiers: tiers }
+    },
+  },
+  { write: ({ source }) => source, read: (text) => (text === '' ? {} : { source: text }) },
+]
+
 /**
  * Writes a model as one line:
- * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…|protocol`,
- * a price being `input,output,cachedInput,cacheWrite,reasoning,inputAudio`, without empty fields at its end; without a protocol its
- * field is left out.
+ * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…|protocol|
+ * efforts|retirement date|batch price;above:price…|source`, without empty fields at its end. A price is
+ * `input,output,cachedInput,cacheWrite,reasoning,inputAudio,inputImage,outputImage,audioHour`, likewise.
  */
 export function writeVendorModel(model: VendorModel): string {
-  const { limits } = model
-  const prices = [
-    ...(model.price === undefined ? [''] : [priceText(model.price)]),
-    ...model.tiers.map((tier) => `${tier.inputTokensAbove}:${priceText(tier)}`),
-  ]
-  return [
-    model.id,
-    model.displayName === model.id ? '' : model.displayName.replaceAll('|', '/'),
-    letters(KIND_LETTERS, model.kinds),
-    limits.contextTokens ?? '',
-    limits.maxOutputTokens ?? limits.dimensions ?? '',
-    letters(MODALITY_LETTERS, model.inputModalities),
-    letters(MODALITY_LETTERS, model.outputModalities),
-    letters(ABILITY_LETTERS, model.abilities),
-    model.created === 0 ? '' : new Date(model.created * 1000).toISOString().slice(0, 10).replaceAll('-', ''),
-    prices.join(';'),
-    ...(model.protocol === undefined ? [] : [model.protocol]),
-  ].join('|')
+  return FIELDS.map(({ write }) => write(model) ?? '')
+    .join('|')
+    .replace(/\|+$/, '')
 }
 
 /** Reads a line of {@link writeVendorModel}. */
 export function readVendorModel(line: string): VendorModel {
-  const [
-    id = '',
-    name = '',
-    kinds = '',
-    context = '',
-    output = '',
-    reads = '',
-    writes = '',
-    abilities = '',
-    date = '',
-    prices = '',
-    protocol,
-  ] = line.split('|')
-  const [price = '', ...tiers] = prices.split(';')
-  return {
-    id,
-    displayName: name === '' ? id : name,
-    kinds: named(KIND_LETTERS, kinds),
-    limits: {
-      ...(context === '' ? {} : { contextTokens: Number(context) }),
-      ...(output === ''
-        ? {}
-        : { [kinds === KIND_LETTERS['embedding'] ? 'dimensions' : 'maxOutputTokens']: Number(output) }),
-    },
-    inputModalities: named(MODALITY_LETTERS, reads),
-    outputModalities: named(MODALITY_LETTERS, writes),
-    abilities: named(ABILITY_LETTERS, abilities),
-    created:
-      date === '' ? 0 : Date.UTC(Number(date.slice(0, 4)), Number(date.slice(4, 6)) - 1, Number(date.slice(6))) / 1000,
-    ...(price === '' ? {} : { price: priceOf(price) }),
-    tiers: tiers.map((tier) => {
-      const [above = '', text = ''] = tier.split(':')
-      return { inputTokensAbove: Number(above), ...priceOf(text) }
-    }),
-    ...(protocol === undefined ? {} : { protocol }),
-  }
+  const texts = line.split('|')
+  const model: Partial<VendorModel> = {}
+  for (const [index, { read }] of FIELDS.entries()) Object.assign(model, read(texts[index] ?? '', model))
+  return model as VendorModel
 }
 
 /** Seconds of a date such as `2026-04-23`, or of its month or year alone; 0: no date. */
@@ -160,6 +205,30 @@ function letters<Word extends string>(table: Readonly<Record<Word, string>>, wor
 /** The words of the letters, in the order of the table. */
 function named<Word extends string>(table: Readonly<Record<Word, string>>, text: string): readonly Word[] {
   return (Object.keys(table) as Word[]).filter((word) => text.includes(table[word]))
+}
+
+/** A day as `20260423`; empty: none. */
+function dayText(seconds = 0): string {
+  return seconds === 0 ? '' : new Date(seconds * 1000).toISOString().slice(0, 10).replaceAll('-', '')
+}
+
+function secondsOf(day: string): number {
+  return Date.UTC(Number(day.slice(0, 4)), Number(day.slice(4, 6)) - 1, Number(day.slice(6))) / 1000
+}
+
+function pricesText(price: ListPrice = {}, tiers: readonly ListPriceTier[]): string {
+  return [priceText(price), ...tiers.map((tier) => `${tier.inputTokensAbove}:${priceText(tier)}`)].join(';')
+}
+
+function pricesOf(text: string): Pick<VendorModel, 'price' | 'tiers'> {
+  const [price = '', ...tiers] = text.split(';')
+  return {
+    ...(price === '' ? {} : { price: priceOf(price) }),
+    tiers: tiers.map((tier) => {
+      const [above = '', amounts = ''] = tier.split(':')
+      return { inputTokensAbove: Number(above), ...priceOf(amounts) }
+    }),
+  }
 }
 
 function priceText(price: ListPrice): string {

@@ -6,7 +6,11 @@ import { SNAPSHOT_DATE, snapshotOf } from '../../../src/catalog/vendor-models/ve
 import { parseDecimal } from '../../../src/core/money.ts'
 
 const path = 'src/catalog/vendor-models/snapshot.json'
-const snapshot = JSON.parse(readFileSync(path, 'utf8')) as { source: string; models: Record<string, string[]> }
+const snapshot = JSON.parse(readFileSync(path, 'utf8')) as {
+  source: string
+  sources: Record<string, string>
+  models: Record<string, string[]>
+}
 const lines = Object.entries(snapshot.models).flatMap(([vendor, models]) =>
   models.map((line) => [vendor, line] as const),
 )
@@ -15,8 +19,9 @@ describe('the snapshot of public models', () => {
   test('says its source, its licence and its day, and is small', () => {
     expect(snapshot.source).toContain('models.dev')
     expect(snapshot.source).toContain('MIT licence')
+    for (const source of Object.values(snapshot.sources)) expect(source).toMatch(/, \d{4}-\d{2}-\d{2}$/)
     expect(SNAPSHOT_DATE).toMatch(/^\d{4}-\d{2}-\d{2}$/)
-    expect(readFileSync(path).length).toBeLessThan(150_000)
+    expect(readFileSync(path).length).toBeLessThan(200_000)
   })
 
   test('has a line for each model that is read and written without a loss', () => {
@@ -30,9 +35,17 @@ describe('the snapshot of public models', () => {
       expect(new Set(ids).size, vendor).toBe(ids.length)
     }
     for (const [vendor, line] of lines) {
-      const { id, kinds, price, tiers } = readVendorModel(line)
+      const { id, kinds, price, tiers, batchPrice, batchTiers = [], source = '' } = readVendorModel(line)
       expect(kinds.length, `${vendor}/${id}`).toBeGreaterThan(0)
-      for (const { inputTokensAbove: _above, ...amounts } of [{ inputTokensAbove: 0, ...price }, ...tiers])
+      expect(Object.keys(snapshot.sources), `${vendor}/${id}`).toEqual(expect.arrayContaining([...source]))
+      expect(source, `${vendor}/${id}`).not.toBe('')
+      const listed = [
+        { inputTokensAbove: 0, ...price },
+        { inputTokensAbove: 0, ...batchPrice },
+        ...tiers,
+        ...batchTiers,
+      ]
+      for (const { inputTokensAbove: _above, ...amounts } of listed)
         for (const amount of Object.values(amounts)) expect(() => parseDecimal(amount)).not.toThrow()
     }
   })
