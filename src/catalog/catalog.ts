@@ -1,4 +1,4 @@
-import { hasDotSegment, isPattern, starOf } from './id-pattern.ts'
+import { hasDotSegment, isPattern, starOf, withoutDate } from './id-pattern.ts'
 import { type CatalogModel, defineModel, type ModelDefinition } from './model.ts'
 import type { VendorModel } from './vendor-models/vendor-model.ts'
 
@@ -14,6 +14,8 @@ export interface ModelSource {
   names?(): Iterable<Pick<CatalogModel, 'id' | 'kinds' | 'vendor' | 'upstream'>>
   /** What public catalogs know of a vendor's own id; absent, and undefined: nothing. */
   facts?(vendorId: string, upstream: string): VendorModel | undefined
+  /** Whether a vendor gives such ids to its own models. Absent: none does. */
+  claims?(vendorId: string, upstream: string): boolean
   /** The protocol of all chat models of a vendor that has one only; absent, and undefined: it has none, or several. */
   chatProtocol?(vendorId: string): string | undefined
 }
@@ -42,7 +44,8 @@ const NO_SOURCE: ModelSource = { find: () => undefined, list: () => [] }
  * A row whose id has one `*` stands for every id that matches it and has no row of its own; of several the one with the most
  * other characters counts. A `*` in its `upstream` is what the star of the id stood for. Behind the rows come the models of
  * `source`; a model of a row is also found as `vendor/upstream`. An alias of a row whose vendor cannot be called gives way to a
- * model of `source` that can. A model of `source` whose id a row has taken is `vendor/upstream`.
+ * model of `source` that can. A model of `source` whose id a row has taken is `vendor/upstream`. A vendor's own id with a date behind
+ * it, such as `gpt-5-2025-08-07`, is the model without the date, unless a row or `source` knows it; its vendor gets the date.
  * @throws TypeError when two models claim one alias, an alias is the id of an earlier row, a pattern has more than one star,
  *   or a fallback is unknown, is the model itself, or serves none of its kinds.
  */
@@ -81,9 +84,27 @@ export function createCatalog(
   }
   const canBeCalled = ({ vendor, routes }: CatalogModel): boolean =>
     routes !== undefined || source.isConfigured?.(vendor) !== false
+  const datedForm = (name: string): CatalogModel | undefined => {
+    const bare = withoutDate(name)
+    const known = matches.get(name)
+    if (known !== undefined || bare === name || name.length > LONGEST_MATCH) return known
+    const model = find(bare)
+    if (model === undefined) return undefined
+    const { vendor, upstream, isOpen, routes } = model
+    const isVendorsId = bare === upstream || bare === `${vendor}/${upstream}`
+    if (!isVendorsId || isOpen === true || routes !== undefined || source.claims?.(vendor, upstream) !== true)
+      return undefined
+    if (matches.size >= MAX_MATCHES) matches.clear()
+    const dated = { ...model, upstream: upstream + name.slice(bare.length), aliases: [name], isOpen: true }
+    matches.set(name, dated)
+    return dated
+  }
   const renamed = new Map<string, CatalogModel>()
   const offered = (name: string): CatalogModel | undefined => {
     const model = source.find(name)
+    const isKnown = model !== undefined && model.family === undefined
+    const dated = isKnown ? undefined : datedForm(name)
+    if (dated !== undefined) return dated
     if (model === undefined || model.id === name || find(model.id) === model) return model
     const known = renamed.get(name) ?? { ...model, id: name, aliases: [] }
     renamed.set(name, known)

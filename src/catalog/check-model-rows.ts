@@ -9,7 +9,12 @@ import {
 } from './model-facts.ts'
 
 const { kind: _, ...OPTIONAL_MEMBERS } = MODEL_MEMBERS
-const CATALOG_MEMBERS = { ...OPTIONAL_MEMBERS, kinds: true, isOpen: true } satisfies MemberNames<CatalogModel>
+const CATALOG_MEMBERS = {
+  ...OPTIONAL_MEMBERS,
+  kinds: true,
+  isOpen: true,
+  family: true,
+} satisfies MemberNames<CatalogModel>
 const FREE_SIZE_MEMBERS = {
   multipleOf: true,
   maxSide: true,

@@ -11,6 +11,29 @@ export function starOf(pattern: string, name: string): string | undefined {
   return isMatch ? name.slice(before.length, name.length - after.length) : undefined
 }
 
+/** Returns whether a vendor claims an id; see `Vendor.claims`. */
+export function isClaimedBy(pattern: string, id: string): boolean {
+  return starOf(pattern, id) !== undefined && !id.includes('/') && (pattern.includes(':') || !id.includes(':'))
+}
+
+/** Removes the date of a version: `-2025-08-07`, `-20250807`, or `@20250807`. */
+export function withoutDate(id: string): string {
+  return id.replace(
+    /[-@]20\d\d(?:-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])|(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))$/,
+    '',
+  )
+}
+
+/** Returns the words of an id without numbers, dates and versions: `claude haiku` for `claude-haiku-4-5-20251001`. */
+export function familyWords(id: string): string[] {
+  return (
+    withoutDate(id)
+      .toLowerCase()
+      .replace(/[\d.]+/g, '')
+      .match(/[a-z]+/g) ?? []
+  )
+}
+
 const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:\/|$)/
 
 /** Has a name `.` or `..` between slashes? Some vendors have the id of a model in the path, where these lead elsewhere. */

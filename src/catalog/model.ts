@@ -66,13 +66,15 @@ export interface CatalogModel extends ModelFacts {
   readonly promptCaching?: PromptCaching
   /** True for one of any number of ids: a match of a pattern, or an id that no catalog knows. Not listed. */
   readonly isOpen?: boolean
+  /** Set for an id that no catalog knows only: ids at its vendor of known models of the same family, newest first. */
+  readonly family?: readonly string[]
 }
 
 /** The same members, each of which may be absent or undefined. */
 type Optional<Row> = { readonly [Name in keyof Row]?: Row[Name] | undefined }
 
 /** A model that a host adds, or a row of the catalog that it overrides (same `id`). */
-export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor' | 'isOpen'>> {
+export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor' | 'isOpen' | 'family'>> {
   /** What callers write. May have one `*`, for a pattern. */
   readonly id: string
   /** What it does; a list where it does several things. */

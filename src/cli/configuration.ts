@@ -2,8 +2,9 @@ import type { CommandArguments } from './command.ts'
 import { documentsOf, readConfigFile } from './config-file.ts'
 import type { FurtherOptions } from './further-options.ts'
 import { SettingError } from './setting-values.ts'
-import { SETTINGS, VENDOR_VARIABLES } from './settings.ts'
+import { SETTINGS } from './settings.ts'
 import type { Documents, Environment } from './terminal.ts'
+import { VENDOR_VARIABLES } from './vendor-variables.ts'
 
 /** What a command works with: flags before variables, and those before the configuration file. */
 export interface Configuration {

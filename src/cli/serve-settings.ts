@@ -5,6 +5,7 @@ import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
 import { type CatalogPrices, checkMarkup, listPrices } from '../catalog/prices/list-prices.ts'
 import { type PriceFile, type Prices, reloadablePrices } from '../catalog/prices/prices.ts'
+import { NEWEST_OF_FAMILY, type UnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import { SNAPSHOT_DATE, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
@@ -54,6 +55,8 @@ export interface ServeSettings {
   readonly plans: Readonly<Record<string, Plan>>
   /** Of accounts that do not say so themselves; undefined: `prepaid`, or `off` without prices. */
   readonly billing: BillingMode | 'off' | undefined
+  /** What holds for ids that no catalog knows; `undefined` for the gateway's default. */
+  readonly unknownModels: UnknownModels | undefined
   /** At which shares of caps and balances the operator is told; undefined: as the gateway does. */
   readonly spendingThresholds: GatewayOptions['spendingThresholds']
   /** Undefined: accounts keep their tier, and new ones are `paid`. */
@@ -136,6 +139,7 @@ export function readServeSettings(environment: Environment, documents?: Document
     },
     plans: configuredPlans(read('SIGNALBOX_PLANS'), documents),
     billing,
+    unknownModels: given('SIGNALBOX_UNKNOWN_MODELS', parseUnknownModels),
     spendingThresholds: given('SIGNALBOX_THRESHOLDS', parseThresholds),
     tier: given('SIGNALBOX_TIER', parseTier),
     timeouts: given('SIGNALBOX_TIMEOUTS', parseTimeouts) ?? {},
@@ -180,6 +184,11 @@ function servePrices(
   if (first === undefined || from === undefined) return undefined
   const prices = namingSetting(name, () => reloadablePrices(first))
   return { source: from, prices, isReloadable, reload: () => namingSetting(name, () => prices.reload(file() ?? first)) }
+}
+
+function parseUnknownModels(name: string, text: string): UnknownModels {
+  if (text === 'refuse') return text
+  return { pricedAs: text === NEWEST_OF_FAMILY ? text : readPriceFile(name, text).prices }
 }
 
 /** List prices that are made again on request, for the catalog that they were first made for. */

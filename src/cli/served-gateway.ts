@@ -23,6 +23,7 @@ export function servedGateway(
       vendors: vendors.map(({ vendor }) => vendor),
       models: settings.models,
       ...billingOptions(settings),
+      ...(settings.unknownModels === undefined ? {} : { unknownModels: settings.unknownModels }),
       plans: settings.plans,
       ...(settings.spendingThresholds === undefined ? {} : { spendingThresholds: settings.spendingThresholds }),
       keys: fixedKeys(settings),

@@ -1,6 +1,7 @@
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { definePrices, type Prices } from '../catalog/prices/prices.ts'
+import { withUnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
@@ -82,7 +83,10 @@ export function contextOf(
   const endpoints = new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])])
   const catalog = createCatalog(
     [...BUILT_IN_MODELS, ...options.vendors.flatMap((vendor) => vendor.models), ...(options.models ?? [])],
-    new VendorModels(options.vendors.map((vendor) => modelVendor(vendor, endpoints.all))),
+    new VendorModels(
+      options.vendors.map((vendor) => modelVendor(vendor, endpoints.all)),
+      { refusesUnknown: billing === 'off' && options.unknownModels === 'refuse' },
+    ),
   )
   checkKinds(catalog, endpoints)
   const routed = catalogForRoutes(catalog, vendors, fallback)
@@ -112,7 +116,7 @@ export function contextOf(
     principalFaults,
     chargePartialBatches: options.chargePartialBatches ?? false,
     chargeBrokenAnswers: options.chargeBrokenAnswers ?? false,
-    prices: options.prices === undefined ? undefined : pricesOf(options.prices, routed),
+    prices: withUnknownModels(pricesOf(options.prices, routed), routed, options.unknownModels),
     showPrices: options.showPrices ?? false,
     unpricedFeatures: new Set(options.unpricedFeatures),
     unknownInputTokens: options.unknownInputTokens ?? {},
@@ -222,7 +226,8 @@ function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
   }
 }
 
-function pricesOf(prices: NonNullable<GatewayOptions['prices']>, catalog: Catalog): Prices {
+function pricesOf(prices: GatewayOptions['prices'], catalog: Catalog): Prices | undefined {
+  if (prices === undefined) return undefined
   if (typeof prices === 'object' && 'forCatalog' in prices) return prices.forCatalog(catalog)
   return typeof prices === 'object' && 'quote' in prices ? prices : definePrices(prices)
 }

@@ -1,6 +1,7 @@
 import type { ModelDefinition, PromptCaching } from '../catalog/model.ts'
 import type { CatalogPrices } from '../catalog/prices/list-prices.ts'
 import type { PriceFile, Prices } from '../catalog/prices/prices.ts'
+import type { UnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
 import type { Ids } from '../core/ids.ts'
@@ -89,6 +90,13 @@ export interface GatewayOptions {
    * or charged; balances are ignored.
    */
   readonly billing?: BillingOption | undefined
+  /**
+   * What holds for model ids that no catalog knows, but a vendor claims by its pattern, such as `gpt-*`. `'refuse'`: such an id gets 404,
+   * except while a price names it. `{ pricedAs: 'newest of its family' }`: it costs what the newest priced model with the same words in
+   * its id costs. `{ pricedAs: rows }`: it costs what these price rows say. Default: `'refuse'` while billing is on. With
+   * `billing: 'off'` such ids are sent to their vendor.
+   */
+  readonly unknownModels?: UnknownModels | undefined
   /**
    * What callers may use although no price names it, while billing is on: a surcharge (`web_search`), or an unknown feature
    * (`server_tool=translate_20270101`, `beta=fast-lane-2027-01-01`, `beta=*`). The vendor may bill for it. Default: nothing; such
@@ -240,6 +248,7 @@ export const GATEWAY_OPTIONS = {
   prices: true,
   showPrices: true,
   billing: true,
+  unknownModels: true,
   unpricedFeatures: true,
   chargePartialBatches: true,
   chargeBrokenAnswers: true,

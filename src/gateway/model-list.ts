@@ -57,7 +57,9 @@ export type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices'
 export function listedModel(model: CatalogModel, context: ListContext): ListedModel {
   const { contextTokens, maxOutputTokens } = model.limits
   const facts = context.catalog.source.facts?.(model.vendor, model.upstream)
-  const pricing = context.showPrices ? pricingOf(context.prices?.quote(model.id, {})) : undefined
+  const pricing = context.showPrices
+    ? pricingOf(context.prices?.quote(context.catalog.find(model.id)?.id ?? model.id, {}))
+    : undefined
   const created = model.created === 0 ? (facts?.created ?? 0) : model.created
   return {
     id: model.id,
@@ -81,6 +83,16 @@ export function listedModel(model: CatalogModel, context: ListContext): ListedMo
     kinds: model.kinds,
     available: isConfigured(context, model),
   }
+}
+
+/** Adds the vendor's own id of each model that callers may use by it: `claude-opus-4-7` after `cl-opus-4-7`. */
+export function withVendorIds(models: readonly CatalogModel[], { catalog }: ListContext): CatalogModel[] {
+  return models.flatMap((model) => {
+    const { aliases, upstream } = model
+    return aliases.includes(upstream) && catalog.find(upstream) === model
+      ? [model, { ...model, id: upstream }]
+      : [model]
+  })
 }
 
 /** Lists all models; there is no paging, as with OpenAI, and Anthropic's paging members say so. */

@@ -9,7 +9,7 @@ export function modelVendor(vendor: Vendor, endpoints: readonly Endpoint[]): Mod
     const served = servesUnlisted?.(vendor) ?? false
     if (served !== false) kinds.set(kind, served === true ? undefined : served)
   }
-  const { id, catalogId, apiKeys, passUnknownModels = false } = vendor
+  const { id, catalogId, apiKeys, claims = [], passUnknownModels = false } = vendor
   const catalogIds = vendor.catalogIds?.bind(vendor)
-  return { id, catalogId, catalogIds, isConfigured: apiKeys.length > 0, kinds, passUnknownModels }
+  return { id, catalogId, catalogIds, isConfigured: apiKeys.length > 0, kinds, claims, passUnknownModels }
 }

@@ -27,7 +27,7 @@ import { codingModels, etagOf } from './coding-models.ts'
 import type { Health } from './health.ts'
 import type { InFlight } from './in-flight.ts'
 import type { LoadedBatches } from './loaded-batches.ts'
-import { listedModel, modelList } from './model-list.ts'
+import { listedModel, modelList, withVendorIds } from './model-list.ts'
 import { bearsOperatorKey } from './operator-key.ts'
 import { type HeldRequest, type OverloadGuard, overloadReason } from './overload-guard.ts'
 import { routeReport } from './route-report.ts'
@@ -288,7 +288,8 @@ async function read(
   }
   if (target.kind === 'models') {
     const scope = principal.scopes?.models
-    const models = context.catalog.list().filter((model) => isInScope(scope, model))
+    const known = context.catalog.list().filter((model) => isInScope(scope, model))
+    const models = withVendorIds(known, context)
     const list = modelList(models, context)
     if (!new URLSearchParams(request.query).has(CODING_CLIENT_PARAMETER)) return respondJson(sink, requestId, list)
     const both = { ...list, models: codingModels(models, context) }
@@ -296,7 +297,12 @@ async function read(
   }
   if (target.kind === 'model') {
     const model = context.catalog.find(target.modelId)
-    if (model === undefined || !isInScope(principal.scopes?.models, model))
+    const isRefused = model?.family !== undefined && context.prices?.quote(model.id, {}) === undefined
+    if (
+      model === undefined ||
+      !isInScope(principal.scopes?.models, model) ||
+      (context.prices !== undefined && isRefused)
+    )
       throw unknownModel(context, target.modelId, { principal })
     return respondJson(sink, requestId, listedModel(model, context))
   }

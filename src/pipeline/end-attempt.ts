@@ -1,7 +1,8 @@
+import type { CatalogModel } from '../catalog/model.ts'
 import type { AbortScope } from './abort-scope.ts'
 import type { UnstreamedOutcome } from './attempt.ts'
 import type { CandidateCall } from './candidate-call.ts'
-import { failureOfTransport } from './error-classification.ts'
+import { failureOfTransport, failureOfVendor } from './error-classification.ts'
 
 /** The whole time that a request may take. */
 export interface RequestTime {
@@ -24,11 +25,19 @@ export function endAttempt(
   tried: UnstreamedOutcome,
   { requestId, scope, time }: EndedAttempt,
 ): UnstreamedOutcome {
-  const outcome = time.isOver ? overdue(tried) : tried
+  const outcome = time.isOver ? overdue(tried) : aboutModel(tried, asked.candidate.model)
   if (outcome.kind === 'json') asked.answered()
   else if (scope.isAborted && !time.isOver) asked.ignored()
   else asked.failed(requestId, outcome.failure)
   return outcome
+}
+
+/** An id that no catalog knows is the caller's own text, so a vendor that has no such model refuses the caller, and alerts nobody. */
+function aboutModel(outcome: UnstreamedOutcome, { family }: CatalogModel): UnstreamedOutcome {
+  const problem = outcome.kind === 'failed' ? outcome.failure.operatorProblem : undefined
+  if (family === undefined || problem === undefined || problem.concerns === 'key') return outcome
+  if (problem.status !== 400 && problem.status !== 404) return outcome
+  return { kind: 'failed', failure: failureOfVendor({ ...problem, kind: 'caller' }) }
 }
 
 /** The same failure as the vendor's: the whole time of the request was over before it answered. */

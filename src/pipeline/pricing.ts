@@ -19,6 +19,7 @@ import type { Candidate, Hold, Parsed, Reserved } from './call-record.ts'
 import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { chargedFields, fieldsAt, rateOfRequest, type UnpricedPart } from './request-rate.ts'
+import { unknownModel } from './unknown-model.ts'
 import { chargeableUsage, estimatedUsage, estimateFor, type UnreportedOutput } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
@@ -75,7 +76,7 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
     estimates.push(expected)
     if (cost > amount) amount = cost
   }
-  if (chain.length === 0) throw notPriced(parsed.chain[0]!, parsed.billingFields)
+  if (chain.length === 0) throw notPriced(context, parsed, parsed.chain[0]!)
   return { amount, rates, chain: chain.length === parsed.chain.length ? parsed.chain : chain, estimates }
 }
 
@@ -121,12 +122,13 @@ export function priceHookUnits(context: PipelineContext, parsed: Parsed): Priced
 /** Which price is missing: that of the model, or that of what hooks charge. */
 function unpricedModel(
   context: PipelineContext,
-  { hookUnits, billingFields }: Parsed,
+  parsed: Parsed,
   model: CatalogModel,
   rate: Rate | undefined,
 ): GatewayError {
+  const { hookUnits } = parsed
   const isOfHooks = rate !== undefined && hookUnits > 0 && charge(hookUnitRate(rate), { hookUnits }) === undefined
-  return isOfHooks ? hookUnitsUnpriced(context, model) : notPriced(model, billingFields)
+  return isOfHooks ? hookUnitsUnpriced(context, model) : notPriced(context, parsed, model)
 }
 
 function hookUnitsUnpriced({ warnings }: PipelineContext, { id }: CatalogModel): GatewayError {
@@ -165,8 +167,9 @@ function unpricedPart({ param, field, value }: UnpricedPart): GatewayError {
   })
 }
 
-function notPriced(model: CatalogModel, { [BATCH_FIELD]: batch }: BillingFields): GatewayError {
-  const use = batch === IN_BATCH ? 'batches' : 'this use'
+function notPriced(context: PipelineContext, parsed: Parsed, model: CatalogModel): GatewayError {
+  if (model.family !== undefined) return unknownModel(context, model.id, { ...parsed, isUnpriced: true })
+  const use = parsed.billingFields[BATCH_FIELD] === IN_BATCH ? 'batches' : 'this use'
   return new GatewayError('model_not_priced', {
     message: `There is no price for ${use} of the model ${JSON.stringify(model.id)}, and billing is on.`,
     param: 'model',

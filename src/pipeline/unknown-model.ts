@@ -11,27 +11,41 @@ export interface ModelQuestion {
   readonly principal: Principal
   /** Absent: models of every kind may be meant. */
   readonly endpoint?: Pick<Endpoint, 'kind' | 'unknownModel'>
+  /** True if a vendor claims the id, but billing is on and no price holds for it. */
+  readonly isUnpriced?: boolean
 }
 
 /**
  * The error for a model that there is not: `model_not_found`, or the endpoint's own. It names the model that was meant, if one is
- * near. No model is named that the caller's key may not use, or whose vendor has no key.
+ * near and of the same generation or a newer one. No model is named that the caller's key may not use, or whose vendor has no key.
  */
 export function unknownModel(
   context: PipelineContext,
   id: string,
-  { principal, endpoint }: ModelQuestion,
+  { principal, endpoint, isUnpriced = false }: ModelQuestion,
 ): GatewayError {
-  const nearest =
-    id.length > LONGEST_ID_COMPARED ? undefined : nearestName(id, callableNames(context, principal, endpoint?.kind))
+  const generation = generationOf(id)
+  const names = id.length > LONGEST_ID_COMPARED ? [] : callableNames(context, principal, endpoint?.kind)
+  const nearest = nearestName(
+    id,
+    names.filter((name) => !(generationOf(name) < generation)),
+  )
+  const remedy = isUnpriced
+    ? ' No catalog knows it, and billing is on: the operator can allow it with a price, or with unknownModels.'
+    : ''
   const hint =
     nearest === undefined ? '. GET /v1/models lists the models.' : `; did you mean ${JSON.stringify(nearest)}?`
   return new GatewayError('model_not_found', {
-    message: `There is no model ${JSON.stringify(shown(id))}${hint}`,
+    message: `There is no ${isUnpriced ? 'price for the ' : ''}model ${JSON.stringify(shown(id))}${hint}${remedy}`,
     param: 'model',
     status: endpoint?.unknownModel?.status,
     publicCode: endpoint?.unknownModel?.code,
   })
+}
+
+/** Returns the first number of an id that is no size such as `8b`, or `NaN`. Models with a lower number are older. */
+function generationOf(id: string): number {
+  return Number(/(?<!\d)\d{1,3}(?!\d|b\b)/.exec(id)?.[0] ?? Number.NaN)
 }
 
 /** The time of a comparison grows with the length of the id, which is the caller's. */

@@ -62,8 +62,8 @@ export type ApiKeys = string | CredentialProvider | readonly (string | WeightedK
 /** What every vendor's options have about models without a row. */
 export interface UnlistedModelOptions {
   /**
-   * Are ids that no catalog knows sent to this vendor? False by default: they are answered by 404. Such a model has no price of its
-   * own, so it needs a price row, such as one for `openai/*`, while billing is on.
+   * Whether any id that no catalog knows and no other vendor claims is sent to this vendor. Default false: such ids get 404. While
+   * billing is on, such a model needs a price row, such as one for `openai/*`, or the option `unknownModels`.
    */
   readonly passUnknownModels?: boolean | undefined
 }
@@ -111,7 +111,12 @@ export interface Vendor extends VendorOffers {
    * price of the first one holds. Empty: it has no such model. Absent: each id is listed as it is.
    */
   catalogIds?(upstream: string): readonly string[]
-  /** Are ids that no catalog knows sent to it? Absent: no, they are answered by 404. */
+  /**
+   * Patterns with one `*` of the ids that this vendor gives its own models: `claude-*`. The star stands for no `/`, and for a `:` only if
+   * the pattern has one. An id that no catalog knows goes to the vendor that claims it. If omitted, the vendor claims none.
+   */
+  readonly claims?: readonly string[] | undefined
+  /** Whether ids that no catalog knows and no other vendor claims are sent to this vendor. Default false: they get 404. */
   readonly passUnknownModels?: boolean
   /**
    * Does a request carry reasoning that only this vendor can read, or only this key of it, such as a signed block of an earlier

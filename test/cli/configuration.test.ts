@@ -8,8 +8,9 @@ import { configuredVendors } from '../../src/cli/configured-vendors.ts'
 import { FURTHER_OPTIONS } from '../../src/cli/further-options.ts'
 import { readServeSettings } from '../../src/cli/serve-settings.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
-import { SETTINGS, VENDOR_VARIABLES } from '../../src/cli/settings.ts'
+import { SETTINGS } from '../../src/cli/settings.ts'
 import type { Environment } from '../../src/cli/terminal.ts'
+import { VENDOR_VARIABLES } from '../../src/cli/vendor-variables.ts'
 import { GATEWAY_OPTIONS } from '../../src/gateway/gateway-options.ts'
 
 let folder: string

@@ -1,6 +1,6 @@
 import type { AnyModelKind } from '../../core/model-kind.ts'
 import type { ModelSource } from '../catalog.ts'
-import { hasDotSegment } from '../id-pattern.ts'
+import { familyWords, hasDotSegment, isClaimedBy, withoutDate } from '../id-pattern.ts'
 import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
 import snapshot from './snapshot.json' with { type: 'json' }
 import { readVendorModel, type VendorModel } from './vendor-model.ts'
@@ -16,7 +16,9 @@ export interface ModelVendor {
   readonly isConfigured: boolean
   /** The kinds it can serve, and the protocol of those that have several. */
   readonly kinds: ReadonlyMap<AnyModelKind, string | undefined>
-  /** Are ids that no catalog knows sent to it? */
+  /** Patterns of the ids that it gives its own models. */
+  readonly claims?: readonly string[]
+  /** Whether ids that no catalog knows and no vendor claims are sent to it. */
   readonly passUnknownModels: boolean
 }
 
@@ -89,16 +91,19 @@ function linesOf(catalogId: string): readonly string[] {
 
 /**
  * The models that vendors offer under their own ids, without rows: `gpt-4o` or `openai/gpt-4o`. A bare id that several offer
- * is that of the first with a key, in the order of the vendors. An id that no catalog knows goes to the vendor it names, or to the
- * first vendor, that passes unknown models.
+ * is that of the first with a key, in the order of the vendors. An id that no catalog knows goes to the vendor it names, else to the
+ * one that claims it by the longest pattern, else to the first that passes unknown models.
  */
 export class VendorModels implements ModelSource {
   readonly #vendors: readonly ModelVendor[]
+  readonly #refusesUnknown: boolean
   readonly #found = new Map<string, CatalogModel>()
   readonly #unknown = new Map<string, CatalogModel>()
   #listed: readonly CatalogModel[] | undefined
 
-  constructor(vendors: readonly ModelVendor[]) {
+  /** @param given.refusesUnknown True if claims are ignored, so that unknown ids are found only at vendors that pass them. */
+  constructor(vendors: readonly ModelVendor[], given: { readonly refusesUnknown?: boolean } = {}) {
+    this.#refusesUnknown = given.refusesUnknown === true
     this.#vendors = [...vendors].sort((one, other) => Number(other.isConfigured) - Number(one.isConfigured))
   }
 
@@ -141,7 +146,11 @@ export class VendorModels implements ModelSource {
 
   facts(vendorId: string, upstream: string): VendorModel | undefined {
     const vendor = this.#vendors.find(({ id }) => id === vendorId)
-    return vendor === undefined ? undefined : factsOf(vendor, upstream)
+    return vendor === undefined ? undefined : (factsOf(vendor, upstream) ?? factsOf(vendor, withoutDate(upstream)))
+  }
+
+  claims(vendorId: string, upstream: string): boolean {
+    return this.#vendors.some((vendor) => vendor.id === vendorId && claimLength(vendor, upstream) > 0)
   }
 
   chatProtocol(vendorId: string): string | undefined {
@@ -173,15 +182,25 @@ export class VendorModels implements ModelSource {
   }
 
   #passed(name: string): CatalogModel | undefined {
-    const passing = this.#vendors.filter(({ passUnknownModels }) => passUnknownModels)
-    const named = passing.find(({ id }) => name.startsWith(`${id}/`) && name.length > id.length + 1)
-    const vendor = named ?? passing[0]
+    const claimOf = (vendor: ModelVendor, id: string): number => (this.#refusesUnknown ? 0 : claimLength(vendor, id))
+    const bareId = ({ id }: ModelVendor): string => (name.startsWith(`${id}/`) ? name.slice(id.length + 1) : '')
+    const named = this.#vendors.find(
+      (vendor) => bareId(vendor) !== '' && (vendor.passUnknownModels || claimOf(vendor, bareId(vendor)) > 0),
+    )
+    // Sorting is stable: of equal claims the first vendor counts, one with a key before the others.
+    const claiming = this.#vendors
+      .filter((vendor) => claimOf(vendor, name) > 0)
+      .sort((one, other) => claimOf(other, name) - claimOf(one, name))
+    const passing = this.#vendors.find(({ passUnknownModels }) => passUnknownModels)
+    const vendor = named ?? claiming.find(({ isConfigured }) => isConfigured) ?? passing ?? claiming[0]
     if (vendor === undefined) return undefined
-    const upstream = named === undefined ? name : name.slice(named.id.length + 1)
-    const kind = [...vendor.kinds.keys()]
-    const chatProtocol = vendor.kinds.get('chat')
-    const protocol = chatProtocol === undefined ? {} : { protocol: chatProtocol }
-    return this.#keep({ ...defineModel({ id: name, kind, vendor: vendor.id, upstream, ...protocol }), isOpen: true })
+    const upstream = named === undefined ? name : bareId(named)
+    const family = familyOf(vendor, upstream)
+    const relative = family[0] === undefined ? undefined : definitionOf(family[0], vendor)
+    const kind = claimLength(vendor, upstream) > 0 && relative !== undefined ? relative.kind : [...vendor.kinds.keys()]
+    const protocol = kind === relative?.kind ? relative.protocol : vendor.kinds.get('chat')
+    const model = defineModel({ id: name, kind, vendor: vendor.id, upstream, protocol })
+    return this.#keep({ ...model, isOpen: true, family: family.map(({ id }) => id) })
   }
 
   #keep(model: CatalogModel): CatalogModel {
@@ -190,6 +209,27 @@ export class VendorModels implements ModelSource {
     for (const name of [model.id, ...model.aliases]) kept.set(name, model)
     return model
   }
+}
+
+/** Length of the longest pattern by which a vendor claims an id; 0 if it does not. */
+function claimLength({ claims = [] }: ModelVendor, id: string): number {
+  return Math.max(0, ...claims.filter((pattern) => isClaimedBy(pattern, id)).map((pattern) => pattern.length))
+}
+
+/**
+ * Returns the known models of a vendor that have the words of an id, newest first, whatever their versions. If none has, the last
+ * word is left out, and so on: `gpt-7-nova` is of the family of `gpt-5`, unless there is another nova.
+ */
+function familyOf({ id: vendorId, catalogId = vendorId, kinds }: ModelVendor, id: string): VendorModel[] {
+  const known = snapshotOf(catalogId)
+  const listed = Array.from(known.ids(), (other) => [familyWords(other).join(' '), other] as const)
+  for (const words = familyWords(id); words.length > 0; words.pop()) {
+    const found = listed
+      .flatMap(([text, other]) => (text === words.join(' ') ? [known.get(other)!] : []))
+      .filter((model) => model.kinds.some((kind) => kinds.has(kind)))
+    if (found.length > 0) return found.sort((one, other) => other.created - one.created)
+  }
+  return []
 }
 
 function isListed({ id, catalogId = id }: ModelVendor, modelId: string): boolean {

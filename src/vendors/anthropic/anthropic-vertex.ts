@@ -116,6 +116,7 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
       if (!upstream.startsWith('claude-')) return []
       return place.location === 'global' || OLDER_MODELS.test(upstream) ? [upstream] : ['', upstream]
     },
+    claims: ['claude-*'],
     passUnknownModels: options.passUnknownModels ?? false,
     chat: {
       toWire: (call) => hostedChatToWire(call, host),

@@ -121,7 +121,7 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
     configuredBy: 'ANTHROPIC_API_KEY or anthropic({ apiKey })',
   })
   // Claude in the clouds has other batch APIs, or none.
-  return { ...vendor, batches: messageBatches(messagesAddress(address.prefix, options)) }
+  return { ...vendor, claims: ['claude-*'], batches: messageBatches(messagesAddress(address.prefix, options)) }
 }
 
 /**

@@ -68,6 +68,7 @@ export function cohere(options: CohereOptions = {}): Vendor {
     configuredBy: 'COHERE_API_KEY or cohere({ apiKey })',
     models: COHERE_MODELS,
     hasBuiltInModels: true,
+    claims: ['command-*', 'c4ai-*', 'embed-*', 'rerank-v*'],
     passUnknownModels: options.passUnknownModels ?? false,
     rerank: rerankOperation(`${prefix}${API_PATH}/rerank`),
     errorFrom: errors.fromAnswer,

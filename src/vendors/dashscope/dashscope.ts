@@ -80,6 +80,17 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
     configuredBy: 'DASHSCOPE_API_KEY or dashscope({ apiKey })',
     models: DASHSCOPE_TRANSCRIPTION_MODELS,
     hasBuiltInModels: true,
+    claims: [
+      'qwen*',
+      'qwq-*',
+      'qvq-*',
+      'wan2*',
+      'text-embedding-v*',
+      'gte-rerank*',
+      'cosyvoice-*',
+      'paraformer-*',
+      'fun-asr*',
+    ],
     passUnknownModels: options.passUnknownModels ?? false,
     chat: openaiChat({
       path: `${prefix}${COMPATIBLE_PATH}/chat/completions`,

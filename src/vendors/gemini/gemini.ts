@@ -77,6 +77,7 @@ export function gemini(options: GeminiOptions = {}): Vendor {
     ...pool,
     configuredBy: 'GEMINI_API_KEY or gemini({ apiKey })',
     models: [],
+    claims: ['gemini-*', 'gemma-*', 'imagen-*', 'veo-*'],
     passUnknownModels: options.passUnknownModels ?? false,
     ...generateContent(api),
     embeddings: {

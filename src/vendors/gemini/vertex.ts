@@ -99,6 +99,7 @@ export function vertex(options: VertexOptions): Vendor {
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: 'vertex',
     catalogIds: (upstream) => (upstream.startsWith('claude-') ? [] : [upstream]),
+    claims: ['gemini-*'],
     passUnknownModels: options.passUnknownModels ?? false,
     ...ofGoogle,
     chat: chatByModel(chatOf, allowsStorage),

@@ -235,8 +235,9 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: preset.id,
-    // What a server without keys has, its operator has loaded, and no catalog can know.
-    passUnknownModels: options.passUnknownModels ?? !preset.needsKey,
+    // A server without keys has what its operator has loaded. Named models are all that a vendor serves besides the catalog's.
+    claims: options.models === undefined ? preset.claims : undefined,
+    passUnknownModels: options.passUnknownModels ?? (!preset.needsKey && options.models === undefined),
     ...(serves.includes('chat')
       ? {
           chat: openaiChat({

@@ -70,6 +70,11 @@ const OPENAI_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<OpenAIOptions>
 
+/** The words that begin OpenAI's ids. */
+const CLAIMS = ['gpt-*', 'chatgpt-*', 'ft:*', 'text-embedding-*', 'text-moderation-*', 'omni-moderation-*', 'tts-*']
+  .concat(['whisper-*', 'dall-e-*', 'sora-*', 'codex-*', 'computer-use-*'])
+  .concat(Array.from('123456789', (digit) => `o${digit}*`))
+
 const BREAKPOINT_RULES = {
   max_tokens: breakpointRules(OPENAI_RULES.max_tokens),
   max_completion_tokens: breakpointRules(OPENAI_RULES.max_completion_tokens),
@@ -113,6 +118,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
     models: [...OPENAI_SPEECH_MODELS, ...OPENAI_TRANSCRIPTION_MODELS, ...OPENAI_MODERATION_MODELS],
     hasBuiltInModels: true,
+    claims: CLAIMS,
     passUnknownModels: options.passUnknownModels ?? false,
     ...(options.responses === false
       ? { chat }

@@ -6,6 +6,7 @@ const AS_MAX_TOKENS: PresetRule = { rename: 'max_tokens' }
 export const MODEL_MAKER_PRESETS = {
   deepseek: {
     id: 'deepseek',
+    claims: ['deepseek-*'],
     name: 'DeepSeek',
     baseURL: 'https://api.deepseek.com',
     keyVariables: ['DEEPSEEK_API_KEY'],
@@ -18,6 +19,7 @@ export const MODEL_MAKER_PRESETS = {
   },
   mistral: {
     id: 'mistral',
+    claims: ['mistral-*', 'ministral-*', 'magistral-*', 'codestral-*', 'devstral-*', 'pixtral-*', 'voxtral-*'],
     name: 'Mistral',
     baseURL: 'https://api.mistral.ai/v1',
     keyVariables: ['MISTRAL_API_KEY'],
@@ -55,6 +57,7 @@ export const MODEL_MAKER_PRESETS = {
   },
   xai: {
     id: 'xai',
+    claims: ['grok-*'],
     name: 'xAI',
     baseURL: 'https://api.x.ai/v1',
     keyVariables: ['XAI_API_KEY'],
@@ -90,6 +93,7 @@ export const MODEL_MAKER_PRESETS = {
   },
   moonshot: {
     id: 'moonshot',
+    claims: ['kimi-*', 'moonshot-*'],
     name: 'Moonshot AI',
     baseURL: 'https://api.moonshot.ai/v1',
     keyVariables: ['MOONSHOT_API_KEY'],
@@ -113,6 +117,7 @@ export const MODEL_MAKER_PRESETS = {
   },
   zai: {
     id: 'zai',
+    claims: ['glm-*'],
     name: 'Z.ai',
     baseURL: 'https://api.z.ai/api/paas/v4',
     keyVariables: ['ZAI_API_KEY', 'ZHIPU_API_KEY'],
@@ -158,6 +163,7 @@ export const MODEL_MAKER_PRESETS = {
   },
   minimax: {
     id: 'minimax',
+    claims: ['MiniMax-*'],
     name: 'MiniMax',
     baseURL: 'https://api.minimax.io/v1',
     keyVariables: ['MINIMAX_API_KEY'],
@@ -204,6 +210,7 @@ export const MODEL_MAKER_PRESETS = {
   },
   jina: {
     id: 'jina',
+    claims: ['jina-*'],
     name: 'Jina AI',
     baseURL: 'https://api.jina.ai/v1',
     keyVariables: ['JINA_API_KEY'],
@@ -212,6 +219,7 @@ export const MODEL_MAKER_PRESETS = {
   },
   perplexity: {
     id: 'perplexity',
+    claims: ['sonar*'],
     name: 'Perplexity',
     baseURL: 'https://api.perplexity.ai/v1',
     keyVariables: ['PERPLEXITY_API_KEY'],

@@ -124,6 +124,8 @@ export interface Preset extends PresetDialect {
   /** False for servers that answer without a key. */
   readonly needsKey: boolean
   readonly serves: readonly PresetEndpoint[]
+  /** Patterns of the ids of its own models, as `Vendor.claims`. */
+  readonly claims?: readonly string[]
   /**
    * Deviations of some models, by a pattern of the vendor's own id. The members of the first that fits replace the preset's;
    * its `fields` add to them.
@@ -167,6 +169,7 @@ export const PRESET_MEMBERS = {
   keyVariables: true,
   needsKey: true,
   serves: true,
+  claims: true,
   byModel: true,
   takesImageUrls: true,
   asksForUsage: true,

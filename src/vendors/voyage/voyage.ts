@@ -98,6 +98,7 @@ export function voyage(options: VoyageOptions = {}): Vendor {
     ...pool,
     configuredBy: 'VOYAGE_API_KEY or voyage({ apiKey })',
     models: [],
+    claims: ['voyage-*', 'rerank-2*'],
     passUnknownModels: options.passUnknownModels ?? false,
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,

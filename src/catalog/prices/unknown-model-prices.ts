@@ -1,0 +1,47 @@
+import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
+import type { Catalog } from '../catalog.ts'
+import { definePrices, type PriceRow, type Prices } from './prices.ts'
+
+/**
+ * What holds for ids that no catalog knows, but a vendor claims. `refuse`: they get 404, except ids that a price names. `pricedAs`: they
+ * cost what the newest priced model of their family costs at the same vendor, or what these rows say, whose `model` may be a pattern.
+ */
+export type UnknownModels = 'refuse' | { readonly pricedAs: typeof NEWEST_OF_FAMILY | readonly PriceRow[] }
+
+export const NEWEST_OF_FAMILY = 'newest of its family'
+const MEMBERS = { pricedAs: true } satisfies MemberNames<Exclude<UnknownModels, 'refuse'>>
+
+/**
+ * Returns prices that also cover unknown models, as the option says. Prices that name such a model come first.
+ * @throws TypeError if the option is malformed, or has prices although billing is off (`prices` is `undefined`).
+ */
+export function withUnknownModels(
+  prices: Prices | undefined,
+  catalog: Catalog,
+  option: UnknownModels = 'refuse',
+): Prices | undefined {
+  if (option === 'refuse') return prices
+  if (typeof option !== 'object')
+    throw new TypeError(`createGateway: unknownModels must be 'refuse' or { pricedAs }, not ${JSON.stringify(option)}`)
+  checkGivenMembers(option, MEMBERS, 'createGateway', 'unknownModels')
+  const { pricedAs } = option
+  if (pricedAs !== NEWEST_OF_FAMILY && !Array.isArray(pricedAs))
+    throw new TypeError(`createGateway: unknownModels.pricedAs must be '${NEWEST_OF_FAMILY}' or a list of price rows`)
+  if (prices === undefined)
+    throw new TypeError("createGateway: unknownModels.pricedAs has no effect with billing: 'off'. Remove one of them")
+  const own =
+    pricedAs === NEWEST_OF_FAMILY ? undefined : definePrices({ currency: 'USD', prices: pricedAs as PriceRow[] })
+  const quote: Prices['quote'] = (id, fields, surcharges) => {
+    const rate = prices.quote(id, fields, surcharges)
+    const model = rate === undefined ? catalog.find(id) : undefined
+    if (model?.family === undefined || prices.quote(id, {}) !== undefined) return rate
+    if (own !== undefined) return own.quote(id, fields, surcharges)
+    const relative = model.family
+      .map((upstream) => catalog.find(`${model.vendor}/${upstream}`)?.id)
+      .find((other) => other !== undefined && prices.quote(other, {}) !== undefined)
+    const found = relative === undefined ? undefined : prices.quote(relative, fields, surcharges)
+    return found === undefined ? undefined : { ...found, model: id }
+  }
+  const { rows } = prices
+  return rows === undefined ? { quote } : { quote, rows: rows.bind(prices) }
+}
