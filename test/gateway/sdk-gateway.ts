@@ -1,4 +1,5 @@
 import { listPrices } from '../../src/catalog/prices/list-prices.ts'
+import type { PriceRow } from '../../src/catalog/prices/price-file.ts'
 import { sandboxVendors } from '../../src/testing/index.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
@@ -13,11 +14,25 @@ export const SDK_VENDORS = ['openai', 'anthropic', 'gemini'] as const
 /** One of {@link SDK_VENDORS}. */
 export type SdkVendor = (typeof SDK_VENDORS)[number]
 
-/** A gateway that charges list prices, with vendors that serve only the models of their SDKs. */
+/** Models of the SDKs' types for which no public list has a price: models for selected customers, and models that are free there. */
+export const UNPUBLISHED_PRICES: readonly string[] = [
+  ...['claude-mythos-5-1', 'claude-mythos-5-2'],
+  ...['gpt-6-rosalind', 'gpt-6.2-astra-law', 'gpt-rosalind-research'],
+  ...['gemini-robotics-er-1.6-preview', 'gemma-4-26b-a4b-it', 'gemma-4-31b-it'],
+]
+
+/** A gateway that charges list prices, or prices of the operator for {@link UNPUBLISHED_PRICES}, with vendors that serve only the models of their SDKs. */
 export interface SdkGateway {
   readonly started: StartedGateway
   readonly vendors: Readonly<Record<SdkVendor, ListedVendor>>
   close(): Promise<void>
+}
+
+function operatorPrices(model: string): PriceRow[] {
+  return [
+    { model, meter: 'input_token', amount: '30', per: 1_000_000 },
+    { model, meter: 'output_token', amount: '150', per: 1_000_000 },
+  ]
 }
 
 /** Starts a gateway without rows of models. Its account has 10,100 dollars. */
@@ -48,7 +63,7 @@ export async function startSdkGateway(): Promise<SdkGateway> {
       gemini({ apiKey: key('gemini'), baseURL: vendors.gemini.origin }),
     ],
     models: [],
-    prices: listPrices(),
+    prices: listPrices({ prices: { currency: 'USD', prices: UNPUBLISHED_PRICES.flatMap(operatorPrices) } }),
     showPrices: true,
   })
   await started.gateway.accounts.credit(TEST_ACCOUNT, '10000')
