@@ -73,12 +73,13 @@ const OTHERS = {
     'gpt-6-rosalind||c|||t|t',
     'gpt-6.2-astra-law||c|||t|t',
     'gpt-audio-mini|GPT Audio mini|c|128000|16384|ta|ta|ft',
-    'gpt-image-2.5-flare|GPT Image 2.5 Flare|im|||ti|i',
-    'gpt-image-2.5-sunburst|GPT Image 2.5 Sunburst|im|||ti|i',
+    'gpt-image-2.5-flare|GPT Image 2.5 Flare|im|||ti|i||20260908|5,30,1.25,,,,8',
+    'gpt-image-2.5-sunburst|GPT Image 2.5 Sunburst|im|||ti|i||20260908|5,30,1.25,,,,8',
     'gpt-image-2.6-flare|GPT Image 2.6 Flare|im|||ti|i||20261104|5,30,1.25,,,,8',
     'gpt-image-2.6-sunburst|GPT Image 2.6 Sunburst|im|||ti|i||20261104|5,30,1.25,,,,8',
     'gpt-rosalind-research||c|||t|t',
     'gpt-transcribe||a|||ta|t',
+    'omni-moderation-2024-09-26||o|||ti|t||20240926|',
     'omni-moderation-latest||o|||ti|t||20240926|',
     'tts-1|TTS-1|s|||t|a||20231106|15',
     'tts-1-hd|TTS-1 HD|s|||t|a||20231106|30',
@@ -100,7 +101,7 @@ const OTHERS = {
     // Anthropic, "Claude Fable 5": it shares the specifications and the prices of that model.
     'claude-mythos-5|Claude Mythos 5|c|1000000|128000|tip|t|rf||10,50,1,12.5||lmhxa',
     'claude-mythos-5-1|Claude Mythos 5.1|c|||tip|t|rf',
-    'claude-mythos-5-2|Claude Mythos 5.2|c|||tip|t|rf',
+    'claude-mythos-5-2|Claude Mythos 5.2|c|1000000|128000|tip|t|rf|20261109',
   ],
   bedrock: [
     'amazon.nova-2-multimodal-embeddings-v1:0|Nova Multimodal Embeddings|e|8192|3072|tiav|||20251028|0.135',
@@ -125,7 +126,7 @@ const LISTS_DATE = '2026-11-28'
 
 /**
  * Days on which vendors end models, from their pages of deprecations (OpenAI, "Deprecations"; Gemini API, "Gemini deprecations", where
- * it is no earliest day but a fixed one). That of Anthropic stands in its SDK.
+ * a day is fixed and not the earliest possible one) and what was reported of them. Those of Anthropic stand in its SDK.
  */
 const RETIREMENTS = {
   openai: {
@@ -146,6 +147,12 @@ const RETIREMENTS = {
     '2026-12-01': 'gpt-image-1-mini gpt-image-1.5 chatgpt-image-latest',
     '2026-12-11':
       'gpt-5 gpt-5-2025-08-07 gpt-5-mini gpt-5-mini-2025-08-07 gpt-5-nano gpt-5-nano-2025-08-07 gpt-5-pro gpt-5-pro-2025-10-06 o3 o3-2025-04-16 o3-pro o3-pro-2025-06-10',
+    '2027-01-06': 'tts-1 tts-1-hd gpt-4o-mini-tts',
+    '2027-01-14':
+      'gpt-4o gpt-4o-2024-08-06 gpt-4o-2024-11-20 gpt-4o-mini gpt-4o-mini-2024-07-18 gpt-4.1 gpt-4.1-2025-04-14 gpt-4.1-mini gpt-4.1-mini-2025-04-14',
+    '2027-01-20': 'gpt-4o-audio-preview',
+    '2027-02-26': 'whisper-1 gpt-4o-transcribe gpt-4o-mini-transcribe gpt-4o-transcribe-diarize',
+    '2027-04-01': 'gpt-5.1 gpt-5.3-codex gpt-5.4-nano',
   },
   gemini: { '2026-03-09': 'gemini-3-pro-preview', '2026-12-01': 'gemini-2.5-pro gemini-2.5-flash' },
 }
