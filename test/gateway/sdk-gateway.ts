@@ -5,7 +5,7 @@ import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type ListedVendor, listedVendor } from '../support/listed-vendor.ts'
-import { SDK_MODELS } from '../support/sdk-model-ids.ts'
+import { NO_PRICE, SDK_MODELS } from '../support/sdk-model-ids.ts'
 import { type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
 
 /** Vendors whose SDKs name models in their types. */
@@ -14,25 +14,25 @@ export const SDK_VENDORS = ['openai', 'anthropic', 'gemini'] as const
 /** One of {@link SDK_VENDORS}. */
 export type SdkVendor = (typeof SDK_VENDORS)[number]
 
-/** Models of the SDKs' types for which no public list has a price: models for selected customers, and models that are free there. */
-export const UNPUBLISHED_PRICES: readonly string[] = [
-  ...['claude-mythos-5-1', 'claude-mythos-5-2'],
-  ...['gpt-6-rosalind', 'gpt-6.2-astra-law', 'gpt-rosalind-research'],
-  ...['gemini-robotics-er-1.6-preview', 'gemma-4-26b-a4b-it', 'gemma-4-31b-it'],
-]
+/**
+ * Models of the SDKs' types that do not answer a text with a text: images, speech, music, video, transcripts, and chats with audio
+ * (OpenAI, "Audio and speech": by chat completions, and only with audio in the prompt or the answer).
+ */
+const OTHER_KINDS = /-image$|nano-banana|-tts|transcribe|^lyria|^gemini-omni|audio/
 
-/** A gateway that charges list prices, or prices of the operator for {@link UNPUBLISHED_PRICES}, with vendors that serve only the models of their SDKs. */
+/** Whether a model answers a text with a text. */
+export function isTextModel(id: string): boolean {
+  return !OTHER_KINDS.test(id)
+}
+
+/**
+ * A gateway whose vendors serve only the models of their SDKs. It charges list prices, and prices of the operator for models without
+ * a list price.
+ */
 export interface SdkGateway {
   readonly started: StartedGateway
   readonly vendors: Readonly<Record<SdkVendor, ListedVendor>>
   close(): Promise<void>
-}
-
-function operatorPrices(model: string): PriceRow[] {
-  return [
-    { model, meter: 'input_token', amount: '30', per: 1_000_000 },
-    { model, meter: 'output_token', amount: '150', per: 1_000_000 },
-  ]
 }
 
 /** Starts a gateway without rows of models. Its account has 10,100 dollars. */
@@ -56,6 +56,12 @@ export async function startSdkGateway(): Promise<SdkGateway> {
       },
     ]),
   }
+  const operatorPrices = Object.keys(NO_PRICE)
+    .filter(isTextModel)
+    .flatMap((model): PriceRow[] => [
+      { model, meter: 'input_token', amount: '30', per: 1_000_000 },
+      { model, meter: 'output_token', amount: '150', per: 1_000_000 },
+    ])
   const started = await startGateway({
     vendors: [
       openai({ apiKey: key('openai'), baseURL: vendors.openai.origin }),
@@ -63,7 +69,7 @@ export async function startSdkGateway(): Promise<SdkGateway> {
       gemini({ apiKey: key('gemini'), baseURL: vendors.gemini.origin }),
     ],
     models: [],
-    prices: listPrices({ prices: { currency: 'USD', prices: UNPUBLISHED_PRICES.flatMap(operatorPrices) } }),
+    prices: listPrices({ prices: { currency: 'USD', prices: operatorPrices } }),
     showPrices: true,
   })
   await started.gateway.accounts.credit(TEST_ACCOUNT, '10000')

@@ -1,29 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { SNAPSHOT_DATE, snapshotOf } from '../../src/catalog/vendor-models/vendor-models.ts'
-import { SDK_MODELS } from '../support/sdk-model-ids.ts'
+import { NO_ROW, SDK_MODELS, undated } from '../support/sdk-model-ids.ts'
 import { chatBody, TEST_KEY } from '../support/start-gateway.ts'
 import { messagesBody } from './messages-requests.ts'
-import { SDK_VENDORS, type SdkGateway, type SdkVendor, startSdkGateway, UNPUBLISHED_PRICES } from './sdk-gateway.ts'
-
-/**
- * Models of the SDKs' types that do not answer a text with a text: images, speech, music, video, transcripts, and chats with audio
- * (OpenAI, "Audio and speech": by chat completions, and only with audio in the prompt or the answer).
- */
-const OTHER_KINDS = /-image$|nano-banana|-tts|transcribe|^lyria|^gemini-omni|audio/
-
-/**
- * Models of the types that their vendors ended and that the catalog does not list (OpenAI, "Deprecations"; `DEPRECATED_MODELS` of
- * Anthropic's SDK).
- */
-const ENDED = new Set([
-  'claude-mythos-preview',
-  ...['chatgpt-4o-latest', 'codex-mini-latest', 'computer-use-preview', 'computer-use-preview-2025-03-11'],
-  ...['gpt-3.5-turbo-0125', 'gpt-3.5-turbo-0301', 'gpt-3.5-turbo-0613', 'gpt-3.5-turbo-1106', 'gpt-3.5-turbo-16k'],
-  ...['gpt-3.5-turbo-16k-0613', 'gpt-4-0125-preview', 'gpt-4-0314', 'gpt-4-0613', 'gpt-4-1106-preview', 'gpt-4-32k'],
-  ...['gpt-4-32k-0314', 'gpt-4-32k-0613', 'gpt-4-turbo-preview', 'gpt-4-vision-preview', 'gpt-4o-search-preview'],
-  ...['gpt-4o-search-preview-2025-03-11', 'gpt-4o-mini-search-preview', 'gpt-4o-mini-search-preview-2025-03-11'],
-  ...['o1-mini', 'o1-mini-2024-09-12', 'o1-preview', 'o1-preview-2024-09-12'],
-])
+import { isTextModel, SDK_VENDORS, type SdkGateway, type SdkVendor, startSdkGateway } from './sdk-gateway.ts'
 
 /** How a caller writes a request for one text, and where the answer has its parts. */
 interface TextEndpoint {
@@ -64,15 +44,13 @@ beforeAll(async () => {
 })
 afterAll(() => sdk.close())
 
-/** Whether a vendor had ended a model, or the model that a dated id stands for, on the day of the catalog. */
-function isRetired(vendor: SdkVendor, id: string): boolean {
-  const models = snapshotOf(vendor)
-  const retires = (models.get(id) ?? models.get(id.replace(/-\d{4}-\d{2}-\d{2}$/, '')))?.retires
-  return ENDED.has(id) || (retires !== undefined && retires * 1000 <= Date.parse(SNAPSHOT_DATE))
-}
-
+/** Models of a vendor's SDK that answer a text with a text, without those that the vendor had ended on the day of the catalog. */
 function textModels(vendor: SdkVendor): readonly string[] {
-  return SDK_MODELS[vendor].filter((id) => !OTHER_KINDS.test(id) && !isRetired(vendor, id))
+  const models = snapshotOf(vendor)
+  return SDK_MODELS[vendor].filter((id) => {
+    const retires = (models.get(id) ?? models.get(undated(id)))?.retires ?? Number.POSITIVE_INFINITY
+    return isTextModel(id) && NO_ROW[undated(id)] === undefined && retires * 1000 > Date.parse(SNAPSHOT_DATE)
+  })
 }
 
 const callCounts = (): readonly number[] => SDK_VENDORS.map((id) => sdk.vendors[id].calls.length)
@@ -122,20 +100,6 @@ describe.each(SDK_VENDORS)('the text models in the types of the SDK of %s', (ven
       expect(faults).toEqual({})
     },
   )
-})
-
-test('the list of ended models names only ids of the types that the catalog does not list', () => {
-  const ids = SDK_VENDORS.flatMap((vendor) => SDK_MODELS[vendor].filter((id) => !snapshotOf(vendor).has(id)))
-
-  expect([...ENDED].filter((id) => !ids.includes(id))).toEqual([])
-})
-
-test('the models with prices of the operator have no list price', () => {
-  const priced = SDK_VENDORS.flatMap((vendor) =>
-    UNPUBLISHED_PRICES.filter((id) => snapshotOf(vendor).get(id)?.price !== undefined),
-  )
-
-  expect(priced).toEqual([])
 })
 
 test('finds the newest models of each vendor in the types of its SDK', () => {
