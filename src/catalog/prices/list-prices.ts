@@ -18,7 +18,7 @@ export interface ListPriceOptions {
   readonly prices?: PriceFile | undefined
   /**
    * Charge requests of batches the vendors' list prices of their own batches, which are half of the others at most models. False by
-   * default: what a vendor's batch API does not take is sent as ordinary calls, for which the vendor bills its usual prices.
+   * default: a batch that the vendor's API refuses becomes ordinary calls, which the vendor bills at its usual prices.
    */
   readonly batches?: boolean | undefined
 }
@@ -37,7 +37,7 @@ export interface CatalogPrices {
 
 const PER_MILLION = 1_000_000
 
-/** What each amount is for, and how many units it pays for. */
+/** The meter of each amount, and the number of units that it pays for. */
 const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: number]>> = {
   input: ['input_token', PER_MILLION],
   output: ['output_token', PER_MILLION],
@@ -51,7 +51,7 @@ const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: numb
 }
 
 /**
- * The vendors' public list prices of the built-in snapshot, times a markup. A model without a list price is refused while billing
+ * The vendors' public list prices of the built-in snapshot on the day on which they are read, times a markup. A model without a list price is refused while billing
  * is on, as everywhere; so is a call with a surcharge, such as a web search, which needs a row of your own.
  * @throws TypeError for a markup that is no decimal string above zero, and for faulty prices.
  */
@@ -67,7 +67,7 @@ export function listPrices(options: ListPriceOptions = {}): CatalogPrices {
   return {
     forCatalog(catalog) {
       const rows = catalog.list().flatMap((model) => {
-        const facts = catalog.source.facts?.(model.vendor, model.upstream)
+        const facts = current(catalog.source.facts?.(model.vendor, model.upstream))
         if (facts === undefined || ownModels.has(model.id)) return []
         const rows = listPriceRows(model, facts, factor)
         return batches && !ownBatches.has(model.id) ? [...rows, ...batchPriceRows(model, facts, factor)] : rows
@@ -118,6 +118,17 @@ export function listPriceRows(
       return [inputTokensAbove === undefined ? row : { ...row, when: { inputTokensAbove } }]
     })
   return [...rows(price), ...tiers.flatMap((tier) => rows(tier, tier.inputTokensAbove))]
+}
+
+/** The facts with the price that holds today. */
+function current(facts: VendorModel | undefined): VendorModel | undefined {
+  if (facts?.laterPrice === undefined || Date.now() < facts.laterPrice.from * 1000) return facts
+  const {
+    batchPrice: _batch,
+    laterPrice: { from: _from, ...price },
+    ...others
+  } = facts
+  return { ...others, price, tiers: [] }
 }
 
 /** The price rows of one model in batches; none where its vendor lists no such price. */

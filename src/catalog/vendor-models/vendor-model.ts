@@ -35,6 +35,11 @@ export interface ListPriceTier extends ListPrice {
   readonly inputTokensAbove: number
 }
 
+/** A list price that holds from a day on, in Unix seconds. */
+export interface LaterListPrice extends ListPrice {
+  readonly from: number
+}
+
 /** A model as its vendor names it, with what public catalogs know of it. */
 export interface VendorModel {
   /** The vendor's own id. */
@@ -45,7 +50,7 @@ export interface VendorModel {
   readonly inputModalities: readonly Modality[]
   readonly outputModalities: readonly Modality[]
   readonly abilities: readonly Ability[]
-  /** What it takes of {@link EFFORTS}. Absent: not known. */
+  /** Members of {@link EFFORTS} that it accepts; absent if they are not known. */
   readonly efforts?: readonly string[]
   /** Unix seconds of its release; 0: not known. */
   readonly created: number
@@ -55,12 +60,14 @@ export interface VendorModel {
   readonly tiers: readonly ListPriceTier[]
   /** The wire protocol by which its vendor offers it, where that is not the usual one of its kind. */
   readonly protocol?: string
-  /** Unix seconds of the day on which its vendor ends it. Absent: none is announced, as far as is known. */
+  /** Unix seconds of the day on which its vendor ends it; absent if no day is known. */
   readonly retires?: number
-  /** Prices of calls in the vendor's own batches. Absent: not known. */
+  /** Prices of calls in the vendor's own batches; absent if they are not known. */
   readonly batchPrice?: ListPrice
-  /** The same of long prompts, by size. */
+  /** Prices of long prompts in batches, by size. */
   readonly batchTiers?: readonly ListPriceTier[]
+  /** The price after an introductory one, in place of all others. */
+  readonly laterPrice?: LaterListPrice
   /** Letter of the snapshot's `sources` that this comes from. */
   readonly source?: string
 }
@@ -153,6 +160,11 @@ const FIELDS: readonly LineField[] = [
       return { batchPrice: price, batchTiers: tiers }
     },
   },
+  member(
+    'laterPrice',
+    ({ laterPrice: later }) => later && `${dayText(later.from)}:${priceText(later)}`,
+    (text) => ({ from: secondsOf(text.slice(0, 8)), ...priceOf(text.slice(9)) }),
+  ),
   member('source', ({ source }) => source, String),
 ]
 
@@ -175,7 +187,7 @@ function listed(
 /**
  * Writes a model as one line:
  * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…|protocol|
- * efforts|retirement date|batch price;above:price…|source`, without empty fields at its end. A price is
+ * efforts|retirement date|batch price;above:price…|day:later price|source`, without empty fields at its end. A price is
  * `input,output,cachedInput,cacheWrite,reasoning,inputAudio,inputImage,outputImage,audioHour`, likewise.
  */
 export function writeVendorModel(model: VendorModel): string {
@@ -210,7 +222,7 @@ function named<Word extends string>(table: Readonly<Record<Word, string>>, text:
   return (Object.keys(table) as Word[]).filter((word) => text.includes(table[word]))
 }
 
-/** A day as `20260423`; empty: none. */
+/** A day as `20260423`, or `''` if there is none. */
 function dayText(seconds = 0): string {
   return seconds === 0 ? '' : new Date(seconds * 1000).toISOString().slice(0, 10).replaceAll('-', '')
 }

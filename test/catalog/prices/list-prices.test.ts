@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createCatalog } from '../../../src/catalog/catalog.ts'
 import { listPrices } from '../../../src/catalog/prices/list-prices.ts'
 import { definePrices } from '../../../src/catalog/prices/prices.ts'
@@ -103,6 +103,24 @@ describe('list prices', () => {
     const rows = list.quote(model, {})?.prices.map(({ meter, amount, per }) => [meter, amount, per])
 
     expect(rows).toContainEqual(row)
+  })
+
+  test('charge the introductory price of a model up to its last day, and then the one after it', () => {
+    const gemini = createCatalog(
+      [],
+      new VendorModels([{ id: 'gemini', isConfigured: true, kinds, passUnknownModels: false }]),
+    )
+    const quote = (day: string, billing = {}) => {
+      vi.setSystemTime(day)
+      return listPrices({ batches: true }).forCatalog(gemini).quote('gemini-3.8-flash', billing)?.prices[0]
+    }
+    vi.useFakeTimers({ toFake: ['Date'] })
+    onTestFinished(() => void vi.useRealTimers())
+
+    expect(quote('2026-12-31T23:59:59Z')).toMatchObject({ meter: 'input_token', amount: '0.75' })
+    expect(quote('2026-12-31T23:59:59Z', { batch: 'true' })).toMatchObject({ meter: 'input_token', amount: '0.375' })
+    expect(quote('2027-01-01T00:00:00Z')).toMatchObject({ meter: 'input_token', amount: '1.5' })
+    expect(quote('2027-01-01T00:00:00Z', { batch: 'true' })).toBeUndefined()
   })
 
   test('know no price of speech that is sold by tokens, because characters are counted', () => {
