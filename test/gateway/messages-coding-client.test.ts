@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { blocksOfStream, eventsOf, type StreamedBlock } from '../endpoints/messages/stream-events.ts'
+import { eventsOf, type StreamedBlock } from '../endpoints/messages/stream-events.ts'
 import { type StartedGateway, startGateway, TEST_KEY, TEST_MODELS } from '../support/start-gateway.ts'
+import { messagesLoop } from './messages-loop.ts'
 import { CODING_CLIENT_HEADERS, codingClientRequest } from './messages-requests.ts'
 
 /** A model that refuses a call of the current turn without its signature. */
@@ -15,40 +16,17 @@ afterAll(() => started.close())
 
 const PATH = '/v1/messages?beta=true'
 
-/** The client's loop: the content goes back as it came, thinking included, with the results in one turn. */
-async function loop(
-  model: string,
-  text: string,
-  later = model,
-): Promise<{ rounds: StreamedBlock[][]; dropped: (string | null)[] }> {
-  const request = codingClientRequest(model, text) as { model: string; messages: unknown[] }
-  const rounds: StreamedBlock[][] = []
-  const dropped: (string | null)[] = []
-  for (;;) {
-    const response = await started.post(PATH, request, CODING_CLIENT_HEADERS)
-    expect(response.status).toBe(200)
-    const { blocks, stopReason } = blocksOfStream(eventsOf(new Uint8Array(await response.arrayBuffer())))
-    rounds.push(blocks)
-    dropped.push(response.headers.get('x-signalbox-dropped'))
-    if (stopReason !== 'tool_use') return { rounds, dropped }
-    const content = blocks.map(({ json, ...block }) =>
-      block.type === 'tool_use' ? { ...block, input: JSON.parse(String(json)) } : block,
-    )
-    const results = content.flatMap((block) =>
-      block.type === 'tool_use'
-        ? [{ type: 'tool_result', tool_use_id: (block as { id?: string }).id, content: 'done' }]
-        : [],
-    )
-    request.model = later
-    request.messages = [...request.messages, { role: 'assistant', content }, { role: 'user', content: results }]
-  }
+/** The contents of the answers to a request of the client, until one calls no tool. */
+async function loop(model: string, text: string, later = model): Promise<StreamedBlock[][]> {
+  const rounds = await messagesLoop(started, codingClientRequest(model, text), CODING_CLIENT_HEADERS, later)
+  return rounds.map(({ blocks }) => blocks)
 }
 
 describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro', 'signing', 'chat-relayed', 'chat-qwen'])(
   'with %s',
   (model) => {
     test('thinking, calls and results go round until the answer', async () => {
-      const { rounds } = await loop(model, 'call Bash and Read')
+      const rounds = await loop(model, 'call Bash and Read')
 
       expect(rounds).toHaveLength(2)
       expect(rounds[0]?.filter(({ type }) => type === 'tool_use').map((block) => block['name'])).toEqual([
@@ -62,7 +40,7 @@ describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'gmn-2.5-pro', 'signing', 'chat
 
 test('the signature of a call comes back to the vendor that made it', async () => {
   started.sandbox.reset()
-  const { rounds } = await loop('signing', 'call Bash')
+  const rounds = await loop('signing', 'call Bash')
 
   const [, second] = started.sandbox.requests
   const signature = /"thoughtSignature":"([^"]+)"/.exec(JSON.stringify(second?.body))?.[1]
@@ -76,7 +54,7 @@ test.each([
   ['cl-sonnet-4-6', 'gmn-2.5-flash'],
   ['chat-relayed', 'cl-sonnet-4-6'],
 ])('a conversation that %s began can go on at %s', async (first, second) => {
-  const { rounds } = await loop(first, 'call Bash', second)
+  const rounds = await loop(first, 'call Bash', second)
 
   expect(rounds[1]?.at(-1)).toEqual({ type: 'text', text: 'The tools answered: done' })
 })

@@ -56,3 +56,35 @@ export function codingClientRequest(model: string, text: string): Record<string,
     metadata: { user_id: '{"device_id":"b8","account_uuid":"","session_id":"e6d1c2b3"}' },
   }
 }
+
+/** Headers of Claude Code 2.1.332 in print mode, besides its credential. */
+export const PRINT_MODE_HEADERS = {
+  ...CODING_CLIENT_HEADERS,
+  'anthropic-beta':
+    'claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,per-turn-control-2026-07-01,mid-conversation-tool-changes-2026-07-01,thinking-token-count-2026-05-13,advanced-tool-use-2025-11-20,effort-2025-11-24',
+  'user-agent': 'claude-cli/2.1.332 (external, sdk-cli)',
+}
+
+/** A request of the shape that Claude Code 2.1.332 sends in print mode: an effort for the turn, and tools that load on demand. */
+export function printModeRequest(model: string, text: string): Record<string, unknown> {
+  const { safeguards: _safeguards, ...request } = codingClientRequest(model, text)
+  const { messages, tools } = request as { messages: readonly object[]; tools: readonly object[] }
+  const environment = [{ type: 'text', text: '# Environment', cache_control: { type: 'ephemeral' } }]
+  const placeholder = { type: 'object', properties: {}, additionalProperties: false }
+  return {
+    ...request,
+    max_tokens: 128_000,
+    messages: [...messages, { role: 'system', content: environment, output_config: { effort: 'medium' } }],
+    tools: [
+      ...tools,
+      {
+        name: 'DeferredToolPlaceholder',
+        description: 'Stands for later tools.',
+        input_schema: placeholder,
+        defer_loading: true,
+      },
+    ],
+    thinking: { type: 'adaptive', display: 'omitted' },
+    output_config: { effort: 'medium' },
+  }
+}

@@ -27,6 +27,18 @@ test('answers whole, with counts that keep thoughts apart and a signed text', as
   expect(usageMetadata.totalTokenCount).toBe(6 + 6 + usageMetadata.thoughtsTokenCount)
 })
 
+test.each(['gemini-flash-latest', 'gemini-flash-lite-latest', 'gemini-pro-latest', 'gemini-robotics-er-2-preview'])(
+  'accepts a thinking level for %s, whose id has no generation',
+  async (model) => {
+    const answer = await vendor.post(path(model, 'generateContent'), {
+      contents: [user('Hello')],
+      generationConfig: { thinkingConfig: { thinkingLevel: 'HIGH' } },
+    })
+
+    expect(answer.json.candidates[0].content.parts.at(-1)).toMatchObject({ text: 'You said: Hello' })
+  },
+)
+
 test('streams events of whole response objects without an end mark, and a growing list without alt=sse', async () => {
   const body = { contents: [user('Hello dear')] }
 

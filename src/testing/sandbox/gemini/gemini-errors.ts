@@ -101,7 +101,10 @@ export function modelMethod(path: string): { model: string; method: string } | u
   return match === null ? undefined : { model: decodeURIComponent(match[1] ?? ''), method: match[2] ?? '' }
 }
 
+/** Ids without a generation that name models of the third one or later. */
+const NEWER_IDS = /^gemini-(?:[a-z-]+-latest$|robotics-er-[2-9])/
+
 /** Models of the third generation and later sign their function calls and number them. */
 export function signsThoughts(model: string): boolean {
-  return Number(/^gemini-(\d+)/.exec(model)?.[1] ?? 0) >= 3
+  return NEWER_IDS.test(model) || Number(/^gemini-(\d+)/.exec(model)?.[1] ?? 0) >= 3
 }
