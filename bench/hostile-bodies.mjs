@@ -17,6 +17,9 @@ const OTHER = {
   moderation: ['openai', 'omni-moderation-latest', 'moderation'],
 }
 
+/** Key of the caller. */
+export const CALLER_KEY = 'sk-caller-0123456789'
+
 /** Rows of the catalog. */
 export const MODELS = [
   ...Object.entries(CHAT).map(([id, [vendor, upstream]]) => ({ id, kind: 'chat', vendor, upstream })),
@@ -211,7 +214,10 @@ const post = (path, model, name, rest) => ({
   path,
   model,
   headers: { 'content-type': 'application/json' },
-  body: Buffer.from(json(model, `${bound[path] ?? ''}${rest}`)),
+  /** Written when it is read: all of them at a time would fill the memory. */
+  get body() {
+    return Buffer.from(json(model, `${bound[path] ?? ''}${rest}`))
+  },
 })
 
 const CHUNK = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
@@ -321,7 +327,12 @@ export function* hostileAnswers() {
   for (const [model, answers] of Object.entries(ANSWERS))
     for (const [path, rest] of Object.entries(ASKING))
       for (const [name, [isStream, body]] of Object.entries(answers)) {
-        const answer = { type: isStream ? 'text/event-stream' : 'application/json', body: Buffer.from(body()) }
-        yield { ...post(path, model, `answer: ${name}`, `${rest},"stream":${isStream}`), answer }
+        const answer = {
+          type: isStream ? 'text/event-stream' : 'application/json',
+          get body() {
+            return Buffer.from(body())
+          },
+        }
+        yield Object.assign(post(path, model, `answer: ${name}`, `${rest},"stream":${isStream}`), { answer })
       }
 }

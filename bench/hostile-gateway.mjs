@@ -12,7 +12,7 @@ const [origin] = process.argv.slice(2)
 const signalbox = await importBuilt('index')
 const { nodeHandler } = await importBuilt('node')
 const { presets } = await importBuilt('presets')
-const { MODELS } = await import('./hostile-bodies.mjs')
+const { CALLER_KEY, MODELS } = await import('./hostile-bodies.mjs')
 
 const key = { apiKey: 'sk-hostile-0123456789abcdef', baseURL: origin }
 const vendors = [
@@ -28,7 +28,7 @@ const vendors = [
 const readTexts = { name: 'read-texts', request: (call) => void call.texts(), answer: (answer) => void answer.texts() }
 const hooks = [
   readTexts,
-  signalbox.redact([{ name: 'hit', pattern: /hit/, maxLength: 3 }]),
+  signalbox.redact([{ name: 'hit', pattern: /hit/, maxLength: 3 }], { name: 'redact-hits' }),
   signalbox.redact([signalbox.pii.email, signalbox.pii.phone]),
 ]
 
@@ -38,7 +38,7 @@ async function serve(options) {
     vendors,
     models: MODELS,
     billing: 'off',
-    authenticate: () => ({ accountId: 'acct_hostile', keyId: 'key_hostile' }),
+    keys: [{ key: CALLER_KEY, account: 'acct_hostile' }],
     allowPrivateUrls: true,
     ...options,
   })
