@@ -1,5 +1,6 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Clock } from '../core/clock.ts'
+import { endOfTurn, isLargeBody } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Operation, VendorCall } from '../endpoints/operation.ts'
@@ -20,7 +21,8 @@ export function prepareOperation(
   call: Reserved,
   candidate: Candidate,
 ): Operation | Promise<Operation> {
-  const body = withRemoteMedia(context, call, candidate)
+  const media = withRemoteMedia(context, call, candidate)
+  const body = isLargeBody(call.bytes) && !(media instanceof Promise) ? endOfTurn().then(() => media) : media
   return body instanceof Promise
     ? body.then((fetched) => createOperation(context, call, candidate, fetched))
     : createOperation(context, call, candidate, body)
