@@ -26,11 +26,17 @@ export const MODELS = [
   ...Object.entries(OTHER).map(([id, [vendor, upstream, kind]]) => ({ id, kind, vendor, upstream })),
 ]
 
-/** Objects of two members each just fit into the bounds of a body. */
-const MANY = 74_000
+/** Just below the bound of members of a body, and below that of its bytes. */
+const MEMBERS = 98_000
 const LENGTH = 31 * 1024 * 1024
-const list = (item, count = MANY) => `[${Array.from({ length: count }, typeof item === 'string' ? () => item : (_, index) => item(index)).join()}]`
-const members = (count = 145_000, value = '1') => `{${Array.from({ length: count }, (_, index) => `"m${index}":${value}`).join()}}`
+
+/** As many items as a body can have, or `count`. */
+function list(item, count) {
+  const make = typeof item === 'string' ? () => item : item
+  const membersEach = make(0).split('":').length - 1
+  return `[${Array.from({ length: count ?? Math.floor(MEMBERS / membersEach) }, (_, index) => make(index)).join()}]`
+}
+const members = (count = MEMBERS, value = '1') => `{${Array.from({ length: count }, (_, index) => `"m${index}":${value}`).join()}}`
 const deep = (levels, inner = '1') => `${'{"a":['.repeat(levels)}${inner}${']}'.repeat(levels)}`
 const long = (unit, bytes = LENGTH) => unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)))
 const say = (content) => `"messages":[{"role":"user","content":${content}}]`
@@ -56,31 +62,31 @@ const CHATS = {
   ...Object.fromEntries(Object.entries(TEXTS).map(([name, text]) => [name, say(`"${text}"`)])),
   'many messages': `"messages":${list('{"role":"user","content":"a"}')}`,
   'many messages in turn': `"messages":${list((index) => `{"role":"${index % 2 ? 'assistant' : 'user'}","content":"a"}`)}`,
-  'many system messages': `"messages":${list('{"role":"system","content":"a"}', MANY - 10).slice(0, -1)},{"role":"user","content":"a"}]`,
+  'many system messages': `"messages":${list('{"role":"system","content":"a"}', 48_000).slice(0, -1)},{"role":"user","content":"a"}]`,
   'many parts': say(list('{"type":"text","text":"a"}')),
-  'many images': say(list('{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJD"}}', 45_000)),
+  'many images': say(list('{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJD"}}', 4_900)),
   'a long image': say(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,${long('QUJD')}"}}]`),
   'a long audio': say(`[{"type":"input_audio","input_audio":{"data":"${long('QUJD')}","format":"wav"}}]`),
   'a long file': say(`[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,${long('QUJD')}"}}]`),
-  'many tools': `${HI},"tools":${list((index) => fn(`f${index}`, SCHEMA), 24_000)}`,
-  'many tools of one name': `${HI},"tools":${list(fn('f', SCHEMA), 24_000)}`,
+  'many tools': `${HI},"tools":${list((index) => fn(`f${index}`, SCHEMA))}`,
+  'many tools of one name': `${HI},"tools":${list(fn('f', SCHEMA))}`,
   'tool names of megabytes': `${HI},"tools":${list((index) => fn(`f${index}${'x'.repeat(100_000)}`, SCHEMA), 300)}`,
-  'many tool calls': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":${list(call, 24_000)}},{"role":"tool","tool_call_id":"c1","content":"x"}]`,
-  'many tool calls with results': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":${list(call, 16_000)}},${list((index) => `{"role":"tool","tool_call_id":"c${index}","content":"x"}`, 16_000).slice(1)}`,
-  'many results of one call': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[${call(1)}]},${list('{"role":"tool","tool_call_id":"c1","content":"x"}', 45_000).slice(1)}`,
+  'many tool calls': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":${list(call)}},{"role":"tool","tool_call_id":"c1","content":"x"}]`,
+  'many tool calls with results': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":${list(call, 11_500)}},${list((index) => `{"role":"tool","tool_call_id":"c${index}","content":"x"}`, 11_500).slice(1)}`,
+  'many results of one call': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[${call(1)}]},${list('{"role":"tool","tool_call_id":"c1","content":"x"}', 32_000).slice(1)}`,
   'long arguments': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":${JSON.stringify(`{"a":"${'x'.repeat(20_000_000)}"}`)}}}]},{"role":"tool","tool_call_id":"c","content":"x"}]`,
-  'arguments of many members': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":${JSON.stringify(members(140_000))}}}]},{"role":"tool","tool_call_id":"c","content":"x"}]`,
+  'arguments of many members': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":${JSON.stringify(members(97_000))}}}]},{"role":"tool","tool_call_id":"c","content":"x"}]`,
   'many stop strings': `${HI},"stop":${list('"a"', 450_000)}`,
   'many members': `${HI},"extra":${members()}`,
   'many top members': `${HI},${members().slice(1, -1)}`,
-  'many members of metadata': `${HI},"metadata":${members(145_000, '"x"')}`,
+  'many members of metadata': `${HI},"metadata":${members(undefined, '"x"')}`,
   'many biases': `${HI},"logit_bias":${members()}`,
   'long names': `${HI},"metadata":${`{${Array.from({ length: 300 }, (_, index) => `"${index}${'n'.repeat(100_000)}":"x"`).join()}}`}`,
-  'repeated names': `${HI},"extra":{${'"a":1,'.repeat(140_000)}"a":1}`,
+  'repeated names': `${HI},"extra":{${'"a":1,'.repeat(97_000)}"a":1}`,
   'deep lists': `${HI},"extra":${list(deep(30), 2_000)}`,
   'many values': `${HI},"extra":${list('[]', 490_000)}`,
-  'a wide schema': `${HI},"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":${members(70_000, '{"type":"string"}')}}}}`,
-  'schemas in many tools': `${HI},"tools":${list((index) => fn(`f${index}`, '{"type":"object","properties":{"a":{"type":"string"},"b":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["a"]}'), 9_000)}`,
+  'a wide schema': `${HI},"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":${members(48_000, '{"type":"string"}')}}}}`,
+  'schemas in many tools': `${HI},"tools":${list((index) => fn(`f${index}`, '{"type":"object","properties":{"a":{"type":"string"},"b":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["a"]}'), 6_500)}`,
 }
 
 /** Members of requests of the Messages API, without the model. */
@@ -90,15 +96,15 @@ const MESSAGES = {
   'many messages in turn': CHATS['many messages in turn'],
   'many blocks': say(list('{"type":"text","text":"a"}')),
   'many system blocks': `${HI},"system":${list('{"type":"text","text":"a"}')}`,
-  'many results': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":${list((index) => `{"type":"tool_use","id":"t${index}","name":"f","input":{}}`, 20_000)}},{"role":"user","content":${list((index) => `{"type":"tool_result","tool_use_id":"t${index}","content":"x"}`, 20_000)}}]`,
-  'many tools': `${HI},"tools":${list((index) => `{"name":"f${index}","input_schema":{"type":"object"}}`, 45_000)}`,
+  'many results': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":${list((index) => `{"type":"tool_use","id":"t${index}","name":"f","input":{}}`, 13_800)}},{"role":"user","content":${list((index) => `{"type":"tool_result","tool_use_id":"t${index}","content":"x"}`, 13_800)}}]`,
+  'many tools': `${HI},"tools":${list((index) => `{"name":"f${index}","input_schema":{"type":"object"}}`)}`,
   'many stop strings': `${HI},"stop_sequences":${list('"a"', 450_000)}`,
   'many members': `${HI},${members().slice(1, -1)}`,
   'a long image': say(`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"${long('QUJD')}"}}]`),
-  'many images': say(list('{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}', 28_000)),
-  'cache marks': say(list('{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}', 36_000)),
+  'many images': say(list('{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}', 4_900)),
+  'cache marks': say(list('{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}')),
   'deep blocks': say(`[{"type":"tool_result","tool_use_id":"t","content":${list('{"type":"text","text":"a"}')}}]`),
-  'input of many members': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":${members(140_000)}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}]`,
+  'input of many members': `"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":${members(97_000)}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}]`,
 }
 
 /** Members of requests of the Responses API, without the model. */
@@ -106,13 +112,13 @@ const RESPONSES = {
   ...Object.fromEntries(Object.entries(TEXTS).map(([name, text]) => [name, `"input":"${text}"`])),
   'many items': `"input":${list('{"role":"user","content":"a"}')}`,
   'many parts': `"input":[{"role":"user","content":${list('{"type":"input_text","text":"a"}')}}]`,
-  'many calls': `"input":[${list((index) => `{"type":"function_call","call_id":"c${index}","name":"f","arguments":"{}"}`, 20_000).slice(1, -1)},${list((index) => `{"type":"function_call_output","call_id":"c${index}","output":"x"}`, 20_000).slice(1)}`,
-  'many reasoning items': `"input":[{"role":"user","content":"a"},${list((index) => `{"type":"reasoning","id":"rs_${index}","summary":[{"type":"summary_text","text":"a"}]}`, 28_000).slice(1, -1)},{"role":"user","content":"a"}]`,
-  'many references': `"input":[{"role":"user","content":"a"},${list((index) => `{"type":"item_reference","id":"msg_${index}"}`, 70_000).slice(1)}`,
-  'many tools': `"input":"hi","tools":${list((index) => `{"type":"function","name":"f${index}","parameters":{"type":"object"}}`, 36_000)}`,
+  'many calls': `"input":[${list((index) => `{"type":"function_call","call_id":"c${index}","name":"f","arguments":"{}"}`, 13_500).slice(1, -1)},${list((index) => `{"type":"function_call_output","call_id":"c${index}","output":"x"}`, 13_500).slice(1)}`,
+  'many reasoning items': `"input":[{"role":"user","content":"a"},${list((index) => `{"type":"reasoning","id":"rs_${index}","summary":[{"type":"summary_text","text":"a"}]}`, 19_000).slice(1, -1)},{"role":"user","content":"a"}]`,
+  'many references': `"input":[{"role":"user","content":"a"},${list((index) => `{"type":"item_reference","id":"msg_${index}"}`, 48_000).slice(1)}`,
+  'many tools': `"input":"hi","tools":${list((index) => `{"type":"function","name":"f${index}","parameters":{"type":"object"}}`)}`,
   'many members': `"input":"hi",${members().slice(1, -1)}`,
   'a long image': `"input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,${long('QUJD')}"}]}]`,
-  'many images': `"input":[{"role":"user","content":${list('{"type":"input_image","image_url":"data:image/png;base64,QUJD"}', 70_000)}}]`,
+  'many images': `"input":[{"role":"user","content":${list('{"type":"input_image","image_url":"data:image/png;base64,QUJD"}', 4_900)}}]`,
 }
 
 const json = (model, rest) => `{"model":"${model}",${rest}}`
@@ -146,17 +152,28 @@ const MEDIA = {
   PNG: `\u0089PNG\r\n\u001a\n${long('\u0000\u0000\u0000\u0000tEXt\u0000\u0000\u0000\u0000')}`,
 }
 
+const CONVERSATIONS = {
+  '/v1/chat/completions': CHATS,
+  '/v1/messages': MESSAGES,
+  '/v1/messages/count_tokens': MESSAGES,
+  '/v1/responses': RESPONSES,
+  '/v1/responses/input_tokens': RESPONSES,
+}
+/** Vendors whose token counts have a translator of their own. */
+const COUNTED = { '/v1/messages/count_tokens': ['gemini'], '/v1/responses/input_tokens': ['openai'] }
+const LONG_AT = ['gemini']
+const isLong = (rest) => rest.length > LENGTH / 2
+
 /** Requests that a caller can send, as `{ name, path, headers, body }`. */
 export function* hostileRequests() {
-  for (const model of Object.keys(CHAT)) {
-    for (const [name, rest] of Object.entries(CHATS)) yield post('/v1/chat/completions', model, name, rest)
-    for (const [name, rest] of Object.entries(MESSAGES)) yield post('/v1/messages', model, name, rest)
-    for (const [name, rest] of Object.entries(RESPONSES)) yield post('/v1/responses', model, name, `"store":false,${rest}`)
-  }
-  for (const model of ['claude', 'gemini', 'relayed'])
-    for (const [name, rest] of Object.entries(MESSAGES)) yield post('/v1/messages/count_tokens', model, name, rest)
-  for (const model of ['relayed', 'claude'])
-    for (const [name, rest] of Object.entries(RESPONSES)) yield post('/v1/responses/input_tokens', model, name, rest)
+  for (const [path, cases] of Object.entries(CONVERSATIONS))
+    for (const [model, [vendor]] of Object.entries(CHAT))
+      for (const [name, rest] of Object.entries(cases)) {
+        // Long texts go through each endpoint once relayed and once translated.
+        if (isLong(rest) && !LONG_AT.includes(model)) continue
+        if (path in COUNTED && !COUNTED[path].includes(vendor)) continue
+        yield post(path, model, name, path === '/v1/responses' ? `"store":false,${rest}` : rest)
+      }
   for (const model of ['embedding-openai', 'embedding-titan', 'embedding-cohere', 'gmn-embedding-001', 'text-embedding-v4', 'vy-4']) {
     yield post('/v1/embeddings', model, 'many texts', `"input":${list('"a"', 10_000)}`)
     yield post('/v1/embeddings', model, 'long texts', `"input":${list(`"${'a'.repeat(3_000)}"`, 10_000)}`)
@@ -167,7 +184,7 @@ export function* hostileRequests() {
   for (const model of ['rerank-cohere', 'qw3-rerank', 'vy-rerank-2.5', 'qw3-vl-rerank']) {
     for (const count of [1_000, 400_000]) yield post('/v1/rerank', model, `${count} documents`, `"query":"a","documents":${list('"a"', count)}`)
     yield post('/v1/rerank', model, 'long documents', `"query":"a","documents":${list(`"${'a'.repeat(30_000)}"`, 1_000)}`)
-    yield post('/v1/rerank', model, 'documents as objects', `"query":"a","documents":${list('{"text":"a"}', 140_000)}`)
+    yield post('/v1/rerank', model, 'documents as objects', `"query":"a","documents":${list('{"text":"a"}')}`)
     for (const [name, text] of Object.entries(TEXTS)) yield post('/v1/rerank', model, name, `"query":"${text}","documents":["a"]`)
   }
   for (const [name, text] of Object.entries(TEXTS)) {
@@ -182,8 +199,8 @@ export function* hostileRequests() {
   yield post('/v1/moderations', 'moderation', 'many texts', `"input":${list('"a"', 480_000)}`)
   yield post('/v1/moderations', 'moderation', 'many parts', `"input":${list('{"type":"text","text":"a"}')}`)
   yield post('/v1/images/generations', 'gmn-3.1-flash-image-preview', 'many texts', `"input":${list('{"type":"text","text":"a"}')}`)
-  yield post('/v1/images/generations', 'qw-image-2.0', 'many parts', `"input":{"messages":[{"role":"user","content":${list('{"text":"a"}', 140_000)}}]}`)
-  yield post('/v1/images/edits', 'gp-image-2', 'many images', `"prompt":"a","images":${list('{"image_url":"data:image/png;base64,QUJD"}', 140_000)}`)
+  yield post('/v1/images/generations', 'qw-image-2.0', 'many parts', `"input":{"messages":[{"role":"user","content":${list('{"text":"a"}')}}]}`)
+  yield post('/v1/images/edits', 'gp-image-2', 'many images', `"prompt":"a","images":${list('{"image_url":"data:image/png;base64,QUJD"}', 97_000)}`)
   yield post('/v1/images/edits', 'gp-image-2', 'a long image', `"prompt":"a","images":[{"image_url":"data:image/png;base64,${long('QUJD')}"}]`)
   yield post('/v1/videos/generations', 'wv2.7-t2v', 'many parameters', `"input":{"prompt":"a"},"parameters":${members()}`)
   for (const [path, start, part, type] of [
@@ -312,8 +329,6 @@ const ANSWERS = {
     'many calls': [false, () => JSON.stringify({ output: { message: { role: 'assistant', content: range(COUNT, (index) => ({ toolUse: { toolUseId: `t${index}`, name: 'f', input: { a: 'hit' } } })) } }, stopReason: 'tool_use', usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } })],
   },
 }
-ANSWERS.groq = ANSWERS.relayed
-ANSWERS.qwen = ANSWERS.relayed
 
 const TOOLS = `"tools":[${fn('f', SCHEMA)}]`
 const ASKING = {
