@@ -36,12 +36,14 @@ function list(item, count) {
   const membersEach = make(0).split('":').length - 1
   return `[${Array.from({ length: count ?? Math.floor(MEMBERS / membersEach) }, (_, index) => make(index)).join()}]`
 }
-const members = (count = MEMBERS, value = '1') => `{${Array.from({ length: count }, (_, index) => `"m${index}":${value}`).join()}}`
+const members = (count = MEMBERS, value = '1') =>
+  `{${Array.from({ length: count }, (_, index) => `"m${index}":${value}`).join()}}`
 const deep = (levels, inner = '1') => `${'{"a":['.repeat(levels)}${inner}${']}'.repeat(levels)}`
 const long = (unit, bytes = LENGTH) => unit.repeat(Math.floor(bytes / Buffer.byteLength(unit)))
 const say = (content) => `"messages":[{"role":"user","content":${content}}]`
 const HI = say('"hi"')
-const fn = (name, parameters) => `{"type":"function","function":{"name":"${name}","description":"d","parameters":${parameters}}}`
+const fn = (name, parameters) =>
+  `{"type":"function","function":{"name":"${name}","description":"d","parameters":${parameters}}}`
 const SCHEMA = '{"type":"object"}'
 const call = (index) => `{"id":"c${index}","type":"function","function":{"name":"f","arguments":"{}"}}`
 
@@ -67,7 +69,9 @@ const CHATS = {
   'many images': say(list('{"type":"image_url","image_url":{"url":"data:image/png;base64,QUJD"}}', 4_900)),
   'a long image': say(`[{"type":"image_url","image_url":{"url":"data:image/png;base64,${long('QUJD')}"}}]`),
   'a long audio': say(`[{"type":"input_audio","input_audio":{"data":"${long('QUJD')}","format":"wav"}}]`),
-  'a long file': say(`[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,${long('QUJD')}"}}]`),
+  'a long file': say(
+    `[{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,${long('QUJD')}"}}]`,
+  ),
   'many tools': `${HI},"tools":${list((index) => fn(`f${index}`, SCHEMA))}`,
   'many tools of one name': `${HI},"tools":${list(fn('f', SCHEMA))}`,
   'tool names of megabytes': `${HI},"tools":${list((index) => fn(`f${index}${'x'.repeat(100_000)}`, SCHEMA), 300)}`,
@@ -100,7 +104,9 @@ const MESSAGES = {
   'many tools': `${HI},"tools":${list((index) => `{"name":"f${index}","input_schema":{"type":"object"}}`)}`,
   'many stop strings': `${HI},"stop_sequences":${list('"a"', 450_000)}`,
   'many members': `${HI},${members().slice(1, -1)}`,
-  'a long image': say(`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"${long('QUJD')}"}}]`),
+  'a long image': say(
+    `[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"${long('QUJD')}"}}]`,
+  ),
   'many images': say(list('{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}', 4_900)),
   'cache marks': say(list('{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}')),
   'deep blocks': say(`[{"type":"tool_result","tool_use_id":"t","content":${list('{"type":"text","text":"a"}')}}]`),
@@ -174,7 +180,14 @@ export function* hostileRequests() {
         if (path in COUNTED && !COUNTED[path].includes(vendor)) continue
         yield post(path, model, name, path === '/v1/responses' ? `"store":false,${rest}` : rest)
       }
-  for (const model of ['embedding-openai', 'embedding-titan', 'embedding-cohere', 'gmn-embedding-001', 'text-embedding-v4', 'vy-4']) {
+  for (const model of [
+    'embedding-openai',
+    'embedding-titan',
+    'embedding-cohere',
+    'gmn-embedding-001',
+    'text-embedding-v4',
+    'vy-4',
+  ]) {
     yield post('/v1/embeddings', model, 'many texts', `"input":${list('"a"', 10_000)}`)
     yield post('/v1/embeddings', model, 'long texts', `"input":${list(`"${'a'.repeat(3_000)}"`, 10_000)}`)
     yield post('/v1/embeddings', model, 'many token ids', `"input":${list('1', 480_000)}`)
@@ -182,46 +195,129 @@ export function* hostileRequests() {
     for (const [name, text] of Object.entries(TEXTS)) yield post('/v1/embeddings', model, name, `"input":"${text}"`)
   }
   for (const model of ['rerank-cohere', 'qw3-rerank', 'vy-rerank-2.5', 'qw3-vl-rerank']) {
-    for (const count of [1_000, 400_000]) yield post('/v1/rerank', model, `${count} documents`, `"query":"a","documents":${list('"a"', count)}`)
-    yield post('/v1/rerank', model, 'long documents', `"query":"a","documents":${list(`"${'a'.repeat(30_000)}"`, 1_000)}`)
+    for (const count of [1_000, 400_000])
+      yield post('/v1/rerank', model, `${count} documents`, `"query":"a","documents":${list('"a"', count)}`)
+    yield post(
+      '/v1/rerank',
+      model,
+      'long documents',
+      `"query":"a","documents":${list(`"${'a'.repeat(30_000)}"`, 1_000)}`,
+    )
     yield post('/v1/rerank', model, 'documents as objects', `"query":"a","documents":${list('{"text":"a"}')}`)
-    for (const [name, text] of Object.entries(TEXTS)) yield post('/v1/rerank', model, name, `"query":"${text}","documents":["a"]`)
+    for (const [name, text] of Object.entries(TEXTS))
+      yield post('/v1/rerank', model, name, `"query":"${text}","documents":["a"]`)
   }
   for (const [name, text] of Object.entries(TEXTS)) {
     for (const model of ['gp-image-2', 'de-2']) yield post('/v1/images/generations', model, name, `"prompt":"${text}"`)
-    for (const model of ['gmn-3.1-flash-image-preview', 'gmn-2.5-flash-image']) yield post('/v1/images/generations', model, name, `"input":"${text}"`)
-    yield post('/v1/images/generations', 'qw-image-2.0', name, `"input":{"messages":[{"role":"user","content":[{"text":"${text}"}]}]}`)
-    yield post('/v1/images/edits', 'gp-image-2', name, `"prompt":"${text}","images":[{"image_url":"data:image/png;base64,QUJD"}]`)
+    for (const model of ['gmn-3.1-flash-image-preview', 'gmn-2.5-flash-image'])
+      yield post('/v1/images/generations', model, name, `"input":"${text}"`)
+    yield post(
+      '/v1/images/generations',
+      'qw-image-2.0',
+      name,
+      `"input":{"messages":[{"role":"user","content":[{"text":"${text}"}]}]}`,
+    )
+    yield post(
+      '/v1/images/edits',
+      'gp-image-2',
+      name,
+      `"prompt":"${text}","images":[{"image_url":"data:image/png;base64,QUJD"}]`,
+    )
     yield post('/v1/videos/generations', 'wv2.7-t2v', name, `"input":{"prompt":"${text}"}`)
     for (const model of ['qw3-tts-flash']) yield post('/v1/audio/speech', model, name, `"input":"${text}"`)
     yield post('/v1/moderations', 'moderation', name, `"input":"${text}"`)
   }
   yield post('/v1/moderations', 'moderation', 'many texts', `"input":${list('"a"', 480_000)}`)
   yield post('/v1/moderations', 'moderation', 'many parts', `"input":${list('{"type":"text","text":"a"}')}`)
-  yield post('/v1/images/generations', 'gmn-3.1-flash-image-preview', 'many texts', `"input":${list('{"type":"text","text":"a"}')}`)
-  yield post('/v1/images/generations', 'qw-image-2.0', 'many parts', `"input":{"messages":[{"role":"user","content":${list('{"text":"a"}')}}]}`)
-  yield post('/v1/images/edits', 'gp-image-2', 'many images', `"prompt":"a","images":${list('{"image_url":"data:image/png;base64,QUJD"}', 97_000)}`)
-  yield post('/v1/images/edits', 'gp-image-2', 'a long image', `"prompt":"a","images":[{"image_url":"data:image/png;base64,${long('QUJD')}"}]`)
-  yield post('/v1/videos/generations', 'wv2.7-t2v', 'many parameters', `"input":{"prompt":"a"},"parameters":${members()}`)
+  yield post(
+    '/v1/images/generations',
+    'gmn-3.1-flash-image-preview',
+    'many texts',
+    `"input":${list('{"type":"text","text":"a"}')}`,
+  )
+  yield post(
+    '/v1/images/generations',
+    'qw-image-2.0',
+    'many parts',
+    `"input":{"messages":[{"role":"user","content":${list('{"text":"a"}')}}]}`,
+  )
+  yield post(
+    '/v1/images/edits',
+    'gp-image-2',
+    'many images',
+    `"prompt":"a","images":${list('{"image_url":"data:image/png;base64,QUJD"}', 97_000)}`,
+  )
+  yield post(
+    '/v1/images/edits',
+    'gp-image-2',
+    'a long image',
+    `"prompt":"a","images":[{"image_url":"data:image/png;base64,${long('QUJD')}"}]`,
+  )
+  yield post(
+    '/v1/videos/generations',
+    'wv2.7-t2v',
+    'many parameters',
+    `"input":{"prompt":"a"},"parameters":${members()}`,
+  )
   for (const [path, start, part, type] of [
     ['/v1/audio/transcriptions', [field('model', 'whisper')], 'file', 'audio/wav'],
     ['/v1/images/edits', [field('model', 'gp-image-2'), field('prompt', 'a')], 'image', 'image/png'],
   ]) {
-    for (const [name, content] of Object.entries(MEDIA)) yield { name, path, ...form([...start, file(part, content, type)]) }
-    yield { name: 'many fields', path, ...form([...start, ...Array.from({ length: 400_000 }, (_, index) => field(`f${index}`, ''))]) }
-    yield { name: 'many lists', path, ...form([...start, ...Array.from({ length: 95 }, () => field('keywords[]', 'x'.repeat(300_000))), file(part, 'x', type)]) }
-    yield { name: 'long headers', path, ...form([...start, [`content-disposition: form-data; name="file"; filename="${long('a;')}"`, 'x']]) }
-    yield { name: 'many headers', path, ...form([...start, [`content-disposition: form-data; name="file"\r\n${long('a: b\r\n')}x: y`, 'x']]) }
-    yield { name: 'folded headers', path, ...form([...start, [`content-disposition: form-data;\r\n ${long('\r\n ')}name="file"`, 'x']]) }
+    for (const [name, content] of Object.entries(MEDIA))
+      yield { name, path, ...form([...start, file(part, content, type)]) }
+    yield {
+      name: 'many fields',
+      path,
+      ...form([...start, ...Array.from({ length: 400_000 }, (_, index) => field(`f${index}`, ''))]),
+    }
+    yield {
+      name: 'many lists',
+      path,
+      ...form([
+        ...start,
+        ...Array.from({ length: 95 }, () => field('keywords[]', 'x'.repeat(300_000))),
+        file(part, 'x', type),
+      ]),
+    }
+    yield {
+      name: 'long headers',
+      path,
+      ...form([...start, [`content-disposition: form-data; name="file"; filename="${long('a;')}"`, 'x']]),
+    }
+    yield {
+      name: 'many headers',
+      path,
+      ...form([...start, [`content-disposition: form-data; name="file"\r\n${long('a: b\r\n')}x: y`, 'x']]),
+    }
+    yield {
+      name: 'folded headers',
+      path,
+      ...form([...start, [`content-disposition: form-data;\r\n ${long('\r\n ')}name="file"`, 'x']]),
+    }
   }
-  yield { name: 'many lines', path: '/v1/files', ...form([field('purpose', 'batch'), file('file', long('{}\n'), 'application/jsonl')]) }
-  yield { name: 'one line', path: '/v1/files', ...form([field('purpose', 'batch'), file('file', long('{'), 'application/jsonl')]) }
+  yield {
+    name: 'many lines',
+    path: '/v1/files',
+    ...form([field('purpose', 'batch'), file('file', long('{}\n'), 'application/jsonl')]),
+  }
+  yield {
+    name: 'one line',
+    path: '/v1/files',
+    ...form([field('purpose', 'batch'), file('file', long('{'), 'application/jsonl')]),
+  }
   yield {
     name: 'lines of requests',
     path: '/v1/files',
     ...form([
       field('purpose', 'batch'),
-      file('file', Array.from({ length: 45_000 }, (_, index) => `{"custom_id":"l${index}","method":"POST","url":"/v1/chat/completions","body":{"model":"claude","max_tokens":9,${HI}}}`).join('\n')),
+      file(
+        'file',
+        Array.from(
+          { length: 45_000 },
+          (_, index) =>
+            `{"custom_id":"l${index}","method":"POST","url":"/v1/chat/completions","body":{"model":"claude","max_tokens":9,${HI}}}`,
+        ).join('\n'),
+      ),
     ]),
   }
 }
@@ -238,22 +334,55 @@ const post = (path, model, name, rest) => ({
 })
 
 const CHUNK = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
-const event = (value, name) => `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
+const event = (value, name) =>
+  `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
 const range = (count, make) => Array.from({ length: count }, (_, index) => make(index))
 const typed = (...values) => values.map((value) => event(value, value.type)).join('')
-const TOOL = (index) => ({ index, id: `call_${index}`, type: 'function', function: { name: 'f', arguments: '{"a":"hit"}' } })
+const TOOL = (index) => ({
+  index,
+  id: `call_${index}`,
+  type: 'function',
+  function: { name: 'f', arguments: '{"a":"hit"}' },
+})
 const delta = (value, rest = {}) => ({ ...CHUNK, choices: [{ index: 0, delta: value, finish_reason: null, ...rest }] })
 const DONE = `${event({ ...CHUNK, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}data: [DONE]\n\n`
 const COUNT = 20_000
 const whole = (message, count = 1) => ({
-  id: 'c', object: 'chat.completion', created: 1, model: 'm',
-  choices: range(count, (index) => ({ index, message: { role: 'assistant', content: 'hit', ...message }, finish_reason: 'stop' })),
+  id: 'c',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
+  choices: range(count, (index) => ({
+    index,
+    message: { role: 'assistant', content: 'hit', ...message },
+    finish_reason: 'stop',
+  })),
   usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 })
 const CANDIDATE = (parts, index = 0) => ({ index, content: { role: 'model', parts }, finishReason: 'STOP' })
-const GEMINI = (candidates) => ({ candidates, usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 }, modelVersion: 'm', responseId: 'r' })
-const START = { type: 'message_start', message: { id: 'msg_1', type: 'message', role: 'assistant', model: 'm', content: [], stop_reason: null, stop_sequence: null, usage: { input_tokens: 1, output_tokens: 1 } } }
-const STOP = [{ type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 1 } }, { type: 'message_stop' }]
+const GEMINI = (candidates) => ({
+  candidates,
+  usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
+  modelVersion: 'm',
+  responseId: 'r',
+})
+const START = {
+  type: 'message_start',
+  message: {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'm',
+    content: [],
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { input_tokens: 1, output_tokens: 1 },
+  },
+}
+const STOP = [
+  { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 1 } },
+  { type: 'message_stop' },
+]
 const block = (index, start, ...deltas) => [
   { type: 'content_block_start', index, content_block: start },
   ...deltas.map((part) => ({ type: 'content_block_delta', index, delta: part })),
@@ -261,23 +390,70 @@ const block = (index, start, ...deltas) => [
 ]
 const MESSAGE = (content) => ({ ...START.message, content, stop_reason: 'end_turn' })
 const response = (output) => ({
-  id: 'resp_1', object: 'response', created_at: 1, model: 'm', status: 'completed', output, parallel_tool_calls: true, tools: [],
-  usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2, input_tokens_details: { cached_tokens: 0 }, output_tokens_details: { reasoning_tokens: 0 } },
+  id: 'resp_1',
+  object: 'response',
+  created_at: 1,
+  model: 'm',
+  status: 'completed',
+  output,
+  parallel_tool_calls: true,
+  tools: [],
+  usage: {
+    input_tokens: 1,
+    output_tokens: 1,
+    total_tokens: 2,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens_details: { reasoning_tokens: 0 },
+  },
 })
-const outputText = (index, text) => ({ type: 'message', id: `msg_${index}`, role: 'assistant', status: 'completed', content: [{ type: 'output_text', text, annotations: [] }] })
-const functionCall = (index) => ({ type: 'function_call', id: `fc_${index}`, call_id: `call_${index}`, name: 'f', arguments: '{"a":"hit"}', status: 'completed' })
+const outputText = (index, text) => ({
+  type: 'message',
+  id: `msg_${index}`,
+  role: 'assistant',
+  status: 'completed',
+  content: [{ type: 'output_text', text, annotations: [] }],
+})
+const functionCall = (index) => ({
+  type: 'function_call',
+  id: `fc_${index}`,
+  call_id: `call_${index}`,
+  name: 'f',
+  arguments: '{"a":"hit"}',
+  status: 'completed',
+})
 
 /** Answers of each dialect by name: `[isStream, text]`. */
 const ANSWERS = {
   relayed: {
-    'choices in one event': [true, () => event({ ...CHUNK, choices: range(COUNT, (index) => ({ index, delta: { content: 'hit' }, finish_reason: null })) }) + DONE],
-    'choices in many events': [true, () => range(COUNT, (index) => event(delta({ content: 'hit' }, { index }))).join('') + DONE],
+    'choices in one event': [
+      true,
+      () =>
+        event({
+          ...CHUNK,
+          choices: range(COUNT, (index) => ({ index, delta: { content: 'hit' }, finish_reason: null })),
+        }) + DONE,
+    ],
+    'choices in many events': [
+      true,
+      () => range(COUNT, (index) => event(delta({ content: 'hit' }, { index }))).join('') + DONE,
+    ],
     'tool calls in one event': [true, () => event(delta({ tool_calls: range(COUNT, TOOL) })) + DONE],
-    'tool calls in many events': [true, () => range(COUNT, (index) => event(delta({ tool_calls: [TOOL(index)] }))).join('') + DONE],
-    'pieces of one tool call': [true, () => range(100_000, () => event(delta({ tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: 'hit' } }] }))).join('') + DONE],
+    'tool calls in many events': [
+      true,
+      () => range(COUNT, (index) => event(delta({ tool_calls: [TOOL(index)] }))).join('') + DONE,
+    ],
+    'pieces of one tool call': [
+      true,
+      () =>
+        range(100_000, () =>
+          event(
+            delta({ tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: 'hit' } }] }),
+          ),
+        ).join('') + DONE,
+    ],
     'tiny events': [true, () => event(delta({ content: 'a' })).repeat(100_000) + DONE],
     'empty events': [true, () => long('\n\n', 8e6) + DONE],
-    'comments': [true, () => long(':\n\n', 8e6) + DONE],
+    comments: [true, () => long(':\n\n', 8e6) + DONE],
     'data lines': [true, () => `${long('data:\n', 8e6)}\n${DONE}`],
     'one event': [true, () => event(delta({ content: long('hit ', 16e6) })) + DONE],
     'an endless line': [true, () => `data: ${long('a')}`],
@@ -286,47 +462,218 @@ const ANSWERS = {
     'reasoning marks': [true, () => range(50_000, () => event(delta({ content: '<think>hit</' }))).join('') + DONE],
     'many choices': [false, () => JSON.stringify(whole({}, COUNT))],
     'many tool calls': [false, () => JSON.stringify(whole({ content: null, tool_calls: range(COUNT, TOOL) }))],
-    'many log probabilities': [false, () => JSON.stringify({ ...whole({}), choices: [{ ...whole({}).choices[0], logprobs: { content: range(COUNT, () => ({ token: 'hit', logprob: -1, bytes: [1], top_logprobs: [] })) } }] })],
+    'many log probabilities': [
+      false,
+      () =>
+        JSON.stringify({
+          ...whole({}),
+          choices: [
+            {
+              ...whole({}).choices[0],
+              logprobs: { content: range(COUNT, () => ({ token: 'hit', logprob: -1, bytes: [1], top_logprobs: [] })) },
+            },
+          ],
+        }),
+    ],
     'a long text': [false, () => JSON.stringify(whole({ content: long('hit ', 16e6) }))],
     'deep JSON whole': [false, () => `{"choices":${'['.repeat(100_000)}${']'.repeat(100_000)}}`],
   },
   claude: {
-    'blocks': [true, () => typed(START, ...range(COUNT, (index) => block(index, { type: 'text', text: '' }, { type: 'text_delta', text: 'hit' })).flat(), ...STOP)],
-    'tool blocks': [true, () => typed(START, ...range(COUNT, (index) => block(index, { type: 'tool_use', id: `t${index}`, name: 'f', input: {} }, { type: 'input_json_delta', partial_json: '{"a":"hit"}' })).flat(), ...STOP)],
-    'pieces of one tool block': [true, () => typed(START, ...block(0, { type: 'tool_use', id: 't', name: 'f', input: {} }, ...range(50_000, () => ({ type: 'input_json_delta', partial_json: '"hit' }))), ...STOP)],
-    'open blocks': [true, () => typed(START, ...range(COUNT, (index) => ({ type: 'content_block_start', index, content_block: { type: 'text', text: 'hit' } })), ...STOP)],
-    'thinking': [true, () => typed(START, ...range(COUNT, (index) => block(index, { type: 'thinking', thinking: '', signature: '' }, { type: 'thinking_delta', thinking: 'hit' }, { type: 'signature_delta', signature: 'x' })).flat(), ...STOP)],
+    blocks: [
+      true,
+      () =>
+        typed(
+          START,
+          ...range(COUNT, (index) =>
+            block(index, { type: 'text', text: '' }, { type: 'text_delta', text: 'hit' }),
+          ).flat(),
+          ...STOP,
+        ),
+    ],
+    'tool blocks': [
+      true,
+      () =>
+        typed(
+          START,
+          ...range(COUNT, (index) =>
+            block(
+              index,
+              { type: 'tool_use', id: `t${index}`, name: 'f', input: {} },
+              { type: 'input_json_delta', partial_json: '{"a":"hit"}' },
+            ),
+          ).flat(),
+          ...STOP,
+        ),
+    ],
+    'pieces of one tool block': [
+      true,
+      () =>
+        typed(
+          START,
+          ...block(
+            0,
+            { type: 'tool_use', id: 't', name: 'f', input: {} },
+            ...range(50_000, () => ({ type: 'input_json_delta', partial_json: '"hit' })),
+          ),
+          ...STOP,
+        ),
+    ],
+    'open blocks': [
+      true,
+      () =>
+        typed(
+          START,
+          ...range(COUNT, (index) => ({
+            type: 'content_block_start',
+            index,
+            content_block: { type: 'text', text: 'hit' },
+          })),
+          ...STOP,
+        ),
+    ],
+    thinking: [
+      true,
+      () =>
+        typed(
+          START,
+          ...range(COUNT, (index) =>
+            block(
+              index,
+              { type: 'thinking', thinking: '', signature: '' },
+              { type: 'thinking_delta', thinking: 'hit' },
+              { type: 'signature_delta', signature: 'x' },
+            ),
+          ).flat(),
+          ...STOP,
+        ),
+    ],
     'many blocks': [false, () => JSON.stringify(MESSAGE(range(COUNT, () => ({ type: 'text', text: 'hit' }))))],
-    'many tool blocks': [false, () => JSON.stringify(MESSAGE(range(COUNT, (index) => ({ type: 'tool_use', id: `t${index}`, name: 'f', input: { a: 'hit' } }))))],
+    'many tool blocks': [
+      false,
+      () =>
+        JSON.stringify(
+          MESSAGE(range(COUNT, (index) => ({ type: 'tool_use', id: `t${index}`, name: 'f', input: { a: 'hit' } }))),
+        ),
+    ],
   },
   gemini: {
-    'candidates in one event': [true, () => event(GEMINI(range(COUNT, (index) => CANDIDATE([{ text: 'hit' }], index))))],
+    'candidates in one event': [
+      true,
+      () => event(GEMINI(range(COUNT, (index) => CANDIDATE([{ text: 'hit' }], index)))),
+    ],
     'parts in one event': [true, () => event(GEMINI([CANDIDATE(range(COUNT, () => ({ text: 'hit' })))]))],
-    'calls in one event': [true, () => event(GEMINI([CANDIDATE(range(COUNT, () => ({ functionCall: { name: 'f', args: { a: 'hit' } } })))]))],
-    'calls in many events': [true, () => range(COUNT, () => event(GEMINI([{ ...CANDIDATE([{ functionCall: { name: 'f', args: { a: 'hit' } } }]), finishReason: undefined }]))).join('')],
+    'calls in one event': [
+      true,
+      () => event(GEMINI([CANDIDATE(range(COUNT, () => ({ functionCall: { name: 'f', args: { a: 'hit' } } })))])),
+    ],
+    'calls in many events': [
+      true,
+      () =>
+        range(COUNT, () =>
+          event(
+            GEMINI([{ ...CANDIDATE([{ functionCall: { name: 'f', args: { a: 'hit' } } }]), finishReason: undefined }]),
+          ),
+        ).join(''),
+    ],
     'one candidate': [true, () => event(GEMINI([CANDIDATE([{ text: long('hit ', 16e6) }])]))],
-    'many candidates': [false, () => JSON.stringify(GEMINI(range(COUNT, (index) => CANDIDATE([{ text: 'hit' }], index))))],
+    'many candidates': [
+      false,
+      () => JSON.stringify(GEMINI(range(COUNT, (index) => CANDIDATE([{ text: 'hit' }], index)))),
+    ],
     'many parts': [false, () => JSON.stringify(GEMINI([CANDIDATE(range(COUNT, () => ({ text: 'hit' })))]))],
-    'many calls': [false, () => JSON.stringify(GEMINI([CANDIDATE(range(COUNT, () => ({ functionCall: { name: 'f', args: { a: 'hit' } } })))]))],
+    'many calls': [
+      false,
+      () =>
+        JSON.stringify(GEMINI([CANDIDATE(range(COUNT, () => ({ functionCall: { name: 'f', args: { a: 'hit' } } })))])),
+    ],
   },
   responses: {
-    'messages': [true, () => typed({ type: 'response.created', response: { ...response([]), status: 'in_progress' } }, ...range(COUNT, (index) => [
-      { type: 'response.output_item.added', output_index: index, item: { ...outputText(index, ''), content: [], status: 'in_progress' } },
-      { type: 'response.content_part.added', output_index: index, content_index: 0, item_id: `msg_${index}`, part: { type: 'output_text', text: '', annotations: [] } },
-      { type: 'response.output_text.delta', output_index: index, content_index: 0, item_id: `msg_${index}`, delta: 'hit' },
-    ]).flat(), { type: 'response.completed', response: response(range(COUNT, (index) => outputText(index, 'hit'))) })],
-    'calls': [true, () => typed({ type: 'response.created', response: { ...response([]), status: 'in_progress' } }, ...range(COUNT, (index) => [
-      { type: 'response.output_item.added', output_index: index, item: { ...functionCall(index), arguments: '' } },
-      { type: 'response.function_call_arguments.delta', output_index: index, item_id: `fc_${index}`, delta: '{"a":"hit"}' },
-      { type: 'response.function_call_arguments.done', output_index: index, item_id: `fc_${index}`, arguments: '{"a":"hit"}' },
-      { type: 'response.output_item.done', output_index: index, item: functionCall(index) },
-    ]).flat(), { type: 'response.completed', response: response(range(COUNT, functionCall)) })],
+    messages: [
+      true,
+      () =>
+        typed(
+          { type: 'response.created', response: { ...response([]), status: 'in_progress' } },
+          ...range(COUNT, (index) => [
+            {
+              type: 'response.output_item.added',
+              output_index: index,
+              item: { ...outputText(index, ''), content: [], status: 'in_progress' },
+            },
+            {
+              type: 'response.content_part.added',
+              output_index: index,
+              content_index: 0,
+              item_id: `msg_${index}`,
+              part: { type: 'output_text', text: '', annotations: [] },
+            },
+            {
+              type: 'response.output_text.delta',
+              output_index: index,
+              content_index: 0,
+              item_id: `msg_${index}`,
+              delta: 'hit',
+            },
+          ]).flat(),
+          { type: 'response.completed', response: response(range(COUNT, (index) => outputText(index, 'hit'))) },
+        ),
+    ],
+    calls: [
+      true,
+      () =>
+        typed(
+          { type: 'response.created', response: { ...response([]), status: 'in_progress' } },
+          ...range(COUNT, (index) => [
+            {
+              type: 'response.output_item.added',
+              output_index: index,
+              item: { ...functionCall(index), arguments: '' },
+            },
+            {
+              type: 'response.function_call_arguments.delta',
+              output_index: index,
+              item_id: `fc_${index}`,
+              delta: '{"a":"hit"}',
+            },
+            {
+              type: 'response.function_call_arguments.done',
+              output_index: index,
+              item_id: `fc_${index}`,
+              arguments: '{"a":"hit"}',
+            },
+            { type: 'response.output_item.done', output_index: index, item: functionCall(index) },
+          ]).flat(),
+          { type: 'response.completed', response: response(range(COUNT, functionCall)) },
+        ),
+    ],
     'many messages': [false, () => JSON.stringify(response(range(COUNT, (index) => outputText(index, 'hit'))))],
     'many calls': [false, () => JSON.stringify(response(range(COUNT, functionCall)))],
   },
   nova: {
-    'many blocks': [false, () => JSON.stringify({ output: { message: { role: 'assistant', content: range(COUNT, () => ({ text: 'hit' })) } }, stopReason: 'end_turn', usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } })],
-    'many calls': [false, () => JSON.stringify({ output: { message: { role: 'assistant', content: range(COUNT, (index) => ({ toolUse: { toolUseId: `t${index}`, name: 'f', input: { a: 'hit' } } })) } }, stopReason: 'tool_use', usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } })],
+    'many blocks': [
+      false,
+      () =>
+        JSON.stringify({
+          output: { message: { role: 'assistant', content: range(COUNT, () => ({ text: 'hit' })) } },
+          stopReason: 'end_turn',
+          usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
+        }),
+    ],
+    'many calls': [
+      false,
+      () =>
+        JSON.stringify({
+          output: {
+            message: {
+              role: 'assistant',
+              content: range(COUNT, (index) => ({
+                toolUse: { toolUseId: `t${index}`, name: 'f', input: { a: 'hit' } },
+              })),
+            },
+          },
+          stopReason: 'tool_use',
+          usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
+        }),
+    ],
   },
 }
 

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
+import { blockedTimes } from './blocked-times.mjs'
 import { importBuilt } from './built.mjs'
 import { answerQuestions } from './child-process.mjs'
-import { blockedTimes } from './blocked-times.mjs'
 
 /**
  * A gateway whose callers and vendors are hostile, in a process of its own, so that a small heap ends nobody else. Its vendors answer at

@@ -61,7 +61,11 @@ test('keeps the event loop free for every endpoint whatever a caller sends', asy
 }, 120_000)
 
 test('keeps the event loop free for every translator whatever a vendor answers', async () => {
-  expect(await slowOf(hostileAnswers() as Iterable<HostileCase>, ({ path }) => (path.includes('chat') ? ['plain', 'hooked'] : ['plain']))).toEqual([])
+  expect(
+    await slowOf(hostileAnswers() as Iterable<HostileCase>, ({ path }) =>
+      path.includes('chat') ? ['plain', 'hooked'] : ['plain'],
+    ),
+  ).toEqual([])
 }, 120_000)
 
 /** Runs the cases and returns those for which the event loop was blocked, the gateway failed or `/livez` did not answer. */
@@ -127,13 +131,18 @@ interface Sent {
 
 function send(origin: string, { path, method = 'POST', headers = {}, body }: Sent): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const caller = httpRequest(`${origin}${path}`, { method, headers: { ...headers, authorization: `Bearer ${CALLER_KEY}` } })
+    const caller = httpRequest(`${origin}${path}`, {
+      method,
+      headers: { ...headers, authorization: `Bearer ${CALLER_KEY}` },
+    })
     caller.on('error', reject)
     caller.on('response', (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', reject)
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('latin1') }))
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('latin1') }),
+      )
     })
     caller.end(body)
   })

@@ -16,7 +16,8 @@ export function chatMedia({ messages }: ChatRequest): readonly MediaInput[] {
     const { audio } = message as unknown as Part
     const isSpoken = isJsonObject(audio) && typeof audio['id'] === 'string'
     if (!Array.isArray(content) && !isSpoken) continue
-    if (Array.isArray(content)) for (const part of content) for (const input of partMedia(part as Part)) media.push(input)
+    if (Array.isArray(content))
+      for (const part of content) for (const input of partMedia(part as Part)) media.push(input)
     if (isSpoken) media.push({ kind: 'audio', maxTokens: SPOKEN_ANSWER_TOKENS })
   }
   return media
