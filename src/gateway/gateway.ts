@@ -218,7 +218,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     isClosing: () => closing !== undefined,
     inFlight: () => inFlight.size,
   })
-  const overload = overloadGuardOf(options.overload, context.clock)
+  const overload = overloadGuardOf(options.overload, context.clock, context.heldBytes)
   const server: ServerState = {
     inFlight,
     overload,
