@@ -323,6 +323,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         overload?.close()
         await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer }, drainMs)
         await sweeping
+        context.names.close()
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         context.observers?.detached()
         if (context.hooks !== undefined) await context.hooks.close(context.clock, leftMs(), context.logger)

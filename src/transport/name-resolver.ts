@@ -87,6 +87,11 @@ export class NameResolver {
     )
   }
 
+  /** Ends all queries, which otherwise keep the process alive for a few seconds. */
+  close(): void {
+    this.#resolver.cancel()
+  }
+
   #addressesOf(name: string, owner: string): Promise<readonly LookupAddress[]> | readonly LookupAddress[] {
     this.#hosts ??= hostsFile()
     const known = this.#hosts.get(name) ?? this.#cache.get(name, this.#clock.now()) ?? this.#pending.get(name)

@@ -62,6 +62,15 @@ describe('a name', () => {
     expect(clock.pending).toBe(0)
   })
 
+  test('that is never answered fails when the resolver closes', async () => {
+    const resolving = names.resolve('slow.example.com')
+    const outcome = expect(resolving).rejects.toMatchObject({ code: 'ENOTFOUND' })
+    await expect.poll(() => dns.queried.length).toBeGreaterThan(0)
+    names.close()
+
+    await outcome
+  })
+
   test('of the hosts file is known without a query', async () => {
     await expect(promisify(lookup)('localhost')).resolves.toBeDefined()
     await expect(names.resolve('localhost')).rejects.toThrow('localhost resolves to a private address')
