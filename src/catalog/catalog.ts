@@ -16,6 +16,8 @@ export interface ModelSource {
   facts?(vendorId: string, upstream: string): VendorModel | undefined
   /** Whether a vendor gives such ids to its own models. Absent: none does. */
   claims?(vendorId: string, upstream: string): boolean
+  /** Vendors that are configured or in the public catalog, and makers whose names begin ids there, such as `meta-llama`. */
+  vendorNames?(): readonly string[]
   /** The protocol of all chat models of a vendor that has one only; absent, and undefined: it has none, or several. */
   chatProtocol?(vendorId: string): string | undefined
 }

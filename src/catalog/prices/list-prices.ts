@@ -3,6 +3,7 @@ import { formatDecimal, parseDecimal } from '../../core/money.ts'
 import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import type { ListPrice, VendorModel } from '../vendor-models/vendor-model.ts'
+import { withKnownVendors } from './check-priced-vendors.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { definePrices, isOfCalls, type Prices } from './prices.ts'
 import type { Meter } from './rate.ts'
@@ -57,7 +58,7 @@ export function listPrices(options: ListPriceOptions = {}): CatalogPrices {
         const facts = catalog.source.facts?.(model.vendor, model.upstream)
         return facts === undefined || ownModels.has(model.id) ? [] : listPriceRows(model, facts, factor)
       })
-      return definePrices({ currency: 'USD', prices: [...own, ...rows] })
+      return withKnownVendors(definePrices({ currency: 'USD', prices: [...own, ...rows] }), catalog)
     },
   }
 }
