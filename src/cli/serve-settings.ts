@@ -56,7 +56,7 @@ export interface ServeSettings {
   readonly plans: Readonly<Record<string, Plan>>
   /** Of accounts that do not say so themselves; undefined: `prepaid`, or `off` without prices. */
   readonly billing: BillingMode | 'off' | undefined
-  /** What holds for ids that no catalog knows; `undefined` for the gateway's default. */
+  /** Rule for ids that no catalog knows; `undefined` for the gateway's default. */
   readonly unknownModels: UnknownModels | undefined
   /** At which shares of caps and balances the operator is told; undefined: as the gateway does. */
   readonly spendingThresholds: GatewayOptions['spendingThresholds']

@@ -177,7 +177,9 @@ describe('an id that no catalog knows', () => {
 
     expect(answer.status).toBe(404)
     expect((await answer.json()).error.code).toBe('model_not_found')
-    expect(gateway.events.filter(({ type }) => type === 'circuit-opened' || type === 'vendor-account-problem')).toEqual([])
+    expect(gateway.events.filter(({ type }) => type === 'circuit-opened' || type === 'vendor-account-problem')).toEqual(
+      [],
+    )
   })
 })
 
