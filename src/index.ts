@@ -39,6 +39,7 @@ export {
   reloadablePrices,
 } from './catalog/prices/prices.ts'
 export type { MeterPrice } from './catalog/prices/rate.ts'
+export type { UnknownModels } from './catalog/prices/unknown-model-prices.ts'
 export { ClientError } from './client/client-error.ts'
 export type { CallOptions } from './client/client-options.ts'
 export type { EmbeddingsAnswer } from './client/embedding-answer.ts'

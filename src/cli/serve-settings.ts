@@ -3,8 +3,9 @@ import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import type { ModelDefinition } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
+import { withKnownVendors } from '../catalog/prices/check-priced-vendors.ts'
 import { type CatalogPrices, checkMarkup, listPrices } from '../catalog/prices/list-prices.ts'
-import { type PriceFile, type Prices, reloadablePrices } from '../catalog/prices/prices.ts'
+import { definePrices, type PriceFile, type Prices } from '../catalog/prices/prices.ts'
 import { NEWEST_OF_FAMILY, type UnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import { SNAPSHOT_DATE, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -55,7 +56,7 @@ export interface ServeSettings {
   readonly plans: Readonly<Record<string, Plan>>
   /** Of accounts that do not say so themselves; undefined: `prepaid`, or `off` without prices. */
   readonly billing: BillingMode | 'off' | undefined
-  /** What holds for ids that no catalog knows; `undefined` for the gateway's default. */
+  /** Rule for ids that no catalog knows; `undefined` for the gateway's default. */
   readonly unknownModels: UnknownModels | undefined
   /** At which shares of caps and balances the operator is told; undefined: as the gateway does. */
   readonly spendingThresholds: GatewayOptions['spendingThresholds']
@@ -176,14 +177,17 @@ function servePrices(
   const isReloadable = path !== undefined
   const from = path ?? (own === undefined ? undefined : documents?.name)
   if (markup !== undefined) {
-    const list = reloadableListPrices(() => namingSetting(name, () => listPrices({ markup, prices: file() })))
+    const list = reloadableCatalogPrices(() => namingSetting(name, () => listPrices({ markup, prices: file() })))
     const source = `list prices times ${markup} (snapshot of ${SNAPSHOT_DATE})${from === undefined ? '' : ` and ${from}`}`
     return { source, prices: list, isReloadable, reload: () => list.reload() }
   }
   const first = file()
   if (first === undefined || from === undefined) return undefined
-  const prices = namingSetting(name, () => reloadablePrices(first))
-  return { source: from, prices, isReloadable, reload: () => namingSetting(name, () => prices.reload(file() ?? first)) }
+  const prices = reloadableCatalogPrices(() => {
+    const read = namingSetting(name, () => definePrices(file() ?? first))
+    return { forCatalog: (catalog) => namingSetting(name, () => withKnownVendors(read, catalog)) }
+  })
+  return { source: from, prices, isReloadable, reload: () => prices.reload() }
 }
 
 function parseUnknownModels(name: string, text: string): UnknownModels {
@@ -191,8 +195,8 @@ function parseUnknownModels(name: string, text: string): UnknownModels {
   return { pricedAs: text === NEWEST_OF_FAMILY ? text : readPriceFile(name, text).prices }
 }
 
-/** List prices that are made again on request, for the catalog that they were first made for. */
-function reloadableListPrices(make: () => CatalogPrices): CatalogPrices & { reload(): void } {
+/** Prices that are made again on request, for the catalog that they were first made for. */
+function reloadableCatalogPrices(make: () => CatalogPrices): CatalogPrices & { reload(): void } {
   let made = make()
   let catalog: Catalog | undefined
   let current: Required<Prices> | undefined

@@ -1,5 +1,6 @@
 import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
+import { withKnownVendors } from '../catalog/prices/check-priced-vendors.ts'
 import { definePrices, type Prices } from '../catalog/prices/prices.ts'
 import { withUnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
@@ -229,5 +230,5 @@ function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
 function pricesOf(prices: GatewayOptions['prices'], catalog: Catalog): Prices | undefined {
   if (prices === undefined) return undefined
   if (typeof prices === 'object' && 'forCatalog' in prices) return prices.forCatalog(catalog)
-  return typeof prices === 'object' && 'quote' in prices ? prices : definePrices(prices)
+  return withKnownVendors(typeof prices === 'object' && 'quote' in prices ? prices : definePrices(prices), catalog)
 }

@@ -91,7 +91,7 @@ export interface GatewayOptions {
    */
   readonly billing?: BillingOption | undefined
   /**
-   * What holds for model ids that no catalog knows, but a vendor claims by its pattern, such as `gpt-*`. `'refuse'`: such an id gets 404,
+   * Rule for model ids that no catalog knows, but a vendor claims by its pattern, such as `gpt-*`. `'refuse'`: such an id gets 404,
    * except while a price names it. `{ pricedAs: 'newest of its family' }`: it costs what the newest priced model with the same words in
    * its id costs. `{ pricedAs: rows }`: it costs what these price rows say. Default: `'refuse'` while billing is on. With
    * `billing: 'off'` such ids are sent to their vendor.

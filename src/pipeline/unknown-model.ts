@@ -43,7 +43,7 @@ export function unknownModel(
   })
 }
 
-/** Returns the first number of an id that is no size such as `8b`, or `NaN`. Models with a lower number are older. */
+/** Returns the first number of an id, without sizes such as `8b`, or `NaN` if it has none. Models with a lower number are older. */
 function generationOf(id: string): number {
   return Number(/(?<!\d)\d{1,3}(?!\d|b\b)/.exec(id)?.[0] ?? Number.NaN)
 }

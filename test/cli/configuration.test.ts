@@ -174,7 +174,7 @@ describe('the configuration file', () => {
     const variables = ['models', 'vendors', 'prices', 'billing', 'keys', 'limits', 'plans', 'timeouts', 'operatorKey']
     const ofServe = [
       ...['store', 'holdTtlMs', 'spendingThresholds', 'webhookSecret', 'taskDeadlineMs', 'taskPollIntervalMs'],
-      ...['taskRetentionDays', 'allowPrivateUrls', 'logger', 'rateLimiter', 'concurrencyLimiter'],
+      ...['taskRetentionDays', 'unknownModels', 'allowPrivateUrls', 'logger', 'rateLimiter', 'concurrencyLimiter'],
     ]
     const code = [
       'endpoints',

@@ -8,26 +8,31 @@ import { isTextModel, SDK_VENDORS, type SdkGateway, type SdkVendor, startSdkGate
 /** How a caller writes a request for one text, and where the answer has its parts. */
 interface TextEndpoint {
   readonly path: string
-  readonly body: (model: string) => Readonly<Record<string, unknown>>
+  readonly body: (model: string, text: string) => Readonly<Record<string, unknown>>
+  readonly tool: Readonly<Record<string, unknown>>
   readonly tokens: readonly [input: string, output: string]
 }
 
 const PROMPT = 'good morning'
+const PARAMETERS = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 
 const TEXT_ENDPOINTS: Readonly<Record<string, TextEndpoint>> = {
   'chat completions': {
     path: '/v1/chat/completions',
-    body: (model) => chatBody(model, PROMPT),
+    body: chatBody,
+    tool: { type: 'function', function: { name: 'get_weather', parameters: PARAMETERS } },
     tokens: ['prompt_tokens', 'completion_tokens'],
   },
   Messages: {
     path: '/v1/messages',
-    body: (model) => messagesBody(model, PROMPT),
+    body: messagesBody,
+    tool: { name: 'get_weather', input_schema: PARAMETERS },
     tokens: ['input_tokens', 'output_tokens'],
   },
   Responses: {
     path: '/v1/responses',
-    body: (model) => ({ model, input: PROMPT }),
+    body: (model, input) => ({ model, input }),
+    tool: { type: 'function', name: 'get_weather', parameters: PARAMETERS, strict: false },
     tokens: ['input_tokens', 'output_tokens'],
   },
 }
@@ -69,7 +74,7 @@ async function faultOf(vendor: SdkVendor, endpoint: TextEndpoint, model: string)
   const { started, vendors } = sdk
   const before = callCounts()
   const { balance } = await started.account()
-  const answer = await started.post(endpoint.path, endpoint.body(model))
+  const answer = await started.post(endpoint.path, endpoint.body(model, PROMPT))
   const text = await answer.text()
   if (answer.status !== 200) return `${answer.status} ${text}`
   await started.ended(answer)
@@ -87,17 +92,39 @@ async function faultOf(vendor: SdkVendor, endpoint: TextEndpoint, model: string)
   return isListedPrice ? undefined : `charged ${charged} of ${due} for ${JSON.stringify(usage)}`
 }
 
+/** Streams an answer with a call of a tool. Returns what is wrong with it; `undefined` if nothing is. */
+async function streamFaultOf(vendor: SdkVendor, endpoint: TextEndpoint, model: string): Promise<string | undefined> {
+  const body = { ...endpoint.body(model, 'call get_weather'), tools: [endpoint.tool], stream: true }
+  const answer = await sdk.started.post(endpoint.path, body)
+  const text = await answer.text()
+  if (answer.status !== 200 || !/"name":\s*"get_weather"/.test(text)) return `${answer.status} ${text}`
+  const { costNanoDollars, ending } = await sdk.started.ended(answer)
+  if (ending !== 'completed' || costNanoDollars <= 0n) return `${ending} for ${costNanoDollars}`
+  const sentAs = sdk.vendors[vendor].calls.at(-1)?.model
+  return sentAs === model ? undefined : `sent as ${sentAs}`
+}
+
 describe.each(SDK_VENDORS)('the text models in the types of the SDK of %s', (vendor) => {
+  async function faultsOf(check: typeof faultOf, endpoint: TextEndpoint): Promise<Record<string, string>> {
+    const faults: Record<string, string> = {}
+    for (const model of textModels(vendor)) {
+      const fault = await check(vendor, endpoint, model)
+      if (fault !== undefined) faults[model] = fault
+    }
+    return faults
+  }
+
   test.each(Object.entries(TEXT_ENDPOINTS))(
     'answer %s at their own vendor for their price',
     async (_name, endpoint) => {
-      const faults: Record<string, string> = {}
-      for (const model of textModels(vendor)) {
-        const fault = await faultOf(vendor, endpoint, model)
-        if (fault !== undefined) faults[model] = fault
-      }
+      expect(await faultsOf(faultOf, endpoint)).toEqual({})
+    },
+  )
 
-      expect(faults).toEqual({})
+  test.each(Object.entries(TEXT_ENDPOINTS))(
+    'call tools in streams of %s at their own vendor',
+    async (_name, endpoint) => {
+      expect(await faultsOf(streamFaultOf, endpoint)).toEqual({})
     },
   )
 })

@@ -149,6 +149,14 @@ export class VendorModels implements ModelSource {
     return vendor === undefined ? undefined : (factsOf(vendor, upstream) ?? factsOf(vendor, withoutDate(upstream)))
   }
 
+  vendorNames(): readonly string[] {
+    const listed = Object.entries(LINES).flatMap(([vendor, lines]) => [
+      vendor,
+      ...lines.flatMap((line) => line.match(/^[^/|]+(?=\/)/) ?? []),
+    ])
+    return [...this.#vendors.map(({ id }) => id), ...listed]
+  }
+
   claims(vendorId: string, upstream: string): boolean {
     return this.#vendors.some((vendor) => vendor.id === vendorId && claimLength(vendor, upstream) > 0)
   }
