@@ -60,7 +60,7 @@ function textModels(vendor: SdkVendor): readonly string[] {
 
 const callCounts = (): readonly number[] => SDK_VENDORS.map((id) => sdk.vendors[id].calls.length)
 
-/** What the list of models shows as the price of a call, in nano-dollars. */
+/** Returns the price of a call by the prices in the list of models, in nano-dollars. */
 async function listedPrice(model: string, input: number, output: number): Promise<number> {
   const answer = await fetch(`${sdk.started.url}/v1/models/${model}`, {
     headers: { authorization: `Bearer ${TEST_KEY}` },
@@ -104,7 +104,7 @@ async function streamFaultOf(vendor: SdkVendor, endpoint: TextEndpoint, model: s
   return sentAs === model ? undefined : `sent as ${sentAs}`
 }
 
-describe.each(SDK_VENDORS)('the text models in the types of the SDK of %s', (vendor) => {
+describe.each(SDK_VENDORS)('for each text model in the types of the SDK of %s', (vendor) => {
   async function faultsOf(check: typeof faultOf, endpoint: TextEndpoint): Promise<Record<string, string>> {
     const faults: Record<string, string> = {}
     for (const model of textModels(vendor)) {
@@ -114,15 +114,12 @@ describe.each(SDK_VENDORS)('the text models in the types of the SDK of %s', (ven
     return faults
   }
 
-  test.each(Object.entries(TEXT_ENDPOINTS))(
-    'answer %s at their own vendor for their price',
-    async (_name, endpoint) => {
-      expect(await faultsOf(faultOf, endpoint)).toEqual({})
-    },
-  )
+  test.each(Object.entries(TEXT_ENDPOINTS))('answers %s at its own vendor for its price', async (_name, endpoint) => {
+    expect(await faultsOf(faultOf, endpoint)).toEqual({})
+  })
 
   test.each(Object.entries(TEXT_ENDPOINTS))(
-    'call tools in streams of %s at their own vendor',
+    'calls tools in streams of %s at its own vendor',
     async (_name, endpoint) => {
       expect(await faultsOf(streamFaultOf, endpoint)).toEqual({})
     },
