@@ -10,6 +10,8 @@ interface TextEndpoint {
   readonly path: string
   readonly body: (model: string, text: string) => Readonly<Record<string, unknown>>
   readonly tool: Readonly<Record<string, unknown>>
+  /** What a stream has only with a call of the tool. */
+  readonly call: RegExp
   readonly tokens: readonly [input: string, output: string]
 }
 
@@ -21,18 +23,21 @@ const TEXT_ENDPOINTS: Readonly<Record<string, TextEndpoint>> = {
     path: '/v1/chat/completions',
     body: chatBody,
     tool: { type: 'function', function: { name: 'get_weather', parameters: PARAMETERS } },
+    call: /"tool_calls":\s*\[[^\]]*"get_weather"/,
     tokens: ['prompt_tokens', 'completion_tokens'],
   },
   Messages: {
     path: '/v1/messages',
     body: messagesBody,
     tool: { name: 'get_weather', input_schema: PARAMETERS },
+    call: /"type":\s*"tool_use"[^}]*"get_weather"/,
     tokens: ['input_tokens', 'output_tokens'],
   },
   Responses: {
     path: '/v1/responses',
     body: (model, input) => ({ model, input }),
     tool: { type: 'function', name: 'get_weather', parameters: PARAMETERS, strict: false },
+    call: /"type":\s*"function_call"[^}]*"get_weather"/,
     tokens: ['input_tokens', 'output_tokens'],
   },
 }
@@ -97,7 +102,7 @@ async function streamFaultOf(vendor: SdkVendor, endpoint: TextEndpoint, model: s
   const body = { ...endpoint.body(model, 'call get_weather'), tools: [endpoint.tool], stream: true }
   const answer = await sdk.started.post(endpoint.path, body)
   const text = await answer.text()
-  if (answer.status !== 200 || !/"name":\s*"get_weather"/.test(text)) return `${answer.status} ${text}`
+  if (answer.status !== 200 || !endpoint.call.test(text)) return `${answer.status} ${text}`
   const { costNanoDollars, ending } = await sdk.started.ended(answer)
   if (ending !== 'completed' || costNanoDollars <= 0n) return `${ending} for ${costNanoDollars}`
   const sentAs = sdk.vendors[vendor].calls.at(-1)?.model
