@@ -28,10 +28,6 @@ const EXAMPLE_PRICES: PriceFile = {
     { model: 'whisper-1', meter: 'audio_second', amount: '0.006', per: 60 },
     { model: 'gpt-transcribe', meter: 'audio_second', amount: '0.0045', per: 60 },
     { model: 'qwen3-asr-*', meter: 'audio_second', amount: '0.000035' },
-    ...['gpt-4o-*transcribe', 'gpt-4o-transcribe-diarize'].flatMap((model) => [
-      { model, meter: 'input_token', amount: '2.50', per: 1_000_000 } as const,
-      { model, meter: 'output_token', amount: '10', per: 1_000_000 } as const,
-    ]),
     ...['gp-image-1', 'gpt-image-*', 'chatgpt-image-*'].flatMap((model) => [
       { model, meter: 'input_token', amount: '5', per: 1_000_000 } as const,
       { model, meter: 'input_image_token', amount: '10', per: 1_000_000 } as const,
