@@ -5,7 +5,8 @@ import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
 import { type CatalogPrices, checkMarkup, listPrices } from '../catalog/prices/list-prices.ts'
 import { type PriceFile, type Prices, reloadablePrices } from '../catalog/prices/prices.ts'
-import { SNAPSHOT_DATE, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
+import { BUILT_IN_SNAPSHOT } from '../catalog/vendor-models/snapshot.ts'
+import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import type { GatewayOptions } from '../gateway/gateway-options.ts'
@@ -173,7 +174,7 @@ function servePrices(
   const from = path ?? (own === undefined ? undefined : documents?.name)
   if (markup !== undefined) {
     const list = reloadableListPrices(() => namingSetting(name, () => listPrices({ markup, prices: file() })))
-    const source = `list prices times ${markup} (snapshot of ${SNAPSHOT_DATE})${from === undefined ? '' : ` and ${from}`}`
+    const source = `list prices times ${markup} (snapshot of ${BUILT_IN_SNAPSHOT.date})${from === undefined ? '' : ` and ${from}`}`
     return { source, prices: list, isReloadable, reload: () => list.reload() }
   }
   const first = file()

@@ -2,7 +2,7 @@ import type { AnyModelKind } from '../../core/model-kind.ts'
 import type { ModelSource } from '../catalog.ts'
 import { hasDotSegment } from '../id-pattern.ts'
 import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
-import snapshot from './snapshot.json' with { type: 'json' }
+import { BUILT_IN_SNAPSHOT, PUBLIC_ID, type Snapshot } from './snapshot.ts'
 import { readVendorModel, type VendorModel } from './vendor-model.ts'
 
 /** A vendor, as far as its models are concerned. */
@@ -18,73 +18,21 @@ export interface ModelVendor {
   readonly kinds: ReadonlyMap<AnyModelKind, string | undefined>
   /** Are ids that no catalog knows sent to it? */
   readonly passUnknownModels: boolean
+  /** Snapshot that lists its models. Default: the built-in one. */
+  readonly snapshot?: Snapshot | undefined
 }
 
 /** Most ids outside the catalog that are remembered; a caller may invent any number of them. */
 export const MAX_UNKNOWN_MODELS = 1_000
 
-const PUBLIC_ID = /^[\x21-\x7e]{1,200}$/
-
-/**
- * One line for each model, as `writeVendorModel` writes it, by the vendor's id. In the built package each list is made when it is read
- * (`tsup.config.ts`).
- */
-const LINES: Readonly<Record<string, readonly string[]>> = snapshot.models
-
-/** Day of the public catalogs that the snapshot was made from: `2026-07-02`. */
-export const SNAPSHOT_DATE = snapshot.date
-
-const read = new Map<string, ListedModels>()
-
-/** The models of a vendor in the snapshot by the vendor's own ids; empty for an unknown vendor. */
-export function snapshotOf(catalogId: string): ListedModels {
-  let models = read.get(catalogId)
-  if (models === undefined) {
-    models = new ListedModels(linesOf(catalogId))
-    read.set(catalogId, models)
-  }
-  return models
+/** Returns what the vendor's snapshot lists for it. */
+function snapshotOf({ id, catalogId = id, snapshot = BUILT_IN_SNAPSHOT }: ModelVendor): ReturnType<Snapshot['of']> {
+  return snapshot.of(catalogId)
 }
 
-/** The models of one vendor. A line is read when its model is first asked for: few of them are. */
-class ListedModels {
-  readonly #lines: ReadonlyMap<string, string>
-  readonly #read = new Map<string, VendorModel>()
-
-  constructor(lines: readonly string[]) {
-    this.#lines = new Map(lines.map((line) => [line.slice(0, line.indexOf('|')), line]))
-  }
-
-  get size(): number {
-    return this.#lines.size
-  }
-
-  has(id: string): boolean {
-    return this.#lines.has(id)
-  }
-
-  ids(): Iterable<string> {
-    return this.#lines.keys()
-  }
-
-  get(id: string): VendorModel | undefined {
-    let model = this.#read.get(id)
-    if (model !== undefined) return model
-    const line = this.#lines.get(id)
-    if (line === undefined) return undefined
-    model = readVendorModel(line)
-    this.#read.set(id, model)
-    return model
-  }
-}
-
-/** The same without keeping them, for callers that read each list once. */
-function readSnapshot(catalogId: string): readonly VendorModel[] {
-  return linesOf(catalogId).map(readVendorModel)
-}
-
-function linesOf(catalogId: string): readonly string[] {
-  return Object.hasOwn(LINES, catalogId) ? LINES[catalogId]! : []
+/** Parses the vendor's list without keeping it, for callers that read each list once. */
+function readModels({ id, catalogId = id, snapshot = BUILT_IN_SNAPSHOT }: ModelVendor): readonly VendorModel[] {
+  return snapshot.lines(catalogId).map(readVendorModel)
 }
 
 /**
@@ -111,7 +59,7 @@ export class VendorModels implements ModelSource {
       const byId = new Map<string, CatalogModel>()
       for (const vendor of this.#vendors) {
         if (!vendor.isConfigured) continue
-        for (const id of snapshotOf(vendor.catalogId ?? vendor.id).ids()) {
+        for (const id of snapshotOf(vendor).ids()) {
           if (this.#offered(vendor, id) === undefined) continue
           const model = this.find(byId.has(id) ? `${vendor.id}/${id}` : id)
           if (model !== undefined && !byId.has(model.id)) byId.set(model.id, model)
@@ -130,7 +78,7 @@ export class VendorModels implements ModelSource {
     const ids = new Set<string>()
     for (const vendor of this.#vendors) {
       if (!vendor.isConfigured) continue
-      for (const known of readSnapshot(vendor.catalogId ?? vendor.id)) {
+      for (const known of readModels(vendor)) {
         if (definitionOf(known, vendor) === undefined) continue
         const id = ids.has(known.id) ? `${vendor.id}/${known.id}` : known.id
         ids.add(id)
@@ -192,13 +140,14 @@ export class VendorModels implements ModelSource {
   }
 }
 
-function isListed({ id, catalogId = id }: ModelVendor, modelId: string): boolean {
-  return snapshotOf(catalogId).has(modelId)
+function isListed(vendor: ModelVendor, modelId: string): boolean {
+  return snapshotOf(vendor).has(modelId)
 }
 
 /** What the snapshot knows of a model, under whichever of its ids. A price holds for that id only. */
-function factsOf({ id, catalogId = id, catalogIds }: ModelVendor, modelId: string): VendorModel | undefined {
-  const listed = snapshotOf(catalogId)
+function factsOf(vendor: ModelVendor, modelId: string): VendorModel | undefined {
+  const { catalogIds } = vendor
+  const listed = snapshotOf(vendor)
   if (catalogIds === undefined) return listed.get(modelId)
   const [priced = '', ...others] = catalogIds(modelId)
   const known = listed.get(priced)
