@@ -41,6 +41,11 @@ export class Snapshot {
     return models
   }
 
+  /** Returns the ids of the vendors that have a list. */
+  vendors(): readonly string[] {
+    return Object.keys(this.#lists)
+  }
+
   /** Returns the lines of a vendor, without keeping them. */
   lines(catalogId: string): readonly string[] {
     if (Object.hasOwn(this.#lists, catalogId)) return this.#lists[catalogId]!

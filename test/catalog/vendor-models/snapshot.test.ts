@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { modelsFromModelsDev } from '../../../src/catalog/vendor-models/from-models-dev.ts'
-import { BUILT_IN_SNAPSHOT, parseSnapshot } from '../../../src/catalog/vendor-models/snapshot.ts'
+import { BUILT_IN_SNAPSHOT } from '../../../src/catalog/vendor-models/snapshot.ts'
 import { readVendorModel, writeVendorModel } from '../../../src/catalog/vendor-models/vendor-model.ts'
 import { parseDecimal } from '../../../src/core/money.ts'
 
