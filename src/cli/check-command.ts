@@ -1,6 +1,6 @@
 import { silentLogger } from '../core/logger.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import type { CatalogState } from '../gateway/catalog-updates.ts'
+import type { CatalogState } from '../gateway/catalog-options.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { listUnpricedModels, nameOfUnpriced } from '../gateway/unpriced-models.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'

@@ -8,7 +8,7 @@ import { type PriceFile, type Prices, reloadablePrices } from '../catalog/prices
 import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { type CatalogOptions, isAddress } from '../gateway/catalog-updates.ts'
+import { type CatalogOptions, isAddress } from '../gateway/catalog-options.ts'
 import type { GatewayOptions } from '../gateway/gateway-options.ts'
 import type { Plan } from '../gateway/limit-options.ts'
 import { modelVendor } from '../gateway/model-vendor.ts'

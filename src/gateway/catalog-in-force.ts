@@ -48,7 +48,7 @@ export class CatalogInForce {
   get isUsed(): boolean {
     const { vendors } = this.#options
     return vendors.some(
-      ({ id, catalogId = id, apiKeys }) => apiKeys.length > 0 && this.#snapshot.of(catalogId).size > 0,
+      ({ id, catalogId = id, apiKeys }) => apiKeys.length > 0 && this.#snapshot.lines(catalogId).length > 0,
     )
   }
 

@@ -1,7 +1,7 @@
 import { type Clock, isYoungerThan } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import type { CatalogState } from './catalog-updates.ts'
+import type { CatalogState } from './catalog-options.ts'
 
 /** Can this process take requests? */
 export interface GatewayHealth {

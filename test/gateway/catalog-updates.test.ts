@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { listPrices } from '../../src/catalog/prices/list-prices.ts'
 import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
+import { silentLogger } from '../../src/core/logger.ts'
 import { MAX_SNAPSHOT_BYTES } from '../../src/gateway/catalog-updates.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
@@ -292,7 +293,7 @@ describe('a catalog that cannot be used', () => {
 })
 
 describe('the age of the catalog', () => {
-  test('is in health() and in /readyz?verbose, and no warning up to 60 days', async () => {
+  test('is in health() and in /readyz?verbose, and not in /readyz', async () => {
     await start({ operatorKey: OPERATOR_KEY }, 60)
 
     const age = { date: BUILT_IN_SNAPSHOT.date, ageDays: 60, isOld: false }
@@ -301,20 +302,22 @@ describe('the age of the catalog', () => {
     const verbose = await fetch(`${started!.url}/readyz?verbose`, { headers })
     expect(await verbose.json()).toMatchObject({ status: 'ok', catalog: age })
     expect(await (await fetch(`${started!.url}/readyz`)).json()).toEqual({ status: 'ok' })
-    expect(warned('catalog-old')).toEqual([])
   })
 
-  test('is a warning at start above 60 days', async () => {
-    await start({}, 61)
+  test.each([
+    ['above 60 days', {}, 61, 1],
+    ['up to 60 days', {}, 60, 0],
+    ['where no vendor of the gateway is in the catalog', { vendors: [] }, 61, 0],
+  ])('is logged at start %s', async (_name, options, age, lines) => {
+    const warn = vi.fn()
 
-    expect((await started!.gateway.health()).catalog).toMatchObject({ ageDays: 61, isOld: true })
-    expect(warned('catalog-old')[0]).toContain(`The catalog is of ${BUILT_IN_SNAPSHOT.date}, more than 60 days ago`)
-  })
+    await start({ ...options, logger: { ...silentLogger, warn } }, age)
 
-  test('is no warning where no vendor of the gateway is in the catalog', async () => {
-    await start({ vendors: [] }, 61)
-
-    expect(warned('catalog-old')).toEqual([])
+    const told = warn.mock.calls.filter(([message]) => String(message).includes('more than 60 days old'))
+    expect(told).toHaveLength(lines)
+    if (lines > 0) expect(told[0]?.[1]).toEqual({ date: BUILT_IN_SNAPSHOT.date, ageDays: 61 })
+    expect((await started!.gateway.health()).catalog.isOld).toBe(age > 60)
+    expect(started!.gateway.warnings()).toEqual([])
   })
 
   test('is 0 days for a clock that is behind it', async () => {

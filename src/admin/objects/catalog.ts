@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { CatalogState } from '../../gateway/catalog-updates.ts'
+import type { CatalogState } from '../../gateway/catalog-options.ts'
 
 /** Age of the catalog in force; `error` says why a newer one cannot be loaded. */
 export const catalogSchema = z.strictObject({
