@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
+import { systemClock } from '../../src/core/clock.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { callThrough, consoleBrowser } from './support/console-browser.ts'
 import { executablePath } from './support/open-console.ts'
@@ -84,6 +86,18 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     await page.getByRole('img', { name: /^Spend: 7 steps/ }).waitFor()
 
     expect(await page.getByText('of whole days in UTC').count()).toBe(0)
+  })
+
+  test('shows the age of a catalog that is older than 60 days on the overview and beside the vendors', async () => {
+    const atMs = Date.parse(BUILT_IN_SNAPSHOT.date) + 61 * 86_400_000
+    const { page, show, faults } = await open({ gateway: { clock: { ...systemClock, now: () => atMs } } })
+    const warning = page.getByText(`Models and list prices are of ${BUILT_IN_SNAPSHOT.date}, 61 days ago.`)
+
+    await warning.waitFor()
+    await show('vendors')
+    await warning.waitFor()
+
+    expect(faults).toEqual([])
   })
 
   test('an answer that takes longer than the time between two reads is waited for', async () => {
