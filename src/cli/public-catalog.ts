@@ -27,7 +27,7 @@ export async function readCatalog(source: string, environment: Environment): Pro
   return parsed(source, text)
 }
 
-/** What went wrong below: "fetch failed" says nothing. */
+/** Returns the innermost cause, because "fetch failed" has no reason. */
 function firstCause(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? firstCause(error.cause) : error
 }

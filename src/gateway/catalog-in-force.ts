@@ -54,8 +54,7 @@ export class CatalogInForce {
 
   /**
    * Replaces the snapshot.
-   * @throws TypeError for a snapshot that is older than the one in force, or of which no catalog or prices can be made. Nothing is
-   *   replaced then.
+   * @throws TypeError for a snapshot that is older than the one in force, or that yields no catalog or prices. Everything stays then.
    */
   take(snapshot: Snapshot): void {
     if (snapshot.date < this.#snapshot.date)

@@ -101,7 +101,7 @@ function amountOf(amount: string): bigint {
   return nanoDollars
 }
 
-/** Most holds ended in one transaction. */
+/** Maximum number of holds ended in one transaction. */
 const SWEEP_BATCH = 500
 
 /** Ends the holds that have expired, then the credits, until `isOver`. Never rejects. */

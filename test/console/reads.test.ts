@@ -88,7 +88,7 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     expect(await page.getByText('of whole days in UTC').count()).toBe(0)
   })
 
-  test('shows the age of a catalog that is older than 60 days on the overview and beside the vendors', async () => {
+  test('shows the age of a catalog that is older than 60 days on the overview and on the page of vendors', async () => {
     const atMs = Date.parse(BUILT_IN_SNAPSHOT.date) + 61 * 86_400_000
     const { page, show, faults } = await open({ gateway: { clock: { ...systemClock, now: () => atMs } } })
     const warning = page.getByText(`Models and list prices are of ${BUILT_IN_SNAPSHOT.date}, 61 days ago.`)

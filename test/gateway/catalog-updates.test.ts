@@ -91,7 +91,7 @@ const ask = async (model: string) => {
 }
 
 describe('a newer catalog', () => {
-  test('of a file is in force before the first request, with its models and list prices', async () => {
+  test('is in force before the first request, with its models and list prices', async () => {
     writeFileSync(path, snapshot(5))
 
     await start({ catalog: { from: path } })
@@ -106,7 +106,7 @@ describe('a newer catalog', () => {
     expect(started!.gateway.warnings()).toEqual([])
   })
 
-  test('of a file is taken at the interval, and prices follow', async () => {
+  test('is taken from a file at the interval, and prices follow', async () => {
     writeFileSync(path, snapshot(5))
     const clock = await start({ catalog: { from: path, refreshMs: 1_000 } })
     const priceOf = () => started!.gateway.prices()?.find(({ model }) => model === 'gpt-9')?.prices[0]?.amount
@@ -154,7 +154,7 @@ describe('a newer catalog', () => {
     expect((await started!.account()).held).toBe(0n)
   })
 
-  test('of an address is taken at the interval by the transport of the gateway', async () => {
+  test('is taken from an address at the interval by the transport of the gateway', async () => {
     let content = snapshot(5)
     const from = await serveOn((_request, response) => response.end(content))
     const clock = await start({ catalog: { from, refreshMs: 1_000 } })
@@ -287,7 +287,7 @@ describe('a catalog that cannot be used', () => {
     [{ from: 'a.json', refreshMs: 0 }, 'catalog.refreshMs must be a positive number'],
     [{ from: 'a.json', proxy: 'ftp://a' }, 'proxy: must be an http or https URL'],
     [{ from: 'a.json', every: 1 }, 'catalog.every'],
-  ])('by the option %j is refused when the gateway is made', async (catalog, message) => {
+  ])('is refused when the gateway is made if the option is %j', async (catalog, message) => {
     await expect(start({ catalog })).rejects.toThrow(message)
   })
 })

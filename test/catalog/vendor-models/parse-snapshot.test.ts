@@ -7,7 +7,7 @@ const LINE = 'gpt-9|GPT-9|c|1000|100|t|t|f|20270101|1,2'
 const of = (...lines: unknown[]): object => ({ date: '2027-01-10', models: { openai: lines } })
 
 describe('a snapshot file', () => {
-  test('of the package is accepted', () => {
+  test('is accepted if it is that of the package', () => {
     const file: unknown = JSON.parse(readFileSync('src/catalog/vendor-models/snapshot.json', 'utf8'))
 
     expect(parseSnapshot(file, NOW).date).toBe(BUILT_IN_SNAPSHOT.date)
@@ -42,7 +42,7 @@ describe('a snapshot file', () => {
     ['a context of no number', of(LINE.replace('1000', 'NaN')), 'is not a well-formed'],
     ['a month that does not exist', of(LINE.replace('20270101', '20271399')), 'is not a well-formed'],
     ['an id twice', of(LINE, LINE), 'models.openai[1]: repeats an id: "gpt-9|GPT-9'],
-  ])('with %s is rejected by the name of the fault', (_name, json, message) => {
+  ])('is rejected with the name of the fault if it has %s', (_name, json, message) => {
     expect(() => parseSnapshot(json, NOW)).toThrow(TypeError)
     expect(() => parseSnapshot(json, NOW)).toThrow(message)
   })
