@@ -341,10 +341,7 @@ export const VENDOR_VARIABLES: readonly VendorVariable[] = [
   ofVendor('AZURE_OPENAI_ENDPOINT', 'Azure OpenAI: the vendor azure-openai of your models'),
   ofVendor('AZURE_OPENAI_API_KEY', 'key of Azure OpenAI', true),
   ofVendor('AZURE_OPENAI_API_VERSION', 'dated version of Azure OpenAI’s API; without one its v1 paths'),
-  ofVendor(
-    'AZURE_OPENAI_DEPLOYMENTS',
-    'models behind deployments of Azure OpenAI: my-deployment=gpt-6-luna,other=gpt-6-sol',
-  ),
+  ofVendor('AZURE_OPENAI_DEPLOYMENTS', 'models behind deployments of Azure: my-deployment=gpt-6-luna,other=gpt-6-sol'),
   ofVendor('ANTHROPIC_FOUNDRY_BASE_URL', 'Claude in Foundry: the vendor anthropic-foundry'),
   ofVendor('ANTHROPIC_FOUNDRY_API_KEY', 'key of Claude in Foundry', true),
   ofVendor(
