@@ -161,7 +161,7 @@ async function ask(client: GatewayClient, model: (typeof EXAMPLE_CHATS)[number],
   await client.chat.completions.create({ model, max_tokens: 200, messages: [{ role: 'user', content }] })
 }
 
-/** Reads the beginning of a stream only. Streams of models that reason unseen would be read to their end, and count as completed. */
+/** Reads the beginning of a stream only. The gateway reads streams of models that reason unseen to their end. */
 async function leave(client: GatewayClient): Promise<void> {
   const stream = await client.chat.completions.create({
     model: 'gemini-3.8-flash',
