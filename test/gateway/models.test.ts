@@ -246,7 +246,7 @@ describe('the answer for a model that there is not', () => {
     ['/v1/estimate', { endpoint: 'chat', body: chatBody('gpt5.4', 'Hi') }, 404, 'did you mean "gpt-5.4"?'],
     // A name that begins with it goes before one with two mistakes (`o3-mini`), and the newest of its like before an older one.
     ['/v1/chat/completions', chatBody('gemini', 'Hi'), 404, 'did you mean "gemini-'],
-    ['/v1/chat/completions', chatBody('claude-opus-9', 'Hi'), 404, 'did you mean "claude-opus-4-8"?'],
+    ['/v1/chat/completions', chatBody('claude-opus-9', 'Hi'), 404, 'did you mean "claude-opus-5'],
     ['/v1/chat/completions', chatBody('sonnet', 'Hi'), 404, '-sonnet-'],
     ['/v1/chat/completions', chatBody('nobody', 'Hi'), 404, `There is no model "nobody". ${LISTED}`],
     // Letters of `gemini-3-pro-preview` in their order, and the end of `gpt-5-chat-latest`.

@@ -4,7 +4,7 @@ import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import type { ListPrice, VendorModel } from '../vendor-models/vendor-model.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
-import { definePrices, isOfCalls, type Prices } from './prices.ts'
+import { BATCH_FIELD, definePrices, IN_BATCH, isOfCalls, type Prices } from './prices.ts'
 import type { Meter } from './rate.ts'
 
 /** Options of {@link listPrices}. */
@@ -16,11 +16,17 @@ export interface ListPriceOptions {
    * stand beside the list price. Rows with a pattern hold for models without a list price.
    */
   readonly prices?: PriceFile | undefined
+  /**
+   * Charge requests of batches the vendors' list prices of their own batches, which are half of the others at most models. False by
+   * default: a batch that the vendor's API refuses becomes ordinary calls, which the vendor bills at its usual prices.
+   */
+  readonly batches?: boolean | undefined
 }
 
 const LIST_PRICE_OPTIONS = {
   markup: true,
   prices: true,
+  batches: true,
 } satisfies MemberNames<ListPriceOptions>
 
 /** Prices that depend on the models of a gateway; for `createGateway({ prices })`. */
@@ -31,7 +37,7 @@ export interface CatalogPrices {
 
 const PER_MILLION = 1_000_000
 
-/** What each amount is for, and how many units it pays for. */
+/** The meter of each amount, and the number of units that it pays for. */
 const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: number]>> = {
   input: ['input_token', PER_MILLION],
   output: ['output_token', PER_MILLION],
@@ -45,21 +51,26 @@ const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: numb
 }
 
 /**
- * The vendors' public list prices of the built-in snapshot, times a markup. A model without a list price is refused while billing
+ * The vendors' public list prices of the built-in snapshot on the day on which they are read, times a markup. A model without a list price is refused while billing
  * is on, as everywhere; so is a call with a surcharge, such as a web search, which needs a row of your own.
  * @throws TypeError for a markup that is no decimal string above zero, and for faulty prices.
  */
 export function listPrices(options: ListPriceOptions = {}): CatalogPrices {
   checkMembers(options, LIST_PRICE_OPTIONS, 'listPrices')
-  const { markup = '1', prices } = options
+  const { markup = '1', prices, batches = false } = options
   const factor = checkMarkup(markup)
   const own = prices === undefined ? [] : checkPriceFile(prices).prices
   const ownModels = new Set(own.filter(isOfCalls).map(({ model }) => model))
+  const ownBatches = new Set(
+    own.flatMap(({ model, when }) => (String(when?.[BATCH_FIELD]) === IN_BATCH ? [model] : [])),
+  )
   return {
     forCatalog(catalog) {
       const rows = catalog.list().flatMap((model) => {
-        const facts = catalog.source.facts?.(model.vendor, model.upstream)
-        return facts === undefined || ownModels.has(model.id) ? [] : listPriceRows(model, facts, factor)
+        const facts = current(catalog.source.facts?.(model.vendor, model.upstream))
+        if (facts === undefined || ownModels.has(model.id)) return []
+        const rows = listPriceRows(model, facts, factor)
+        return batches && !ownBatches.has(model.id) ? [...rows, ...batchPriceRows(model, facts, factor)] : rows
       })
       return definePrices({ currency: 'USD', prices: [...own, ...rows] })
     },
@@ -107,6 +118,25 @@ export function listPriceRows(
       return [inputTokensAbove === undefined ? row : { ...row, when: { inputTokensAbove } }]
     })
   return [...rows(price), ...tiers.flatMap((tier) => rows(tier, tier.inputTokensAbove))]
+}
+
+/** The facts with the price that holds today. */
+function current(facts: VendorModel | undefined): VendorModel | undefined {
+  if (facts?.laterPrice === undefined || Date.now() < facts.laterPrice.from * 1000) return facts
+  const {
+    batchPrice: _batch,
+    laterPrice: { from: _from, ...price },
+    ...others
+  } = facts
+  return { ...others, price, tiers: [] }
+}
+
+/** The price rows of one model in batches; none where its vendor lists no such price. */
+function batchPriceRows(model: CatalogModel, facts: VendorModel, factor: string): PriceRow[] {
+  const { batchPrice, batchTiers = [] } = facts
+  if (batchPrice === undefined) return []
+  const rows = listPriceRows(model, { ...facts, price: batchPrice, tiers: batchTiers }, factor)
+  return rows.map((row) => ({ ...row, when: { ...row.when, [BATCH_FIELD]: IN_BATCH } }))
 }
 
 /** The exact product of two decimals. */

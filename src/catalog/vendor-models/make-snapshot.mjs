@@ -55,10 +55,16 @@ const PI_PROVIDERS = {
 }
 
 /** Who they are in genai-prices. Only exact ids count there: its patterns give a model of speech the price of its chat model. */
-const GENAI_PROVIDERS = { openai: 'openai', anthropic: 'anthropic', gemini: 'google', voyage: 'voyageai' }
+const GENAI_PROVIDERS = {
+  openai: 'openai',
+  anthropic: 'anthropic',
+  gemini: 'google',
+  vertex: 'google',
+  voyage: 'voyageai',
+}
 
 /**
- * What these sources leave out, from the vendors' own lists of models and prices and the types of their SDKs; the rows' format is that
+ * Models that these sources leave out, from the vendors' own lists of models and prices and the types of their SDKs; the rows' format is that
  * of vendor-model.ts.
  */
 const OTHERS = {
@@ -73,12 +79,13 @@ const OTHERS = {
     'gpt-6-rosalind||c|||t|t',
     'gpt-6.2-astra-law||c|||t|t',
     'gpt-audio-mini|GPT Audio mini|c|128000|16384|ta|ta|ft',
-    'gpt-image-2.5-flare|GPT Image 2.5 Flare|im|||ti|i',
-    'gpt-image-2.5-sunburst|GPT Image 2.5 Sunburst|im|||ti|i',
+    'gpt-image-2.5-flare|GPT Image 2.5 Flare|im|||ti|i||20260908|5,30,1.25,,,,8',
+    'gpt-image-2.5-sunburst|GPT Image 2.5 Sunburst|im|||ti|i||20260908|5,30,1.25,,,,8',
     'gpt-image-2.6-flare|GPT Image 2.6 Flare|im|||ti|i||20261104|5,30,1.25,,,,8',
     'gpt-image-2.6-sunburst|GPT Image 2.6 Sunburst|im|||ti|i||20261104|5,30,1.25,,,,8',
     'gpt-rosalind-research||c|||t|t',
     'gpt-transcribe||a|||ta|t',
+    'omni-moderation-2024-09-26||o|||ti|t||20240926|',
     'omni-moderation-latest||o|||ti|t||20240926|',
     'tts-1|TTS-1|s|||t|a||20231106|15',
     'tts-1-hd|TTS-1 HD|s|||t|a||20231106|30',
@@ -100,7 +107,7 @@ const OTHERS = {
     // Anthropic, "Claude Fable 5": it shares the specifications and the prices of that model.
     'claude-mythos-5|Claude Mythos 5|c|1000000|128000|tip|t|rf||10,50,1,12.5||lmhxa',
     'claude-mythos-5-1|Claude Mythos 5.1|c|||tip|t|rf',
-    'claude-mythos-5-2|Claude Mythos 5.2|c|||tip|t|rf',
+    'claude-mythos-5-2|Claude Mythos 5.2|c|1000000|128000|tip|t|rf|20261109',
   ],
   bedrock: [
     'amazon.nova-2-multimodal-embeddings-v1:0|Nova Multimodal Embeddings|e|8192|3072|tiav|||20251028|0.135',
@@ -125,7 +132,7 @@ const LISTS_DATE = '2026-11-28'
 
 /**
  * Days on which vendors end models, from their pages of deprecations (OpenAI, "Deprecations"; Gemini API, "Gemini deprecations", where
- * it is no earliest day but a fixed one). That of Anthropic stands in its SDK.
+ * a day is fixed and not the earliest possible one) and reports about them. The SDK of Anthropic lists its own days.
  */
 const RETIREMENTS = {
   openai: {
@@ -146,14 +153,21 @@ const RETIREMENTS = {
     '2026-12-01': 'gpt-image-1-mini gpt-image-1.5 chatgpt-image-latest',
     '2026-12-11':
       'gpt-5 gpt-5-2025-08-07 gpt-5-mini gpt-5-mini-2025-08-07 gpt-5-nano gpt-5-nano-2025-08-07 gpt-5-pro gpt-5-pro-2025-10-06 o3 o3-2025-04-16 o3-pro o3-pro-2025-06-10',
+    '2027-01-06': 'tts-1 tts-1-hd gpt-4o-mini-tts',
+    '2027-01-14':
+      'gpt-4o gpt-4o-2024-08-06 gpt-4o-2024-11-20 gpt-4o-mini gpt-4o-mini-2024-07-18 gpt-4.1 gpt-4.1-2025-04-14 gpt-4.1-mini gpt-4.1-mini-2025-04-14',
+    '2027-01-20': 'gpt-4o-audio-preview',
+    '2027-02-26': 'whisper-1 gpt-4o-transcribe gpt-4o-mini-transcribe gpt-4o-transcribe-diarize',
+    '2027-04-01': 'gpt-5.1 gpt-5.3-codex gpt-5.4-nano',
   },
   gemini: { '2026-03-09': 'gemini-3-pro-preview', '2026-12-01': 'gemini-2.5-pro gemini-2.5-flash' },
 }
 
-/** What the report compares. */
+/** Facts that the report compares. */
 const COMPARED = {
   price: ({ price, tiers }) => JSON.stringify([price, ...tiers]).replaceAll('"', ''),
   limits: ({ limits }) => `${limits.contextTokens ?? '?'}/${limits.maxOutputTokens ?? limits.dimensions ?? '?'}`,
+  'later price': ({ laterPrice }) => JSON.stringify(laterPrice ?? '').replaceAll('"', ''),
   retirement: ({ retires = 0 }) => (retires === 0 ? '' : new Date(retires * 1000).toISOString().slice(0, 10)),
 }
 
@@ -161,12 +175,12 @@ const OPENAI_RESPONSES_ONLY =
   /^(?:o\d-pro|gpt-5(?:\.\d)?-(?:pro|codex.*)|codex-mini.*|.*-deep-research|computer-use-preview|gpt-daybreak-.*|gpt-.*-(?:cyber|rosalind|law)|gpt-rosalind-.*)$/
 
 /**
- * What the catalogs do not tell: chat models without chat completions (OpenAI, "Models", the endpoints of each, and the ids of
- * `ResponsesModel` beside `ChatModel` in its SDK; Azure, "Reasoning"; Perplexity, "Agent API").
+ * Chat models without chat completions, which no catalog marks (OpenAI, "Models", the endpoints of each, and the ids of
+ * `ResponsesModel` that are not in `ChatModel` in its SDK; Azure, "Reasoning"; Perplexity, "Agent API").
  */
 const RESPONSES_ONLY = { openai: OPENAI_RESPONSES_ONLY, azure: OPENAI_RESPONSES_ONLY, perplexity: /./ }
 
-/** What pi-ai does not tell of the models that read pictures, from the vendors' documentation of inputs. */
+/** Inputs of models that read images, from the vendors' documentation; pi-ai lists text and images only. */
 const MORE_INPUTS = {
   openai: ['pdf'],
   anthropic: ['pdf'],
@@ -210,6 +224,10 @@ const retirements = readRetirements()
 let modelsDevDate = before.sources?.m.slice(-10) ?? before.date
 const modelsDev = readModelsDev()
 
+const date = Object.values(PACKAGES)
+  .map(({ date }) => date)
+  .sort()
+  .at(-1)
 const models = Object.fromEntries(VENDORS.toSorted().map((vendor) => [vendor, modelsOf(vendor)]))
 const sources = {
   m: `models.dev (MIT licence, Copyright (c) 2025 models.dev), ${modelsDevDate}`,
@@ -221,15 +239,11 @@ const sources = {
   ),
   v: `the vendors' own lists and the types of their SDKs, ${LISTS_DATE}`,
 }
-const date = Object.values(PACKAGES)
-  .map(({ date }) => date)
-  .sort()
-  .at(-1)
 const source = `Made by make-snapshot.mjs of public lists (MIT licence) such as models.dev; the last field of a line says which of \`sources\` it is from`
-writeFileSync(`${folder}/snapshot.json`, `${JSON.stringify({ source, sources, date, models }, null, 1)}\n`)
+writeFileSync(`${folder}/snapshot.json`, `${JSON.stringify({ source, sources, date, models }, null, 2)}\n`)
 report()
 
-/** What the library reads and writes lines with. */
+/** The modules of the library that read and write lines. */
 async function sourceModule() {
   const bundle = await build({
     stdin: {
@@ -257,7 +271,7 @@ function readPackages() {
     }
     const providers = ['openrouter', ...Object.values(PI_PROVIDERS)]
     const text = readFileSync(`${genaiFolder}/dist/index.js`, 'utf8')
-    // The list stands at the head of the bundle, and is not exported.
+    // The bundle begins with the list, and does not export it.
     const list = runInNewContext(`(${text.slice(text.indexOf('['), text.indexOf('\n]') + 2)})`)
     return {
       pi: new Map(providers.map((provider) => [provider, pi(provider)])),
@@ -314,7 +328,7 @@ function modelsOf(vendor) {
   return [...found.values()].map(writeVendorModel).sort()
 }
 
-/** The models of models.dev: read anew, or those of the snapshot that were not from the packages alone. */
+/** The models of models.dev: from a new file, or those rows of the snapshot that came from models.dev. */
 function baseOf(vendor) {
   const withSource = (model, letters) => ({ ...model, source: letters })
   if (modelsDev === undefined) {
@@ -326,9 +340,9 @@ function baseOf(vendor) {
   return listed.map((model) => withSource(model, 'm'))
 }
 
-/** A model of pi-ai; `base` adds what it does not tell, and is what the other sources have. */
+/** A model of pi-ai, completed with the facts that other sources have. */
 function fromPi(vendor, listed, known) {
-  // Of Azure it tells less than of the same models at OpenAI. Some catalogs take chat models for others.
+  // The package says less about models at Azure than about the same models at OpenAI. models.dev lists some chat models as image models.
   const twin = vendor === 'azure' ? pi.get('openai').find(({ id }) => id === listed.id) : undefined
   const entry = { ...listed, ...(twin && { compat: twin.compat, thinkingLevelMap: twin.thinkingLevelMap }) }
   const base =
@@ -339,7 +353,7 @@ function fromPi(vendor, listed, known) {
   const compat = entry.compat ?? {}
   const isStrict =
     compat.supportsStrictMode === true || compat.supportsStrictTools === true || /^(?:gemini|vertex)$/.test(vendor)
-  // Models of OpenAI that think take no temperature; neither do those of the kind of Claude Fable 5, as models.dev has it.
+  // Models of OpenAI that think take no temperature; according to models.dev, Claude Fable takes none either.
   const isWarm =
     compat.supportsTemperature !== false &&
     !/claude-fable/.test(entry.id) &&
@@ -386,7 +400,7 @@ function effortsOf({ thinkingLevelMap: levels, reasoning, compat = {} }) {
   return EFFORTS.filter((effort) => names.includes(effort))
 }
 
-/** A list of zeros is no price. A zero for a cache is none of its own; what the base tells stays where input and output cost the same. */
+/** Zeros alone mean that the price is unknown, and a zero for a cache that it is not listed. Other amounts of the base remain if input and output cost the same. */
 function pricesOf(cost, base) {
   if (!(cost.input > 0 || cost.output > 0)) return { price: undefined, tiers: base?.tiers ?? [] }
   const price = amountsOf(cost)
@@ -409,7 +423,7 @@ function amountsOf({ input, output, cacheRead, cacheWrite }) {
   }
 }
 
-/** Adds what only some sources tell: prices of sound and pictures, prices in batches, the day of the end, the protocol. */
+/** Adds facts of other sources: prices of audio and images, prices of batches, the day of retirement, the protocol. */
 function withMore(vendor, model) {
   const entry = genaiEntry(vendor, model.id)
   const speaks = model.kinds.includes('chat') && model.outputModalities.includes('audio')
@@ -426,16 +440,18 @@ function withMore(vendor, model) {
     ([field, amount]) => price[field] === amount && !(model.source.includes('p') && PI_AMOUNTS.has(field)),
   )
   const retires = retirements.get(`${vendor}/${model.id}`)
-  const { batchPrice: _price, batchTiers: _tiers, retires: _retires, ...rest } = model
+  const laterPrice = entry === undefined ? undefined : laterPriceOf(entry, price)
+  const { batchPrice: _price, batchTiers: _tiers, retires: _retires, laterPrice: _later, ...rest } = model
   return {
     ...rest,
     ...(price === undefined ? {} : { price }),
     ...batch,
+    ...(laterPrice === undefined ? {} : { laterPrice }),
     ...(retires === undefined ? {} : { retires }),
     ...(model.kinds.includes('chat') && RESPONSES_ONLY[vendor]?.test(model.id) === true
       ? { protocol: 'responses' }
       : {}),
-    source: `${model.source}${isTold ? 'g' : ''}`,
+    source: `${model.source}${isTold || laterPrice !== undefined ? 'g' : ''}`,
   }
 }
 
@@ -447,18 +463,28 @@ function genaiEntry(vendor, id) {
   return genai.get(GENAI_PROVIDERS[vendor])?.find((entry) => entry.id === id || isIt(entry.match))
 }
 
-/** Amounts of the day of the newest package; none where answers are spoken or filmed, for which there is no meter. */
+/** Amounts of the day of the newest package. */
 function genaiPrice({ prices }) {
   const dated = Array.isArray(prices) ? prices : [{ prices }]
-  const day = Object.values(PACKAGES)
-    .map(({ date }) => date)
-    .sort()
-    .at(-1)
-  const now = dated.filter(({ constraint }) => (constraint?.start_date ?? '') <= day).at(-1)?.prices ?? {}
-  if (now.output_audio_mtok !== undefined || now.output_video_mtok !== undefined) return {}
+  return genaiAmounts(dated.filter(({ constraint }) => (constraint?.start_date ?? '') <= date).at(-1)?.prices ?? {})
+}
+
+/** The price after one that is said to be introductory, with its day; both sources must agree on today's. */
+function laterPriceOf({ prices }, price) {
+  const next = Array.isArray(prices)
+    ? prices.find(({ constraint }) => (constraint?.start_date ?? '') > date)
+    : undefined
+  const now = genaiPrice({ prices })
+  if (next === undefined || now.input !== price?.input || now.output !== price?.output) return undefined
+  return { from: dateSeconds(next.constraint.start_date), ...genaiAmounts(next.prices) }
+}
+
+/** None where answers are spoken or filmed, for which there is no meter. */
+function genaiAmounts(amounts) {
+  if (amounts.output_audio_mtok !== undefined || amounts.output_video_mtok !== undefined) return {}
   return Object.fromEntries(
     Object.entries(GENAI_FIELDS).flatMap(([field, name]) => {
-      const amount = now[field]?.base ?? now[field]
+      const amount = amounts[field]?.base ?? amounts[field]
       return amount > 0 ? [[name, decimalText(amount)]] : []
     }),
   )

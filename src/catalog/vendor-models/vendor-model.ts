@@ -35,6 +35,11 @@ export interface ListPriceTier extends ListPrice {
   readonly inputTokensAbove: number
 }
 
+/** A list price that holds from a day on, in Unix seconds. */
+export interface LaterListPrice extends ListPrice {
+  readonly from: number
+}
+
 /** A model as its vendor names it, with what public catalogs know of it. */
 export interface VendorModel {
   /** The vendor's own id. */
@@ -45,7 +50,7 @@ export interface VendorModel {
   readonly inputModalities: readonly Modality[]
   readonly outputModalities: readonly Modality[]
   readonly abilities: readonly Ability[]
-  /** What it takes of {@link EFFORTS}. Absent: not known. */
+  /** Members of {@link EFFORTS} that it accepts; absent if they are not known. */
   readonly efforts?: readonly string[]
   /** Unix seconds of its release; 0: not known. */
   readonly created: number
@@ -55,12 +60,14 @@ export interface VendorModel {
   readonly tiers: readonly ListPriceTier[]
   /** The wire protocol by which its vendor offers it, where that is not the usual one of its kind. */
   readonly protocol?: string
-  /** Unix seconds of the day on which its vendor ends it. Absent: none is announced, as far as is known. */
+  /** Unix seconds of the day on which its vendor ends it; absent if no day is known. */
   readonly retires?: number
-  /** Prices of calls in the vendor's own batches. Absent: not known. */
+  /** Prices of calls in the vendor's own batches; absent if they are not known. */
   readonly batchPrice?: ListPrice
-  /** The same of long prompts, by size. */
+  /** Prices of long prompts in batches, by size. */
   readonly batchTiers?: readonly ListPriceTier[]
+  /** The price after an introductory one, in place of all others. */
+  readonly laterPrice?: LaterListPrice
   /** Letter of the snapshot's `sources` that this comes from. */
   readonly source?: string
 }
@@ -110,69 +117,77 @@ const EFFORT_LETTERS: Readonly<Record<string, string>> = {
   max: 'a',
 }
 
-/** One field of a line: its text, and the members that the text gives; `known` has those of the fields before it. */
+/** One field of a line: its text, and the members that a text gives; `known` has those of the fields before it. */
 interface LineField {
   readonly write: (model: VendorModel) => string | number | undefined
   readonly read: (text: string, known: Partial<VendorModel>) => Partial<VendorModel>
 }
 
-/** The fields of a line in their order. An empty field gives no member, except where every model has it. */
+const NOTHING = {
+  kinds: [],
+  limits: {},
+  inputModalities: [],
+  outputModalities: [],
+  abilities: [],
+  created: 0,
+  tiers: [],
+}
+
+/** The fields of a line in their order. An empty one is not read. */
 const FIELDS: readonly LineField[] = [
-  { write: ({ id }) => id, read: (id) => ({ id, displayName: id, limits: {}, created: 0, tiers: [] }) },
-  {
-    write: ({ id, displayName }) => (displayName === id ? '' : displayName.replaceAll('|', '/')),
-    read: (text) => (text === '' ? {} : { displayName: text }),
-  },
-  { write: ({ kinds }) => letters(KIND_LETTERS, kinds), read: (text) => ({ kinds: named(KIND_LETTERS, text) }) },
-  {
-    write: ({ limits }) => limits.contextTokens,
-    read: (text) => (text === '' ? {} : { limits: { contextTokens: Number(text) } }),
-  },
+  { write: ({ id }) => id, read: (id) => ({ ...NOTHING, id, displayName: id }) },
+  member('displayName', ({ id, displayName }) => (displayName === id ? '' : displayName.replaceAll('|', '/')), String),
+  listed('kinds', KIND_LETTERS),
+  { write: ({ limits }) => limits.contextTokens, read: (text) => ({ limits: { contextTokens: Number(text) } }) },
   {
     write: ({ limits }) => limits.maxOutputTokens ?? limits.dimensions,
-    read: (text, { limits, kinds }) =>
-      text === ''
-        ? {}
-        : { limits: { ...limits, [kinds?.[0] === 'embedding' ? 'dimensions' : 'maxOutputTokens']: Number(text) } },
+    read: (text, { kinds, limits }) => ({
+      limits: { ...limits, [kinds?.[0] === 'embedding' ? 'dimensions' : 'maxOutputTokens']: Number(text) },
+    }),
   },
-  {
-    write: ({ inputModalities }) => letters(MODALITY_LETTERS, inputModalities),
-    read: (text) => ({ inputModalities: named(MODALITY_LETTERS, text) }),
-  },
-  {
-    write: ({ outputModalities }) => letters(MODALITY_LETTERS, outputModalities),
-    read: (text) => ({ outputModalities: named(MODALITY_LETTERS, text) }),
-  },
-  {
-    write: ({ abilities }) => letters(ABILITY_LETTERS, abilities),
-    read: (text) => ({ abilities: named(ABILITY_LETTERS, text) }),
-  },
-  { write: ({ created }) => dayText(created), read: (text) => (text === '' ? {} : { created: secondsOf(text) }) },
-  {
-    write: ({ price, tiers }) => pricesText(price, tiers),
-    read: (text) => (text === '' ? {} : pricesOf(text)),
-  },
-  { write: ({ protocol }) => protocol, read: (text) => (text === '' ? {} : { protocol: text }) },
-  {
-    write: ({ efforts = [] }) => letters(EFFORT_LETTERS, efforts),
-    read: (text) => (text === '' ? {} : { efforts: named(EFFORT_LETTERS, text) }),
-  },
-  { write: ({ retires }) => dayText(retires), read: (text) => (text === '' ? {} : { retires: secondsOf(text) }) },
+  listed('inputModalities', MODALITY_LETTERS),
+  listed('outputModalities', MODALITY_LETTERS),
+  listed('abilities', ABILITY_LETTERS),
+  member('created', ({ created }) => dayText(created), secondsOf),
+  { write: ({ price, tiers }) => pricesText(price, tiers), read: pricesOf },
+  member('protocol', ({ protocol }) => protocol, String),
+  listed('efforts', EFFORT_LETTERS),
+  member('retires', ({ retires }) => dayText(retires), secondsOf),
   {
     write: ({ batchPrice, batchTiers = [] }) => pricesText(batchPrice, batchTiers),
     read: (text) => {
-      if (text === '') return {}
-      const { price, tiers } = pricesOf(text)
-      return { ...(price === undefined ? {} : { batchPrice: price }), batchTiers: tiers }
+      const { price = {}, tiers } = pricesOf(text)
+      return { batchPrice: price, batchTiers: tiers }
     },
   },
-  { write: ({ source }) => source, read: (text) => (text === '' ? {} : { source: text }) },
+  member(
+    'laterPrice',
+    ({ laterPrice: later }) => later && `${dayText(later.from)}:${priceText(later)}`,
+    (text) => ({ from: secondsOf(text.slice(0, 8)), ...priceOf(text.slice(9)) }),
+  ),
+  member('source', ({ source }) => source, String),
 ]
+
+function member<Name extends keyof VendorModel>(
+  name: Name,
+  write: LineField['write'],
+  read: (text: string) => VendorModel[Name],
+): LineField {
+  return { write, read: (text) => ({ [name]: read(text) }) }
+}
+
+/** A field with a letter for each word. */
+function listed(
+  name: 'kinds' | 'inputModalities' | 'outputModalities' | 'abilities' | 'efforts',
+  table: Readonly<Record<string, string>>,
+): LineField {
+  return { write: (model) => letters(table, model[name] ?? []), read: (text) => ({ [name]: named(table, text) }) }
+}
 
 /**
  * Writes a model as one line:
  * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…|protocol|
- * efforts|retirement date|batch price;above:price…|source`, without empty fields at its end. A price is
+ * efforts|retirement date|batch price;above:price…|day:later price|source`, without empty fields at its end. A price is
  * `input,output,cachedInput,cacheWrite,reasoning,inputAudio,inputImage,outputImage,audioHour`, likewise.
  */
 export function writeVendorModel(model: VendorModel): string {
@@ -185,7 +200,7 @@ export function writeVendorModel(model: VendorModel): string {
 export function readVendorModel(line: string): VendorModel {
   const texts = line.split('|')
   const model: Partial<VendorModel> = {}
-  for (const [index, { read }] of FIELDS.entries()) Object.assign(model, read(texts[index] ?? '', model))
+  for (const [index, text] of texts.entries()) if (text !== '') Object.assign(model, FIELDS[index]?.read(text, model))
   return model as VendorModel
 }
 
@@ -207,7 +222,7 @@ function named<Word extends string>(table: Readonly<Record<Word, string>>, text:
   return (Object.keys(table) as Word[]).filter((word) => text.includes(table[word]))
 }
 
-/** A day as `20260423`; empty: none. */
+/** A day as `20260423`, or `''` if there is none. */
 function dayText(seconds = 0): string {
   return seconds === 0 ? '' : new Date(seconds * 1000).toISOString().slice(0, 10).replaceAll('-', '')
 }

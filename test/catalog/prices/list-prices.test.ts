@@ -1,12 +1,15 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createCatalog } from '../../../src/catalog/catalog.ts'
 import { listPrices } from '../../../src/catalog/prices/list-prices.ts'
 import { definePrices } from '../../../src/catalog/prices/prices.ts'
-import { VendorModels } from '../../../src/catalog/vendor-models/vendor-models.ts'
+import { snapshotOf, VendorModels } from '../../../src/catalog/vendor-models/vendor-models.ts'
 
 const kinds = new Map([
   ['chat', undefined],
   ['embedding', undefined],
+  ['image', undefined],
+  ['speech', undefined],
+  ['transcription', undefined],
 ])
 const source = new VendorModels([{ id: 'openai', isConfigured: true, kinds, passUnknownModels: true }])
 const catalog = createCatalog(
@@ -16,6 +19,7 @@ const catalog = createCatalog(
   ],
   source,
 )
+const list = listPrices().forCatalog(catalog)
 const amounts = (model: string, markup?: string) =>
   listPrices({ markup })
     .forCatalog(catalog)
@@ -64,6 +68,64 @@ describe('list prices', () => {
 
     expect(list.quote('gpt-4o', {})?.prices[0]).toMatchObject({ meter: 'input_token', amount: '2.5' })
     expect(list.quote('gpt-4o', when)?.prices).toEqual([{ meter: 'request', amount: '1', per: 1 }])
+  })
+
+  test('charge batches by rows of their own where that is asked for, with tiers and the markup', () => {
+    const when = { batch: 'true' }
+    const list = listPrices({ batches: true, markup: '2' }).forCatalog(catalog)
+
+    expect(list.quote('gpt-6-sol', {})?.prices[0]).toMatchObject({ meter: 'input_token', amount: '4' })
+    expect(list.quote('gpt-6-sol', when)?.prices).toEqual(
+      expect.arrayContaining([
+        { meter: 'input_token', amount: '2', per: 1_000_000 },
+        { meter: 'output_token', amount: '15', per: 1_000_000, inputTokensAbove: 272_000 },
+      ]),
+    )
+    expect(list.quote('text-embedding-3-small', when)).toBeUndefined()
+    expect(listPrices().forCatalog(catalog).quote('gpt-6-sol', when)).toBeUndefined()
+  })
+
+  test('leave a model whose batches have a price of the host to that price', () => {
+    const when = { batch: 'true' }
+    const prices = { currency: 'USD', prices: [{ model: 'gpt-6-sol', meter: 'request', amount: '1', when }] } as const
+    const list = listPrices({ batches: true, prices }).forCatalog(catalog)
+
+    expect(list.quote('gpt-6-sol', when)?.prices).toEqual([{ meter: 'request', amount: '1', per: 1 }])
+  })
+
+  test.each([
+    ['pictures that are read and made', 'gpt-image-1.5', ['input_image_token', '8', 1_000_000]],
+    ['pictures that are made', 'gpt-image-1.5', ['output_image_token', '32', 1_000_000]],
+    ['sound by tokens', 'gpt-4o-transcribe', ['input_audio_token', '6', 1_000_000]],
+    ['sound by the hour', 'whisper-1', ['audio_second', '0.36', 3_600]],
+    ['speech by characters', 'tts-1', ['character', '15', 1_000_000]],
+  ])('charge %s', (_what, model, row) => {
+    const rows = list.quote(model, {})?.prices.map(({ meter, amount, per }) => [meter, amount, per])
+
+    expect(rows).toContainEqual(row)
+  })
+
+  test('charge the introductory price of a model up to its last day, and then the one after it', () => {
+    const gemini = createCatalog(
+      [],
+      new VendorModels([{ id: 'gemini', isConfigured: true, kinds, passUnknownModels: false }]),
+    )
+    const quote = (day: string, billing = {}) => {
+      vi.setSystemTime(day)
+      return listPrices({ batches: true }).forCatalog(gemini).quote('gemini-3.8-flash', billing)?.prices[0]
+    }
+    vi.useFakeTimers({ toFake: ['Date'] })
+    onTestFinished(() => void vi.useRealTimers())
+
+    expect(quote('2026-12-31T23:59:59Z')).toMatchObject({ meter: 'input_token', amount: '0.75' })
+    expect(quote('2026-12-31T23:59:59Z', { batch: 'true' })).toMatchObject({ meter: 'input_token', amount: '0.375' })
+    expect(quote('2027-01-01T00:00:00Z')).toMatchObject({ meter: 'input_token', amount: '1.5' })
+    expect(quote('2027-01-01T00:00:00Z', { batch: 'true' })).toBeUndefined()
+  })
+
+  test('know no price of speech that is sold by tokens, because characters are counted', () => {
+    expect(snapshotOf('openai').get('gpt-4o-mini-tts')?.price).toEqual({ input: '0.6', output: '12' })
+    expect(list.quote('gpt-4o-mini-tts', {})).toBeUndefined()
   })
 
   test.each(['0', '-1', '', 'ten', '1e3'])('refuse the markup %j', (markup) => {
