@@ -28,7 +28,7 @@ const EXAMPLE_PRICES: PriceFile = {
     { model: 'whisper-1', meter: 'audio_second', amount: '0.006', per: 60 },
     { model: 'gpt-transcribe', meter: 'audio_second', amount: '0.0045', per: 60 },
     { model: 'qwen3-asr-*', meter: 'audio_second', amount: '0.000035' },
-    ...['gp-image-1', 'gpt-image-*', 'chatgpt-image-*', 'gemini-nano-banana-*', 'nano-banana-*'].flatMap((model) => [
+    ...['gp-image-1', 'chatgpt-image-*', 'gemini-nano-banana-*', 'nano-banana-*'].flatMap((model) => [
       { model, meter: 'input_token', amount: '5', per: 1_000_000 } as const,
       { model, meter: 'input_image_token', amount: '10', per: 1_000_000 } as const,
       { model, meter: 'output_token', amount: '10', per: 1_000_000 } as const,
