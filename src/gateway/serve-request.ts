@@ -28,7 +28,7 @@ import { codingModels, etagOf } from './coding-models.ts'
 import type { Health } from './health.ts'
 import type { InFlight } from './in-flight.ts'
 import type { LoadedBatches } from './loaded-batches.ts'
-import { listedModel, modelList, withVendorIds } from './model-list.ts'
+import { listedModel, modelList } from './model-list.ts'
 import { bearsOperatorKey } from './operator-key.ts'
 import type { HeldRequest, OverloadGuard } from './overload-guard.ts'
 import { routeReport } from './route-report.ts'
@@ -289,8 +289,7 @@ async function read(
   }
   if (target.kind === 'models') {
     const scope = principal.scopes?.models
-    const known = context.catalog.list().filter((model) => isInScope(scope, model))
-    const models = withVendorIds(known, context)
+    const models = context.catalog.list().filter((model) => isInScope(scope, model))
     const list = modelList(models, context)
     if (!new URLSearchParams(request.query).has(CODING_CLIENT_PARAMETER)) return respondJson(sink, requestId, list)
     const both = { ...list, models: codingModels(models, context) }

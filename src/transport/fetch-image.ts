@@ -1,7 +1,7 @@
 import { type Clock, countdown, systemClock } from '../core/clock.ts'
 import { firstHeader, mediaType } from '../wire/headers.ts'
 import { checkPublicUrl } from './egress.ts'
-import { type NameResolver, ResolutionError } from './name-resolver.ts'
+import type { NameResolver } from './name-resolver.ts'
 import type { Transport } from './transport.ts'
 
 /** Largest image that is fetched for a caller. */
@@ -56,8 +56,7 @@ export function imageFetcher(
       try {
         await names.resolve(check.url.hostname, fetch.accountId)
       } catch (error) {
-        if (!(error instanceof ResolutionError)) throw error
-        return { reason: 'could not be fetched', isBusy: error.code === 'EBUSY' }
+        return { reason: 'could not be fetched', isBusy: (error as NodeJS.ErrnoException).code === 'EBUSY' }
       }
       if (fetch.signal?.aborted === true) return ABORTED
       const answer = await fetchOnce(transport, check.url, { ...fetch, clock, leftMs: leftMs() })

@@ -29,18 +29,6 @@ export interface NameResolverOptions {
   readonly clock?: Clock
 }
 
-/** Failure of a resolution. */
-export class ResolutionError extends Error {
-  override readonly name = 'ResolutionError'
-  /** `EBUSY` if too many names are being resolved, otherwise a code of `dns.lookup`, or none for a private address. */
-  readonly code: string | undefined
-
-  constructor(message: string, code?: string) {
-    super(message)
-    this.code = code
-  }
-}
-
 /**
  * Resolves host names that callers chose. It sends its own DNS queries: `dns.lookup` runs on Node's four shared threads, so a
  * few names that never resolve would delay all connections to vendors. The system's hosts file is read once.
@@ -63,14 +51,14 @@ export class NameResolver {
   /**
    * Returns the addresses of a host, at least one. An address resolves to itself.
    * @param owner Whose name it is, such as the id of an account. The names of one owner are bounded.
-   * @throws ResolutionError if there are none within 5 seconds, if one of them is private, or if too many names are pending.
+   * @throws Error if there are none within 5 seconds, if one of them is private, or if too many names are pending.
    */
   async resolve(host: string, owner = ''): Promise<readonly LookupAddress[]> {
     const name = host.replace(/^\[|\]$/g, '').toLowerCase()
     const family = isIP(name)
     const addresses = family === 0 ? await this.#addressesOf(name, owner) : [{ address: name, family }]
     if (this.#allowPrivate || addresses.every(({ address }) => isPublicAddress(address))) return addresses
-    throw new ResolutionError(`${name} resolves to a private address`)
+    throw failure(`${name} resolves to a private address`)
   }
 
   /** Resolves the host of a connection that is being opened; for `net.connect`. */
@@ -79,7 +67,7 @@ export class NameResolver {
       (found) => {
         const wanted = found.filter((address) => (family !== 4 && family !== 6 ? true : address.family === family))
         const [first] = wanted
-        if (first === undefined) callback(notFound(host), [])
+        if (first === undefined) callback(failure(`${host} has no IPv${family} address`, 'ENOTFOUND'), [])
         else if (all === true) callback(null, wanted)
         else callback(null, first.address, first.family)
       },
@@ -98,7 +86,7 @@ export class NameResolver {
     if (known !== undefined) return known
     const ofOwner = this.#pendingByOwner.get(owner) ?? 0
     if (this.#pending.size >= MAX_PENDING || ofOwner >= MAX_PENDING_PER_OWNER)
-      throw new ResolutionError(`too many host names are being resolved, so ${name} was not`, 'EBUSY')
+      throw failure(`too many host names are being resolved, so ${name} was not`, 'EBUSY')
     this.#pendingByOwner.set(owner, ofOwner + 1)
     const resolving = this.#query(name, () => {
       this.#pending.delete(name)
@@ -113,32 +101,32 @@ export class NameResolver {
   /** @param onEnd Called when the queries have ended, which may be after the time limit. */
   async #query(name: string, onEnd: () => void): Promise<readonly LookupAddress[]> {
     const found: LookupAddress[] = []
-    let isOver = false
-    const add = (family: 4 | 6) => (addresses: readonly string[]) => {
-      if (!isOver) found.push(...addresses.map((address) => ({ address, family })))
-    }
+    const add = (family: 4 | 6) => (addresses: readonly string[]) =>
+      void found.push(...addresses.map((address) => ({ address, family })))
     const queries = Promise.allSettled([
       this.#resolver.resolve4(name).then(add(4)),
       this.#resolver.resolve6(name).then(add(6)),
     ]).finally(onEnd)
-    const isTimeout = await new Promise<boolean>((resolve) => {
-      const timer = this.#clock.schedule(TIMEOUT_MS, () => resolve(true))
+    const code = await new Promise<string>((resolve) => {
+      const timer = this.#clock.schedule(TIMEOUT_MS, () => resolve('ETIMEOUT'))
       queries.then((results) => {
         timer.cancel()
-        resolve(results.some((result) => result.status === 'rejected' && result.reason.code === 'ETIMEOUT'))
+        resolve(results.find((result) => result.status === 'rejected')?.reason.code ?? 'ENOTFOUND')
       })
     })
-    isOver = true
-    if (found.length === 0 && isTimeout) throw new ResolutionError(`${name} did not resolve in time`, 'ETIMEDOUT')
-    if (found.length === 0 && this.#allowPrivate) return await promisify(lookup)(name, { all: true })
-    if (found.length === 0) throw notFound(name)
-    this.#cache.set(name, found, this.#clock.now(), CACHE_MS)
-    return found
+    const addresses = [...found]
+    if (addresses.length > 0) {
+      this.#cache.set(name, addresses, this.#clock.now(), CACHE_MS)
+      return addresses
+    }
+    if (this.#allowPrivate && code !== 'ETIMEOUT') return await promisify(lookup)(name, { all: true })
+    throw failure(`${name} cannot be resolved (${code})`, code)
   }
 }
 
-function notFound(name: string): ResolutionError {
-  return new ResolutionError(`${name} has no address`, 'ENOTFOUND')
+/** Creates an error with a code of `node:dns`, or `EBUSY` if too many names are being resolved. */
+function failure(message: string, code?: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(message), code === undefined ? {} : { code })
 }
 
 /** Addresses by name. A system without such a file has none. */

@@ -15,7 +15,7 @@ export interface DnsServer {
 
 const TYPE_A = 1
 
-/** Starts a DNS server. `records` may be a function of the name. */
+/** Starts a DNS server. The name `*` of the records answers for all names that are not listed. */
 export async function startDnsServer(records: DnsRecords): Promise<DnsServer> {
   const socket = createSocket('udp4')
   const queried: string[] = []
@@ -43,7 +43,7 @@ function questionOf(query: Buffer): { readonly name: string; readonly type: numb
   return { name: labels.join('.').toLowerCase(), type: query.readUInt16BE(at + 1), end: at + 5 }
 }
 
-/** @param found Undefined: there is no such name. */
+/** @param found Addresses, or `undefined` if there is no such name. */
 function answerTo(question: Buffer, found: readonly string[] | undefined): Buffer {
   const head = Buffer.from(question)
   head.writeUInt16BE(found === undefined ? 0x8183 : 0x8180, 2)

@@ -84,7 +84,7 @@ describe('a private address at delivery', () => {
     bench.clock.advance(5_000)
 
     const [, second] = await bench.recorded(2)
-    expect(first?.error).toBe('no connection: receiver.example.com has no address')
+    expect(first?.error).toBe('no connection: receiver.example.com cannot be resolved (ENOTFOUND)')
     expect(second?.error).toBe('no connection: receiver.example.com resolves to a private address')
     expect(receiver.connections).toBe(0)
   })

@@ -282,6 +282,19 @@ describe('a fetch', () => {
     ])
   })
 
+  test.each([true, false])(
+    'of a name that is no name gives a reason (private addresses allowed: %j)',
+    async (allowed) => {
+      const resolver = new NameResolver({ servers: [dns.address], allowPrivate: allowed })
+      const name = `${'a'.repeat(64)}.example.com`
+
+      expect(await imageFetcher(transport, { names: resolver, allowPrivate: allowed })(`http://${name}/`)).toEqual({
+        reason: 'could not be fetched',
+        isBusy: false,
+      })
+    },
+  )
+
   test('says that it can be repeated when too many names of the account are being resolved', async () => {
     dns.records = { '*': 'silence' }
     const { transport: manual } = manualTransport()
