@@ -283,7 +283,7 @@ describe('a fetch', () => {
   })
 
   test.each([true, false])(
-    'of a name that is no name gives a reason (private addresses allowed: %j)',
+    'ends with a reason if the host name is malformed (private addresses allowed: %j)',
     async (allowed) => {
       const resolver = new NameResolver({ servers: [dns.address], allowPrivate: allowed })
       const name = `${'a'.repeat(64)}.example.com`
