@@ -23,6 +23,8 @@ import { TaskWorker } from '../tasks/task-worker.ts'
 import { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 import { type Accounts, accountsOf } from './accounts.ts'
 import { type CacheControl, cacheControlOf } from './cache-options.ts'
+import { cancelAnyTask } from './cancel-task.ts'
+import { CallerWatch } from './caller-watch.ts'
 import { checkOptions, checkRouting } from './check-options.ts'
 import { checkPrincipal } from './check-principal.ts'
 import { type CloseTimes, closeTimes, keepingAlive } from './closing.ts'
@@ -31,7 +33,7 @@ import { type CostEstimate, estimateCost, type PricedRequest } from './estimate-
 import { EventListeners } from './event-listeners.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { type GatewayHealth, Health } from './health.ts'
-import { type Holds, holdsOf } from './holds.ts'
+import { expireHolds, type Holds, holdsOf } from './holds.ts'
 import { endWork, InFlight } from './in-flight.ts'
 import { configureKey, type Keys, keysOf } from './keys.ts'
 import { type LoadedBatches, loadBatches } from './loaded-batches.ts'
@@ -52,9 +54,6 @@ import { type Webhooks, webhooksOf } from './webhooks.ts'
 /** Interval of the search for expired holds; shorter if holds have a short lifetime. */
 const LONGEST_SWEEP_INTERVAL_MS = 30_000
 const SHORTEST_SWEEP_INTERVAL_MS = 1_000
-
-/** Most holds ended in one transaction. */
-const SWEEP_BATCH = 500
 
 /** The host's choices for requests in its own process. */
 export interface InProcessOptions {
@@ -180,6 +179,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const runner = new DeferredRunner(context, wakeWebhooks)
   const deferred = new DeferredAnswers(runner, wakeWebhooks)
   let batches: LoadedBatches | undefined
+  const runners = { deferred, wakeWebhooks, batches: () => batches }
+  const watch = new CallerWatch(context, () => [inFlight, runner, batches?.runner])
   const worker = new TaskWorker(context, wakeWebhooks, { retentionDays: options.taskRetentionDays })
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(async () => {
@@ -192,6 +193,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       // A process that died may have left holds behind.
       sweep()
       if (closing === undefined) {
+        watch.start()
         worker.start()
         runner.start()
         batches?.runner.start()
@@ -298,7 +300,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       webhookSecret: context.webhookSecret,
       wake: wakeWebhooks,
     }),
-    tasks: tasksOf(context.store, ready),
+    tasks: tasksOf(context.store, ready, (task) => cancelAnyTask(context, runners, task)),
     vendorKeys: vendorKeysOf(context),
     operatorActions: operatorActionsOf(context.store, context.clock, ready, {
       report: (action) => emit(context, { type: 'operator-action', ...action }),
@@ -321,7 +323,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         const leftMs = countdown(context.clock, drainMs)
         sweeper?.cancel()
         overload?.close()
-        await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer }, drainMs)
+        await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer, watch }, drainMs)
         await sweeping
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         context.observers?.detached()
@@ -374,17 +376,6 @@ function rethrowWithReason(error: unknown): never {
     message: `The store cannot be opened: ${textOfError(error.cause)}`,
     cause: error.cause,
   })
-}
-
-async function expireHolds(context: PipelineContext, isOver: () => boolean): Promise<void> {
-  try {
-    let expired = SWEEP_BATCH
-    while (expired === SWEEP_BATCH && !isOver())
-      expired = await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
-    await context.store.ledger.expireCredits(context.clock.now(), SWEEP_BATCH)
-  } catch (error) {
-    reportFault(context, undefined, 'holds', error)
-  }
 }
 
 function toolCallsOf(observers: Observers, clock: Clock): NonNullable<Gateway['beginToolCall']> {
