@@ -196,7 +196,7 @@ describe('a background answer', () => {
   })
 
   test('ends the stream that follows it for another key that is revoked', async () => {
-    const { started, gateway, ask, pass, vendor } = await startWithKey(() => undefined)
+    const { started, gateway, ask, losses, pass, vendor } = await startWithKey(() => undefined)
     const id = String((await ask('POST', '/v1/responses', body)).body['id'])
     await expect.poll(() => vendor.calls).toBe(1)
     const { key, record } = await gateway.keys.create({ accountId: TEST_ACCOUNT })
@@ -208,6 +208,9 @@ describe('a background answer', () => {
 
     expect(await text).toContain('invalid_api_key')
     expect(vendor.aborted).toBe(0)
+    // The run would keep the gateway open.
+    await losses['is revoked']()
+    await pass()
   })
 })
 
