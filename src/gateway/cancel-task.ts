@@ -8,7 +8,7 @@ import { cancelTask } from '../tasks/task-requests.ts'
 import type { WakeWebhooks } from '../tasks/update-task.ts'
 import type { LoadedBatches } from './loaded-batches.ts'
 
-/** What runs the tasks of a gateway. */
+/** Parts of a gateway that run its tasks. */
 export interface TaskRunners {
   readonly deferred: DeferredAnswers
   /** Returns `undefined` if the gateway has no batches. */

@@ -15,6 +15,7 @@ import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import { USAGE_RETENTION_MEMBERS } from '../usage/usage-recorder.ts'
 import { type BillingOption, billingModeOf } from './billing-mode.ts'
+import { checkCatalog } from './catalog-options.ts'
 import { checkParts } from './check-parts.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS } from './default-times.ts'
 import { FIXED_KEY_MEMBERS, GATEWAY_OPTIONS, type GatewayOptions, RESPONSES_OPTIONS } from './gateway-options.ts'
@@ -122,6 +123,7 @@ function checkNames(options: GatewayOptions): void {
   checkMembers(options.routing, ROUTING_OPTIONS, OWNER, 'routing')
   checkMembers(options.routing?.hedge, HEDGE_OPTIONS, OWNER, 'routing.hedge')
   checkMembers(responses, RESPONSES_OPTIONS, OWNER, 'responses')
+  checkCatalog(options.catalog, OWNER)
   checkDisconnect(options)
   checkModelRows(models, OWNER)
   checkWholeRows(models ?? [], OWNER)

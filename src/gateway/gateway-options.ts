@@ -24,6 +24,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { BatchOptions } from './batch-options.ts'
 import type { BillingOption } from './billing-mode.ts'
 import type { CacheOptions } from './cache-options.ts'
+import type { CatalogOptions } from './catalog-options.ts'
 import type { GivenHook } from './hook-host.ts'
 import type { LimitOptions, Plan } from './limit-options.ts'
 import type { OverloadOptions } from './overload-guard.ts'
@@ -80,6 +81,12 @@ export interface GatewayOptions {
   readonly endpoints?: readonly Endpoint[] | undefined
   /** Rows added to the catalog, or replacing rows of the same id. */
   readonly models?: readonly ModelDefinition[] | undefined
+  /**
+   * A newer snapshot of the vendors' models and list prices than the built-in one: `{ from: 'catalog.json' }`. It is looked for at
+   * start and every 10 minutes, and taken without a restart. If it cannot be used, a warning says why, and the catalog in force
+   * stays. If omitted, the built-in snapshot is used.
+   */
+  readonly catalog?: CatalogOptions | undefined
   /** Prices per model and meter, or `listPrices()`. Required unless billing is off. */
   readonly prices?: PriceFile | Prices | CatalogPrices | undefined
   /** Does `GET /v1/models` say prices, where billing is on? Default false. */
@@ -245,6 +252,7 @@ export const GATEWAY_OPTIONS = {
   vendors: true,
   endpoints: true,
   models: true,
+  catalog: true,
   prices: true,
   showPrices: true,
   billing: true,

@@ -101,10 +101,10 @@ function amountOf(amount: string): bigint {
   return nanoDollars
 }
 
-/** Most holds ended in one transaction. */
+/** Maximum number of holds ended in one transaction. */
 const SWEEP_BATCH = 500
 
-/** Ends expired holds and credits. Never rejects. */
+/** Ends the holds that have expired, then the credits, until `isOver`. Never rejects. */
 export async function expireHolds(context: PipelineContext, isOver: () => boolean): Promise<void> {
   try {
     let expired = SWEEP_BATCH

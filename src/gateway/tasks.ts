@@ -60,7 +60,7 @@ export interface Tasks {
   get(accountId: string, taskId: string): Promise<TaskRecord | undefined>
   /**
    * Cancels a batch, a background answer, or a video that its vendor has not begun, as its owner would. Requests of a batch that are
-   * in flight end and are charged; `cancellingAtMs` of its facts is set until then. What a background answer had used is charged.
+   * in flight end and are charged; `cancellingAtMs` of its facts is set until then. A background answer is charged for the tokens that it had used.
    * @returns the task afterwards; undefined when the account has no such task.
    * @throws GatewayError `task_not_cancellable` if it has ended, or its vendor runs it; `upstream_unavailable` if its vendor cannot be
    *   reached.

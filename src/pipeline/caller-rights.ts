@@ -18,7 +18,7 @@ export interface CallerWork {
   end(error: GatewayError): void
 }
 
-/** Key and account of a caller as the store has them now. The host's own identities have no key there. */
+/** Current key and account of a caller. Identities of the host have no key in the store. */
 export interface CallerFacts {
   readonly key: KeyRecord | undefined
   readonly account: Account | undefined

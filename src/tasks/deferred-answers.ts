@@ -115,7 +115,7 @@ export class DeferredAnswers {
     }
   }
 
-  /** False: the caller has disconnected, or the gateway closes. An error: the caller may not read the answer any more. */
+  /** Returns `false` if the caller disconnects or the gateway closes, and an error if the caller may not read the answer any more. */
   async #untilEnded(
     context: PipelineContext,
     sink: ByteSink,
@@ -128,7 +128,7 @@ export class DeferredAnswers {
       const now = await store.tasks.find(task.accountId, task.id)
       if (now === undefined || !OPEN_TASK_STATES.includes(now.state)) return true
       const refusal = await readRefusal(context, work)
-      // What a frozen account has can still be read.
+      // A frozen account can still read its answers.
       if (refusal !== undefined && refusal.code !== 'account_frozen') return refusal
       if (clock.now() - lastWriteMs >= SILENCE_MS) {
         sink.write(keepAlive)

@@ -67,7 +67,7 @@ export class DeferredRun implements Completion {
     this.#stop('put-back')
   }
 
-  /** Its owner may not have it any more: it ends as if cancelled, but failed, with this error. */
+  /** Stops a run whose owner has lost the right to it. The task fails with this error, and is charged as if it was cancelled. */
   refuse(error: GatewayError): void {
     this.#refusal ??= error
     this.cancel()

@@ -117,7 +117,7 @@ describe('a stream', () => {
     await expect.poll(() => vendor.aborted).toBe(1)
   })
 
-  test('of Messages ends with an error event of Messages when its key is revoked', async () => {
+  test('ends a stream of Messages with an error event of Messages when its key is revoked', async () => {
     const { started, headers, losses, pass } = await startWithKey(endless)
     const response = await started.post('/v1/messages', { ...CHAT, stream: true }, headers)
     const reader = response.body!.getReader()
@@ -131,7 +131,7 @@ describe('a stream', () => {
     expect(rest).not.toContain('message_stop')
   })
 
-  test('of a key that stays valid goes on', async () => {
+  test('continues a stream whose key stays valid', async () => {
     const { started, headers, pass, vendor } = await startWithKey(endless)
     const response = await started.post('/v1/chat/completions', { ...CHAT, stream: true }, headers)
     const reader = response.body!.getReader()
@@ -180,7 +180,7 @@ describe('a background answer', () => {
     expect([(await account()).held, unbilled(started)]).toEqual([0n, []])
   })
 
-  test('that waits for its turn is never sent after its key is revoked', async () => {
+  test('never sends a waiting answer after its key is revoked', async () => {
     const held: ServerResponse[] = []
     const { started, ask, losses, pass, vendor, account } = await startWithKey((response) => held.push(response))
     const ids: string[] = []
@@ -266,7 +266,7 @@ describe('a batch of 60 requests', () => {
     expect(vendor.calls).toBe(8)
   })
 
-  test('of Messages is cancelled when its key is revoked', async () => {
+  test('cancels a batch of Messages when its key is revoked', async () => {
     const bench = await startWithKey(holding)
     const { started, ask, vendor, losses, pass, read } = bench
     const params = { model: BATCH_MODEL, max_tokens: 50, messages: [{ role: 'user', content: 'hi' }] }

@@ -21,7 +21,7 @@ export async function cancelBatch(
   if (isCancelling(task)) return task
   const nowMs = clock.now()
   const details = { ...task.details, facts: { ...factsOf(task), cancellingAtMs: nowMs } }
-  // One that is accepted is begun and put back again and again, which leaves its details as they are.
+  // A queued batch may be started and put back several times, which keeps its details.
   const from = POLLED_STATES.includes(task.state) ? POLLED_STATES : [task.state]
   const isMade = await store.tasks.change({ id: task.id, from, set: { details, updatedAtMs: nowMs } }, nowMs)
   const now = await store.tasks.find(task.accountId, task.id)

@@ -87,7 +87,7 @@ export class AdvancedClock implements Clock {
   }
 }
 
-/** One whose timers run 20 times as fast. */
+/** Clock with timers that run 20 times as fast. */
 export class FastClock extends AdvancedClock {
   override schedule(delayMs: number, callback: () => void): Timer {
     return super.schedule(delayMs / 20, callback)
