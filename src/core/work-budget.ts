@@ -1,7 +1,7 @@
 import { GatewayError } from './errors.ts'
 
 /** Work that the schemas of one request may cause, in units. The slowest units together take less than a tenth of a second. */
-const MAX_SCHEMA_UNITS = 150_000
+const MAX_SCHEMA_UNITS = 100_000
 
 /** Characters that cost as much to copy as one member. */
 const CHARACTERS_PER_UNIT = 32

@@ -51,7 +51,7 @@ export function hostileSchemas(kilobytes: number): HostileSchema[] {
     },
     {
       name: 'anyOf at every level',
-      schema: nested(25, { ...object }, (inner) => ({ anyOf: [{ type: 'object', properties: { inner } }, { title: 'b' }] })),
+      schema: nested(20, { ...object }, (inner) => ({ anyOf: [{ type: 'object', properties: { inner } }, { title: 'b' }] })),
     },
     { name: 'typed anyOf at every level', schema: nested(28, { ...object }, (inner) => ({ type: 'object', anyOf: [inner] })) },
     { name: 'untyped anyOf at every level', schema: nested(14, { anyOf: list(half, () => ({ title: 'a' })) }, (inner) => ({ type: 'object', anyOf: [{ anyOf: [inner] }] })) },

@@ -59,8 +59,10 @@ function merged(given: JsonSchema, trail: readonly string[], document: SchemaDoc
   return Object.fromEntries(
     Object.entries(place.schema).map(([member, value]) => {
       if (SCHEMA_LISTS.has(member) && Array.isArray(value)) return [member, value.map(within)]
-      if (SCHEMA_MAPS.has(member) && isJsonObject(value))
+      if (SCHEMA_MAPS.has(member) && isJsonObject(value)) {
+        document.budget.payFor(value, document.path, 1)
         return [member, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, within(one)]))]
+      }
       return [member, SCHEMA_MEMBERS.has(member) ? within(value) : value]
     }),
   )

@@ -4,14 +4,17 @@ import type { WorkBudget } from '../../core/work-budget.ts'
 /** A JSON Schema as a caller wrote it. */
 export type JsonSchema = Record<string, unknown>
 
-/** Members with schemas, each of which is paid for when it is visited. */
-const MEMBERS_WITH_SCHEMAS: ReadonlySet<string> = new Set([
-  ...['properties', '$defs', 'definitions'],
-  ...['items', 'anyOf', 'oneOf', 'allOf'],
+/**
+ * Levels that a visit reads of members with schemas, each of which is paid for when it is visited itself. Definitions are not read: their
+ * schemas are visited through references.
+ */
+const LEVELS_READ: ReadonlyMap<string, number> = new Map([
+  ...['properties', 'items', 'anyOf', 'oneOf', 'allOf'].map((name) => [name, 1] as const),
+  ...['$defs', 'definitions'].map((name) => [name, 0] as const),
 ])
 
 /** Units of a visit in addition to what it reads, because each schema is written as an object of its own. */
-const VISIT_UNITS = 4
+const VISIT_UNITS = 8
 
 /** Deepest chain of references within references. */
 const MAX_REFERENCES = 32
@@ -39,7 +42,7 @@ export function payForVisit(schema: JsonSchema, { budget, path }: SchemaDocument
   budget.pay(VISIT_UNITS, path)
   for (const name in schema) {
     budget.payFor(name, path)
-    budget.payFor(schema[name], path, MEMBERS_WITH_SCHEMAS.has(name) ? 1 : undefined)
+    budget.payFor(schema[name], path, LEVELS_READ.get(name))
   }
 }
 

@@ -2,6 +2,9 @@ import { isJsonObject } from '../../core/json.ts'
 import type { WorkBudget } from '../../core/work-budget.ts'
 import { type JsonSchema, resolveSchema, type SchemaDocument, type SchemaPlace } from './resolve-schema.ts'
 
+/** Units of a property that is compared with those of other alternatives. */
+const UNITS_PER_PROPERTY = 6
+
 const COMBINATIONS = ['allOf', 'anyOf', 'oneOf'] as const
 
 /**
@@ -46,7 +49,7 @@ function unitedProperties(schemas: readonly JsonSchema[], { budget, path }: Sche
     for (const [name, property] of Object.entries(isJsonObject(properties) ? properties : {})) {
       const kinds = found.get(name) ?? new Map<string, unknown>()
       const written = JSON.stringify(property)
-      budget.pay(1, path)
+      budget.pay(UNITS_PER_PROPERTY, path)
       budget.payForText(written.length, path)
       found.set(name, kinds.set(written, property))
     }
