@@ -72,7 +72,13 @@ export function namedItemsOf(turn: StoredResponse): readonly StoredItem[] {
   return [...turn.input, ...outputOf(turn)].filter((item) => typeof (item as { id?: unknown }).id === 'string')
 }
 
-/** Ids of all items of a turn, each once. */
+/** Whether an item has content that its vendor encrypted and bound to its id. */
+export function isEncrypted({ encrypted_content: content }: Readonly<Record<string, unknown>>): boolean {
+  return typeof content === 'string' && content !== ''
+}
+
+/** Ids by which a turn is found, each once. Encrypted items of callers are left out, because only their vendor knows whose they are. */
 export function itemIdsOf(turn: StoredResponse): readonly string[] {
-  return [...new Set(namedItemsOf(turn).map(({ id }) => id))]
+  const input = turn.input.filter((item) => !isEncrypted(item))
+  return [...new Set(namedItemsOf({ ...turn, input }).map(({ id }) => id))]
 }

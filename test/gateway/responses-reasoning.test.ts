@@ -61,7 +61,7 @@ describe('at a vendor that encrypts reasoning for the organisation of its key', 
     expect(items).toEqual([reasoning, message])
     await (await started.post('/v1/responses', followUp)).text()
 
-    // Neither an id nor the order of reasoning and what follows it has changed.
+    // The request that made the items is kept, so their ids belong to the account.
     expect(JSON.parse(vendors[0]!.calls[1]!.body)).toEqual({ ...followUp, model: 'gpt-5.4' })
   })
 

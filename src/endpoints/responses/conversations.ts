@@ -13,7 +13,6 @@ import { invalidField, unsupportedField } from '../field-errors.ts'
 import { listOf } from '../list-of.ts'
 import { checkRequest } from '../request-field.ts'
 import { itemList, pageOf } from './item-page.ts'
-import { withOwnItemIds } from './own-items.ts'
 import {
   inputItems,
   isItemId,
@@ -177,7 +176,7 @@ async function newItems(added: readonly ResponsesItem[], access: ObjectAccess): 
   const { items: own } = checkRequest<{ items: ResponsesItem[] }>(addition(), { items: inputItems(screened) })
   for (const [index, item] of own.entries())
     if (itemType(item) === 'item_reference') throw unsupportedField(`items[${index}]`, 'must not be a reference')
-  return own.map((item) => conversationItem(withOwnItemIds(item, new Set()), access))
+  return own.map((item) => conversationItem(item, access))
 }
 
 /** An item as a conversation keeps it: messages have their type and parts, and each item has an id. */

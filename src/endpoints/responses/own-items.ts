@@ -1,4 +1,4 @@
-import { outputOf, type StoredItem, type StoredResponse } from '../../stores/response-store.ts'
+import { isEncrypted, outputOf, type StoredItem, type StoredResponse } from '../../stores/response-store.ts'
 import type { AnswerAccess } from '../endpoint.ts'
 import { standInId, vendorObjectIds } from '../vendor-objects.ts'
 import { isItemId, itemType, type ResponsesItem } from './responses-request.ts'
@@ -23,16 +23,14 @@ export async function withOwnIds(
 
 /**
  * Returns an item whose ids are all in `own`. Other ids are replaced, always in the same way, so that an approval still names its
- * request. Encrypted content is bound to its id, and needs none.
+ * request. The id of an item with encrypted content stays, because the vendor verifies that both belong together.
  */
 export function withOwnItemIds(item: ResponsesItem, own: ReadonlySet<string>): ResponsesItem {
   if (isReference(item)) return item
-  const foreign = ID_MEMBERS.filter((member) => typeof item[member] === 'string' && !own.has(item[member]))
+  const members = isEncrypted(item) ? ID_MEMBERS.slice(1) : ID_MEMBERS
+  const foreign = members.filter((member) => typeof item[member] === 'string' && !own.has(item[member]))
   if (foreign.length === 0) return item
-  const changed = { ...item }
-  for (const member of foreign) changed[member] = standInId(item[member] as string)
-  if (typeof item['encrypted_content'] === 'string') delete changed.id
-  return changed
+  return { ...item, ...Object.fromEntries(foreign.map((member) => [member, standInId(item[member] as string)])) }
 }
 
 function isReference(item: ResponsesItem): boolean {

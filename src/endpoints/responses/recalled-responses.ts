@@ -46,17 +46,24 @@ export async function recallResponses(
   const answered = new Set([...turns, ...holders].flatMap((turn) => outputOf(turn).map(({ id }) => id)))
   const isAnswered = items.every((item) => itemType(item) !== 'item_reference' || answered.has(item.id ?? ''))
   const history = [...before, ...turns.flatMap((turn) => [...turn.input, ...outputOf(turn)])]
+  // Items of a conversation have the ids that its callers chose.
+  const all = await withOwnIds([...history, ...own], access)
+  const added = all.slice(history.length)
   const { previous_response_id: _previous, conversation: _conversation, ...rest } = request
   const last = turns.at(-1)
   // A vendor knows the items of its answers only by their ids.
   const named = last === undefined ? holders : [last, ...holders]
   return {
-    request: { ...rest, input: [...history, ...own].map(asSent) },
+    request: { ...rest, input: all.map(asSent) },
     original: request,
     makers: makersOf([...turns, ...holders]),
     ownIds: await ownObjectIds([...turns, ...holders], [...before, ...own], access),
     bound: conversation !== undefined ? preferred(conversation) : isAnswered ? boundTo(named) : undefined,
-    turn: !isKept ? undefined : conversation === undefined ? turnOf(last?.id, own) : turnIn(conversation, own, access),
+    turn: !isKept
+      ? undefined
+      : conversation === undefined
+        ? turnOf(last?.id, added)
+        : turnIn(conversation, own, access),
   }
 }
 

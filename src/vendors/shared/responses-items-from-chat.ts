@@ -21,7 +21,7 @@ const MAX_CALL_ID_LENGTH = 64
 
 /**
  * The messages of a chat as items of a Responses request. Reasoning that a message or its calls carry comes back before what
- * followed it, because the vendor refuses it elsewhere.
+ * followed it, under its own id, because the vendor refuses it elsewhere.
  * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the message's member.
  */
 export function itemsFromChat(messages: readonly ChatMessage[], context: ItemContext): ResponsesItem[] {
@@ -73,9 +73,8 @@ function addReasoning(extra: unknown, { items, call, report }: AssistantContext)
     report('messages.extra_content')
     return false
   }
-  // Without its id, by which a vendor could find the reasoning of another account.
-  for (const { encrypted_content } of carried.reasoning)
-    items.push({ type: 'reasoning', summary: [], encrypted_content })
+  for (const { id, encrypted_content } of carried.reasoning)
+    items.push({ type: 'reasoning', id, summary: [], encrypted_content })
   return true
 }
 
