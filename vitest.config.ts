@@ -135,6 +135,7 @@ const DRILLS = [
   'test/endpoints/messages/messages-stream-writer.test.ts',
   'test/endpoints/responses/responses-stream-writer.test.ts',
   'test/endpoints/schema-acceptance.test.ts',
+  'test/endpoints/sdk-ids.test.ts',
   'test/endpoints/surcharges.test.ts',
   'test/endpoints/videos/convert-body.test.ts',
   'test/gateway/account-kinds.test.ts',

@@ -130,6 +130,8 @@ export interface RecalledRequest<Request> {
   readonly makers?: ReadonlyMap<string, string>
   /** Set if everything that it refers to is kept by one vendor too. */
   readonly bound: BoundAnswer | undefined
+  /** Ids of objects at vendors that answers to the account have named. If omitted, there are none. */
+  readonly ownIds?: ReadonlySet<string>
   /** The turn to keep, apart from the answer; undefined: nothing is kept. */
   readonly turn: Pick<StoredResponse, 'previousId' | 'conversation' | 'input'> | undefined
 }
@@ -146,6 +148,7 @@ export interface ContinuedRequest {
   readonly recalled?: {
     readonly original: OriginalRequest | undefined
     readonly turn: RecalledRequest<object>['turn']
+    readonly ownIds?: RecalledRequest<object>['ownIds']
   }
 }
 

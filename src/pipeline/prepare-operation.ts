@@ -4,6 +4,7 @@ import { endOfTurn, isLargeBody } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Operation, VendorCall } from '../endpoints/operation.ts'
+import { withOwnObjects } from '../endpoints/vendor-objects.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { billedUsage, quotedCost } from './pricing.ts'
@@ -53,7 +54,8 @@ function createOperation(
   body: Reserved['body'],
 ): Operation {
   const { endpoint } = call
-  const vendorCall = new CallFacts(call, candidate, body, context)
+  const own = candidate.vendor.allowsVendorObjects === true ? body : withOwnObjects(body, ownIdsOf(call))
+  const vendorCall = new CallFacts(call, candidate, own, context, own !== body)
   const operation = endpoint.createOperation(candidate.vendor, vendorCall)
   if (operation !== undefined) {
     vendorCall.operation.reasonsUnseen = operation.reasonsUnseen === true
@@ -65,6 +67,12 @@ function createOperation(
     param: 'model',
   })
 }
+
+function ownIdsOf({ continued }: Reserved): ReadonlySet<string> {
+  return continued?.recalled?.ownIds ?? NONE
+}
+
+const NONE: ReadonlySet<string> = new Set()
 
 type BilledUsageOf = NonNullable<VendorCall<Reserved['body']>['billedUsage']>
 
@@ -93,7 +101,14 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly stateSecret: string | undefined
   readonly promptCaching: VendorCall<Reserved['body']>['promptCaching']
 
-  constructor(call: Reserved, candidate: Candidate, body: Reserved['body'], context: PipelineContext) {
+  /** @param isRewritten Whether ids were replaced in the body, so that the request as its caller wrote it must not be sent. */
+  constructor(
+    call: Reserved,
+    candidate: Candidate,
+    body: Reserved['body'],
+    context: PipelineContext,
+    isRewritten: boolean,
+  ) {
     const { continued, request } = call
     this.request = body
     // Bytes that no longer match the body must not be passed through.
@@ -112,7 +127,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.operation = operation
     this.billedUsage = billedUsageOf(call, candidate, operation)
     this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined
-    const previous = continued?.previous
+    const previous = isRewritten ? undefined : continued?.previous
     this.conversation = continued && {
       previousUpstreamId: previous?.credentialId === candidate.credentialId ? previous.upstreamId : undefined,
       freshId: continued.freshId,

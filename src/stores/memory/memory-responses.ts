@@ -114,6 +114,11 @@ export function memoryResponses(
       return found.sort((one, other) => other.createdAtMs - one.createdAtMs)
     },
 
+    knownItems(accountId, itemIds, nowMs) {
+      const isRead = (name: string): boolean => (turns.get(name)?.expiresAtMs ?? nowMs) > nowMs
+      return itemIds.filter((id) => [...(byItem.get(accountKey(accountId, id)) ?? [])].some(isRead))
+    },
+
     delete: (accountId, id) => drop(accountKey(accountId, id)),
   }
 }

@@ -199,6 +199,8 @@ function responsesOn(session: () => SqliteSession): ResponseStore {
       session().read(({ responses }) => responses.conversation(accountId, id, nowMs)),
     findByItems: async (accountId, itemIds, nowMs) =>
       session().read(({ responses }) => responses.findByItems(accountId, itemIds, nowMs)),
+    knownItems: async (accountId, itemIds, nowMs) =>
+      session().read(({ responses }) => responses.knownItems(accountId, itemIds, nowMs)),
     delete: async (accountId, id) => session().write(({ responses }) => responses.delete(accountId, id)),
   }
 }
