@@ -126,7 +126,7 @@ const STORED_TABLES: Readonly<Record<StoredKind, readonly [table: string, byteLe
   responses: ['responses', 'octet_length(input) + octet_length(response)', 'expires_at_ms > $2'],
   conversations: ['conversations', 'byte_length', 'expires_at_ms > $2'],
   files: ['files', 'byte_length', 'expires_at_ms > $2'],
-  tasks: ['tasks', 'octet_length(details)', '$2 IS NOT NULL'],
+  tasks: ['tasks', 'octet_length(details)', '$2::bigint IS NOT NULL'],
 }
 
 async function storedOf(

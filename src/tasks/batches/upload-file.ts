@@ -51,7 +51,8 @@ export async function receiveFile(
   const claim = streamedClaimOf(context, request, { accountId, requestId })
   const nowMs = context.clock.now()
   // Checked before the bytes are stored, and again when the file is.
-  const byteLength = Math.max(0, Number(request.header('content-length') ?? 0) - FORM_BYTES)
+  const announced = Number(request.header('content-length') ?? 0) - FORM_BYTES
+  const byteLength = Math.min(Math.max(0, announced), maxFileBytes)
   await context.storedBounds.add(accountId, [{ kind: 'files', byteLength }], () => undefined)
   const upload: Upload = {
     id: context.ids.next('file'),

@@ -99,7 +99,8 @@ export function describeBatchStore(
   })
 }
 
-function exampleFile(overrides: Partial<FileRecord> = {}): FileRecord {
+/** An example for suites of several stores. */
+export function exampleFile(overrides: Partial<FileRecord> = {}): FileRecord {
   return {
     id: 'file_1',
     accountId: ACCOUNT_ID,
