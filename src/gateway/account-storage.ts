@@ -1,5 +1,6 @@
 import { checkMembers } from '../core/known-members.ts'
-import { type AccountStorage, STORED_KINDS, type StoredKind } from '../stores/stored-bounds.ts'
+import type { AccountStorage } from '../stores/stored-bounds.ts'
+import { STORED_KINDS, type StoredKind } from '../stores/stored-usage.ts'
 
 /** Bounds of what one account may have stored of a kind. */
 export interface StoredBound {

@@ -9,16 +9,9 @@ import type { InteractionStore } from './interaction-store.ts'
 import type { KeyStore } from './key-store.ts'
 import type { Ledger } from './ledger.ts'
 import type { ResponseStore } from './response-store.ts'
-import type { StoredKind } from './stored-bounds.ts'
+import type { StoredKind, StoredUsage } from './stored-usage.ts'
 import type { TaskStore } from './task-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
-
-/** Number and size of what an account has stored. */
-export interface StoredUsage {
-  readonly count: number
-  /** Size of its texts and contents, in bytes. */
-  readonly byteLength: number
-}
 
 /** All durable data of one driver. */
 export interface GatewayStore {

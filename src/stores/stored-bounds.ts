@@ -2,39 +2,8 @@ import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import { RecentMap } from '../core/recent-map.ts'
-import type { GatewayStore, StoredUsage } from './gateway-store.ts'
-
-/** Default bounds of what one account may have stored, and what makes room. 24 hours, 30 days: see the kinds' own retention. */
-export const STORED_KINDS = {
-  idempotencyKeys: {
-    count: 100_000,
-    byteLength: 2 ** 30,
-    label: 'Idempotency-Keys with their answers',
-    remedy: 'Send no Idempotency-Key, or wait: keys are removed after 24 hours.',
-  },
-  responses: {
-    count: 200_000,
-    byteLength: 4 * 2 ** 30,
-    label: 'stored responses',
-    remedy: 'Delete some of them, or send store: false.',
-  },
-  conversations: {
-    count: 10_000,
-    byteLength: 2 ** 28,
-    label: 'conversations with their items',
-    remedy: 'Delete some of them, or some of their items.',
-  },
-  files: { count: 10_000, byteLength: 2 ** 31, label: 'files', remedy: 'Delete some of them.' },
-  tasks: {
-    count: 100_000,
-    byteLength: 2 ** 30,
-    label: 'videos, background responses and batches',
-    remedy: 'Wait: they are removed some days after their end.',
-  },
-} as const
-
-/** A kind of what accounts have stored. */
-export type StoredKind = keyof typeof STORED_KINDS
+import type { GatewayStore } from './gateway-store.ts'
+import { STORED_KINDS, type StoredKind, type StoredUsage } from './stored-usage.ts'
 
 /** Bounds of each kind for one account. */
 export type AccountStorage = Readonly<Record<StoredKind, StoredUsage>>

@@ -1,4 +1,4 @@
-import type { StoredUsage } from '../gateway-store.ts'
+import type { StoredUsage } from '../stored-usage.ts'
 import { MapCursor } from './map-scans.ts'
 
 interface Share {

@@ -1,5 +1,5 @@
-import type { StoredUsage } from '../gateway-store.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
+import type { StoredUsage } from '../stored-usage.ts'
 import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 

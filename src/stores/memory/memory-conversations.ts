@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { type ConversationStore, isBeyondConversation, type StoredConversation } from '../conversation-store.ts'
-import type { StoredUsage } from '../gateway-store.ts'
 import { namedItemsOf, type StoredItem, type StoredResponse } from '../response-store.ts'
+import type { StoredUsage } from '../stored-usage.ts'
 import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 

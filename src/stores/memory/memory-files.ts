@@ -1,7 +1,7 @@
 import type { BatchOutcome, BatchStore } from '../batch-store.ts'
 import { assertBlobId, type BlobStore } from '../blob-store.ts'
 import type { FileRecord, FileStore } from '../file-store.ts'
-import type { StoredUsage } from '../gateway-store.ts'
+import type { StoredUsage } from '../stored-usage.ts'
 import { AccountShares } from './account-shares.ts'
 import { accountKey } from './map-scans.ts'
 

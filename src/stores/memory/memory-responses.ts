@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
-import type { StoredUsage } from '../gateway-store.ts'
 import { itemIdsOf, MAX_TURNS, type ResponseStore, type StoredResponse } from '../response-store.ts'
+import type { StoredUsage } from '../stored-usage.ts'
 import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 import type { MemoryConversations } from './memory-conversations.ts'

@@ -1,9 +1,9 @@
 import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
-import type { GatewayStore, StoredUsage } from '../gateway-store.ts'
+import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
 import type { InteractionStore } from '../interaction-store.ts'
 import { INTERACTION_COLUMNS, interactionOf, interactionValues } from '../sql-rows.ts'
-import type { StoredKind } from '../stored-bounds.ts'
+import type { StoredKind, StoredUsage } from '../stored-usage.ts'
 import {
   answerParameters,
   claimResultOf,

@@ -1,5 +1,4 @@
-import type { StoredUsage } from '../gateway-store.ts'
-import type { StoredKind } from '../stored-bounds.ts'
+import type { StoredKind, StoredUsage } from '../stored-usage.ts'
 import type { SqliteDatabase } from './sqlite-database.ts'
 
 /** Indexes that alone answer how much an account has stored, so that counting reads no prompts and answers. */
