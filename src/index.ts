@@ -163,6 +163,7 @@ export type {
   CacheRule,
   CacheStats,
 } from './gateway/cache-options.ts'
+export type { CatalogOptions, CatalogState } from './gateway/catalog-options.ts'
 export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions, ResponsesOptions } from './gateway/gateway-options.ts'
 export type { GatewayHealth } from './gateway/health.ts'

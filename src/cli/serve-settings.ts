@@ -7,9 +7,10 @@ import { withKnownVendors } from '../catalog/prices/check-priced-vendors.ts'
 import { type CatalogPrices, checkMarkup, listPrices } from '../catalog/prices/list-prices.ts'
 import { definePrices, type PriceFile, type Prices } from '../catalog/prices/prices.ts'
 import { NEWEST_OF_FAMILY, type UnknownModels } from '../catalog/prices/unknown-model-prices.ts'
-import { SNAPSHOT_DATE, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
+import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
+import { type CatalogOptions, isAddress } from '../gateway/catalog-options.ts'
 import type { GatewayOptions } from '../gateway/gateway-options.ts'
 import type { Plan } from '../gateway/limit-options.ts'
 import { modelVendor } from '../gateway/model-vendor.ts'
@@ -19,6 +20,7 @@ import type { BillingMode, Tier } from '../stores/principal.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import { checkPlans, parseLimits, parseServeBilling, parseThresholds, type ServeLimits } from './billing-settings.ts'
 import { configuredVendors } from './configured-vendors.ts'
+import { environmentProxy } from './environment-proxy.ts'
 import { readJson } from './json-file.ts'
 import { parseStoreSetting, type StoreSetting } from './open-store.ts'
 import {
@@ -51,6 +53,8 @@ export interface ServeSettings {
   /** Undefined: billing is off. */
   readonly prices: ServePrices | undefined
   readonly models: readonly ModelDefinition[]
+  /** Newer snapshot of the vendors' models; `undefined` for the built-in one. */
+  readonly catalog: CatalogOptions | undefined
   readonly limits: ServeLimits
   /** By name. Empty: none. */
   readonly plans: Readonly<Record<string, Plan>>
@@ -133,6 +137,7 @@ export function readServeSettings(environment: Environment, documents?: Document
     credit: given('SIGNALBOX_CREDIT', checkDollars),
     prices,
     models: given('SIGNALBOX_MODELS', readModels) ?? ownModels(documents),
+    catalog: given('SIGNALBOX_CATALOG', (name, from) => parseCatalog(name, from, environment)),
     limits: {
       perKey: given('SIGNALBOX_LIMITS', parseLimits) ?? {},
       perAccount: given('SIGNALBOX_ACCOUNT_LIMITS', parseLimits) ?? {},
@@ -159,6 +164,12 @@ export function readServeSettings(environment: Environment, documents?: Document
   }
 }
 
+function parseCatalog(name: string, from: string, environment: Environment): CatalogOptions {
+  if (!isAddress(from)) return { from }
+  if (!URL.canParse(from)) throw new SettingError(`${name}: is not a URL such as https://intranet.example/catalog.json`)
+  return { from, proxy: environmentProxy(from, environment) }
+}
+
 /** Reads `*`, or origins separated by commas. */
 function parseCorsOrigins(_name: string, text: string): CorsOptions['origins'] {
   const origins = text.split(',').map((origin) => origin.trim())
@@ -178,7 +189,7 @@ function servePrices(
   const from = path ?? (own === undefined ? undefined : documents?.name)
   if (markup !== undefined) {
     const list = reloadableCatalogPrices(() => namingSetting(name, () => listPrices({ markup, prices: file() })))
-    const source = `list prices times ${markup} (snapshot of ${SNAPSHOT_DATE})${from === undefined ? '' : ` and ${from}`}`
+    const source = `list prices times ${markup}${from === undefined ? '' : ` and ${from}`}`
     return { source, prices: list, isReloadable, reload: () => list.reload() }
   }
   const first = file()

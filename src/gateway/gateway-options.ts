@@ -25,6 +25,7 @@ import type { AccountStorageOptions } from './account-storage.ts'
 import type { BatchOptions } from './batch-options.ts'
 import type { BillingOption } from './billing-mode.ts'
 import type { CacheOptions } from './cache-options.ts'
+import type { CatalogOptions } from './catalog-options.ts'
 import type { GivenHook } from './hook-host.ts'
 import type { LimitOptions, Plan } from './limit-options.ts'
 import type { OverloadOptions } from './overload-guard.ts'
@@ -81,6 +82,12 @@ export interface GatewayOptions {
   readonly endpoints?: readonly Endpoint[] | undefined
   /** Rows added to the catalog, or replacing rows of the same id. */
   readonly models?: readonly ModelDefinition[] | undefined
+  /**
+   * A newer snapshot of the vendors' models and list prices than the built-in one: `{ from: 'catalog.json' }`. It is looked for at
+   * start and every 10 minutes, and taken without a restart. If it cannot be used, a warning says why, and the catalog in force
+   * stays. If omitted, the built-in snapshot is used.
+   */
+  readonly catalog?: CatalogOptions | undefined
   /** Prices per model and meter, or `listPrices()`. Required unless billing is off. */
   readonly prices?: PriceFile | Prices | CatalogPrices | undefined
   /** Does `GET /v1/models` say prices, where billing is on? Default false. */
@@ -149,6 +156,11 @@ export interface GatewayOptions {
   readonly operatorKey?: string | undefined
   /** Largest request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number | undefined
+  /**
+   * Maximum number of bytes of images that the gateway fetches for the requests of one account at the same time; above it the
+   * request gets 429. Default 64 MiB.
+   */
+  readonly fetchedBytesPerAccount?: number | undefined
   /**
    * How long a hold lives when nothing ends it, in milliseconds; must be above `timeouts.totalMs`, and above it and
    * `drainMs` together where calls are drained. Default 15 minutes, or a minute above both together where that is more. An
@@ -248,6 +260,7 @@ export const GATEWAY_OPTIONS = {
   vendors: true,
   endpoints: true,
   models: true,
+  catalog: true,
   prices: true,
   showPrices: true,
   billing: true,
@@ -267,6 +280,7 @@ export const GATEWAY_OPTIONS = {
   routing: true,
   operatorKey: true,
   bodyLimitBytes: true,
+  fetchedBytesPerAccount: true,
   holdTtlMs: true,
   disconnect: true,
   drainMs: true,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ROUTES } from '../../src/admin/routes/admin-routes.ts'
+import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { chatBody, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 import { ADMIN_STORES, OPERATOR_KEY, type StartedAdmin, startAdmin } from './support/start-admin.ts'
@@ -166,6 +167,9 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
     const restored = await started.ask('POST', `${path}/restore`)
     const missing = await started.ask('POST', '/vendor_keys/nobody%3A0/eject')
 
+    expect(before.body['catalog']).toEqual({
+      ...{ date: BUILT_IN_SNAPSHOT.date, age_days: expect.any(Number), is_old: expect.any(Boolean), error: null },
+    })
     expect(ejected.body).toMatchObject({ keys: [{ credential, circuit: 'open', reason: 'operator' }] })
     expect(restored.body).toMatchObject({
       keys: [{ credential, circuit: 'closed', reason: null, open_until_ms: null }],

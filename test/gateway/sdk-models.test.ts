@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { SNAPSHOT_DATE, snapshotOf } from '../../src/catalog/vendor-models/vendor-models.ts'
+import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
 import { NO_ROW, SDK_MODELS, undated } from '../support/sdk-model-ids.ts'
 import { chatBody, TEST_KEY } from '../support/start-gateway.ts'
 import { messagesBody } from './messages-requests.ts'
@@ -56,10 +56,10 @@ afterAll(() => sdk.close())
 
 /** Models of a vendor's SDK that answer a text with a text, without those that the vendor had ended on the day of the catalog. */
 function textModels(vendor: SdkVendor): readonly string[] {
-  const models = snapshotOf(vendor)
+  const models = BUILT_IN_SNAPSHOT.of(vendor)
   return SDK_MODELS[vendor].filter((id) => {
     const retires = (models.get(id) ?? models.get(undated(id)))?.retires ?? Number.POSITIVE_INFINITY
-    return isTextModel(id) && NO_ROW[undated(id)] === undefined && retires * 1000 > Date.parse(SNAPSHOT_DATE)
+    return isTextModel(id) && NO_ROW[undated(id)] === undefined && retires * 1000 > Date.parse(BUILT_IN_SNAPSHOT.date)
   })
 }
 
