@@ -198,6 +198,7 @@ const DRILLS = [
   'test/gateway/routing-budget.test.ts',
   'test/gateway/routing-hedge.test.ts',
   'test/gateway/sdk-models.test.ts',
+  'test/gateway/stored-bounds.test.ts',
   'test/gateway/security.test.ts',
   'test/gateway/slow-whole-answers.test.ts',
   'test/gateway/speech-errors.test.ts',

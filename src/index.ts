@@ -152,6 +152,7 @@ export type {
   RefundOptions,
 } from './gateway/account-books.ts'
 export type { AccountSpending, Spent } from './gateway/account-spending.ts'
+export type { AccountStorageOptions, StoredBound } from './gateway/account-storage.ts'
 export type { Accounts, AccountsPage, AccountsPageOptions, AccountUpdate } from './gateway/accounts.ts'
 export type { BatchOptions } from './gateway/batch-options.ts'
 export type { BillingOption } from './gateway/billing-mode.ts'

@@ -8,6 +8,7 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { InteractionStore } from '../stores/interaction-store.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { ResponseStore, StoredResponse } from '../stores/response-store.ts'
+import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { Form } from '../wire/multipart.ts'
 import type { FormLimits } from '../wire/read-form.ts'
 import type { CachedAnswers } from './cached-answers.ts'
@@ -89,6 +90,8 @@ export interface Continuation<Request> {
 export interface AnswerAccess {
   readonly store: ResponseStore
   readonly conversations: ConversationStore
+  /** What the account may have stored. */
+  readonly bounds: StoredBounds
   readonly accountId: string
   readonly nowMs: number
   /** How long what is kept is kept, in milliseconds. */

@@ -26,10 +26,12 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import { memoryConcurrencyLimiter } from '../stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../stores/memory/memory-rate-limiter.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
+import { StoredBounds } from '../stores/stored-bounds.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { NameResolver } from '../transport/name-resolver.ts'
 import { undiciTransport } from '../transport/undici.ts'
 import { UsageRecorder } from '../usage/usage-recorder.ts'
+import { accountStorageOf } from './account-storage.ts'
 import { batchSettingsOf } from './batch-options.ts'
 import { billingModeOf } from './billing-mode.ts'
 import { answerCacheOf } from './cache-options.ts'
@@ -95,6 +97,7 @@ export function contextOf(
     heldBytes,
     fetchedBytes: new FetchedBytes(options.fetchedBytesPerAccount ?? DEFAULT_FETCHED_BYTES_PER_ACCOUNT, heldBytes),
     store,
+    storedBounds: new StoredBounds(store, clock, accountStorageOf(options.accountStorage)),
     usage: recorderOf(options, store, clock, (event) => {
       const { type, error } = event
       if (type === 'internal-error') logger.error('usage could not be summed up', { error })

@@ -21,6 +21,7 @@ import type { SpendingThresholds } from '../stores/spending.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import type { AccountStorageOptions } from './account-storage.ts'
 import type { BatchOptions } from './batch-options.ts'
 import type { BillingOption } from './billing-mode.ts'
 import type { CacheOptions } from './cache-options.ts'
@@ -207,6 +208,8 @@ export interface GatewayOptions {
   readonly cache?: CacheOptions | undefined
   /** Lets callers keep files and send batches of requests, at prices of their own: `{}`. Default: they cannot. */
   readonly batches?: BatchOptions | undefined
+  /** Bounds of what one account may have stored: `{ conversations: { count: 1_000, byteLength: 2 ** 26 } }`. */
+  readonly accountStorage?: AccountStorageOptions | undefined
   /**
    * When this process refuses further requests to models with 503 `overloaded`, before it reads their bodies. Default: never.
    */
@@ -290,6 +293,7 @@ export const GATEWAY_OPTIONS = {
   responses: true,
   cache: true,
   batches: true,
+  accountStorage: true,
   overload: true,
   webhookSecret: true,
   taskDeadlineMs: true,

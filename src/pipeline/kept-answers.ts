@@ -13,7 +13,8 @@ export function answerAccess(context: PipelineContext, { accountId }: Principal)
   const { keeps, retentionMs } = context.keptAnswers
   const { responses: store, conversations } = context.store
   const newId = (prefix: string): string => context.ids.next(prefix)
-  return { store, conversations, accountId, nowMs: context.clock.now(), keeps, retentionMs, newId }
+  const bounds = context.storedBounds
+  return { store, conversations, bounds, accountId, nowMs: context.clock.now(), keeps, retentionMs, newId }
 }
 
 /**

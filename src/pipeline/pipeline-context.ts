@@ -21,6 +21,7 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate, BillingMode } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import type { SpendingThresholds } from '../stores/spending.ts'
+import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { ImageFetcher } from '../transport/fetch-image.ts'
 import type { NameResolver } from '../transport/name-resolver.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -95,8 +96,6 @@ export interface BatchSettings {
   readonly outcomes: BatchStore
   /** Most bytes of one file. */
   readonly maxFileBytes: number
-  /** Most bytes of all files of an account. */
-  readonly maxAccountBytes: number
   /** How long files are kept. */
   readonly retentionMs: number
   /** Most requests of one batch. */
@@ -123,6 +122,8 @@ export interface PipelineContext {
   readonly heldBytes: HeldBytes
   readonly fetchedBytes: FetchedBytes
   readonly store: GatewayStore
+  /** What accounts may have in the store. */
+  readonly storedBounds: StoredBounds
   /** Undefined: calls are not recorded. */
   readonly usage: UsageRecorder | undefined
   readonly authenticate: Authenticate
