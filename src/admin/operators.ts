@@ -10,8 +10,8 @@ import { bearerToken } from '../pipeline/authenticate.ts'
 
 /**
  * What operators may do. `read`: look at everything but content. `write`: accounts, keys, vendors, tasks, webhooks. `money`:
- * credits, corrections, refunds, holds, credit limits. `play`: calls in the name of an account. `content`: texts in which
- * vendors may quote prompts.
+ * credits, corrections, refunds, holds, credit limits. `play`: new calls in the name of an account. `content`: whatever shows
+ * prompts or answers. This includes error texts of tasks, new keys of callers, and calls that refer to what an account has stored.
  */
 export const OPERATOR_SCOPES = ['read', 'write', 'money', 'play', 'content'] as const
 /** One of {@link OPERATOR_SCOPES}. */

@@ -55,7 +55,8 @@ export async function verifyWebhook({
 }: ReceivedWebhook): Promise<WebhookMessage> {
   const keys = (typeof secret === 'string' ? [secret] : (secret ?? [])).map(keyBytes)
   if (keys.length === 0) throw new TypeError('webhooks: secret: give at least one')
-  if (!(toleranceSeconds >= 0)) throw new TypeError(`webhooks: toleranceSeconds: must be 0 or more, not ${toleranceSeconds}`)
+  if (!(toleranceSeconds >= 0))
+    throw new TypeError(`webhooks: toleranceSeconds: must be 0 or more, not ${toleranceSeconds}`)
   const [id, timestamp, signatures] = ['id', 'timestamp', 'signature'].map((name) => header(headers, `webhook-${name}`))
   if (!id || !timestamp || !signatures) throw refused('a header is missing: webhook-id, -timestamp or -signature')
   const ageSeconds = Date.now() / 1000 - Number(timestamp)
