@@ -5,7 +5,11 @@ import { consolePageDefines } from './console-page.config.ts'
  * Test files that get modules of their own, because they replace some. The others of a worker share theirs: most of the time
  * of a run would go into importing the same modules.
  */
-export const ALONE = ['test/cli/serve-without-engine.test.ts', 'test/tasks/webhook-egress.test.ts']
+export const ALONE = [
+  'test/cli/serve-without-engine.test.ts',
+  'test/gateway/caller-names.test.ts',
+  'test/tasks/webhook-egress.test.ts',
+]
 
 /** Test files that replace the global `fetch`: they share their modules with each other only. */
 export const REPLACED_FETCH = [
@@ -154,6 +158,7 @@ const DRILLS = [
   'test/gateway/conversations.test.ts',
   'test/gateway/disconnects.test.ts',
   'test/gateway/embeddings.test.ts',
+  'test/gateway/fetched-media.test.ts',
   'test/gateway/files.test.ts',
   'test/gateway/freed-memory.test.ts',
   'test/gateway/fuzz-bodies.test.ts',

@@ -50,6 +50,9 @@ export const FURTHER_OPTIONS = z.strictObject({
     .exactOptional()
     .describe('when the process refuses further requests'),
   bodyLimitBytes: count.exactOptional().describe('largest request body (32 MiB)'),
+  fetchedBytesPerAccount: count
+    .exactOptional()
+    .describe('maximum bytes of images that are fetched for one account at the same time (64 MiB)'),
   showPrices: z.boolean().exactOptional().describe('does GET /v1/models say prices? (false)'),
   showBalanceInErrors: z.boolean().exactOptional().describe('does a 402 say how much there is? (true)'),
   chargePartialBatches: z

@@ -162,6 +162,11 @@ export interface GatewayOptions {
   /** Largest request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number | undefined
   /**
+   * Maximum number of bytes of images that the gateway fetches for the requests of one account at the same time; above it the
+   * request gets 429. Default 64 MiB.
+   */
+  readonly fetchedBytesPerAccount?: number | undefined
+  /**
    * How long a hold lives when nothing ends it, in milliseconds; must be above `timeouts.totalMs`, and above it and
    * `drainMs` together where calls are drained. Default 15 minutes, or a minute above both together where that is more. An
    * Idempotency-Key in progress without a hold lives as long. With `billing: 'off'` the default holds.
@@ -279,6 +284,7 @@ export const GATEWAY_OPTIONS = {
   operatorKey: true,
   clientAddress: true,
   bodyLimitBytes: true,
+  fetchedBytesPerAccount: true,
   holdTtlMs: true,
   disconnect: true,
   drainMs: true,

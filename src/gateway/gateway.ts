@@ -228,7 +228,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     inFlight: () => inFlight.size,
     catalog: () => updates.state(),
   })
-  const overload = overloadGuardOf(options.overload, context.clock)
+  const overload = overloadGuardOf(options.overload, context.clock, context.heldBytes)
   const server: ServerState = {
     inFlight,
     overload,
@@ -335,6 +335,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         updates.close()
         await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer }, drainMs)
         await sweeping
+        context.names.close()
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         context.observers?.detached()
         if (context.hooks !== undefined) await context.hooks.close(context.clock, leftMs(), context.logger)

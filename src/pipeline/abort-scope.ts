@@ -98,6 +98,7 @@ export class AbortScope implements AbortableCall {
   #others: Set<AbortableCall> | undefined
   #aborted: 'overdue' | 'otherwise' | undefined
   #drain: { readonly timer: Timer; readonly disconnects: Disconnects } | undefined
+  #releases: (() => void)[] | undefined
   readonly #parent: AbortScope | undefined
 
   /** @param parent The scope of which this one is a member. */
@@ -178,8 +179,21 @@ export class AbortScope implements AbortableCall {
     if (this.#others !== undefined) for (const call of this.#others) if (call.isUnsent === true) call.abort()
   }
 
+  /** Adds memory that the calls need until an answer begins; `release` is called once. */
+  holds(release: () => void): void {
+    this.#releases = [...(this.#releases ?? []), release]
+  }
+
+  /** Releases the memory of calls that are over or being answered. */
+  releaseMemory(): void {
+    const releases = this.#releases
+    this.#releases = undefined
+    if (releases !== undefined) for (const release of releases) release()
+  }
+
   /** The request is over. */
   end(): void {
+    this.releaseMemory()
     this.#drain?.timer.cancel()
     this.#drain?.disconnects.release()
     this.#drain = undefined

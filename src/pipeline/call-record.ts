@@ -385,6 +385,7 @@ export class CallRecord implements Reserved {
   }
 
   releaseBeginning(): void {
+    this.calls.releaseMemory()
     this.body = { model: this.body.model }
     this.bytes = this.formChunks = this.requestBucket = this.tokenBucket = undefined
     const { continued } = this

@@ -5,6 +5,7 @@ import type { CallsUnderWay } from '../core/calls-under-way.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { ClientAddress } from '../core/forwarded-address.ts'
+import type { HeldBytes } from '../core/held-bytes.ts'
 import type { Ids } from '../core/ids.ts'
 import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
@@ -22,6 +23,7 @@ import type { Authenticate, BillingMode } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import type { SpendingThresholds } from '../stores/spending.ts'
 import type { ImageFetcher } from '../transport/fetch-image.ts'
+import type { NameResolver } from '../transport/name-resolver.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { UsageRecorder } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
@@ -32,6 +34,7 @@ import type { Observers } from './call-observation.ts'
 import type { ConfigurationWarnings } from './configuration-warnings.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { EndpointTable } from './endpoint-table.ts'
+import type { FetchedBytes } from './fetched-bytes.ts'
 import type { LimitSet } from './limit-set.ts'
 import type { PrincipalFaults } from './principal-faults.ts'
 import type { RetirementNotices } from './retirement-notices.ts'
@@ -116,6 +119,10 @@ export interface PipelineContext {
   /** For addresses that callers chose: connects only to public ones. */
   readonly publicTransport: Transport
   readonly fetchImage: ImageFetcher
+  /** Resolves the host names of addresses that callers chose. */
+  readonly names: NameResolver
+  readonly heldBytes: HeldBytes
+  readonly fetchedBytes: FetchedBytes
   readonly store: GatewayStore
   /** Undefined: calls are not recorded. */
   readonly usage: UsageRecorder | undefined
