@@ -129,6 +129,7 @@ export function contextOf(
     }),
     routing: { strategy, fallback, hedge, retryAfterTimeout },
     operatorKey: options.operatorKey,
+    clientAddress: options.clientAddress,
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
     // Without billing it bounds claims of Idempotency-Keys alone, which no call may outlive.

@@ -4,6 +4,7 @@ import type { PriceFile, Prices } from '../catalog/prices/prices.ts'
 import type { UnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
+import type { ClientAddress } from '../core/forwarded-address.ts'
 import type { Ids } from '../core/ids.ts'
 import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
@@ -154,6 +155,11 @@ export interface GatewayOptions {
    * 24 characters. Default: closed.
    */
   readonly operatorKey?: string | undefined
+  /**
+   * Address of the client of a request, for the limit of 5 wrong operator keys a minute. Default: the other end of the connection.
+   * Behind a proxy that is the proxy, so give `forwardedAddress(['10.0.0.0/8'])`.
+   */
+  readonly clientAddress?: ClientAddress | undefined
   /** Largest request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number | undefined
   /**
@@ -279,6 +285,7 @@ export const GATEWAY_OPTIONS = {
   timeouts: true,
   routing: true,
   operatorKey: true,
+  clientAddress: true,
   bodyLimitBytes: true,
   fetchedBytesPerAccount: true,
   holdTtlMs: true,

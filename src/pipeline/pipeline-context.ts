@@ -4,6 +4,7 @@ import type { Prices } from '../catalog/prices/prices.ts'
 import type { CallsUnderWay } from '../core/calls-under-way.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
+import type { ClientAddress } from '../core/forwarded-address.ts'
 import type { HeldBytes } from '../core/held-bytes.ts'
 import type { Ids } from '../core/ids.ts'
 import type { MemberNames } from '../core/known-members.ts'
@@ -155,6 +156,7 @@ export interface PipelineContext {
   readonly routing: RoutingSettings
   /** Undefined: the state of the vendors is not available over HTTP. */
   readonly operatorKey: string | undefined
+  readonly clientAddress: ClientAddress | undefined
   readonly timeouts: Timeouts
   readonly bodyLimitBytes: number
   readonly holdTtlMs: number
