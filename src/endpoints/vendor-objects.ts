@@ -5,9 +5,9 @@ import { unsupportedField } from './field-errors.ts'
 /**
  * Rule for an id that no answer to the account has named. `object`: the request is rejected, because the vendor would open the
  * object with the operator's key. `record`: another id replaces it, because the vendor only reads it as part of an earlier
- * answer. `public`: it passes, because the vendor offers the object to all its customers.
+ * answer.
  */
-export type IdRule = 'object' | 'record' | 'public'
+export type IdRule = 'object' | 'record'
 
 /**
  * Members of requests that name objects at vendors. `type.member` holds in objects of this type, `parent.member` in objects
@@ -19,8 +19,9 @@ export const VENDOR_OBJECT_MEMBERS: Readonly<Record<string, IdRule>> = {
   container: 'object',
   container_id: 'object',
   'container.id': 'object',
-  skill_id: 'object',
-  'anthropic.skill_id': 'public',
+  // Skills of other types are offered to all customers of a vendor.
+  'custom.skill_id': 'object',
+  'skill_reference.skill_id': 'object',
   vector_store_id: 'object',
   vector_store_ids: 'object',
   collection_ids: 'object',
@@ -99,7 +100,7 @@ class ObjectWalk {
     const { type } = holder
     const keys = [typeof type === 'string' ? `${type}.${member}` : member, `${parent}.${member}`, member]
     const rule = keys.map((key) => VENDOR_OBJECT_MEMBERS[key]).find((known) => known !== undefined)
-    if (ids.length === 0 || rule === undefined || rule === 'public') return
+    if (ids.length === 0 || rule === undefined) return
     const path = [...this.#path, member].map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')
     this.found.push({ holder, member, ids, rule, path: path.slice(1) })
   }

@@ -55,7 +55,7 @@ export interface ResponseStore {
   conversation(accountId: string, id: string, nowMs: number): MaybePromise<readonly StoredResponse[] | undefined>
   /** An account's own turns that hold one of these items, the newest first. */
   findByItems(accountId: string, itemIds: readonly string[], nowMs: number): MaybePromise<readonly StoredResponse[]>
-  /** Those of the ids that items of an account's own turns have, each once. */
+  /** Returns the ids in `itemIds` that items of an account's own turns have, each once. */
   knownItems(accountId: string, itemIds: readonly string[], nowMs: number): MaybePromise<readonly string[]>
   /** Deletes an account's own turn with its items, expired or not. False if there is none. */
   delete(accountId: string, id: string): MaybePromise<boolean>

@@ -95,7 +95,7 @@ test.each([
   expect(vendor.calls).toEqual([])
 })
 
-test('a browser of a computer tool is no object of the operator', async () => {
+test('a computer tool with a browser is accepted', async () => {
   const tool = { type: 'computer_use_preview', environment: 'browser', display_width: 1, display_height: 1 }
   expect((await respond({ input: 'hi', tools: [tool] })).status).toBe(200)
 })
