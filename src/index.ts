@@ -156,13 +156,7 @@ export type { AccountStorageOptions, StoredBound } from './gateway/account-stora
 export type { Accounts, AccountsPage, AccountsPageOptions, AccountUpdate } from './gateway/accounts.ts'
 export type { BatchOptions } from './gateway/batch-options.ts'
 export type { BillingOption } from './gateway/billing-mode.ts'
-export type {
-  CacheControl,
-  CacheOptions,
-  CachePartition,
-  CacheRule,
-  CacheStats,
-} from './gateway/cache-options.ts'
+export type { CacheControl, CacheOptions, CachePartition, CacheRule, CacheStats } from './gateway/cache-options.ts'
 export type { CatalogOptions, CatalogState } from './gateway/catalog-options.ts'
 export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions, ResponsesOptions } from './gateway/gateway-options.ts'
@@ -288,6 +282,7 @@ export type { Resolution } from './stores/resolution.ts'
 export { LONGEST_CACHE_KEEP_MS, type ResponseCache } from './stores/response-cache.ts'
 export type { ResponseStore, StoredItem, StoredResponse } from './stores/response-store.ts'
 export type { SpendingThresholds, ThresholdCrossing } from './stores/spending.ts'
+export type { StoredKind, StoredUsage } from './stores/stored-usage.ts'
 export type {
   DeferredRequest,
   DueQuery,

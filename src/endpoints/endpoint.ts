@@ -90,7 +90,7 @@ export interface Continuation<Request> {
 export interface AnswerAccess {
   readonly store: ResponseStore
   readonly conversations: ConversationStore
-  /** What the account may have stored. */
+  /** Bounds of the storage of the account. */
   readonly bounds: StoredBounds
   readonly accountId: string
   readonly nowMs: number

@@ -16,7 +16,7 @@ export function claimKey(
   return store.idempotency.claim({ ...claim, pendingUntilMs: nowMs + holdTtlMs }, nowMs)
 }
 
-/** What a request is about to store. */
+/** Data that a request is about to store. */
 export interface PlannedStorage {
   readonly accountId: string
   /** The Idempotency-Key to claim, if any. */

@@ -123,7 +123,7 @@ export interface PipelineContext {
   readonly heldBytes: HeldBytes
   readonly fetchedBytes: FetchedBytes
   readonly store: GatewayStore
-  /** What accounts may have in the store. */
+  /** Bounds of the storage of each account. */
   readonly storedBounds: StoredBounds
   /** Undefined: calls are not recorded. */
   readonly usage: UsageRecorder | undefined

@@ -8,7 +8,7 @@ import { STORED_KINDS, type StoredKind, type StoredUsage } from './stored-usage.
 /** Bounds of each kind for one account. */
 export type AccountStorage = Readonly<Record<StoredKind, StoredUsage>>
 
-/** What is about to be stored. */
+/** Data that is about to be stored. */
 export interface Creation {
   readonly kind: StoredKind
   /** Number of new objects. Default 1. */
@@ -25,7 +25,7 @@ const COUNTED_FOR_MS = 10_000
 const REFUSED_FOR_MS = 1_000
 const MAX_ENTRIES = 10_000
 
-/** What is known of one kind of one account. */
+/** State of one kind of one account. */
 interface Entry {
   spare: StoredUsage & { readonly untilMs: number }
   refused: (StoredUsage & { readonly untilMs: number }) | undefined
@@ -84,7 +84,7 @@ export class StoredBounds {
     }
   }
 
-  /** Notes that an account has deleted something, so that the next creation is counted anew. */
+  /** Notes that an account has deleted something, so that the next creation counts again. */
   freed(accountId: string, kind: StoredKind): void {
     this.#entryOf(accountId, kind).refused = undefined
   }

@@ -39,7 +39,7 @@ export class MemoryClaims {
     this.#answered = new AccountShares(maxAnswers, maxAnswerBytes)
   }
 
-  /** As `GatewayStore.stored`. */
+  /** Counts what an account has stored and what has not expired. */
   stored(accountId: string, nowMs: number): StoredUsage {
     return this.#claimed.usage(accountId, (name) => this.#entries.get(name)!.expiresAtMs > nowMs)
   }

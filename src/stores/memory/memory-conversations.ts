@@ -7,9 +7,9 @@ import { accountKey, MapCursor } from './map-scans.ts'
 
 /** Bounds of what is kept of conversations that turns are added to. */
 export interface MemoryConversationsOptions {
-  /** Most conversations kept; of accounts with more than their share, those used longest ago are dropped first. Default 10,000. */
+  /** Maximum number of conversations; of accounts with more than their share, those used longest ago are dropped first. Default 10,000. */
   readonly maxConversations?: number | undefined
-  /** Most bytes of the JSON text of their items together, as with `maxConversations`. Default 128 MiB. */
+  /** Maximum size of the JSON of their items in bytes, as with `maxConversations`. Default 128 MiB. */
   readonly maxConversationBytes?: number | undefined
 }
 
@@ -17,7 +17,7 @@ export interface MemoryConversationsOptions {
 export interface MemoryConversations extends ConversationStore {
   /** Adds the items of a turn to its conversation, if it has one. */
   addTurn(turn: StoredResponse): void
-  /** As `GatewayStore.stored`. */
+  /** Counts what an account has stored and what has not expired. */
   stored(accountId: string, nowMs: number): StoredUsage
 }
 

@@ -7,9 +7,9 @@ import type { MemoryConversations } from './memory-conversations.ts'
 
 /** Bounds of what is kept of answers. */
 export interface MemoryResponsesOptions {
-  /** Most answers kept; the oldest of accounts with more than their share are dropped first. Default 10,000. */
+  /** Maximum number of answers; the oldest of accounts with more than their share are dropped first. Default 10,000. */
   readonly maxResponses?: number | undefined
-  /** Most bytes of their JSON text together, as with `maxResponses`. Default 128 MiB. */
+  /** Maximum size of their JSON in bytes, as with `maxResponses`. Default 128 MiB. */
   readonly maxResponseBytes?: number | undefined
 }
 

@@ -18,7 +18,7 @@ import { type MemoryWebhooksOptions, memoryWebhooks } from './memory-webhooks.ts
 
 /** Bounds of what is kept of conversations. */
 export interface MemoryInteractionsOptions {
-  /** Most records kept; the oldest of accounts with more than their share are dropped first. Default 100,000. */
+  /** Maximum number of records; the oldest of accounts with more than their share are dropped first. Default 100,000. */
   readonly maxInteractions?: number | undefined
 }
 

@@ -6,7 +6,7 @@ import { AccountShares } from './account-shares.ts'
 /** Bounds of what is kept of tasks. */
 export interface MemoryTasksOptions {
   /**
-   * Most tasks kept that have ended; of accounts with more than their share, those that ended first are dropped first. Default 10,000.
+   * Maximum number of ended tasks; of accounts with more than their share, those that ended first are dropped first. Default 10,000.
    */
   readonly maxFinishedTasks?: number | undefined
 }
@@ -60,7 +60,7 @@ export class MemoryTaskTable {
     return record?.accountId === accountId ? record : this.#accounts.get(accountId)?.byUpstreamId.get(id)?.record
   }
 
-  /** As `GatewayStore.stored`. Of each task it counts the request that waits, which is the only large part. */
+  /** Counts the tasks of an account, and the bytes of requests that wait, which are the only large part. */
   stored(accountId: string): StoredUsage {
     const entries = this.#accounts.get(accountId)?.entries ?? []
     const sizes = entries.map(({ record }) => Buffer.byteLength(record.details.deferred?.body ?? ''))

@@ -10,7 +10,7 @@ import { longestOverdue, newestFirst } from './map-scans.ts'
 
 /** Bounds of what is kept of messages. */
 export interface MemoryWebhooksOptions {
-  /** Most finished messages kept; the oldest of accounts with more than their share are dropped first. Default 10,000. */
+  /** Maximum number of finished messages; the oldest of accounts with more than their share are dropped first. Default 10,000. */
   readonly maxFinishedDeliveries?: number | undefined
 }
 
