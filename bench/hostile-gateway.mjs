@@ -11,7 +11,6 @@ import { answerQuestions } from './child-process.mjs'
 const [origin] = process.argv.slice(2)
 const signalbox = await importBuilt('index')
 const { nodeHandler } = await importBuilt('node')
-const { presets } = await importBuilt('presets')
 const { CALLER_KEY, MODELS } = await import('./hostile-bodies.mjs')
 
 const key = { apiKey: 'sk-hostile-0123456789abcdef', baseURL: origin }
@@ -23,7 +22,6 @@ const vendors = [
   signalbox.voyage(key),
   signalbox.cohere(key),
   signalbox.amazonBedrock({ apiKey: key.apiKey, endpoint: origin }),
-  signalbox.openaiCompatible(presets.groq, key),
 ]
 const readTexts = { name: 'read-texts', request: (call) => void call.texts(), answer: (answer) => void answer.texts() }
 const hooks = [
