@@ -98,7 +98,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (target.kind !== 'endpoint') return await read(context, server, incoming, { target, requestId })
     if (server.overload !== undefined) held = server.overload.held(request)
     received = receive(context, { request: held ?? request, incoming }, target.endpoint, requestId)
-    server.inFlight.add(received.calls)
+    server.inFlight.add(received)
     if (server.overload !== undefined) server.overload.check(server.inFlight.size)
     if (isDryRun(request)) return await serveDryRun(context, received, received.sink)
     if (context.observers !== undefined)
@@ -119,7 +119,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (received !== undefined) {
       received.observation?.over(received)
       received.calls.end()
-      server.inFlight.delete(received.calls)
+      server.inFlight.delete(received)
       held?.release()
     }
   }

@@ -212,6 +212,8 @@ const NO_TAKES: readonly RateTake[] = []
  * chat-json`).
  */
 export class CallRecord implements Reserved {
+  /** Index in the list of requests in flight. */
+  place = -1
   readonly request: GatewayRequest
   readonly sink: ByteSink
   readonly requestId: string

@@ -315,8 +315,9 @@ function failed(
 ): VendorResponse {
   const candidate = last?.candidate
   const mayHaveBegun = last?.failure.mayHaveBegun === true
-  if (call.caller.isDisconnected && call.endpoint.task === undefined) {
-    const error = new GatewayError('client_closed_request')
+  const { refusal } = call.calls
+  if ((refusal !== undefined || call.caller.isDisconnected) && call.endpoint.task === undefined) {
+    const error = refusal ?? new GatewayError('client_closed_request')
     const ending: CallEnding = { kind: 'abandoned', ...abandonedUsage(context, call, last, isUnseen), error }
     return { kind: 'failed', error, candidate, mayHaveBegun, ending }
   }
