@@ -96,6 +96,8 @@ afterAll(() => started.close())
 interface ExpectedRoute {
   readonly needs: readonly OperatorScope[]
   readonly query?: string
+  /** Other objects than those of {@link OwnObjects.params}. */
+  params?(own: OwnObjects): Readonly<Record<string, string>>
   body?(own: OwnObjects): object
 }
 
@@ -150,6 +152,7 @@ const EXPECTED: Readonly<Record<string, ExpectedRoute>> = {
   list_all_deliveries: READ,
   list_tasks: READ,
   get_task: READ,
+  cancel_task: { needs: ['write'], params: ({ open }) => ({ task: open }) },
   list_deliveries: READ,
   resend_delivery: WRITE,
   read_webhook_secret: WRITE,
@@ -169,11 +172,12 @@ test('every admin route is listed with the scopes that it requires', () => {
 })
 
 describe.each(ROUTES.map((route) => [route.id, route] as const))('%s', (id, { method, path }) => {
-  const { needs, query = '', body } = EXPECTED[id] ?? READ
+  const { needs, query = '', params, body } = EXPECTED[id] ?? READ
 
   test('accepts the listed scopes only, and shows no prompt without "content", for both accounts', async () => {
     for (const own of objects) {
-      const target = path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(own.params[name]!))
+      const named = { ...own.params, ...params?.(own) }
+      const target = path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(named[name]!))
       const statuses = new Set<number>()
       for (const can of SCOPE_SETS) {
         const isAllowed = needs.every((scope) => can.includes(scope))
