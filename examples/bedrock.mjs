@@ -47,7 +47,7 @@ console.log('stream:', pieces.join(''))
 
 const claude = 'us.anthropic.claude-haiku-5-5'
 const message = await post('/v1/messages', { model: claude, max_tokens: 50, messages })
-console.log('messages:', (await message.json()).content[0].text)
+console.log('messages:', (await message.json()).content.at(-1).text)
 
 const vectors = await post('/v1/embeddings', {
   model: 'amazon.titan-embed-text-v2:0',

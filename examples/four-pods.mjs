@@ -47,13 +47,9 @@ if (cluster.isPrimary) {
   const { key } = await gateway.keys.create({ accountId: id })
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', connection: 'close' }
   const messages = [{ role: 'user', content: 'hello' }]
-  const call = {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({ model: 'claude-sonnet-5-5', max_tokens: 50, messages }),
-  }
+  const body = JSON.stringify({ model: 'claude-sonnet-5-5', max_tokens: 50, messages })
   const url = `http://127.0.0.1:${listening?.[0].port}/v1/chat/completions`
-  const answers = await Promise.all(Array.from({ length: 40 }, () => fetch(url, call)))
+  const answers = await Promise.all(Array.from({ length: 40 }, () => fetch(url, { method: 'POST', headers, body })))
   const answered = answers.filter(({ status }) => status === 200).length
   const limited = answers.filter(({ status }) => status === 429).length
   console.log(

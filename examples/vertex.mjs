@@ -38,8 +38,8 @@ for (const model of ['gemini-3.8-flash', 'claude-haiku-4-5@20251001', 'openai/gp
   const { choices } = await (await ask('/v1/chat/completions', { model, messages })).json()
   console.log(`${model}: ${choices[0].message.content}`)
 }
-const { content } = await (await ask('/v1/messages', { model: 'claude-opus-5-5', max_tokens: 50, messages })).json()
-console.log(`claude-opus-5-5: ${content.at(-1).text}`)
+const { content } = await (await ask('/v1/messages', { model: 'claude-sonnet-5', max_tokens: 50, messages })).json()
+console.log(`claude-sonnet-5: ${content.at(-1).text}`)
 const { data } = await (await ask('/v1/embeddings', { model: 'gemini-embedding-001', input: 'hello' })).json()
 console.log(`gemini-embedding-001: ${data[0].embedding.length} numbers`)
 console.log(`tokens asked for: ${sandbox.requests.filter(({ operation }) => operation === 'token').length}`)

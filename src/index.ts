@@ -39,6 +39,7 @@ export {
   reloadablePrices,
 } from './catalog/prices/prices.ts'
 export type { MeterPrice } from './catalog/prices/rate.ts'
+export type { UnknownModels } from './catalog/prices/unknown-model-prices.ts'
 export { ClientError } from './client/client-error.ts'
 export type { CallOptions } from './client/client-options.ts'
 export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
@@ -151,6 +152,7 @@ export type {
   RefundOptions,
 } from './gateway/account-books.ts'
 export type { AccountSpending, Spent } from './gateway/account-spending.ts'
+export type { AccountStorageOptions, StoredBound } from './gateway/account-storage.ts'
 export type { Accounts, AccountsPage, AccountsPageOptions, AccountUpdate } from './gateway/accounts.ts'
 export type { BatchOptions } from './gateway/batch-options.ts'
 export type { BillingOption } from './gateway/billing-mode.ts'
@@ -161,6 +163,7 @@ export type {
   CacheRule,
   CacheStats,
 } from './gateway/cache-options.ts'
+export type { CatalogOptions, CatalogState } from './gateway/catalog-options.ts'
 export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions, ResponsesOptions } from './gateway/gateway-options.ts'
 export type { GatewayHealth } from './gateway/health.ts'

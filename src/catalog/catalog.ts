@@ -14,8 +14,10 @@ export interface ModelSource {
   names?(): Iterable<Pick<CatalogModel, 'id' | 'kinds' | 'vendor' | 'upstream'>>
   /** What public catalogs know of a vendor's own id; absent, and undefined: nothing. */
   facts?(vendorId: string, upstream: string): VendorModel | undefined
-  /** Whether a vendor gives such ids to its own models. Absent: none does. */
+  /** Whether a vendor gives such ids to its own models. If omitted, no vendor does. */
   claims?(vendorId: string, upstream: string): boolean
+  /** Vendors that are configured or in the public catalog, and makers whose names begin ids there, such as `meta-llama`. */
+  vendorNames?(): readonly string[]
   /** The protocol of all chat models of a vendor that has one only; absent, and undefined: it has none, or several. */
   chatProtocol?(vendorId: string): string | undefined
 }

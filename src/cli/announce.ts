@@ -44,6 +44,8 @@ export async function announce(announcement: Announcement): Promise<void> {
   const { unpriced = 0, models = 0 } = announcement.gateway.unpricedModels() ?? {}
   if (unpriced > 0)
     print(`prices    ${unpriced} of ${models} models have no price, and are refused; name them in SIGNALBOX_PRICES`)
+  const { date, ageDays, isOld } = (await announcement.gateway.health()).catalog
+  print(`catalog   models and list prices of ${date}${isOld ? `, ${ageDays} days old: update signalbox` : ''}`)
   await announceKeys(announcement)
   if (settings.corsOrigins !== undefined) print(`cors      ${corsText(settings.corsOrigins)}`)
   announceConsole(announcement)

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { defineModel, type ModelDefinition } from '../catalog/model.ts'
 import { retirementOf } from '../catalog/model-retirement.ts'
 import { BUILT_IN_MODELS, MODELS_DEV_PROVIDERS } from '../catalog/models/built-in-models.ts'
@@ -7,29 +7,22 @@ import { checkMarkup, listPriceRows } from '../catalog/prices/list-prices.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from '../catalog/prices/price-file.ts'
 import { objectOf } from '../catalog/prices/price-import.ts'
 import { modelsFromModelsDev } from '../catalog/vendor-models/from-models-dev.ts'
-import { definitionOf, type ModelVendor, snapshotOf } from '../catalog/vendor-models/vendor-models.ts'
-import { textOfError } from '../core/errors.ts'
-import { type Decimal, parseDecimal } from '../core/money.ts'
+import { BUILT_IN_SNAPSHOT } from '../catalog/vendor-models/snapshot.ts'
+import { definitionOf, type ModelVendor } from '../catalog/vendor-models/vendor-models.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { modelVendor } from '../gateway/model-vendor.ts'
-import { BufferedCall } from '../pipeline/buffered-call.ts'
-import { egressRoute } from '../transport/egress-route.ts'
-import { undiciTransport } from '../transport/undici.ts'
-import { joinChunks } from '../wire/join-chunks.ts'
+import { updateSnapshot } from './catalog-snapshot.ts'
 import type { ActionDefinition, CommandArguments, GroupDefinition } from './command.ts'
 import { configuredVendors } from './configured-vendors.ts'
-import { environmentProxy } from './environment-proxy.ts'
+import { isSuspicious, priceKey } from './price-moves.ts'
+import { naming, readCatalog, readIfThere } from './public-catalog.ts'
 import { configuredCatalog } from './serve-settings.ts'
 import { SettingError } from './setting-values.ts'
-import { type Environment, printRows, type Terminal } from './terminal.ts'
+import { printRows, type Terminal } from './terminal.ts'
 
 const PUBLIC_CATALOG = 'https://models.dev/api.json'
 const MODELS_FILE = 'models.json'
 const PRICES_FILE = 'prices.json'
-const FETCH_TIMEOUT_MS = 30_000
-
-/** A price that moves by more than this factor, either way, waits for `--accept`: such a move is often a mistake of the list. */
-const LARGEST_MOVE = 3n
 
 /** As a row's own: a star would make it a pattern. */
 const ROW_ID = /^[\x21-\x29\x2b-\x7e]{1,160}$/
@@ -55,6 +48,7 @@ export const catalogCommand: GroupDefinition = {
         models: { value: 'FILE', text: `where models are written (${MODELS_FILE})` },
         prices: { value: 'FILE', text: `where prices are written (${PRICES_FILE})` },
         markup: { value: 'FACTOR', text: 'prices are the list prices times this (1)' },
+        snapshot: { value: 'FILE', text: 'write this snapshot of all vendors instead, which SIGNALBOX_CATALOG names' },
         accept: { text: 'also takes prices that move by more than three times' },
       },
       run: update,
@@ -65,7 +59,9 @@ export const catalogCommand: GroupDefinition = {
 function listModels(given: CommandArguments, terminal: Terminal): void {
   const catalog = given.flag('all') ? configuredCatalog(terminal.environment, terminal.documents) : undefined
   const models = catalog?.list() ?? BUILT_IN_MODELS.map(defineModel)
-  const source = catalog?.source ?? { facts: (vendor: string, upstream: string) => snapshotOf(vendor).get(upstream) }
+  const source = catalog?.source ?? {
+    facts: (vendor: string, upstream: string) => BUILT_IN_SNAPSHOT.of(vendor).get(upstream),
+  }
   const data = models.map((model) => {
     const { id, kinds, vendor, upstream } = model
     return { id, kinds, vendor, upstream, retires: retirementOf(model, source) ?? null }
@@ -89,6 +85,10 @@ function listModels(given: CommandArguments, terminal: Terminal): void {
  */
 async function update(given: CommandArguments, terminal: Terminal): Promise<void> {
   const { print, environment, documents } = terminal
+  const source = given.option('from') ?? PUBLIC_CATALOG
+  const snapshotPath = given.option('snapshot')
+  if (snapshotPath !== undefined)
+    return updateSnapshot(snapshotPath, source, await readCatalog(source, environment), given.flag('accept'), print)
   const markup = naming('--markup', () => checkMarkup(given.option('markup') ?? '1'))
   const [modelsPath, pricesPath] = [given.option('models') ?? MODELS_FILE, given.option('prices') ?? PRICES_FILE]
   const configured = configuredVendors(environment, undefined, new Set(), documents).filter(
@@ -97,7 +97,6 @@ async function update(given: CommandArguments, terminal: Terminal): Promise<void
   if (configured.length === 0)
     throw new SettingError('catalog update: no vendor has a key; set one, such as OPENAI_API_KEY')
   const vendors = configured.map(({ vendor }) => modelVendor(vendor, ENDPOINTS))
-  const source = given.option('from') ?? PUBLIC_CATALOG
   const catalog = await readCatalog(source, environment)
   const fresh = naming(source, () => freshRows(objectOf('the catalog', catalog), vendors, markup))
   if (fresh.models.length + fresh.prices.length === 0)
@@ -191,79 +190,6 @@ function freshRows(
   return { models, prices, unusable }
 }
 
-async function readCatalog(source: string, environment: Environment): Promise<unknown> {
-  const isAddress = /^https?:\/\//.test(source)
-  const proxy = isAddress && URL.canParse(source) ? environmentProxy(source, environment) : undefined
-  let text: string
-  try {
-    text = isAddress ? await fetchText(source, proxy) : readFileSync(source, 'utf8')
-  } catch (error) {
-    throw new SettingError(`--from: ${source} cannot be read (${textOfError(firstCause(error))})`)
-  }
-  return parsed(source, text)
-}
-
-/** What went wrong below: "fetch failed" says nothing. */
-function firstCause(error: unknown): unknown {
-  return error instanceof Error && error.cause instanceof Error ? firstCause(error.cause) : error
-}
-
-async function fetchText(address: string, proxy: string | undefined): Promise<string> {
-  if (proxy !== undefined) return textThrough(proxy, new URL(address))
-  const answer = await fetch(address, { signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) })
-  if (!answer.ok) throw new Error(`status ${answer.status}`)
-  return answer.text()
-}
-
-/** By the transport of calls, because `fetch` knows no proxy. */
-async function textThrough(proxy: string, { origin, pathname, search }: URL): Promise<string> {
-  const transport = undiciTransport()
-  const call = new BufferedCall((ended) => ended)
-  try {
-    call.begin(transport, {
-      ...{ origin, path: `${pathname}${search}`, method: 'GET', headers: ['accept', 'application/json'], body: null },
-      ...{ firstByteTimeoutMs: FETCH_TIMEOUT_MS, idleTimeoutMs: FETCH_TIMEOUT_MS, egress: egressRoute({ proxy }) },
-    })
-    const outcome = await call.result
-    if ('failure' in outcome) throw outcome.failure.error
-    if ('oversize' in outcome) throw new Error('it is too large')
-    const { status, chunks } = outcome.answer
-    if (status >= 300 && status < 400) throw new Error(`status ${status}; redirects are not followed through a proxy`)
-    if (status < 200 || status >= 300) throw new Error(`status ${status}`)
-    return joinChunks(chunks).toString('utf8')
-  } finally {
-    await transport.close()
-  }
-}
-
-function parsed(source: string, text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    throw new SettingError(`${source} is not JSON`)
-  }
-}
-
-function readIfThere<Value>(path: string, check: (json: unknown) => Value): Value | undefined {
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new SettingError(`${path} cannot be read (${(error as Error).message})`)
-  }
-  return naming(path, () => check(parsed(path, text)))
-}
-
-function naming<Value>(name: string, run: () => Value): Value {
-  try {
-    return run()
-  } catch (error) {
-    if (error instanceof TypeError) throw new SettingError(`${name}: ${error.message}`)
-    throw error
-  }
-}
-
 interface Merged<Row> {
   readonly all: readonly Row[]
   readonly added: readonly Row[]
@@ -291,10 +217,6 @@ function changes(before: ModelDefinition, after: ModelDefinition): string[] {
   })
 }
 
-function priceKey({ model, meter, when }: PriceRow): string {
-  return JSON.stringify([model, meter, when ?? null])
-}
-
 function named({ model, meter, when }: PriceRow): string {
   const above = when?.inputTokensAbove
   return `${model} ${meter}${above === undefined ? '' : ` above ${above} tokens`}`
@@ -308,15 +230,4 @@ function isListed({ meter, when = {} }: PriceRow): boolean {
 function withoutAliases(row: ModelDefinition, taken: ReadonlySet<string>): ModelDefinition {
   if (row.aliases?.some((alias) => taken.has(alias)) !== true) return row
   return { ...row, aliases: row.aliases.filter((alias) => !taken.has(alias)) }
-}
-
-function isSuspicious(before: PriceRow, after: PriceRow): boolean {
-  const [old, fresh] = [perUnit(before), perUnit(after)]
-  const [left, right] = [old.numerator * fresh.denominator, fresh.numerator * old.denominator]
-  return left === 0n || right === 0n || left > right * LARGEST_MOVE || right > left * LARGEST_MOVE
-}
-
-function perUnit({ amount, per = 1 }: PriceRow): Decimal {
-  const { numerator, denominator } = parseDecimal(amount)
-  return { numerator, denominator: denominator * BigInt(per) }
 }

@@ -1,9 +1,7 @@
-import { createCatalog } from '../catalog/catalog.ts'
-import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
-import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { silentLogger } from '../core/logger.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { modelVendor } from '../gateway/model-vendor.ts'
+import type { CatalogState } from '../gateway/catalog-options.ts'
+import type { Gateway } from '../gateway/gateway.ts'
 import { listUnpricedModels, nameOfUnpriced } from '../gateway/unpriced-models.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { undiciTransport } from '../transport/undici.ts'
@@ -74,24 +72,27 @@ async function allChecks(given: CommandArguments, terminal: Terminal, checks: Ch
     configuredVendors(environment, useStandIns ? STAND_IN_ORIGIN : undefined, namedVendors(settings), documents),
   )
   const store = settings.store ?? (useStandIns ? ({ kind: 'memory' } as const) : undefined)
+  let gateway: Gateway | undefined
   if (vendors !== undefined) {
-    const isGood = await settle(checks, configuration, async () => {
+    gateway = await settle(checks, configuration, async () => {
       if (flags.serveConsole) consoleKey(settings.operatorKey, useStandIns && store?.kind === 'memory')
       return await checkGateway(settings, vendors, optionsWithExamples(configuration.gateway, flags))
     })
-    if (isGood === true)
+    if (gateway !== undefined) {
       checks.push({
         name: 'configuration',
         status: 'ok',
         message: file === undefined ? 'from variables and flags' : `${file}, variables and flags`,
       })
+      checks.push(checkCatalog((await gateway.health()).catalog))
+    }
   }
   const fallback = store === undefined ? await memoryInstead(settings) : undefined
   checks.push(fallback === undefined ? await checkStore(store ?? DEFAULT_STORE) : withoutEngine(fallback.reason))
   if (settings.redisUrl !== undefined) checks.push(await checkRedis(settings.redisUrl))
   if (vendors === undefined) return
   checks.push(...(useStandIns ? vendors.flatMap(notAsked) : await checkVendors(vendors, namedVendors(settings))))
-  const prices = checkPrices(settings, vendors)
+  const prices = gateway === undefined ? undefined : checkPrices(settings, vendors, gateway)
   if (prices !== undefined) checks.push(prices)
   checks.push(await checkMcp())
 }
@@ -117,15 +118,28 @@ async function settle<Value>(
   }
 }
 
-/** Options are checked where the gateway is made; it is not started. */
+/** Options are checked where the gateway is made. It loads its catalog, and is closed without a start. */
 async function checkGateway(
   settings: ServeSettings,
   vendors: readonly ConfiguredVendor[],
   further: FurtherOptions | undefined,
-): Promise<true> {
+): Promise<Gateway> {
   const gateway = servedGateway(settings, vendors, further, { store: memoryStore(), logger: silentLogger })
+  // A failure is in the state of the catalog.
+  if (settings.catalog !== undefined) await gateway.loadCatalog().catch(() => undefined)
   await gateway.close({ drainMs: 0 })
-  return true
+  return gateway
+}
+
+function checkCatalog({ date, ageDays, isOld, error }: CatalogState): Check {
+  const message = `models and list prices of ${date}, ${ageDays} days old`
+  if (error === undefined && !isOld) return { name: 'catalog', status: 'ok', message }
+  return {
+    name: 'catalog',
+    status: 'warning',
+    message: error === undefined ? message : `${message}; newer ones cannot be loaded from ${error}`,
+    remedy: 'update signalbox, or name in SIGNALBOX_CATALOG what signalbox catalog update --snapshot FILE writes',
+  }
 }
 
 /** What is said of a vendor with --sandbox, which keeps everything offline. */
@@ -172,16 +186,12 @@ async function checkVendors(
 function checkPrices(
   { prices, billing, models }: ServeSettings,
   vendors: readonly ConfiguredVendor[],
+  { catalog }: Gateway,
 ): Check | undefined {
   if (prices === undefined || billing === 'off')
     return { name: 'prices', status: 'ok', message: 'billing is off; nobody is charged' }
-  const all = vendors.map(({ vendor }) => vendor)
-  const catalog = createCatalog(
-    [...BUILT_IN_MODELS, ...all.flatMap((vendor) => vendor.models), ...models],
-    new VendorModels(all.map((vendor) => modelVendor(vendor, ENDPOINTS))),
-  )
   const list = 'forCatalog' in prices.prices ? prices.prices.forCatalog(catalog) : prices.prices
-  const byId = new Map(all.map((vendor) => [vendor.id, vendor]))
+  const byId = new Map(vendors.map(({ vendor }) => [vendor.id, vendor]))
   const found = listUnpricedModels({ catalog, vendors: byId, prices: list, endpoints: { all: ENDPOINTS } })
   if (found === undefined) return undefined
   const { models: count } = found

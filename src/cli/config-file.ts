@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { isAddress } from '../gateway/catalog-options.ts'
 import { CONFIG_FILES, CONFIG_SCHEMA } from './config-schema.ts'
 import type { FurtherOptions } from './further-options.ts'
 import { parsedJson, readText } from './json-file.ts'
@@ -25,7 +26,7 @@ export interface ConfigFile {
 }
 
 /** Values that are paths, from the folder of the file on. */
-const PATHS: readonly string[] = ['models', 'vendors', 'prices', 'plans']
+const PATHS: readonly string[] = ['models', 'vendors', 'prices', 'plans', 'catalog']
 
 /**
  * Reads the file that `path` names, or the one in the working directory; undefined: there is none.
@@ -110,6 +111,7 @@ function isDocument(value: unknown, member: string): boolean {
 }
 
 function inFolder(folder: string, value: unknown): unknown {
+  if (typeof value === 'string' && isAddress(value)) return value
   return Array.isArray(value)
     ? value.map((path) => resolve(folder, String(path)))
     : String(value)

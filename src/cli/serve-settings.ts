@@ -3,12 +3,14 @@ import { type Catalog, createCatalog } from '../catalog/catalog.ts'
 import type { ModelDefinition } from '../catalog/model.ts'
 import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
 import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
+import { withKnownVendors } from '../catalog/prices/check-priced-vendors.ts'
 import { type CatalogPrices, checkMarkup, listPrices } from '../catalog/prices/list-prices.ts'
-import { type PriceFile, type Prices, reloadablePrices } from '../catalog/prices/prices.ts'
+import { definePrices, type PriceFile, type Prices } from '../catalog/prices/prices.ts'
 import { NEWEST_OF_FAMILY, type UnknownModels } from '../catalog/prices/unknown-model-prices.ts'
-import { SNAPSHOT_DATE, VendorModels } from '../catalog/vendor-models/vendor-models.ts'
+import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
+import { type CatalogOptions, isAddress } from '../gateway/catalog-options.ts'
 import type { GatewayOptions } from '../gateway/gateway-options.ts'
 import type { Plan } from '../gateway/limit-options.ts'
 import { modelVendor } from '../gateway/model-vendor.ts'
@@ -18,6 +20,7 @@ import type { BillingMode, Tier } from '../stores/principal.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import { checkPlans, parseLimits, parseServeBilling, parseThresholds, type ServeLimits } from './billing-settings.ts'
 import { configuredVendors } from './configured-vendors.ts'
+import { environmentProxy } from './environment-proxy.ts'
 import { readJson } from './json-file.ts'
 import { parseStoreSetting, type StoreSetting } from './open-store.ts'
 import {
@@ -50,12 +53,14 @@ export interface ServeSettings {
   /** Undefined: billing is off. */
   readonly prices: ServePrices | undefined
   readonly models: readonly ModelDefinition[]
+  /** Newer snapshot of the vendors' models; `undefined` for the built-in one. */
+  readonly catalog: CatalogOptions | undefined
   readonly limits: ServeLimits
   /** By name. Empty: none. */
   readonly plans: Readonly<Record<string, Plan>>
   /** Of accounts that do not say so themselves; undefined: `prepaid`, or `off` without prices. */
   readonly billing: BillingMode | 'off' | undefined
-  /** What holds for ids that no catalog knows; `undefined` for the gateway's default. */
+  /** Rule for ids that no catalog knows; `undefined` for the gateway's default. */
   readonly unknownModels: UnknownModels | undefined
   /** At which shares of caps and balances the operator is told; undefined: as the gateway does. */
   readonly spendingThresholds: GatewayOptions['spendingThresholds']
@@ -132,6 +137,7 @@ export function readServeSettings(environment: Environment, documents?: Document
     credit: given('SIGNALBOX_CREDIT', checkDollars),
     prices,
     models: given('SIGNALBOX_MODELS', readModels) ?? ownModels(documents),
+    catalog: given('SIGNALBOX_CATALOG', (name, from) => parseCatalog(name, from, environment)),
     limits: {
       perKey: given('SIGNALBOX_LIMITS', parseLimits) ?? {},
       perAccount: given('SIGNALBOX_ACCOUNT_LIMITS', parseLimits) ?? {},
@@ -158,6 +164,12 @@ export function readServeSettings(environment: Environment, documents?: Document
   }
 }
 
+function parseCatalog(name: string, from: string, environment: Environment): CatalogOptions {
+  if (!isAddress(from)) return { from }
+  if (!URL.canParse(from)) throw new SettingError(`${name}: is not a URL such as https://intranet.example/catalog.json`)
+  return { from, proxy: environmentProxy(from, environment) }
+}
+
 /** Reads `*`, or origins separated by commas. */
 function parseCorsOrigins(_name: string, text: string): CorsOptions['origins'] {
   const origins = text.split(',').map((origin) => origin.trim())
@@ -176,14 +188,17 @@ function servePrices(
   const isReloadable = path !== undefined
   const from = path ?? (own === undefined ? undefined : documents?.name)
   if (markup !== undefined) {
-    const list = reloadableListPrices(() => namingSetting(name, () => listPrices({ markup, prices: file() })))
-    const source = `list prices times ${markup} (snapshot of ${SNAPSHOT_DATE})${from === undefined ? '' : ` and ${from}`}`
+    const list = reloadableCatalogPrices(() => namingSetting(name, () => listPrices({ markup, prices: file() })))
+    const source = `list prices times ${markup}${from === undefined ? '' : ` and ${from}`}`
     return { source, prices: list, isReloadable, reload: () => list.reload() }
   }
   const first = file()
   if (first === undefined || from === undefined) return undefined
-  const prices = namingSetting(name, () => reloadablePrices(first))
-  return { source: from, prices, isReloadable, reload: () => namingSetting(name, () => prices.reload(file() ?? first)) }
+  const prices = reloadableCatalogPrices(() => {
+    const read = namingSetting(name, () => definePrices(file() ?? first))
+    return { forCatalog: (catalog) => namingSetting(name, () => withKnownVendors(read, catalog)) }
+  })
+  return { source: from, prices, isReloadable, reload: () => prices.reload() }
 }
 
 function parseUnknownModels(name: string, text: string): UnknownModels {
@@ -191,8 +206,8 @@ function parseUnknownModels(name: string, text: string): UnknownModels {
   return { pricedAs: text === NEWEST_OF_FAMILY ? text : readPriceFile(name, text).prices }
 }
 
-/** List prices that are made again on request, for the catalog that they were first made for. */
-function reloadableListPrices(make: () => CatalogPrices): CatalogPrices & { reload(): void } {
+/** Prices that are made again on request, for the catalog that they were first made for. */
+function reloadableCatalogPrices(make: () => CatalogPrices): CatalogPrices & { reload(): void } {
   let made = make()
   let catalog: Catalog | undefined
   let current: Required<Prices> | undefined

@@ -22,6 +22,7 @@ export function servedGateway(
       ...further,
       vendors: vendors.map(({ vendor }) => vendor),
       models: settings.models,
+      catalog: settings.catalog,
       ...billingOptions(settings),
       ...(settings.unknownModels === undefined ? {} : { unknownModels: settings.unknownModels }),
       plans: settings.plans,

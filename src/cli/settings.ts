@@ -61,19 +61,18 @@ function setting<Value>({ variable, flag, value, text, member, schema, toText }:
   return { variable, flag, value, text, member, schema: schema ?? words, toText: toText ?? String }
 }
 
+/** A text whose member in the file has the name of its flag. */
+function plain(variable: string, flag: string, value: string, text: string): Setting {
+  return setting({ variable, flag, value, text, member: flag })
+}
+
 /** Files of rows: paths as text, or the rows themselves, which are read apart from the variables. */
 const rowsOrPaths = z.union([words, z.array(words).nonempty(), z.array(z.record(z.string(), z.unknown())).nonempty()])
 const fileOrObject = z.union([words, z.record(z.string(), z.unknown())], 'must be the path of a file, or an object')
 
 /** The settings of a gateway that is served, without those of single vendors. */
 export const SETTINGS: readonly Setting[] = [
-  setting({
-    variable: 'HOST',
-    flag: 'host',
-    value: 'ADDRESS',
-    text: 'address to listen on (127.0.0.1)',
-    member: 'host',
-  }),
+  plain('HOST', 'host', 'ADDRESS', 'address to listen on (127.0.0.1)'),
   setting<number | string>({
     variable: 'PORT',
     flag: 'port',
@@ -89,13 +88,7 @@ export const SETTINGS: readonly Setting[] = [
     text: 'memory:, sqlite:PATH or postgres://user:password@host/database (sqlite:signalbox.db)',
     member: 'store',
   }),
-  setting({
-    variable: 'REDIS_URL',
-    flag: 'redis',
-    value: 'URL',
-    text: 'redis://… to share the limits among several gateways',
-    member: 'redis',
-  }),
+  plain('REDIS_URL', 'redis', 'URL', 'redis://… to share the limits among several gateways'),
   setting<number>({
     variable: 'SIGNALBOX_EXPECTED_INSTANCES',
     flag: 'expected-instances',
@@ -128,6 +121,7 @@ export const SETTINGS: readonly Setting[] = [
     schema: rowsOrPaths as z.ZodType<string | readonly string[]>,
     toText: listText,
   }),
+  plain('SIGNALBOX_CATALOG', 'catalog', 'FILE|URL', 'newer models and list prices, by catalog update --snapshot'),
   setting({
     variable: 'SIGNALBOX_VENDORS',
     flag: 'vendors',

@@ -330,6 +330,7 @@ export type GatewayEvent =
        * own rows of models or prices name have no price, or only a part of one, and are refused. `fallback-unpriced`: a fallback has no price and is left out. `fallback-unreachable`: a
        * fallback can never answer, because none of its vendors has a key. `task-key-missing`: no key can follow the tasks of one that was taken away.
        * `hook-units-unpriced`: a hook charges `hook_unit` for a model that has no price for it, and its requests are refused.
+       * `catalog-refused`: a newer catalog cannot be loaded, and the one in force stays.
        */
       readonly code:
         | 'price-unused'
@@ -338,6 +339,7 @@ export type GatewayEvent =
         | 'fallback-unreachable'
         | 'task-key-missing'
         | 'hook-units-unpriced'
+        | 'catalog-refused'
       readonly message: string
     }
   | {

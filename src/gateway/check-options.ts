@@ -15,6 +15,7 @@ import { SHORTEST_TASK_RETENTION_DAYS } from '../tasks/task-worker.ts'
 import { checkWebhookSecret } from '../tasks/webhook-signature.ts'
 import { USAGE_RETENTION_MEMBERS } from '../usage/usage-recorder.ts'
 import { type BillingOption, billingModeOf } from './billing-mode.ts'
+import { checkCatalog } from './catalog-options.ts'
 import { checkParts } from './check-parts.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS } from './default-times.ts'
 import { FIXED_KEY_MEMBERS, GATEWAY_OPTIONS, type GatewayOptions, RESPONSES_OPTIONS } from './gateway-options.ts'
@@ -76,6 +77,7 @@ export function checkOptions(options: GatewayOptions): void {
   if (operatorKey !== undefined && !(typeof operatorKey === 'string' && operatorKey.length >= SHORTEST_OPERATOR_KEY))
     throw new TypeError(`createGateway: operatorKey must have at least ${SHORTEST_OPERATOR_KEY} characters`)
   positive('bodyLimitBytes', options.bodyLimitBytes)
+  positive('fetchedBytesPerAccount', options.fetchedBytesPerAccount)
   positive('holdTtlMs', options.holdTtlMs)
   const { defaultMaxOutputTokens = FEWEST_FITTED_TOKENS, balanceSharePerCall: share = 1 } = options
   if (!(Number.isSafeInteger(defaultMaxOutputTokens) && defaultMaxOutputTokens >= FEWEST_FITTED_TOKENS))
@@ -122,6 +124,7 @@ function checkNames(options: GatewayOptions): void {
   checkMembers(options.routing, ROUTING_OPTIONS, OWNER, 'routing')
   checkMembers(options.routing?.hedge, HEDGE_OPTIONS, OWNER, 'routing.hedge')
   checkMembers(responses, RESPONSES_OPTIONS, OWNER, 'responses')
+  checkCatalog(options.catalog, OWNER)
   checkDisconnect(options)
   checkModelRows(models, OWNER)
   checkWholeRows(models ?? [], OWNER)

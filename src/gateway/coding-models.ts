@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { VendorModel } from '../catalog/vendor-models/vendor-model.ts'
 import { isConfigured } from '../pipeline/pipeline-context.ts'
-import type { ListContext } from './model-list.ts'
+import { type ListContext, withVendorIds } from './model-list.ts'
 
 /**
  * A model as Codex reads it from `GET /v1/models?client_version=…` (github openai/codex, `openai_models.rs`). It refuses the whole
@@ -63,7 +63,9 @@ const TOOL_OUTPUT_BYTES = 10_000
 
 /** Lists the models that a coding client can use: those of chat whose vendor is configured. */
 export function codingModels(models: readonly CatalogModel[], context: ListContext): CodingModel[] {
-  const usable = models.filter((model) => model.kinds.includes('chat') && isConfigured(context, model))
+  const usable = withVendorIds(models, context).filter(
+    (model) => model.kinds.includes('chat') && isConfigured(context, model),
+  )
   return usable.map((model, priority) =>
     codingModel(model, priority, context.catalog.source.facts?.(model.vendor, model.upstream)),
   )

@@ -1,15 +1,10 @@
-import { type Catalog, createCatalog } from '../catalog/catalog.ts'
-import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
-import { definePrices, type Prices } from '../catalog/prices/prices.ts'
-import { withUnknownModels } from '../catalog/prices/unknown-model-prices.ts'
-import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { GatewayEvent } from '../core/events.ts'
+import { HeldBytes } from '../core/held-bytes.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { usableLogger } from '../core/logger.ts'
 import type { GatewayState } from '../core/observer.ts'
-import { ENDPOINTS } from '../endpoints/registry.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS, estimateTokens } from '../endpoints/token-estimate.ts'
 import { HookTable } from '../hooks/hook-table.ts'
 import { Disconnects } from '../pipeline/abort-scope.ts'
@@ -17,14 +12,13 @@ import { AccountPlans } from '../pipeline/account-plans.ts'
 import { Observers } from '../pipeline/call-observation.ts'
 import { ConfigurationWarnings } from '../pipeline/configuration-warnings.ts'
 import { Deadlines } from '../pipeline/deadlines.ts'
-import { EndpointTable } from '../pipeline/endpoint-table.ts'
+import { FetchedBytes } from '../pipeline/fetched-bytes.ts'
 import { emit, type PipelineContext, type Timeouts } from '../pipeline/pipeline-context.ts'
 import { PrincipalFaults } from '../pipeline/principal-faults.ts'
 import { RetirementNotices } from '../pipeline/retirement-notices.ts'
 import { SettlementRetries } from '../pipeline/settlement-retries.ts'
 import { StateMakers } from '../pipeline/state-makers.ts'
 import { TokenSizes } from '../pipeline/token-sizes.ts'
-import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
 import { circuitOf } from '../routing/circuit-breaker.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
 import { RouteTable } from '../routing/route-table.ts'
@@ -32,25 +26,28 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import { memoryConcurrencyLimiter } from '../stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../stores/memory/memory-rate-limiter.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
-import { publicLookup } from '../transport/egress.ts'
+import { StoredBounds } from '../stores/stored-bounds.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
+import { NameResolver } from '../transport/name-resolver.ts'
 import { undiciTransport } from '../transport/undici.ts'
 import { UsageRecorder } from '../usage/usage-recorder.ts'
+import { accountStorageOf } from './account-storage.ts'
 import { batchSettingsOf } from './batch-options.ts'
 import { billingModeOf } from './billing-mode.ts'
 import { answerCacheOf } from './cache-options.ts'
+import { CatalogInForce } from './catalog-in-force.ts'
 import { DEFAULT_DRAIN_MS, DEFAULT_TIMEOUTS, defaultHoldTtlMs } from './default-times.ts'
 import { EventListeners } from './event-listeners.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { hooksFor } from './hook-host.ts'
 import { keyAuthentication } from './key-authentication.ts'
 import { limitSetOf, planLimitsOf } from './limit-options.ts'
-import { modelVendor } from './model-vendor.ts'
 import { signIn } from './sign-in.ts'
 import { spendingThresholdsOf } from './spending-thresholds.ts'
 import { usageStoreOf } from './usage.ts'
 
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
+const DEFAULT_FETCHED_BYTES_PER_ACCOUNT = 64 * 1024 * 1024
 const DEFAULT_BALANCE_SHARE = 0.5
 const DAY_MS = 24 * 60 * 60_000
 const DEFAULT_TASK_DEADLINE_MS = DAY_MS
@@ -60,6 +57,7 @@ const DEFAULT_ANSWER_RETENTION_DAYS = 30
 export function contextOf(
   options: GatewayOptions,
   listeners = new EventListeners(options.onEvent, usableLogger(options.logger)),
+  { endpoints, catalog, prices } = new CatalogInForce(options),
 ): PipelineContext {
   const clock = options.clock ?? systemClock
   const timeouts: Timeouts = { ...DEFAULT_TIMEOUTS, ...options.timeouts }
@@ -73,40 +71,33 @@ export function contextOf(
     options.observe === undefined || options.observe.length === 0
       ? undefined
       : new Observers(options.observe, { logger, clock }, ownTransport)
-  const plainTransport = undiciTransport({
-    connectTimeoutMs: timeouts.connectMs,
-    ...(allowPrivate ? {} : { lookup: publicLookup }),
-  })
+  const names = new NameResolver({ allowPrivate, clock })
+  const plainTransport = undiciTransport({ connectTimeoutMs: timeouts.connectMs, lookup: names.lookup })
+  const heldBytes = new HeldBytes(options.overload?.maxHeldBytes)
   const publicTransport = observers?.aside(plainTransport) ?? plainTransport
   const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
   const { strategy = 'weighted', fallback = 'on-failure', hedge, retryAfterTimeout = false } = options.routing ?? {}
   const limits = limitSetOf(options.limits, 'limits')
-  const endpoints = new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])])
-  const catalog = createCatalog(
-    [...BUILT_IN_MODELS, ...options.vendors.flatMap((vendor) => vendor.models), ...(options.models ?? [])],
-    new VendorModels(
-      options.vendors.map((vendor) => modelVendor(vendor, endpoints.all)),
-      { refusesUnknown: billing === 'off' && options.unknownModels === 'refuse' },
-    ),
-  )
-  checkKinds(catalog, endpoints)
-  const routed = catalogForRoutes(catalog, vendors, fallback)
   const keys = keyAuthentication(store, clock)
   const principalFaults = new PrincipalFaults(logger, (error) =>
     emit(context, { type: 'internal-error', requestId: undefined, where: 'authenticate', error }),
   )
   const given = options.hooks ?? []
-  const hosted = { endpoints: endpoints.all, catalog: routed, context: () => context }
+  const hosted = { endpoints: endpoints.all, catalog, context: () => context }
   const hooks = given.length === 0 ? undefined : new HookTable(hooksFor(given, hosted), endpoints.all)
   hooks?.start(logger, clock)
   const context: PipelineContext = {
     endpoints,
-    catalog: routed,
+    catalog,
     vendors,
     transport: observers?.aside(ownTransport) ?? ownTransport,
     publicTransport,
-    fetchImage: imageFetcher(publicTransport, { allowPrivate, clock }),
+    fetchImage: imageFetcher(publicTransport, { names, allowPrivate, clock }),
+    names,
+    heldBytes,
+    fetchedBytes: new FetchedBytes(options.fetchedBytesPerAccount ?? DEFAULT_FETCHED_BYTES_PER_ACCOUNT, heldBytes),
     store,
+    storedBounds: new StoredBounds(store, clock, accountStorageOf(options.accountStorage)),
     usage: recorderOf(options, store, clock, (event) => {
       const { type, error } = event
       if (type === 'internal-error') logger.error('usage could not be summed up', { error })
@@ -117,7 +108,7 @@ export function contextOf(
     principalFaults,
     chargePartialBatches: options.chargePartialBatches ?? false,
     chargeBrokenAnswers: options.chargeBrokenAnswers ?? false,
-    prices: withUnknownModels(pricesOf(options.prices, routed), routed, options.unknownModels),
+    prices,
     showPrices: options.showPrices ?? false,
     unpricedFeatures: new Set(options.unpricedFeatures),
     unknownInputTokens: options.unknownInputTokens ?? {},
@@ -213,23 +204,4 @@ function recorderOf(
     dropped: (records, error) => tell({ type: 'usage-dropped', records, error }),
     failed: (error) => tell({ type: 'internal-error', requestId: undefined, where: 'usage', error }),
   })
-}
-
-/** @throws TypeError for a model that no endpoint could serve. */
-function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
-  const served = new Set<string>(endpoints.all.map(({ kind }) => kind))
-  for (const { id, kinds } of catalog.rows) {
-    const unknown = kinds.find((kind) => !served.has(kind))
-    if (unknown === undefined) continue
-    const known = [...served].join(', ')
-    throw new TypeError(
-      `model ${JSON.stringify(id)}: no endpoint serves the kind ${JSON.stringify(unknown)}; the kinds are ${known}`,
-    )
-  }
-}
-
-function pricesOf(prices: GatewayOptions['prices'], catalog: Catalog): Prices | undefined {
-  if (prices === undefined) return undefined
-  if (typeof prices === 'object' && 'forCatalog' in prices) return prices.forCatalog(catalog)
-  return typeof prices === 'object' && 'quote' in prices ? prices : definePrices(prices)
 }

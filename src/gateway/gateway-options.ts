@@ -21,9 +21,11 @@ import type { SpendingThresholds } from '../stores/spending.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import type { AccountStorageOptions } from './account-storage.ts'
 import type { BatchOptions } from './batch-options.ts'
 import type { BillingOption } from './billing-mode.ts'
 import type { CacheOptions } from './cache-options.ts'
+import type { CatalogOptions } from './catalog-options.ts'
 import type { GivenHook } from './hook-host.ts'
 import type { LimitOptions, Plan } from './limit-options.ts'
 import type { OverloadOptions } from './overload-guard.ts'
@@ -80,6 +82,12 @@ export interface GatewayOptions {
   readonly endpoints?: readonly Endpoint[] | undefined
   /** Rows added to the catalog, or replacing rows of the same id. */
   readonly models?: readonly ModelDefinition[] | undefined
+  /**
+   * A newer snapshot of the vendors' models and list prices than the built-in one: `{ from: 'catalog.json' }`. It is looked for at
+   * start and every 10 minutes, and taken without a restart. If it cannot be used, a warning says why, and the catalog in force
+   * stays. If omitted, the built-in snapshot is used.
+   */
+  readonly catalog?: CatalogOptions | undefined
   /** Prices per model and meter, or `listPrices()`. Required unless billing is off. */
   readonly prices?: PriceFile | Prices | CatalogPrices | undefined
   /** Does `GET /v1/models` say prices, where billing is on? Default false. */
@@ -91,7 +99,7 @@ export interface GatewayOptions {
    */
   readonly billing?: BillingOption | undefined
   /**
-   * What holds for model ids that no catalog knows, but a vendor claims by its pattern, such as `gpt-*`. `'refuse'`: such an id gets 404,
+   * Rule for model ids that no catalog knows, but a vendor claims by its pattern, such as `gpt-*`. `'refuse'`: such an id gets 404,
    * except while a price names it. `{ pricedAs: 'newest of its family' }`: it costs what the newest priced model with the same words in
    * its id costs. `{ pricedAs: rows }`: it costs what these price rows say. Default: `'refuse'` while billing is on. With
    * `billing: 'off'` such ids are sent to their vendor.
@@ -149,6 +157,11 @@ export interface GatewayOptions {
   /** Largest request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number | undefined
   /**
+   * Maximum number of bytes of images that the gateway fetches for the requests of one account at the same time; above it the
+   * request gets 429. Default 64 MiB.
+   */
+  readonly fetchedBytesPerAccount?: number | undefined
+  /**
    * How long a hold lives when nothing ends it, in milliseconds; must be above `timeouts.totalMs`, and above it and
    * `drainMs` together where calls are drained. Default 15 minutes, or a minute above both together where that is more. An
    * Idempotency-Key in progress without a hold lives as long. With `billing: 'off'` the default holds.
@@ -195,6 +208,8 @@ export interface GatewayOptions {
   readonly cache?: CacheOptions | undefined
   /** Lets callers keep files and send batches of requests, at prices of their own: `{}`. Default: they cannot. */
   readonly batches?: BatchOptions | undefined
+  /** Bounds of what one account may have stored: `{ conversations: { count: 1_000, byteLength: 2 ** 26 } }`. */
+  readonly accountStorage?: AccountStorageOptions | undefined
   /**
    * When this process refuses further requests to models with 503 `overloaded`, before it reads their bodies. Default: never.
    */
@@ -245,6 +260,7 @@ export const GATEWAY_OPTIONS = {
   vendors: true,
   endpoints: true,
   models: true,
+  catalog: true,
   prices: true,
   showPrices: true,
   billing: true,
@@ -264,6 +280,7 @@ export const GATEWAY_OPTIONS = {
   routing: true,
   operatorKey: true,
   bodyLimitBytes: true,
+  fetchedBytesPerAccount: true,
   holdTtlMs: true,
   disconnect: true,
   drainMs: true,
@@ -276,6 +293,7 @@ export const GATEWAY_OPTIONS = {
   responses: true,
   cache: true,
   batches: true,
+  accountStorage: true,
   overload: true,
   webhookSecret: true,
   taskDeadlineMs: true,

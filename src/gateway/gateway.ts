@@ -23,6 +23,11 @@ import { TaskWorker } from '../tasks/task-worker.ts'
 import { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 import { type Accounts, accountsOf } from './accounts.ts'
 import { type CacheControl, cacheControlOf } from './cache-options.ts'
+import { CallerWatch } from './caller-watch.ts'
+import { cancelAnyTask } from './cancel-task.ts'
+import { CatalogInForce } from './catalog-in-force.ts'
+import type { CatalogState } from './catalog-options.ts'
+import { CatalogUpdates } from './catalog-updates.ts'
 import { checkOptions, checkRouting } from './check-options.ts'
 import { checkPrincipal } from './check-principal.ts'
 import { type CloseTimes, closeTimes, keepingAlive } from './closing.ts'
@@ -31,12 +36,12 @@ import { type CostEstimate, estimateCost, type PricedRequest } from './estimate-
 import { EventListeners } from './event-listeners.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { type GatewayHealth, Health } from './health.ts'
-import { type Holds, holdsOf } from './holds.ts'
+import { expireHolds, type Holds, holdsOf } from './holds.ts'
 import { endWork, InFlight } from './in-flight.ts'
 import { configureKey, type Keys, keysOf } from './keys.ts'
 import { type LoadedBatches, loadBatches } from './loaded-batches.ts'
 import { type ListedModel, modelList } from './model-list.ts'
-import { warnOfModels } from './model-warnings.ts'
+import { logUnpricedModels, warnOfModels } from './model-warnings.ts'
 import { type OperatorActions, operatorActionsOf } from './operator-actions.ts'
 import { overloadGuardOf } from './overload-guard.ts'
 import { type ListedPrice, priceList } from './price-list.ts'
@@ -52,9 +57,6 @@ import { type Webhooks, webhooksOf } from './webhooks.ts'
 /** Interval of the search for expired holds; shorter if holds have a short lifetime. */
 const LONGEST_SWEEP_INTERVAL_MS = 30_000
 const SHORTEST_SWEEP_INTERVAL_MS = 1_000
-
-/** Most holds ended in one transaction. */
-const SWEEP_BATCH = 500
 
 /** The host's choices for requests in its own process. */
 export interface InProcessOptions {
@@ -114,8 +116,14 @@ export interface Gateway extends ExchangeHandler {
    * `configuration-warning`. Most of it is known once the gateway has started.
    */
   warnings(): readonly ConfigurationWarning[]
-  /** The models that callers may name, with their limits and abilities. */
+  /** The models that callers may name, with their limits and abilities; follows `loadCatalog`. */
   readonly catalog: Catalog
+  /**
+   * Takes a newer snapshot of the vendors' models and list prices from a path or an address; from that of the option `catalog` if
+   * `from` is omitted. Requests in flight keep their model and price.
+   * @throws TypeError with the reason. The catalog in force stays then.
+   */
+  loadCatalog(from?: string): Promise<CatalogState>
   /** The models of `GET /v1/models`. */
   models(): readonly ListedModel[]
   /** Circuits, load and latencies of the vendors and the operator's keys, as seen from this process. */
@@ -163,7 +171,9 @@ export interface Gateway extends ExchangeHandler {
 export function createGateway(options: GatewayOptions): Gateway {
   checkOptions(options)
   const listeners = new EventListeners(options.onEvent, usableLogger(options.logger))
-  const context = contextOf(options, listeners)
+  const models = new CatalogInForce(options)
+  const context = contextOf(options, listeners, models)
+  const updates = new CatalogUpdates(context, models, options.catalog)
   const inFlight = new InFlight()
   let starting: Promise<void> | undefined
   let isStarted = false
@@ -180,18 +190,22 @@ export function createGateway(options: GatewayOptions): Gateway {
   const runner = new DeferredRunner(context, wakeWebhooks)
   const deferred = new DeferredAnswers(runner, wakeWebhooks)
   let batches: LoadedBatches | undefined
+  const runners = { deferred, wakeWebhooks, batches: () => batches }
+  const watch = new CallerWatch(context, () => [inFlight, runner, batches?.runner])
   const worker = new TaskWorker(context, wakeWebhooks, { retentionDays: options.taskRetentionDays })
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(async () => {
       batches ??= await loadBatches(context, wakeWebhooks)
       isStarted = true
       if (closing === undefined) overload?.start()
+      await updates.start()
       warnOfPrices(context)
       warnOfModels(context, options)
-      tellUnpriced(context)
+      logUnpricedModels(context)
       // A process that died may have left holds behind.
       sweep()
       if (closing === undefined) {
+        watch.start()
         worker.start()
         runner.start()
         batches?.runner.start()
@@ -217,8 +231,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     ready: () => (isStarted ? undefined : ready),
     isClosing: () => closing !== undefined,
     inFlight: () => inFlight.size,
+    catalog: () => updates.state(),
   })
-  const overload = overloadGuardOf(options.overload, context.clock)
+  const overload = overloadGuardOf(options.overload, context.clock, context.heldBytes)
   const server: ServerState = {
     inFlight,
     overload,
@@ -283,6 +298,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     unpricedModels: () => unpricedModels(context),
     warnings: () => context.warnings.list(),
     catalog: context.catalog,
+    loadCatalog: (from) => updates.load(from),
     models: () => modelList(context.catalog.list(), context).data,
     routes: () => routeReport(context),
     health: () => health.read(),
@@ -298,7 +314,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       webhookSecret: context.webhookSecret,
       wake: wakeWebhooks,
     }),
-    tasks: tasksOf(context.store, ready),
+    tasks: tasksOf(context.store, ready, (task) => cancelAnyTask(context, runners, task)),
     vendorKeys: vendorKeysOf(context),
     operatorActions: operatorActionsOf(context.store, context.clock, ready, {
       report: (action) => emit(context, { type: 'operator-action', ...action }),
@@ -321,8 +337,10 @@ export function createGateway(options: GatewayOptions): Gateway {
         const leftMs = countdown(context.clock, drainMs)
         sweeper?.cancel()
         overload?.close()
-        await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer }, drainMs)
+        updates.close()
+        await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer, watch }, drainMs)
         await sweeping
+        context.names.close()
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         context.observers?.detached()
         if (context.hooks !== undefined) await context.hooks.close(context.clock, leftMs(), context.logger)
@@ -337,15 +355,6 @@ export function createGateway(options: GatewayOptions): Gateway {
       return this.close()
     },
   }
-}
-
-/** One line, and no event: models that no caller uses need no price. */
-function tellUnpriced(context: PipelineContext): void {
-  const counted = unpricedModels(context)
-  if (counted === undefined || counted.unpriced === 0) return
-  const { unpriced, models } = counted
-  const told = `${unpriced} of ${models} models of the configured vendors have no price, and are refused while billing is on`
-  context.logger.info(told, { ...counted })
 }
 
 function usageParts({ store, clock }: PipelineContext, { usage }: GatewayOptions): UsageParts {
@@ -374,17 +383,6 @@ function rethrowWithReason(error: unknown): never {
     message: `The store cannot be opened: ${textOfError(error.cause)}`,
     cause: error.cause,
   })
-}
-
-async function expireHolds(context: PipelineContext, isOver: () => boolean): Promise<void> {
-  try {
-    let expired = SWEEP_BATCH
-    while (expired === SWEEP_BATCH && !isOver())
-      expired = await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
-    await context.store.ledger.expireCredits(context.clock.now(), SWEEP_BATCH)
-  } catch (error) {
-    reportFault(context, undefined, 'holds', error)
-  }
 }
 
 function toolCallsOf(observers: Observers, clock: Clock): NonNullable<Gateway['beginToolCall']> {

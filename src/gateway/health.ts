@@ -1,6 +1,7 @@
 import { type Clock, isYoungerThan } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { CatalogState } from './catalog-options.ts'
 
 /** Can this process take requests? */
 export interface GatewayHealth {
@@ -17,6 +18,8 @@ export interface GatewayHealth {
   }
   /** Requests in progress that call a model. */
   readonly inFlight: number
+  /** Catalog of the vendors' models, and its age. An old one does not change `status`. */
+  readonly catalog: CatalogState
 }
 
 /** Longest wait for the store. A probe gives up after a second or a few. */
@@ -38,6 +41,7 @@ export interface HealthParts {
   readonly ready: () => (() => Promise<void>) | undefined
   readonly isClosing: () => boolean
   readonly inFlight: () => number
+  readonly catalog: () => CatalogState
 }
 
 type StoreHealth = GatewayHealth['store']
@@ -58,9 +62,9 @@ export class Health {
 
   /** Never rejects. Opens the store if that was not done: nothing else may reach a process that is not ready. */
   async read(): Promise<GatewayHealth> {
-    const { isClosing, inFlight } = this.#parts
+    const { isClosing, inFlight, catalog } = this.#parts
     const store = isClosing() ? this.#last : await this.#store()
-    return { status: isClosing() ? 'closing' : store.status, store, inFlight: inFlight() }
+    return { status: isClosing() ? 'closing' : store.status, store, inFlight: inFlight(), catalog: catalog() }
   }
 
   async #store(): Promise<StoreHealth> {

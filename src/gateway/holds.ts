@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { parseDollars } from '../core/money.ts'
+import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { OpenHold } from '../stores/journal.ts'
 import { assertAmount } from '../stores/ledger.ts'
@@ -98,4 +99,19 @@ function amountOf(amount: string): bigint {
   const nanoDollars = parseDollars(amount)
   assertAmount(nanoDollars)
   return nanoDollars
+}
+
+/** Maximum number of holds ended in one transaction. */
+const SWEEP_BATCH = 500
+
+/** Ends the holds that have expired, then the credits, until `isOver`. Never rejects. */
+export async function expireHolds(context: PipelineContext, isOver: () => boolean): Promise<void> {
+  try {
+    let expired = SWEEP_BATCH
+    while (expired === SWEEP_BATCH && !isOver())
+      expired = await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
+    await context.store.ledger.expireCredits(context.clock.now(), SWEEP_BATCH)
+  } catch (error) {
+    reportFault(context, undefined, 'holds', error)
+  }
 }

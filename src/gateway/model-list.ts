@@ -102,7 +102,7 @@ export function withVendorIds(models: readonly CatalogModel[], { catalog }: List
 
 /** Lists all models; there is no paging, as with OpenAI, and Anthropic's paging members say so. */
 export function modelList(models: readonly CatalogModel[], context: ListContext): ModelList {
-  const data = models.map((model) => listedModel(model, context))
+  const data = withVendorIds(models, context).map((model) => listedModel(model, context))
   return { object: 'list', data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
 }
 

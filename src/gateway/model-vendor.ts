@@ -1,9 +1,10 @@
+import type { Snapshot } from '../catalog/vendor-models/snapshot.ts'
 import type { ModelVendor } from '../catalog/vendor-models/vendor-models.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 
 /** Which models a vendor serves without rows, by what the endpoints find in it. */
-export function modelVendor(vendor: Vendor, endpoints: readonly Endpoint[]): ModelVendor {
+export function modelVendor(vendor: Vendor, endpoints: readonly Endpoint[], snapshot?: Snapshot): ModelVendor {
   const kinds = new Map<string, string | undefined>()
   for (const { kind, servesUnlisted } of endpoints) {
     const served = servesUnlisted?.(vendor) ?? false
@@ -11,5 +12,5 @@ export function modelVendor(vendor: Vendor, endpoints: readonly Endpoint[]): Mod
   }
   const { id, catalogId, apiKeys, claims = [], passUnknownModels = false } = vendor
   const catalogIds = vendor.catalogIds?.bind(vendor)
-  return { id, catalogId, catalogIds, isConfigured: apiKeys.length > 0, kinds, claims, passUnknownModels }
+  return { id, catalogId, catalogIds, isConfigured: apiKeys.length > 0, kinds, claims, passUnknownModels, snapshot }
 }

@@ -2,7 +2,14 @@ import { isPattern } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { GatewayOptions } from './gateway-options.ts'
-import { isCallable, nameOfUnpriced, pricedKinds, type UnpricedModel, unpricedBy } from './unpriced-models.ts'
+import {
+  isCallable,
+  nameOfUnpriced,
+  pricedKinds,
+  type UnpricedModel,
+  unpricedBy,
+  unpricedModels,
+} from './unpriced-models.ts'
 
 /** Most ids that one message names. */
 const MOST_NAMED = 20
@@ -57,4 +64,13 @@ function whyNot({ vendor, routes = [] }: CatalogModel, vendors: PipelineContext[
     vendors.has(id) ? `the vendor ${JSON.stringify(id)} has no key` : `there is no vendor ${JSON.stringify(id)}`,
   )
   return reasons.join(', and ')
+}
+
+/** Logs how many models have no price: one line and no event, because models that no caller uses need none. */
+export function logUnpricedModels(context: PipelineContext): void {
+  const counted = unpricedModels(context)
+  if (counted === undefined || counted.unpriced === 0) return
+  const { unpriced, models } = counted
+  const told = `${unpriced} of ${models} models of the configured vendors have no price, and are refused while billing is on`
+  context.logger.info(told, { ...counted })
 }

@@ -1,6 +1,7 @@
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
+import { overloadReason } from '../core/held-bytes.ts'
 import { isPending } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -27,9 +28,9 @@ import { codingModels, etagOf } from './coding-models.ts'
 import type { Health } from './health.ts'
 import type { InFlight } from './in-flight.ts'
 import type { LoadedBatches } from './loaded-batches.ts'
-import { listedModel, modelList, withVendorIds } from './model-list.ts'
+import { listedModel, modelList } from './model-list.ts'
 import { bearsOperatorKey } from './operator-key.ts'
-import { type HeldRequest, type OverloadGuard, overloadReason } from './overload-guard.ts'
+import type { HeldRequest, OverloadGuard } from './overload-guard.ts'
 import { routeReport } from './route-report.ts'
 import { matchRoute, type Target, unknownRoute } from './routes.ts'
 import { DRY_RUN_HEADER, isDryRun, serveDryRun, serveEstimate } from './serve-estimate.ts'
@@ -97,7 +98,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (target.kind !== 'endpoint') return await read(context, server, incoming, { target, requestId })
     if (server.overload !== undefined) held = server.overload.held(request)
     received = receive(context, { request: held ?? request, incoming }, target.endpoint, requestId)
-    server.inFlight.add(received.calls)
+    server.inFlight.add(received)
     if (server.overload !== undefined) server.overload.check(server.inFlight.size)
     if (isDryRun(request)) return await serveDryRun(context, received, received.sink)
     if (context.observers !== undefined)
@@ -118,7 +119,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (received !== undefined) {
       received.observation?.over(received)
       received.calls.end()
-      server.inFlight.delete(received.calls)
+      server.inFlight.delete(received)
       held?.release()
     }
   }
@@ -288,8 +289,7 @@ async function read(
   }
   if (target.kind === 'models') {
     const scope = principal.scopes?.models
-    const known = context.catalog.list().filter((model) => isInScope(scope, model))
-    const models = withVendorIds(known, context)
+    const models = context.catalog.list().filter((model) => isInScope(scope, model))
     const list = modelList(models, context)
     if (!new URLSearchParams(request.query).has(CODING_CLIENT_PARAMETER)) return respondJson(sink, requestId, list)
     const both = { ...list, models: codingModels(models, context) }

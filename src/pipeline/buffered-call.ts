@@ -29,10 +29,12 @@ export class BufferedCall<Result> implements TransportHandler {
   #headers = NO_HEADERS
   #byteLength = 0
   #chunks: readonly Uint8Array[] = NO_CHUNKS
+  readonly #maxBytes: number
 
   /** @param read Called once, when the call is over. */
-  constructor(read: (outcome: BufferedOutcome) => Result) {
+  constructor(read: (outcome: BufferedOutcome) => Result, maxBytes = MAX_ANSWER_BYTES) {
     this.#read = read
+    this.#maxBytes = maxBytes
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
@@ -66,7 +68,7 @@ export class BufferedCall<Result> implements TransportHandler {
 
   onData(chunk: Uint8Array): void {
     this.#byteLength += chunk.byteLength
-    if (this.#byteLength > MAX_ANSWER_BYTES) {
+    if (this.#byteLength > this.#maxBytes) {
       this.#end({ oversize: true })
       this.abort()
       return

@@ -194,11 +194,13 @@ class StreamPump implements StreamReceiver {
       const failure = failureOfVendor(transform.failure)
       return { kind: 'failed', ...(isBare ? this.#failedUsage(failure) : made), error: failure.error }
     }
-    if (this.#reserved.caller.isDisconnected) return this.#abandonedEnding()
+    const { caller, calls } = this.#reserved
+    if (calls.refusal !== undefined || caller.isDisconnected)
+      return this.#abandonedEnding(calls.refusal ?? new GatewayError('client_closed_request'))
     if (this.#sinkFault !== undefined) return { kind: 'failed', ...made, error: this.#sinkFault }
     const isFree = isBare && !chargesBroken(this.#context, this.#reserved)
     const came = isFree ? this.#failedUsage(failureOf(transform, end)) : made
-    return { kind: 'failed', ...came, error: cutError(end, this.#reserved.calls) }
+    return { kind: 'failed', ...came, error: cutError(end, calls) }
   }
 
   /** What is charged or told where no content came. */
@@ -209,11 +211,10 @@ class StreamPump implements StreamReceiver {
     return failedUsage(this.#context, this.#reserved, attempt)
   }
 
-  #abandonedEnding(): CallEnding {
+  #abandonedEnding(error: GatewayError): CallEnding {
     const { estimate } = this.#reserved
     const { usage: reported } = this.#response.call.transform
     const seen = this.#seen(this.#isUnseen, true)
-    const error = new GatewayError('client_closed_request')
     if (reported === undefined) return { kind: 'abandoned', usage: undefined, estimatedUsage: seen, error }
     const usage = estimate.images === undefined ? cutUsage(reported, seen) : abandonedPictures(estimate, reported)
     return { kind: 'abandoned', usage, estimatedUsage: seen, error }

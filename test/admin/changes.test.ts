@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ROUTES } from '../../src/admin/routes/admin-routes.ts'
+import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { chatBody, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 import { ADMIN_STORES, OPERATOR_KEY, type StartedAdmin, startAdmin } from './support/start-admin.ts'
@@ -166,6 +167,9 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
     const restored = await started.ask('POST', `${path}/restore`)
     const missing = await started.ask('POST', '/vendor_keys/nobody%3A0/eject')
 
+    expect(before.body['catalog']).toEqual({
+      ...{ date: BUILT_IN_SNAPSHOT.date, age_days: expect.any(Number), is_old: expect.any(Boolean), error: null },
+    })
     expect(ejected.body).toMatchObject({ keys: [{ credential, circuit: 'open', reason: 'operator' }] })
     expect(restored.body).toMatchObject({
       keys: [{ credential, circuit: 'closed', reason: null, open_until_ms: null }],
@@ -193,6 +197,7 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
     const resent = await started.ask('POST', `/accounts/${TEST_ACCOUNT}/deliveries/${delivery?.id}/resend`)
     const foreign = await started.ask('POST', `/accounts/acct_new/deliveries/${delivery?.id}/resend`)
     const missing = await started.ask('GET', `/accounts/${TEST_ACCOUNT}/tasks/task_none`)
+    const late = await started.ask('POST', `/accounts/${TEST_ACCOUNT}/tasks/${taskId}/cancel`)
 
     const all = await started.ask('GET', '/tasks?state=completed&limit=1')
     const open = await started.ask('GET', '/tasks?state=queued')
@@ -209,6 +214,7 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
     const badCursor = await started.ask('GET', '/deliveries?after=nonsense')
 
     expect(all.body).toMatchObject({ data: [{ id: taskId, account: TEST_ACCOUNT }], has_more: false })
+    expect(late).toMatchObject({ status: 409, body: { error: { code: 'task_not_cancellable' } } })
     expect(open.body['data']).toEqual([])
     expect(foreigners.body['data']).toEqual([])
     expect(messages.body).toMatchObject({ data: [{ id: delivery?.id, task: taskId, account: TEST_ACCOUNT }] })

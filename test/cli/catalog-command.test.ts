@@ -4,7 +4,11 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { listPrices } from '../../src/catalog/prices/list-prices.ts'
+import { parseSnapshot } from '../../src/catalog/vendor-models/snapshot.ts'
 import { configuredCatalog } from '../../src/cli/serve-settings.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
 import { runCommand } from './support/run-command.ts'
 
 let folder: string
@@ -214,4 +218,70 @@ test('signalbox models --all lists what a key of the vendor makes callable', asy
 
   expect(lines.some((line) => line.startsWith('gpt-4o '))).toBe(true)
   expect((await runCommand(['models'], {})).some((line) => line.startsWith('gpt-4o '))).toBe(false)
+})
+
+describe('signalbox catalog update --snapshot', () => {
+  const days = (count: number): string => new Date(Date.now() - count * 86_400_000).toISOString().slice(0, 10)
+  const write = (from: string, ...words: string[]): Promise<string[]> =>
+    runCommand(['catalog', 'update', '--from', from, '--snapshot', join(folder, 'catalog.json'), ...words], {})
+  const model = (id: string): string | undefined =>
+    (read('catalog.json').models.openai as string[]).find((line) => line.startsWith(`${id}|`))
+
+  test('writes a snapshot of all vendors that a gateway can load, and keeps what the public catalog does not know', async () => {
+    const from = file('api.json', publicCatalog({ 'gpt-9': { ...chat, cost: { input: 1, output: 2 } } }))
+
+    const lines = await write(from)
+
+    expect(lines).toContain('+ openai/gpt-9')
+    expect(lines.at(-1)).toBe(`${join(folder, 'catalog.json')}: models of ${days(0)}, 2 new, 0 with the old price`)
+    expect(parseSnapshot(read('catalog.json'), Date.now()).date).toBe(days(0))
+    expect(model('gpt-9')).toBe('gpt-9||c|1000|100|t|t|||1,2')
+    expect(model('whisper-1')).toMatch(/^whisper-1\|Whisper\|a/)
+    const gateway = createGateway({
+      vendors: [openai({ apiKey: 'sk-any' })],
+      prices: listPrices(),
+      catalog: { from: join(folder, 'catalog.json') },
+    })
+    await gateway.loadCatalog()
+    expect(gateway.prices()?.find(({ model: id }) => id === 'gpt-9')?.prices[1]).toMatchObject({ amount: '2' })
+    await gateway.close()
+  })
+
+  test('keeps the protocol that the public catalog does not name, and a price that moves too far', async () => {
+    await write(file('api.json', publicCatalog({ 'gpt-9': { ...chat, cost: { input: 1, output: 2 } } })))
+    const moved = file(
+      'moved.json',
+      publicCatalog({
+        'gpt-9': { ...chat, limit: { context: 2000 }, cost: { input: 9, output: 2 } },
+        'gpt-5.4-pro': { ...chat, cost: { input: 30, output: 180 } },
+      }),
+    )
+
+    const lines = await write(moved)
+
+    expect(lines.find((line) => line.startsWith('! openai/gpt-9 '))).toContain('give --accept if it is right')
+    expect(lines.at(-1)).toContain('0 new, 1 with the old price')
+    expect(model('gpt-9')).toBe('gpt-9||c|2000||t|t|||1,2')
+    expect(model('gpt-5.4-pro')).toContain('|responses|')
+    await write(moved, '--accept')
+    expect(model('gpt-9')).toBe('gpt-9||c|2000||t|t|||9,2')
+  })
+
+  test('takes another snapshot with its date, and refuses one that is older than the file, which stays', async () => {
+    const line = 'gpt-9||c|1000|100|t|t|||1,2'
+    await write(file('new.json', { date: days(1), models: { openai: [line] } }))
+    const written = readFileSync(join(folder, 'catalog.json'), 'utf8')
+
+    await expect(write(file('old.json', { date: days(2), models: { openai: [line] } }))).rejects.toThrow(
+      `is of ${days(2)}, older than the snapshot in use, of ${days(1)}`,
+    )
+    await expect(write(file('bad.json', { date: days(0), models: { openai: ['gpt-9|'] } }))).rejects.toThrow(
+      'bad.json: models.openai[0]: is not a well-formed model line',
+    )
+    await expect(write(file('other.json', { nobody: { models: {} } }))).rejects.toThrow(
+      'other.json: has no models of a known vendor',
+    )
+    expect(read('catalog.json').date).toBe(days(1))
+    expect(readFileSync(join(folder, 'catalog.json'), 'utf8')).toBe(written)
+  })
 })

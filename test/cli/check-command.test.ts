@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
 import type { Check } from '../../src/cli/check-report.ts'
 import { runSignalbox } from '../../src/cli/signalbox.ts'
 import { type Sandbox, sandboxVendors } from '../../src/testing/index.ts'
@@ -331,5 +332,47 @@ describe('check, of the settings', () => {
     expect(lines[0]).toMatch(/^result +of +what was found$/)
     expect(lines).toContainEqual(expect.stringMatching(/^ok +vendor openai +http\S+ accepts the key$/))
     expect(lines.at(-1)).toBe('signalbox serve can start')
+  })
+})
+
+describe('check of the catalog', () => {
+  const builtInMs = Date.parse(BUILT_IN_SNAPSHOT.date)
+  const LINE = 'gpt-9||c|1000|100|t|t|||1,2'
+  afterEach(() => vi.useRealTimers())
+
+  test.each([
+    [60, 'ok'],
+    [61, 'warning'],
+  ])('says that it is %i days old: %s', async (days, status) => {
+    vi.useFakeTimers({ toFake: ['Date'], now: builtInMs + days * 86_400_000 })
+
+    const { isGood, of } = await check(openai())
+
+    expect(isGood).toBe(true)
+    const message = `models and list prices of ${BUILT_IN_SNAPSHOT.date}, ${days} days old`
+    expect(of('catalog')).toMatchObject({ status, message })
+    expect(of('catalog')?.remedy ?? '').toContain(status === 'ok' ? '' : 'SIGNALBOX_CATALOG')
+  })
+
+  test('loads the newer one that a setting names, and judges prices by it', async () => {
+    const date = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10)
+    const path = join(folder, 'catalog.json')
+    writeFileSync(path, JSON.stringify({ date, models: { openai: [LINE] } }))
+
+    const { of } = await check({ ...openai(), SIGNALBOX_LIST_PRICES: '1' }, '--catalog', path)
+
+    expect(of('catalog')).toMatchObject({ status: 'ok', message: `models and list prices of ${date}, 3 days old` })
+    expect(of('prices')?.message).toContain('models have no price')
+  })
+
+  test('warns of one that cannot be loaded, with the reason; serve starts with the built-in one', async () => {
+    const path = join(folder, 'catalog.json')
+    writeFileSync(path, JSON.stringify({ date: '2020-01-01', models: { openai: [LINE] } }))
+
+    const { isGood, of } = await check({ ...openai(), SIGNALBOX_CATALOG: path })
+
+    expect(isGood).toBe(true)
+    expect(of('catalog')?.status).toBe('warning')
+    expect(of('catalog')?.message).toContain(`cannot be loaded from ${path}: date: 2020-01-01 is older`)
   })
 })

@@ -161,7 +161,7 @@ describe('the configuration file', () => {
       shutdownDelayMs: 10_000,
       allowPrivateUrls: true,
     })
-    expect(settings.prices?.source).toMatch(/list prices times 1\.2 .* and signalbox\.config\.json$/)
+    expect(settings.prices?.source).toMatch(/list prices times 1\.2 and signalbox\.config\.json$/)
     expect(settings.prices?.isReloadable).toBe(false)
     expect(vendors.find(({ vendor }) => vendor.id === 'groq')).toMatchObject({
       state: 'configured',
@@ -174,7 +174,8 @@ describe('the configuration file', () => {
     const variables = ['models', 'vendors', 'prices', 'billing', 'keys', 'limits', 'plans', 'timeouts', 'operatorKey']
     const ofServe = [
       ...['store', 'holdTtlMs', 'spendingThresholds', 'webhookSecret', 'taskDeadlineMs', 'taskPollIntervalMs'],
-      ...['taskRetentionDays', 'allowPrivateUrls', 'logger', 'rateLimiter', 'concurrencyLimiter'],
+      ...['catalog', 'taskRetentionDays', 'unknownModels', 'allowPrivateUrls', 'logger', 'rateLimiter'],
+      'concurrencyLimiter',
     ]
     const code = [
       'endpoints',

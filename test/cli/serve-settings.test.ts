@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createCatalog } from '../../src/catalog/catalog.ts'
+import type { CatalogPrices } from '../../src/catalog/prices/list-prices.ts'
+import { VendorModels } from '../../src/catalog/vendor-models/vendor-models.ts'
 import { configuredVendors } from '../../src/cli/configured-vendors.ts'
 import { configuredCatalog, readServeSettings, type ServePrices } from '../../src/cli/serve-settings.ts'
 import { SettingError } from '../../src/cli/setting-values.ts'
@@ -488,5 +490,37 @@ describe('a price file that is read again', () => {
     expect(() => prices!.reload()).toThrow(message)
 
     expect(amountOf(prices)).toBe('1')
+  })
+
+  test('keeps the last good prices when a row names an unknown vendor', () => {
+    const path = fileWith('unknown-vendor.json', pricesAt('1'))
+    const { prices } = readServeSettings({ SIGNALBOX_PRICES: path })
+    const list = (prices!.prices as CatalogPrices).forCatalog(createCatalog([], new VendorModels([])))
+    fileWith('unknown-vendor.json', {
+      currency: 'USD',
+      prices: [{ model: 'openia/gpt-4o', meter: 'request', amount: '2' }],
+    })
+
+    expect(() => prices!.reload()).toThrow(
+      'SIGNALBOX_PRICES: prices[0]: "openia/gpt-4o" names an unknown vendor; did you mean openai?',
+    )
+
+    expect(list.quote('our-chat', {})?.prices[0]?.amount).toBe('1')
+  })
+})
+
+describe('SIGNALBOX_UNKNOWN_MODELS', () => {
+  const rows = [{ model: 'gpt-*', meter: 'request', amount: '1' }]
+
+  test.each([
+    ['refuse', 'refuse'],
+    ['newest of its family', { pricedAs: 'newest of its family' }],
+    [fileWith('unknown-models.json', { currency: 'USD', prices: rows }), { pricedAs: rows }],
+  ])('reads %s as the rule for ids that no catalog knows', (SIGNALBOX_UNKNOWN_MODELS, unknownModels) => {
+    expect(readServeSettings({ SIGNALBOX_UNKNOWN_MODELS }).unknownModels).toEqual(unknownModels)
+  })
+
+  test('is an error if the file is missing', () => {
+    expect(() => readServeSettings({ SIGNALBOX_UNKNOWN_MODELS: 'newest' })).toThrow('SIGNALBOX_UNKNOWN_MODELS: ')
   })
 })

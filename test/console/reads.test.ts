@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
+import { systemClock } from '../../src/core/clock.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { callThrough, consoleBrowser } from './support/console-browser.ts'
 import { executablePath } from './support/open-console.ts'
@@ -117,6 +119,20 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     await page.getByRole('img', { name: /^Spend: 7 steps/ }).waitFor()
 
     expect(await page.getByText('of whole days in UTC').count()).toBe(0)
+  })
+
+  test('shows the age of a catalog that is older than 60 days on the overview and on the page of vendors', async () => {
+    // The page asks for usage by its own clock, which must not be ahead of the gateway's.
+    const days = Math.max(61, BUILT_IN_SNAPSHOT.ageDays(Date.now()) + 1)
+    const atMs = Date.parse(BUILT_IN_SNAPSHOT.date) + days * 86_400_000
+    const { page, show, faults } = await open({ gateway: { clock: { ...systemClock, now: () => atMs } } })
+    const warning = page.getByText(`Models and list prices are of ${BUILT_IN_SNAPSHOT.date}, ${days} days ago.`)
+
+    await warning.waitFor()
+    await show('vendors')
+    await warning.waitFor()
+
+    expect(faults).toEqual([])
   })
 
   test('an answer that takes longer than the time between two reads is waited for', async () => {

@@ -42,5 +42,5 @@ test('the program for clients of Anthropic prints each result', async () => {
   expect(programs.length).toBe(2)
   const { code, output } = await outputOf(programs[1]!.code)
 
-  expect([code, output.match(/^question-\d \[ \{ type: 'text', text: .* \} \]$/gm)?.length]).toEqual([0, 2])
+  expect([code, output.match(/^question-\d \{ type: 'text', text: .* \}$/gm)?.length]).toEqual([0, 2])
 })

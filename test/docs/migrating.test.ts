@@ -65,7 +65,13 @@ describe('the code after', () => {
         { id: 'backup', kind: 'chat', vendor: 'gemini', upstream: 'gemini-4-argon' },
       ],
       routing: { fallback: { statuses: [429, 503] } },
-      prices: { ...testPrices, prices: [...testPrices.prices, ...pricesOf('gpt-6-sol', 'assistant', 'backup')] },
+      prices: {
+        ...testPrices,
+        prices: [
+          ...testPrices.prices,
+          ...pricesOf('gpt-6-sol', 'claude-sonnet-5-5', 'gemini-3.8-flash', 'assistant', 'backup'),
+        ],
+      },
     })
   })
   afterAll(() => started.close())

@@ -72,7 +72,7 @@ test('alert-on-failures tells once of a vendor that fails, and of each threshold
 
 test('which-request-cost-that leads from the dearest charge to its call', async () => {
   expect(await linesOf('which-request-cost-that')).toEqual([
-    expect.stringMatching(/^\$0\.0\d+ for cl-sonnet-4-6 by bob with the key web$/),
+    expect.stringMatching(/^\$0\.0\d+ for claude-sonnet-5-5 by bob with the key web$/),
     expect.stringMatching(/^1\d{3} tokens in, \d+ out, 2 attempts$/),
   ])
 })

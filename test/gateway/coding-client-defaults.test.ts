@@ -11,10 +11,10 @@ import {
 } from './messages-requests.ts'
 import { type SdkGateway, type SdkVendor, startSdkGateway } from './sdk-gateway.ts'
 
-/** What Claude Code 2.1.332 sends for `opus` (its default), `sonnet`, `haiku` and `fable`. */
+/** Model ids that Claude Code 2.1.332 sends for `opus` (its default), `sonnet`, `haiku` and `fable`. */
 const CLAUDE_CODE_MODELS = ['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-fable-5-2'] as const
 
-/** The default of Codex 0.171. */
+/** Default model of Codex 0.171. */
 const CODEX_MODEL = 'gpt-6.2-sol'
 
 let sdk: SdkGateway

@@ -26,7 +26,8 @@ async function start(options: Partial<GatewayOptions>) {
   })
   await gateway.start()
   const warnings = gateway.warnings()
-  expect(logger.warn.mock.calls.map(([message, { code }]) => ({ code, message }))).toEqual(warnings)
+  const logged = logger.warn.mock.calls.filter(([message]) => !message.includes('days old'))
+  expect(logged.map(([message, { code }]) => ({ code, message }))).toEqual(warnings)
   expect(onEvent.mock.calls).toEqual(warnings.map((warning) => [{ type: 'configuration-warning', ...warning }]))
   return warnings
 }

@@ -217,7 +217,7 @@ describe('GET /v1/models of a coding client, which asks with the version of its 
 
     expect(one.etag).toMatch(/^"[\w-]{22}"$/)
     expect(other.etag).toBe(one.etag)
-    expect(scoped.list.models.map(({ slug }) => slug)).toEqual(['cl-opus-4-7'])
+    expect(scoped.list.models.map(({ slug }) => slug)).toEqual(['cl-opus-4-7', 'claude-opus-4-7'])
     expect(scoped.etag).not.toBe(one.etag)
     expect((await get('/v1/models')).headers.get('etag')).toBe(null)
   })
@@ -246,7 +246,12 @@ describe('the answer for a model that there is not', () => {
     ['/v1/estimate', { endpoint: 'chat', body: chatBody('gpt5.4', 'Hi') }, 404, 'did you mean "gpt-5.4"?'],
     // A name that begins with it goes before one with two mistakes (`o3-mini`), and the newest of its like before an older one.
     ['/v1/chat/completions', chatBody('gemini', 'Hi'), 404, 'did you mean "gemini-'],
-    ['/v1/chat/completions', chatBody('claude-opus-9', 'Hi'), 404, 'did you mean "claude-opus-5'],
+    ['/v1/chat/completions', chatBody('claude-opus-4-9', 'Hi'), 404, 'did you mean "claude-opus-4-8"?'],
+    // No model of an older generation is named.
+    ['/v1/chat/completions', chatBody('claude-opus-9', 'Hi'), 404, `price for the model "claude-opus-9". ${LISTED}`],
+    ['/v1/chat/completions', chatBody('claude-opus-9', 'Hi'), 404, 'the operator can allow it with a price'],
+    ['/v1/chat/completions', chatBody('cluade-opus-9', 'Hi'), 404, `There is no model "cluade-opus-9". ${LISTED}`],
+    ['/v1/chat/completions', chatBody('gemni-3.9-flash', 'Hi'), 404, 'did you mean "gemini-3'],
     ['/v1/chat/completions', chatBody('sonnet', 'Hi'), 404, '-sonnet-'],
     ['/v1/chat/completions', chatBody('nobody', 'Hi'), 404, `There is no model "nobody". ${LISTED}`],
     // Letters of `gemini-3-pro-preview` in their order, and the end of `gpt-5-chat-latest`.
@@ -279,7 +284,7 @@ describe('the answer for a model that there is not', () => {
     const ask = async (model: string): Promise<string> =>
       await messageOf(await started.post('/v1/chat/completions', chatBody(model, 'Hi'), { authorization }))
 
-    expect(await ask('claude-sonnet-4.6')).toContain(LISTED)
+    expect(await ask('claude-sonnet-4.6')).toBe('This API key may not use the model "claude-sonnet-4.6".')
     expect(await ask('cl-opus-47')).toContain(LISTED)
     expect(await ask('gpt4o')).toContain('did you mean "gpt-4o"?')
     expect(await messageOf(await get('/v1/models/cl-opus-4-7', { authorization }))).toBe(

@@ -234,7 +234,7 @@ test.each([
 })
 
 test.each([
-  ['that there is not', 'omni-moderation-newest', 'there is no model'],
+  ['that there is not', 'moderation-of-nobody', 'there is no model'],
   ['that does not moderate', 'cl-sonnet-4-6', 'no moderation is offered'],
 ])('a gateway does not start with a guard by a model %s', async (_title, model, message) => {
   const hooks = [moderationGuard({ model, block: BLOCK })]

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
@@ -30,6 +31,7 @@ describe('GET /healthz?verbose', () => {
       status: 'ok',
       store: { status: 'ok' },
       inFlight: 0,
+      catalog: { date: BUILT_IN_SNAPSHOT.date, ageDays: expect.any(Number), isOld: expect.any(Boolean) },
       ...started.gateway.routes(),
     })
     expect(JSON.parse(text)).toMatchObject({

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { SNAPSHOT_DATE, snapshotOf } from '../../src/catalog/vendor-models/vendor-models.ts'
+import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
 import { NO_ROW, SDK_MODELS, undated } from '../support/sdk-model-ids.ts'
 import { chatBody, TEST_KEY } from '../support/start-gateway.ts'
 import { messagesBody } from './messages-requests.ts'
@@ -8,26 +8,36 @@ import { isTextModel, SDK_VENDORS, type SdkGateway, type SdkVendor, startSdkGate
 /** How a caller writes a request for one text, and where the answer has its parts. */
 interface TextEndpoint {
   readonly path: string
-  readonly body: (model: string) => Readonly<Record<string, unknown>>
+  readonly body: (model: string, text: string) => Readonly<Record<string, unknown>>
+  readonly tool: Readonly<Record<string, unknown>>
+  /** What a stream has only with a call of the tool. */
+  readonly call: RegExp
   readonly tokens: readonly [input: string, output: string]
 }
 
 const PROMPT = 'good morning'
+const PARAMETERS = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
 
 const TEXT_ENDPOINTS: Readonly<Record<string, TextEndpoint>> = {
   'chat completions': {
     path: '/v1/chat/completions',
-    body: (model) => chatBody(model, PROMPT),
+    body: chatBody,
+    tool: { type: 'function', function: { name: 'get_weather', parameters: PARAMETERS } },
+    call: /"tool_calls":\s*\[[^\]]*"get_weather"/,
     tokens: ['prompt_tokens', 'completion_tokens'],
   },
   Messages: {
     path: '/v1/messages',
-    body: (model) => messagesBody(model, PROMPT),
+    body: messagesBody,
+    tool: { name: 'get_weather', input_schema: PARAMETERS },
+    call: /"type":\s*"tool_use"[^}]*"get_weather"/,
     tokens: ['input_tokens', 'output_tokens'],
   },
   Responses: {
     path: '/v1/responses',
-    body: (model) => ({ model, input: PROMPT }),
+    body: (model, input) => ({ model, input }),
+    tool: { type: 'function', name: 'get_weather', parameters: PARAMETERS, strict: false },
+    call: /"type":\s*"function_call"[^}]*"get_weather"/,
     tokens: ['input_tokens', 'output_tokens'],
   },
 }
@@ -46,16 +56,16 @@ afterAll(() => sdk.close())
 
 /** Models of a vendor's SDK that answer a text with a text, without those that the vendor had ended on the day of the catalog. */
 function textModels(vendor: SdkVendor): readonly string[] {
-  const models = snapshotOf(vendor)
+  const models = BUILT_IN_SNAPSHOT.of(vendor)
   return SDK_MODELS[vendor].filter((id) => {
     const retires = (models.get(id) ?? models.get(undated(id)))?.retires ?? Number.POSITIVE_INFINITY
-    return isTextModel(id) && NO_ROW[undated(id)] === undefined && retires * 1000 > Date.parse(SNAPSHOT_DATE)
+    return isTextModel(id) && NO_ROW[undated(id)] === undefined && retires * 1000 > Date.parse(BUILT_IN_SNAPSHOT.date)
   })
 }
 
 const callCounts = (): readonly number[] => SDK_VENDORS.map((id) => sdk.vendors[id].calls.length)
 
-/** What the list of models shows as the price of a call, in nano-dollars. */
+/** Returns the price of a call by the prices in the list of models, in nano-dollars. */
 async function listedPrice(model: string, input: number, output: number): Promise<number> {
   const answer = await fetch(`${sdk.started.url}/v1/models/${model}`, {
     headers: { authorization: `Bearer ${TEST_KEY}` },
@@ -69,7 +79,7 @@ async function faultOf(vendor: SdkVendor, endpoint: TextEndpoint, model: string)
   const { started, vendors } = sdk
   const before = callCounts()
   const { balance } = await started.account()
-  const answer = await started.post(endpoint.path, endpoint.body(model))
+  const answer = await started.post(endpoint.path, endpoint.body(model, PROMPT))
   const text = await answer.text()
   if (answer.status !== 200) return `${answer.status} ${text}`
   await started.ended(answer)
@@ -87,17 +97,36 @@ async function faultOf(vendor: SdkVendor, endpoint: TextEndpoint, model: string)
   return isListedPrice ? undefined : `charged ${charged} of ${due} for ${JSON.stringify(usage)}`
 }
 
-describe.each(SDK_VENDORS)('the text models in the types of the SDK of %s', (vendor) => {
-  test.each(Object.entries(TEXT_ENDPOINTS))(
-    'answer %s at their own vendor for their price',
-    async (_name, endpoint) => {
-      const faults: Record<string, string> = {}
-      for (const model of textModels(vendor)) {
-        const fault = await faultOf(vendor, endpoint, model)
-        if (fault !== undefined) faults[model] = fault
-      }
+/** Streams an answer with a call of a tool. Returns what is wrong with it; `undefined` if nothing is. */
+async function streamFaultOf(vendor: SdkVendor, endpoint: TextEndpoint, model: string): Promise<string | undefined> {
+  const body = { ...endpoint.body(model, 'call get_weather'), tools: [endpoint.tool], stream: true }
+  const answer = await sdk.started.post(endpoint.path, body)
+  const text = await answer.text()
+  if (answer.status !== 200 || !endpoint.call.test(text)) return `${answer.status} ${text}`
+  const { costNanoDollars, ending } = await sdk.started.ended(answer)
+  if (ending !== 'completed' || costNanoDollars <= 0n) return `${ending} for ${costNanoDollars}`
+  const sentAs = sdk.vendors[vendor].calls.at(-1)?.model
+  return sentAs === model ? undefined : `sent as ${sentAs}`
+}
 
-      expect(faults).toEqual({})
+describe.each(SDK_VENDORS)('for each text model in the types of the SDK of %s', (vendor) => {
+  async function faultsOf(check: typeof faultOf, endpoint: TextEndpoint): Promise<Record<string, string>> {
+    const faults: Record<string, string> = {}
+    for (const model of textModels(vendor)) {
+      const fault = await check(vendor, endpoint, model)
+      if (fault !== undefined) faults[model] = fault
+    }
+    return faults
+  }
+
+  test.each(Object.entries(TEXT_ENDPOINTS))('answers %s at its own vendor for its price', async (_name, endpoint) => {
+    expect(await faultsOf(faultOf, endpoint)).toEqual({})
+  })
+
+  test.each(Object.entries(TEXT_ENDPOINTS))(
+    'calls tools in streams of %s at its own vendor',
+    async (_name, endpoint) => {
+      expect(await faultsOf(streamFaultOf, endpoint)).toEqual({})
     },
   )
 })

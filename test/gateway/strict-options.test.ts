@@ -95,6 +95,7 @@ const PLACES: readonly Place[] = [
     (x) => withOptions({ routing: { fallback: { statuses: [], ...x } } }),
   ],
   ['ResponsesOptions', 'createGateway: responses.', (x) => withOptions({ responses: x })],
+  ['CatalogOptions', 'createGateway: catalog.', (x) => withOptions({ catalog: { from: 'catalog.json', ...x } })],
   ['CacheOptions', 'createGateway: cache.', (x) => withOptions({ cache: x })],
   ['BatchOptions', 'createGateway: batches.', (x) => withOptions({ batches: x })],
   ['CacheRule', 'createGateway: cache.rules[0].', (x) => withOptions({ cache: { rules: [x] } })],

@@ -34,8 +34,6 @@ export const NO_ROW: Readonly<Record<string, string>> = {
   'claude-mythos-preview': 'ended on 2026-06-30',
   'codex-mini-latest': 'ended on 2026-01-16',
   'computer-use-preview': 'ended on 2026-07-23',
-  'dall-e-2': 'ended on 2026-05-12',
-  'dall-e-3': 'ended on 2026-05-12',
   'gemini-omni-1.1-flash': 'makes films',
   'gemini-omni-1.2-flash': 'makes films',
   'gemini-omni-flash-preview': 'makes films',
@@ -61,6 +59,8 @@ const UNPUBLISHED = 'no source of the snapshot tells a price'
 
 /** Ids with a row and without a list price, with the reason. */
 export const NO_PRICE: Readonly<Record<string, string>> = {
+  'dall-e-2': 'sold by the image, and ended on 2026-05-12',
+  'dall-e-3': 'sold by the image, and ended on 2026-05-12',
   'chatgpt-image-latest': UNPUBLISHED,
   'claude-mythos-5-1': UNPUBLISHED,
   'claude-mythos-5-2': UNPUBLISHED,

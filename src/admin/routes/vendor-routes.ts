@@ -3,6 +3,7 @@ import { isNearRetirement, retirementOf } from '../../catalog/model-retirement.t
 import { formatDollars } from '../../core/money.ts'
 import { DAY_MS } from '../../usage/usage-store.ts'
 import { type AdminCall, type AdminRoute, defineRoute, existing, paramOf } from '../admin-route.ts'
+import { catalogObject, catalogSchema } from '../objects/catalog.ts'
 import { listObject, listOfObjects } from '../objects/fields.ts'
 import { modelObject, modelSchema, priceObject, priceSchema, retiringModelSchema } from '../objects/model.ts'
 import { vendorObject, vendorSchema } from '../objects/vendor.ts'
@@ -21,10 +22,11 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
     tag: 'vendors',
     summary: 'Circuits, load and latencies of the vendors and the operator’s keys, as seen from this process',
     scope: 'read',
-    answer: listOfObjects(vendorSchema).extend({ retries_left: z.number() }),
+    answer: listOfObjects(vendorSchema).extend({ retries_left: z.number(), catalog: catalogSchema }),
     async run({ gateway }) {
       const { vendors, retriesLeft } = gateway.routes()
-      return { ...listObject(vendors.map(vendorObject), undefined), retries_left: retriesLeft }
+      const catalog = catalogObject((await gateway.health()).catalog)
+      return { ...listObject(vendors.map(vendorObject), undefined), retries_left: retriesLeft, catalog }
     },
   }),
   defineRoute({

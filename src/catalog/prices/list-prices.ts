@@ -3,6 +3,7 @@ import { formatDecimal, parseDecimal } from '../../core/money.ts'
 import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import type { ListPrice, VendorModel } from '../vendor-models/vendor-model.ts'
+import { withKnownVendors } from './check-priced-vendors.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { BATCH_FIELD, definePrices, IN_BATCH, isOfCalls, type Prices } from './prices.ts'
 import type { Meter } from './rate.ts'
@@ -72,7 +73,7 @@ export function listPrices(options: ListPriceOptions = {}): CatalogPrices {
         const rows = listPriceRows(model, facts, factor)
         return batches && !ownBatches.has(model.id) ? [...rows, ...batchPriceRows(model, facts, factor)] : rows
       })
-      return definePrices({ currency: 'USD', prices: [...own, ...rows] })
+      return withKnownVendors(definePrices({ currency: 'USD', prices: [...own, ...rows] }), catalog)
     },
   }
 }

@@ -3,7 +3,7 @@ import type { Catalog } from '../catalog.ts'
 import { definePrices, type PriceRow, type Prices } from './prices.ts'
 
 /**
- * What holds for ids that no catalog knows, but a vendor claims. `refuse`: they get 404, except ids that a price names. `pricedAs`: they
+ * Rule for ids that no catalog knows, but a vendor claims. `refuse`: they get 404, except ids that a price names. `pricedAs`: they
  * cost what the newest priced model of their family costs at the same vendor, or what these rows say, whose `model` may be a pattern.
  */
 export type UnknownModels = 'refuse' | { readonly pricedAs: typeof NEWEST_OF_FAMILY | readonly PriceRow[] }

@@ -1,9 +1,9 @@
 import type { AnyModelKind } from '../../core/model-kind.ts'
 import type { ModelSource } from '../catalog.ts'
-import { familyWords, hasDotSegment, isClaimedBy, withoutDate } from '../id-pattern.ts'
+import { familyWords, hasDotSegment, isClaimedBy, newerFirst, withoutDate } from '../id-pattern.ts'
 import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
 import { imageFamilyOf } from '../models/image-families.ts'
-import snapshot from './snapshot.json' with { type: 'json' }
+import { BUILT_IN_SNAPSHOT, PUBLIC_ID, type Snapshot } from './snapshot.ts'
 import { readVendorModel, type VendorModel } from './vendor-model.ts'
 
 /** A vendor, as far as its models are concerned. */
@@ -21,73 +21,21 @@ export interface ModelVendor {
   readonly claims?: readonly string[]
   /** Whether ids that no catalog knows and no vendor claims are sent to it. */
   readonly passUnknownModels: boolean
+  /** Snapshot that lists its models. Default: the built-in one. */
+  readonly snapshot?: Snapshot | undefined
 }
 
 /** Most ids outside the catalog that are remembered; a caller may invent any number of them. */
 export const MAX_UNKNOWN_MODELS = 1_000
 
-const PUBLIC_ID = /^[\x21-\x7e]{1,200}$/
-
-/**
- * One line for each model, as `writeVendorModel` writes it, by the vendor's id. In the built package each list is made when it is read
- * (`tsup.config.ts`).
- */
-const LINES: Readonly<Record<string, readonly string[]>> = snapshot.models
-
-/** Day of the public catalogs that the snapshot was made from: `2026-07-02`. */
-export const SNAPSHOT_DATE = snapshot.date
-
-const read = new Map<string, ListedModels>()
-
-/** The models of a vendor in the snapshot by the vendor's own ids; empty for an unknown vendor. */
-export function snapshotOf(catalogId: string): ListedModels {
-  let models = read.get(catalogId)
-  if (models === undefined) {
-    models = new ListedModels(linesOf(catalogId))
-    read.set(catalogId, models)
-  }
-  return models
+/** Returns what the vendor's snapshot lists for it. */
+function snapshotOf({ id, catalogId = id, snapshot = BUILT_IN_SNAPSHOT }: ModelVendor): ReturnType<Snapshot['of']> {
+  return snapshot.of(catalogId)
 }
 
-/** The models of one vendor. A line is read when its model is first asked for: few of them are. */
-class ListedModels {
-  readonly #lines: ReadonlyMap<string, string>
-  readonly #read = new Map<string, VendorModel>()
-
-  constructor(lines: readonly string[]) {
-    this.#lines = new Map(lines.map((line) => [line.slice(0, line.indexOf('|')), line]))
-  }
-
-  get size(): number {
-    return this.#lines.size
-  }
-
-  has(id: string): boolean {
-    return this.#lines.has(id)
-  }
-
-  ids(): Iterable<string> {
-    return this.#lines.keys()
-  }
-
-  get(id: string): VendorModel | undefined {
-    let model = this.#read.get(id)
-    if (model !== undefined) return model
-    const line = this.#lines.get(id)
-    if (line === undefined) return undefined
-    model = readVendorModel(line)
-    this.#read.set(id, model)
-    return model
-  }
-}
-
-/** The same without keeping them, for callers that read each list once. */
-function readSnapshot(catalogId: string): readonly VendorModel[] {
-  return linesOf(catalogId).map(readVendorModel)
-}
-
-function linesOf(catalogId: string): readonly string[] {
-  return Object.hasOwn(LINES, catalogId) ? LINES[catalogId]! : []
+/** Parses the vendor's list without keeping it, for callers that read each list once. */
+function readModels({ id, catalogId = id, snapshot = BUILT_IN_SNAPSHOT }: ModelVendor): readonly VendorModel[] {
+  return snapshot.lines(catalogId).map(readVendorModel)
 }
 
 /**
@@ -117,7 +65,7 @@ export class VendorModels implements ModelSource {
       const byId = new Map<string, CatalogModel>()
       for (const vendor of this.#vendors) {
         if (!vendor.isConfigured) continue
-        for (const id of snapshotOf(vendor.catalogId ?? vendor.id).ids()) {
+        for (const id of snapshotOf(vendor).ids()) {
           if (this.#offered(vendor, id) === undefined) continue
           const model = this.find(byId.has(id) ? `${vendor.id}/${id}` : id)
           if (model !== undefined && !byId.has(model.id)) byId.set(model.id, model)
@@ -136,7 +84,7 @@ export class VendorModels implements ModelSource {
     const ids = new Set<string>()
     for (const vendor of this.#vendors) {
       if (!vendor.isConfigured) continue
-      for (const known of readSnapshot(vendor.catalogId ?? vendor.id)) {
+      for (const known of readModels(vendor)) {
         if (definitionOf(known, vendor) === undefined) continue
         const id = ids.has(known.id) ? `${vendor.id}/${known.id}` : known.id
         ids.add(id)
@@ -148,6 +96,14 @@ export class VendorModels implements ModelSource {
   facts(vendorId: string, upstream: string): VendorModel | undefined {
     const vendor = this.#vendors.find(({ id }) => id === vendorId)
     return vendor === undefined ? undefined : (factsOf(vendor, upstream) ?? factsOf(vendor, withoutDate(upstream)))
+  }
+
+  vendorNames(): readonly string[] {
+    const snapshot = this.#vendors[0]?.snapshot ?? BUILT_IN_SNAPSHOT
+    const listed = snapshot
+      .vendors()
+      .flatMap((vendor) => [vendor, ...snapshot.lines(vendor).flatMap((line) => line.match(/^[^/|]+(?=\/)/) ?? [])])
+    return [...this.#vendors.map(({ id }) => id), ...listed]
   }
 
   claims(vendorId: string, upstream: string): boolean {
@@ -221,25 +177,26 @@ function claimLength({ claims = [] }: ModelVendor, id: string): number {
  * Returns the known models of a vendor that have the words of an id, newest first, whatever their versions. If none has, the last
  * word is left out, and so on: `gpt-7-nova` is of the family of `gpt-5`, unless there is another nova.
  */
-function familyOf({ id: vendorId, catalogId = vendorId, kinds }: ModelVendor, id: string): VendorModel[] {
-  const known = snapshotOf(catalogId)
+function familyOf(vendor: ModelVendor, id: string): VendorModel[] {
+  const known = snapshotOf(vendor)
   const listed = Array.from(known.ids(), (other) => [familyWords(other).join(' '), other] as const)
   for (const words = familyWords(id); words.length > 0; words.pop()) {
     const found = listed
       .flatMap(([text, other]) => (text === words.join(' ') ? [known.get(other)!] : []))
-      .filter((model) => model.kinds.some((kind) => kinds.has(kind)))
-    if (found.length > 0) return found.sort((one, other) => other.created - one.created)
+      .filter((model) => model.kinds.some((kind) => vendor.kinds.has(kind)))
+    if (found.length > 0) return found.sort((one, other) => newerFirst(one.id, other.id))
   }
   return []
 }
 
-function isListed({ id, catalogId = id }: ModelVendor, modelId: string): boolean {
-  return snapshotOf(catalogId).has(modelId)
+function isListed(vendor: ModelVendor, modelId: string): boolean {
+  return snapshotOf(vendor).has(modelId)
 }
 
 /** What the snapshot knows of a model, under whichever of its ids. A price holds for that id only. */
-function factsOf({ id, catalogId = id, catalogIds }: ModelVendor, modelId: string): VendorModel | undefined {
-  const listed = snapshotOf(catalogId)
+function factsOf(vendor: ModelVendor, modelId: string): VendorModel | undefined {
+  const { catalogIds } = vendor
+  const listed = snapshotOf(vendor)
   if (catalogIds === undefined) return listed.get(modelId)
   const [priced = '', ...others] = catalogIds(modelId)
   const known = listed.get(priced)

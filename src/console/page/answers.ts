@@ -1,6 +1,7 @@
 import type * as z from 'zod'
 import type { accountSchema, spendingSchema } from '../../admin/objects/account.ts'
 import type { entrySchema, holdSchema, statementSchema } from '../../admin/objects/books.ts'
+import type { catalogSchema } from '../../admin/objects/catalog.ts'
 import type { keySchema, madeKeySchema } from '../../admin/objects/key.ts'
 import type { modelSchema, priceSchema, retiringModelSchema } from '../../admin/objects/model.ts'
 import type { deliverySchema, taskSchema } from '../../admin/objects/task.ts'
@@ -31,6 +32,10 @@ export interface List<Item> {
   readonly data: readonly Item[]
   readonly has_more: boolean
   readonly next: string | null
+}
+
+export interface VendorList extends List<Vendor> {
+  readonly catalog: z.infer<typeof catalogSchema>
 }
 
 /** An account after a change of its money. */

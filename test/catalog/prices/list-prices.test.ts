@@ -2,7 +2,8 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createCatalog } from '../../../src/catalog/catalog.ts'
 import { listPrices } from '../../../src/catalog/prices/list-prices.ts'
 import { definePrices } from '../../../src/catalog/prices/prices.ts'
-import { snapshotOf, VendorModels } from '../../../src/catalog/vendor-models/vendor-models.ts'
+import { BUILT_IN_SNAPSHOT } from '../../../src/catalog/vendor-models/snapshot.ts'
+import { VendorModels } from '../../../src/catalog/vendor-models/vendor-models.ts'
 
 const kinds = new Map([
   ['chat', undefined],
@@ -124,7 +125,7 @@ describe('list prices', () => {
   })
 
   test('know no price of speech that is sold by tokens, because characters are counted', () => {
-    expect(snapshotOf('openai').get('gpt-4o-mini-tts')?.price).toEqual({ input: '0.6', output: '12' })
+    expect(BUILT_IN_SNAPSHOT.of('openai').get('gpt-4o-mini-tts')?.price).toEqual({ input: '0.6', output: '12' })
     expect(list.quote('gpt-4o-mini-tts', {})).toBeUndefined()
   })
 

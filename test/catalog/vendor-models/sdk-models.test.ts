@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { listPriceRows } from '../../../src/catalog/prices/list-prices.ts'
-import { SNAPSHOT_DATE, VendorModels } from '../../../src/catalog/vendor-models/vendor-models.ts'
+import { BUILT_IN_SNAPSHOT } from '../../../src/catalog/vendor-models/snapshot.ts'
+import { VendorModels } from '../../../src/catalog/vendor-models/vendor-models.ts'
 import type { AnyModelKind } from '../../../src/core/model-kind.ts'
 import { literalsOf, NO_PRICE, NO_ROW, undated } from '../../support/sdk-model-ids.ts'
 
@@ -38,7 +39,11 @@ function lookUp(id: string) {
   const model = models.find(id) ?? models.find(undated(id))
   const facts = model === undefined ? undefined : models.facts(model.vendor, model.upstream)
   const isPriced = model !== undefined && facts !== undefined && listPriceRows(model, facts, '1').length > 0
-  return { model, isPriced, hasEnded: (facts?.retires ?? Number.POSITIVE_INFINITY) <= Date.parse(SNAPSHOT_DATE) / 1000 }
+  return {
+    model,
+    isPriced,
+    hasEnded: (facts?.retires ?? Number.POSITIVE_INFINITY) <= Date.parse(BUILT_IN_SNAPSHOT.date) / 1000,
+  }
 }
 
 describe('the model ids in the types of the newest SDKs', () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { modelsFromModelsDev } from '../../../src/catalog/vendor-models/from-models-dev.ts'
+import { BUILT_IN_SNAPSHOT } from '../../../src/catalog/vendor-models/snapshot.ts'
 import { readVendorModel, writeVendorModel } from '../../../src/catalog/vendor-models/vendor-model.ts'
-import { SNAPSHOT_DATE, snapshotOf } from '../../../src/catalog/vendor-models/vendor-models.ts'
 import { parseDecimal } from '../../../src/core/money.ts'
 
 const path = 'src/catalog/vendor-models/snapshot.json'
@@ -20,7 +20,7 @@ describe('the snapshot of public models', () => {
     expect(snapshot.source).toContain('models.dev')
     expect(snapshot.source).toContain('MIT licence')
     for (const source of Object.values(snapshot.sources)) expect(source).toMatch(/, \d{4}-\d{2}-\d{2}$/)
-    expect(SNAPSHOT_DATE).toMatch(/^\d{4}-\d{2}-\d{2}$/)
+    expect(BUILT_IN_SNAPSHOT.date).toMatch(/^\d{4}-\d{2}-\d{2}$/)
     expect(readFileSync(path).length).toBeLessThan(200_000)
   })
 
@@ -56,11 +56,11 @@ describe('the snapshot of public models', () => {
     ['anthropic', 'claude-haiku-4-5-20251001', 'chat', { contextTokens: 200_000, maxOutputTokens: 64_000 }],
     ['gemini', 'gemini-2.5-pro', 'chat', { contextTokens: 1_048_576, maxOutputTokens: 65_536 }],
   ])('knows %s %s', (vendor, id, kind, limits) => {
-    expect(snapshotOf(vendor).get(id)).toMatchObject({ kinds: [kind], limits })
+    expect(BUILT_IN_SNAPSHOT.of(vendor).get(id)).toMatchObject({ kinds: [kind], limits })
   })
 
   test('has no models of a vendor that it does not know, whatever its name', () => {
-    for (const name of ['nobody', 'constructor', '__proto__', '']) expect(snapshotOf(name).size).toBe(0)
+    for (const name of ['nobody', 'constructor', '__proto__', '']) expect(BUILT_IN_SNAPSHOT.of(name).size).toBe(0)
   })
 })
 

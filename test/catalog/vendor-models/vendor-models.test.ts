@@ -97,6 +97,47 @@ describe('models without rows', () => {
   })
 })
 
+describe('claims of vendors', () => {
+  const openai = vendor('openai', { claims: ['gpt-*', 'text-embedding-*', 'ft:*'] })
+  const dashscope = vendor('dashscope', { claims: ['qwen*', 'text-embedding-v*'], kinds: chat })
+  const idle = vendor('idle', { claims: ['gpt-*'], isConfigured: false, kinds: chat })
+
+  test.each([
+    ['gpt-7-nova', 'openai'],
+    ['openai/gpt-7-nova', 'openai'],
+    ['ft:gpt-4o:acme::7', 'openai'],
+    ['text-embedding-v9', 'dashscope'],
+    ['qwen9-max', 'dashscope'],
+    ['gpt-oss:20b', undefined],
+    ['gpt-x/other', undefined],
+    ['idle/gpt-7-nova', 'idle'],
+  ])('send %s to %s in either order', (id, expected) => {
+    for (const vendors of [
+      [idle, openai, dashscope],
+      [dashscope, openai, idle],
+    ])
+      expect(new VendorModels(vendors).find(id)?.vendor).toBe(expected)
+  })
+
+  test('give an id the kinds and the protocol of its family, and all kinds without one', () => {
+    const models = new VendorModels([openai])
+
+    expect(models.find('gpt-7-nova')?.kinds).toEqual(['chat'])
+    expect(models.find('gpt-image-9')).toMatchObject({ kinds: ['image', 'image_edit'], protocol: 'generations' })
+    expect(models.find('text-embedding-9-large')?.kinds).toEqual(['embedding'])
+    // A tuned model costs more than the one that it is made from.
+    expect(models.find('ft:gpt-4o:acme::7')?.family).toEqual([])
+    expect(new VendorModels([vendor('own', { claims: ['own-*'] })]).find('own-1')).toMatchObject({
+      kinds: [...all.keys()],
+      family: [],
+    })
+  })
+
+  test('are ignored where unknown ids are refused', () => {
+    expect(new VendorModels([openai], { refusesUnknown: true }).find('gpt-7-nova')).toBeUndefined()
+  })
+})
+
 describe('a catalog with models without rows', () => {
   const source = new VendorModels([vendor('openai')])
 

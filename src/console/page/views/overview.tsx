@@ -1,11 +1,11 @@
-import type { List, RequestRow, Usage, UsageRow, Vendor } from '../answers.ts'
+import type { List, RequestRow, Usage, UsageRow, VendorList } from '../answers.ts'
 import { queryOf } from '../api.ts'
 import { Chart, type Step } from '../chart.tsx'
 import { count, duration, money, nanoOf, percent, time } from '../format.ts'
 import { hrefOf, type Place } from '../location.ts'
 import { Badge, Card, Cards, Empty, Loaded, Section, Table } from '../parts.tsx'
 import { useData } from '../use-data.ts'
-import { circuitKind } from './vendors.tsx'
+import { CatalogAge, circuitKind } from './vendors.tsx'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
@@ -199,9 +199,10 @@ function Failures({ from }: { from: number }) {
 }
 
 function Vendors() {
-  const vendors = useData<List<Vendor>>('vendors', true)
+  const vendors = useData<VendorList>('vendors', true)
   return (
     <Section title="Vendor health">
+      <CatalogAge catalog={vendors.data?.catalog} />
       <Loaded of={vendors}>
         {({ data }) => (
           <Table name="Vendor health" head={['vendor', 'keys', ['in flight']]}>

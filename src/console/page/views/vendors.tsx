@@ -1,4 +1,4 @@
-import type { List, Session, Vendor } from '../answers.ts'
+import type { Session, Vendor, VendorList } from '../answers.ts'
 import { count, duration, time } from '../format.ts'
 import { Badge, ConfirmButton, Empty, Fault, Loaded, Table } from '../parts.tsx'
 import { may } from '../session.ts'
@@ -11,9 +11,20 @@ export function circuitKind(circuit: Circuit): 'good' | 'bad' | 'warn' {
   return circuit === 'open' ? 'bad' : 'warn'
 }
 
+/** Warning of a catalog that is old, or cannot be replaced by a newer one. */
+export function CatalogAge({ catalog }: { catalog: VendorList['catalog'] | undefined }) {
+  if (catalog === undefined || !(catalog.is_old || catalog.error !== null)) return null
+  return (
+    <p>
+      <Badge kind="warn">catalog</Badge> Models and list prices are of {catalog.date}, {count(catalog.age_days)} days
+      ago. {catalog.error === null ? 'Update signalbox, or load a newer catalog.' : `Not loaded: ${catalog.error}`}
+    </p>
+  )
+}
+
 /** The operator's keys at the vendors, as the process that answers sees them. */
 export function Vendors({ session }: { session: Session }) {
-  const vendors = useData<List<Vendor>>('vendors', true)
+  const vendors = useData<VendorList>('vendors', true)
   const change = useChange<Vendor>(() => vendors.reload())
   const mayChange = may(session, 'write')
   return (
@@ -21,6 +32,7 @@ export function Vendors({ session }: { session: Session }) {
       <p class="note">
         As seen from the process that answers. A key with an open circuit is not used while others can answer.
       </p>
+      <CatalogAge catalog={vendors.data?.catalog} />
       <Fault text={change.error} />
       <Loaded of={vendors}>
         {({ data }) => {

@@ -1,0 +1,150 @@
+import { type Catalog, createCatalog } from '../catalog/catalog.ts'
+import { BUILT_IN_MODELS } from '../catalog/models/built-in-models.ts'
+import { withKnownVendors } from '../catalog/prices/check-priced-vendors.ts'
+import type { CatalogPrices } from '../catalog/prices/list-prices.ts'
+import { definePrices, type PriceFile, type Prices } from '../catalog/prices/prices.ts'
+import { withUnknownModels } from '../catalog/prices/unknown-model-prices.ts'
+import { BUILT_IN_SNAPSHOT, type Snapshot } from '../catalog/vendor-models/snapshot.ts'
+import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
+import { ENDPOINTS } from '../endpoints/registry.ts'
+import { EndpointTable } from '../pipeline/endpoint-table.ts'
+import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
+import type { GatewayOptions } from './gateway-options.ts'
+import { modelVendor } from './model-vendor.ts'
+
+/**
+ * Catalog of a gateway, and the prices made for it. Both are replaced at the same time. Requests in flight keep the models and
+ * prices that they began with.
+ */
+export class CatalogInForce {
+  readonly endpoints: EndpointTable
+  /** Reads from the catalog in force, so that it can be kept. */
+  readonly catalog: Catalog
+  /** Reads from the prices in force; `undefined` if billing is off. */
+  readonly prices: Prices | undefined
+  readonly #options: GatewayOptions
+  readonly #ofCatalog: CatalogPrices | undefined
+  #snapshot = BUILT_IN_SNAPSHOT
+  #catalog: Catalog
+  #prices: Required<Prices> | undefined
+
+  /** @throws TypeError for models or prices that cannot be used. */
+  constructor(options: GatewayOptions) {
+    this.#options = options
+    this.endpoints = new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])])
+    this.#catalog = this.#catalogOf(BUILT_IN_SNAPSHOT)
+    this.catalog = new CurrentCatalog(() => this.#catalog)
+    const { prices } = options
+    this.#ofCatalog = typeof prices === 'object' && 'forCatalog' in prices ? prices : undefined
+    this.#prices = this.#ofCatalog?.forCatalog(this.#catalog)
+    const given = this.#prices === undefined ? this.#fixedPrices() : new CurrentPrices(() => this.#prices!)
+    this.prices = withUnknownModels(given, this.catalog, options.unknownModels)
+  }
+
+  get snapshot(): Snapshot {
+    return this.#snapshot
+  }
+
+  /** Whether the snapshot lists models of a vendor that has a key. */
+  get isUsed(): boolean {
+    const { vendors } = this.#options
+    return vendors.some(
+      ({ id, catalogId = id, apiKeys }) => apiKeys.length > 0 && this.#snapshot.lines(catalogId).length > 0,
+    )
+  }
+
+  /**
+   * Replaces the snapshot.
+   * @throws TypeError for a snapshot that is older than the one in force, or that yields no catalog or prices. Everything stays then.
+   */
+  take(snapshot: Snapshot): void {
+    if (snapshot.date < this.#snapshot.date)
+      throw new TypeError(
+        `date: ${snapshot.date} is older than ${this.#snapshot.date}, the date of the catalog in force`,
+      )
+    const catalog = this.#catalogOf(snapshot)
+    // Every model is read here, so that a fault shows before anything is replaced.
+    catalog.list()
+    this.#prices = this.#ofCatalog?.forCatalog(catalog)
+    this.#catalog = catalog
+    this.#snapshot = snapshot
+  }
+
+  /** Returns the prices of the options that do not depend on the catalog. */
+  #fixedPrices(): Prices | undefined {
+    const { prices } = this.#options
+    if (prices === undefined) return undefined
+    const fixed = typeof prices === 'object' && 'quote' in prices ? prices : definePrices(prices as PriceFile)
+    return withKnownVendors(fixed, this.#catalog)
+  }
+
+  #catalogOf(snapshot: Snapshot): Catalog {
+    const { vendors, models = [], routing, unknownModels, billing } = this.#options
+    const { all } = this.endpoints
+    const catalog = createCatalog(
+      [...BUILT_IN_MODELS, ...vendors.flatMap((vendor) => vendor.models), ...models],
+      new VendorModels(
+        vendors.map((vendor) => modelVendor(vendor, all, snapshot)),
+        { refusesUnknown: billing === 'off' && unknownModels === 'refuse' },
+      ),
+    )
+    checkKinds(catalog, this.endpoints)
+    const byId = new Map(vendors.map((vendor) => [vendor.id, vendor]))
+    return catalogForRoutes(catalog, byId, routing?.fallback ?? 'on-failure')
+  }
+}
+
+/** Catalog that reads each answer from the one in force. */
+class CurrentCatalog implements Catalog {
+  readonly #current: () => Catalog
+
+  constructor(current: () => Catalog) {
+    this.#current = current
+  }
+
+  get rows(): Catalog['rows'] {
+    return this.#current().rows
+  }
+
+  get source(): Catalog['source'] {
+    return this.#current().source
+  }
+
+  find(idOrAlias: string): ReturnType<Catalog['find']> {
+    return this.#current().find(idOrAlias)
+  }
+
+  list(): ReturnType<Catalog['list']> {
+    return this.#current().list()
+  }
+}
+
+/** Prices that read each answer from those in force. */
+class CurrentPrices implements Required<Prices> {
+  readonly #current: () => Required<Prices>
+
+  constructor(current: () => Required<Prices>) {
+    this.#current = current
+  }
+
+  quote(...question: Parameters<Prices['quote']>): ReturnType<Prices['quote']> {
+    return this.#current().quote(...question)
+  }
+
+  rows(): ReturnType<Required<Prices>['rows']> {
+    return this.#current().rows()
+  }
+}
+
+/** @throws TypeError for a model that no endpoint could serve. */
+function checkKinds(catalog: Catalog, endpoints: EndpointTable): void {
+  const served = new Set<string>(endpoints.all.map(({ kind }) => kind))
+  for (const { id, kinds } of catalog.rows) {
+    const unknown = kinds.find((kind) => !served.has(kind))
+    if (unknown === undefined) continue
+    const known = [...served].join(', ')
+    throw new TypeError(
+      `model ${JSON.stringify(id)}: no endpoint serves the kind ${JSON.stringify(unknown)}; the kinds are ${known}`,
+    )
+  }
+}
