@@ -32,16 +32,16 @@ export class WorkBudget {
 
   /** Pays for a JSON value: one unit for each member and entry, and its text, down to a number of levels. Throws as {@link pay}. */
   payFor(value: unknown, param: string, levels = Number.POSITIVE_INFINITY): void {
-    if (typeof value === 'string') return this.payForText(value.length, param)
+    if (typeof value === 'string') this.payForText(value.length, param)
     if (levels === 0 || typeof value !== 'object' || value === null) return
     if (Array.isArray(value)) {
       this.pay(value.length, param)
       for (const entry of value) this.payFor(entry, param, levels - 1)
-      return
-    }
-    for (const name in value) {
-      this.pay(1 + name.length / CHARACTERS_PER_UNIT, param)
-      this.payFor((value as Record<string, unknown>)[name], param, levels - 1)
+    } else {
+      for (const name in value) {
+        this.pay(1 + name.length / CHARACTERS_PER_UNIT, param)
+        this.payFor((value as Record<string, unknown>)[name], param, levels - 1)
+      }
     }
   }
 }

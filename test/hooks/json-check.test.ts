@@ -65,7 +65,7 @@ describe('repairing', () => {
     )
 
     expect(new Set(states)).toEqual(new Set(['invalid']))
-    expect(check.of('{"a": 1}', { type: 'object' }, true).state).toBe('unchecked')
+    expect(check.of(JSON.stringify({ a: 'a'.repeat(2_000) }), { type: 'object' }, true).state).toBe('unchecked')
   })
 })
 
@@ -74,13 +74,21 @@ describe('checking', () => {
   const list = Array.from({ length: 8_000 }, (_, index) => index)
   const names = Object.keys(named(5_000, () => 0))
   const expensive: readonly (readonly [name: string, schema: Record<string, unknown>, value: unknown])[] = [
-    ['wide schemas for many items', { items: { required: names, properties: named(5_000, () => ({})) } }, list.map(() => ({}))],
+    [
+      'wide schemas for many items',
+      { items: { required: names, properties: named(5_000, () => ({})) } },
+      list.map(() => ({})),
+    ],
     ['propertyNames', { propertyNames: { enum: names } }, named(20_000, () => 0)],
     ['propertyNames with alternatives', { propertyNames: { anyOf: names.map((name) => ({ const: name })) } }, members],
     ['contains', { contains: { enum: names } }, list],
     ['contains of contains', { contains: { contains: { enum: names } } }, list.map(() => list.slice(0, 100))],
     ['values that are lists', { items: { enum: names.map((name) => [name]) } }, list.map((entry) => [entry])],
-    ['required members', { items: { dependentRequired: named(2_000, () => names) } }, list.map(() => members)],
+    [
+      'required members',
+      { items: { dependentRequired: named(2_000, () => names) } },
+      list.slice(0, 10).map(() => members),
+    ],
   ]
 
   test.each(expensive)('ends without a result if it takes too long: %s', (_name, schema, value) => {

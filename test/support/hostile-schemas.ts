@@ -51,11 +51,25 @@ export function hostileSchemas(kilobytes: number): HostileSchema[] {
     },
     {
       name: 'anyOf at every level',
-      schema: nested(20, { ...object }, (inner) => ({ anyOf: [{ type: 'object', properties: { inner } }, { title: 'b' }] })),
+      schema: nested(20, { ...object }, (inner) => ({
+        anyOf: [{ type: 'object', properties: { inner } }, { title: 'b' }],
+      })),
     },
-    { name: 'typed anyOf at every level', schema: nested(28, { ...object }, (inner) => ({ type: 'object', anyOf: [inner] })) },
-    { name: 'untyped anyOf at every level', schema: nested(14, { anyOf: list(half, () => ({ title: 'a' })) }, (inner) => ({ type: 'object', anyOf: [{ anyOf: [inner] }] })) },
-    { name: 'a list of types over many branches', schema: { type: list(half, () => 'string'), anyOf: list(half, () => ({})) } },
+    {
+      name: 'typed anyOf at every level',
+      schema: nested(28, { ...object }, (inner) => ({ type: 'object', anyOf: [inner] })),
+    },
+    {
+      name: 'untyped anyOf at every level',
+      schema: nested(14, { anyOf: list(half, () => ({ title: 'a' })) }, (inner) => ({
+        type: 'object',
+        anyOf: [{ anyOf: [inner] }],
+      })),
+    },
+    {
+      name: 'a list of types over many branches',
+      schema: { type: list(half, () => 'string'), anyOf: list(half, () => ({})) },
+    },
     { name: 'a long type over many branches', schema: { type: text, anyOf: list(half, () => ({})) } },
     { name: 'a repeated wide object', schema: repeated(object) },
     { name: 'a repeated list of values', schema: repeated({ type: 'string', enum: names }) },
@@ -66,12 +80,19 @@ export function hostileSchemas(kilobytes: number): HostileSchema[] {
     { name: 'references that double', schema: { ...doubling['level_0'], $defs: doubling } },
     {
       name: 'circular references',
-      schema: { type: 'object', properties: named(many, (index) => ({ $ref: `#/properties/member_${(index * 7) % many}` })) },
+      schema: {
+        type: 'object',
+        properties: named(many, (index) => ({ $ref: `#/properties/member_${(index * 7) % many}` })),
+      },
     },
     { name: 'references to the root', schema: { ...object, allOf: list(2_000, () => ({ $ref: '#' })) } },
     {
       name: 'distinct references in allOf',
-      schema: { type: 'object', allOf: list(half, (index) => ({ $ref: `#/$defs/member_${index}` })), $defs: named(half) },
+      schema: {
+        type: 'object',
+        allOf: list(half, (index) => ({ $ref: `#/$defs/member_${index}` })),
+        $defs: named(half),
+      },
     },
     { name: 'a long reference', schema: { allOf: list(100, () => ({ $ref: `#${'/a'.repeat(kilobytes * 5)}` })) } },
     { name: 'a long chain of references', schema: { ...chain(half) } },
@@ -88,7 +109,9 @@ function tall(count: number): Schema {
 
 function product(levels: number, kilobytes: number): Schema {
   const branches = ['a', 'b', 'c'].map((name) => ({ properties: named(kilobytes, () => ({ const: name })) }))
-  return levels === 0 ? {} : { anyOf: branches.map((branch) => ({ ...branch })), allOf: [product(levels - 1, kilobytes)] }
+  return levels === 0
+    ? {}
+    : { anyOf: branches.map((branch) => ({ ...branch })), allOf: [product(levels - 1, kilobytes)] }
 }
 
 function chain(count: number): Schema {

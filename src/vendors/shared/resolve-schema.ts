@@ -102,7 +102,10 @@ function followReference(place: SchemaPlace, document: SchemaDocument): SchemaPl
     payForVisit(schema, document)
     return { schema, trail: place.trail }
   }
-  return resolveSchema({ schema: mergeSchemas(target, siblings, document), trail: [...place.trail, reference] }, document)
+  return resolveSchema(
+    { schema: mergeSchemas(target, siblings, document), trail: [...place.trail, reference] },
+    document,
+  )
 }
 
 /**
