@@ -337,6 +337,7 @@ export type GatewayEvent =
         | 'model-unpriced'
         | 'fallback-unpriced'
         | 'fallback-unreachable'
+        | 'state-secret-missing'
         | 'task-key-missing'
         | 'hook-units-unpriced'
         | 'catalog-refused'
