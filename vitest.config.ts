@@ -5,7 +5,11 @@ import { consolePageDefines } from './console-page.config.ts'
  * Test files that get modules of their own, because they replace some. The others of a worker share theirs: most of the time
  * of a run would go into importing the same modules.
  */
-export const ALONE = ['test/cli/serve-without-engine.test.ts', 'test/tasks/webhook-egress.test.ts']
+export const ALONE = [
+  'test/cli/serve-without-engine.test.ts',
+  'test/gateway/caller-names.test.ts',
+  'test/tasks/webhook-egress.test.ts',
+]
 
 /** Test files that replace the global `fetch`: they share their modules with each other only. */
 export const REPLACED_FETCH = [
@@ -131,6 +135,7 @@ const DRILLS = [
   'test/endpoints/messages/messages-stream-writer.test.ts',
   'test/endpoints/responses/responses-stream-writer.test.ts',
   'test/endpoints/schema-acceptance.test.ts',
+  'test/endpoints/sdk-ids.test.ts',
   'test/endpoints/surcharges.test.ts',
   'test/endpoints/videos/convert-body.test.ts',
   'test/gateway/account-kinds.test.ts',
@@ -154,6 +159,7 @@ const DRILLS = [
   'test/gateway/conversations.test.ts',
   'test/gateway/disconnects.test.ts',
   'test/gateway/embeddings.test.ts',
+  'test/gateway/fetched-media.test.ts',
   'test/gateway/files.test.ts',
   'test/gateway/freed-memory.test.ts',
   'test/gateway/fuzz-bodies.test.ts',
@@ -192,6 +198,7 @@ const DRILLS = [
   'test/gateway/routing-budget.test.ts',
   'test/gateway/routing-hedge.test.ts',
   'test/gateway/sdk-models.test.ts',
+  'test/gateway/stored-bounds.test.ts',
   'test/gateway/security.test.ts',
   'test/gateway/slow-whole-answers.test.ts',
   'test/gateway/speech-errors.test.ts',
@@ -204,6 +211,7 @@ const DRILLS = [
   'test/gateway/transcriptions.test.ts',
   'test/gateway/unbilled-usage.test.ts',
   'test/gateway/videos.test.ts',
+  'test/hooks/json-check.test.ts',
   'test/hooks/quiet-streams.test.ts',
   'test/hooks/redact.test.ts',
   'test/mcp/conformance/conformance.test.ts',
@@ -254,6 +262,7 @@ const DRILLS = [
   'test/vendors/gemini/conversation-to-wire.test.ts',
   'test/vendors/held-bytes.test.ts',
   'test/vendors/shared/chat-chunk-scan.test.ts',
+  'test/vendors/shared/schema-work.test.ts',
   'test/wire/audio/audio-header.test.ts',
   'test/wire/encode-form.test.ts',
   'test/wire/event-splitter.test.ts',

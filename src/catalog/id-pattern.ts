@@ -34,6 +34,21 @@ export function familyWords(id: string): string[] {
   )
 }
 
+/** Returns the numbers of a version, such as `[4, 5]` for `claude-haiku-4-5-20251001`. Sizes such as `8b` are left out. */
+export function versionOf(id: string): number[] {
+  return Array.from(withoutDate(id).matchAll(/(?<!\d)\d{1,3}(?!\d|b\b)/g), ([number]) => Number(number))
+}
+
+/** Orders ids by their versions, the newest first. */
+export function newerFirst(one: string, other: string): number {
+  const [left, right] = [versionOf(one), versionOf(other)]
+  for (let index = 0; index < Math.max(left.length, right.length); index += 1) {
+    const difference = (right[index] ?? -1) - (left[index] ?? -1)
+    if (difference !== 0) return difference
+  }
+  return 0
+}
+
 const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:\/|$)/
 
 /** Has a name `.` or `..` between slashes? Some vendors have the id of a model in the path, where these lead elsewhere. */

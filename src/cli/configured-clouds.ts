@@ -43,7 +43,7 @@ const CLOUDS: readonly Cloud[] = [
   },
 ]
 
-/** `my-deployment=gpt-6-luna,other=gpt-6-sol`: which of OpenAI's models stands behind a deployment. */
+/** OpenAI models by the name of their deployment, such as `my-deployment=gpt-6-luna,other=gpt-6-sol`. */
 function deploymentsOf(text: string | undefined): Readonly<Record<string, string>> {
   const pairs = (text ?? '').split(',').flatMap((pair) => (pair.trim() === '' ? [] : [pair.split('=')]))
   return Object.fromEntries(

@@ -28,13 +28,22 @@ const EXAMPLE_PRICES: PriceFile = {
     { model: 'whisper-1', meter: 'audio_second', amount: '0.006', per: 60 },
     { model: 'gpt-transcribe', meter: 'audio_second', amount: '0.0045', per: 60 },
     { model: 'qwen3-asr-*', meter: 'audio_second', amount: '0.000035' },
-    ...['gp-image-1', 'gpt-image-*', 'chatgpt-image-*'].flatMap((model) => [
+    ...['gp-image-1', 'chatgpt-image-*', 'gemini-nano-banana-*', 'nano-banana-*'].flatMap((model) => [
       { model, meter: 'input_token', amount: '5', per: 1_000_000 } as const,
       { model, meter: 'input_image_token', amount: '10', per: 1_000_000 } as const,
       { model, meter: 'output_token', amount: '10', per: 1_000_000 } as const,
       { model, meter: 'output_image_token', amount: '40', per: 1_000_000 } as const,
     ]),
-    ...['gemma-*', 'gpt-4o-audio-preview'].flatMap((model) => [
+    ...[
+      'gemma-*',
+      'gpt-4o-audio-preview',
+      'gpt-4o-mini-audio-preview',
+      'gpt-audio-*',
+      'gpt-6.2-astra-law',
+      'gpt-rosalind-*',
+      'gemini-3.5-transcribe',
+      'gemini-robotics-*',
+    ].flatMap((model) => [
       { model, meter: 'input_token', amount: '0.50', per: 1_000_000 } as const,
       { model, meter: 'output_token', amount: '2', per: 1_000_000 } as const,
     ]),
@@ -152,10 +161,10 @@ async function ask(client: GatewayClient, model: (typeof EXAMPLE_CHATS)[number],
   await client.chat.completions.create({ model, max_tokens: 200, messages: [{ role: 'user', content }] })
 }
 
-/** Reads the beginning of a stream only. */
+/** Reads the beginning of a stream only. The gateway reads streams of models that reason unseen to their end. */
 async function leave(client: GatewayClient): Promise<void> {
   const stream = await client.chat.completions.create({
-    model: 'claude-haiku-5-5',
+    model: 'gemini-3.8-flash',
     max_tokens: 200,
     stream: true,
     messages: [{ role: 'user', content: 'Tell a long tale, slowly. [[fault:pace=100]]' }],

@@ -11,6 +11,7 @@ const unknownTokens = {
   document: count.exactOptional(),
   conversation: count.exactOptional(),
 }
+const storedBound = z.strictObject({ count: count.exactOptional(), byteLength: count.exactOptional() }).exactOptional()
 const policy = z.enum(['cancel', 'drain'])
 const milliseconds = z.number().positive()
 const partition = z.enum(['account', 'key', 'user'])
@@ -50,6 +51,9 @@ export const FURTHER_OPTIONS = z.strictObject({
     .exactOptional()
     .describe('when the process refuses further requests'),
   bodyLimitBytes: count.exactOptional().describe('largest request body (32 MiB)'),
+  fetchedBytesPerAccount: count
+    .exactOptional()
+    .describe('maximum bytes of images that are fetched for one account at the same time (64 MiB)'),
   showPrices: z.boolean().exactOptional().describe('does GET /v1/models say prices? (false)'),
   showBalanceInErrors: z.boolean().exactOptional().describe('does a 402 say how much there is? (true)'),
   chargePartialBatches: z
@@ -90,7 +94,6 @@ export const FURTHER_OPTIONS = z.strictObject({
   batches: z
     .strictObject({
       maxFileBytes: count.exactOptional(),
-      maxAccountBytes: count.exactOptional(),
       retentionDays: count.exactOptional(),
       maxRequests: count.exactOptional(),
       maxOpenBatches: count.exactOptional(),
@@ -99,6 +102,16 @@ export const FURTHER_OPTIONS = z.strictObject({
     })
     .exactOptional()
     .describe('files and batches: {} for the defaults'),
+  accountStorage: z
+    .strictObject({
+      idempotencyKeys: storedBound,
+      responses: storedBound,
+      conversations: storedBound,
+      files: storedBound,
+      tasks: storedBound,
+    })
+    .exactOptional()
+    .describe('most that one account may have stored, by kind'),
   usage: z
     .union(
       [

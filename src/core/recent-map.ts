@@ -25,6 +25,11 @@ export class RecentMap<Value> {
     return undefined
   }
 
+  /** Values whose time is not over, the oldest first. */
+  *values(nowMs: number): Iterable<Value> {
+    for (const { value, forMs, fromMs } of this.#entries.values()) if (isYoungerThan(forMs, fromMs, nowMs)) yield value
+  }
+
   delete(key: string): void {
     this.#entries.delete(key)
   }

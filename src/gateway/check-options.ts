@@ -77,6 +77,7 @@ export function checkOptions(options: GatewayOptions): void {
   if (operatorKey !== undefined && !(typeof operatorKey === 'string' && operatorKey.length >= SHORTEST_OPERATOR_KEY))
     throw new TypeError(`createGateway: operatorKey must have at least ${SHORTEST_OPERATOR_KEY} characters`)
   positive('bodyLimitBytes', options.bodyLimitBytes)
+  positive('fetchedBytesPerAccount', options.fetchedBytesPerAccount)
   positive('holdTtlMs', options.holdTtlMs)
   const { defaultMaxOutputTokens = FEWEST_FITTED_TOKENS, balanceSharePerCall: share = 1 } = options
   if (!(Number.isSafeInteger(defaultMaxOutputTokens) && defaultMaxOutputTokens >= FEWEST_FITTED_TOKENS))

@@ -2,6 +2,7 @@ import cluster from 'node:cluster'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { GatewayEvent } from '../core/events.ts'
+import { HeldBytes } from '../core/held-bytes.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { usableLogger } from '../core/logger.ts'
 import type { GatewayState } from '../core/observer.ts'
@@ -12,6 +13,7 @@ import { AccountPlans } from '../pipeline/account-plans.ts'
 import { Observers } from '../pipeline/call-observation.ts'
 import { ConfigurationWarnings } from '../pipeline/configuration-warnings.ts'
 import { Deadlines } from '../pipeline/deadlines.ts'
+import { FetchedBytes } from '../pipeline/fetched-bytes.ts'
 import { emit, type PipelineContext, type Timeouts } from '../pipeline/pipeline-context.ts'
 import { PrincipalFaults } from '../pipeline/principal-faults.ts'
 import { RetirementNotices } from '../pipeline/retirement-notices.ts'
@@ -25,10 +27,12 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import { memoryConcurrencyLimiter } from '../stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../stores/memory/memory-rate-limiter.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
-import { publicLookup } from '../transport/egress.ts'
+import { StoredBounds } from '../stores/stored-bounds.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
+import { NameResolver } from '../transport/name-resolver.ts'
 import { undiciTransport } from '../transport/undici.ts'
 import { UsageRecorder } from '../usage/usage-recorder.ts'
+import { accountStorageOf } from './account-storage.ts'
 import { batchSettingsOf } from './batch-options.ts'
 import { billingModeOf } from './billing-mode.ts'
 import { answerCacheOf } from './cache-options.ts'
@@ -44,6 +48,7 @@ import { spendingThresholdsOf } from './spending-thresholds.ts'
 import { usageStoreOf } from './usage.ts'
 
 const DEFAULT_BODY_LIMIT_BYTES = 32 * 1024 * 1024
+const DEFAULT_FETCHED_BYTES_PER_ACCOUNT = 64 * 1024 * 1024
 const DEFAULT_BALANCE_SHARE = 0.5
 const DAY_MS = 24 * 60 * 60_000
 const DEFAULT_TASK_DEADLINE_MS = DAY_MS
@@ -67,10 +72,9 @@ export function contextOf(
     options.observe === undefined || options.observe.length === 0
       ? undefined
       : new Observers(options.observe, { logger, clock }, ownTransport)
-  const plainTransport = undiciTransport({
-    connectTimeoutMs: timeouts.connectMs,
-    ...(allowPrivate ? {} : { lookup: publicLookup }),
-  })
+  const names = new NameResolver({ allowPrivate, clock })
+  const plainTransport = undiciTransport({ connectTimeoutMs: timeouts.connectMs, lookup: names.lookup })
+  const heldBytes = new HeldBytes(options.overload?.maxHeldBytes)
   const publicTransport = observers?.aside(plainTransport) ?? plainTransport
   const vendors = new Map(options.vendors.map((vendor) => [vendor.id, vendor]))
   const { strategy = 'weighted', fallback = 'on-failure', hedge, retryAfterTimeout = false } = options.routing ?? {}
@@ -89,8 +93,12 @@ export function contextOf(
     vendors,
     transport: observers?.aside(ownTransport) ?? ownTransport,
     publicTransport,
-    fetchImage: imageFetcher(publicTransport, { allowPrivate, clock }),
+    fetchImage: imageFetcher(publicTransport, { names, allowPrivate, clock }),
+    names,
+    heldBytes,
+    fetchedBytes: new FetchedBytes(options.fetchedBytesPerAccount ?? DEFAULT_FETCHED_BYTES_PER_ACCOUNT, heldBytes),
     store,
+    storedBounds: new StoredBounds(store, clock, accountStorageOf(options.accountStorage)),
     usage: recorderOf(options, store, clock, (event) => {
       const { type, error } = event
       if (type === 'internal-error') logger.error('usage could not be summed up', { error })
@@ -122,6 +130,7 @@ export function contextOf(
     }),
     routing: { strategy, fallback, hedge, retryAfterTimeout },
     operatorKey: options.operatorKey,
+    clientAddress: options.clientAddress,
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
     // Without billing it bounds claims of Idempotency-Keys alone, which no call may outlive.

@@ -23,6 +23,8 @@ import { TaskWorker } from '../tasks/task-worker.ts'
 import { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 import { type Accounts, accountsOf } from './accounts.ts'
 import { type CacheControl, cacheControlOf } from './cache-options.ts'
+import { CallerWatch } from './caller-watch.ts'
+import { cancelAnyTask } from './cancel-task.ts'
 import { CatalogInForce } from './catalog-in-force.ts'
 import type { CatalogState } from './catalog-options.ts'
 import { CatalogUpdates } from './catalog-updates.ts'
@@ -188,6 +190,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const runner = new DeferredRunner(context, wakeWebhooks)
   const deferred = new DeferredAnswers(runner, wakeWebhooks)
   let batches: LoadedBatches | undefined
+  const runners = { deferred, wakeWebhooks, batches: () => batches }
+  const watch = new CallerWatch(context, () => [inFlight, runner, batches?.runner])
   const worker = new TaskWorker(context, wakeWebhooks, { retentionDays: options.taskRetentionDays })
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(async () => {
@@ -201,6 +205,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       // A process that died may have left holds behind.
       sweep()
       if (closing === undefined) {
+        watch.start()
         worker.start()
         runner.start()
         batches?.runner.start()
@@ -228,7 +233,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     inFlight: () => inFlight.size,
     catalog: () => updates.state(),
   })
-  const overload = overloadGuardOf(options.overload, context.clock)
+  const overload = overloadGuardOf(options.overload, context.clock, context.heldBytes)
   const server: ServerState = {
     inFlight,
     overload,
@@ -309,7 +314,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       webhookSecret: context.webhookSecret,
       wake: wakeWebhooks,
     }),
-    tasks: tasksOf(context.store, ready),
+    tasks: tasksOf(context.store, ready, (task) => cancelAnyTask(context, runners, task)),
     vendorKeys: vendorKeysOf(context),
     operatorActions: operatorActionsOf(context.store, context.clock, ready, {
       report: (action) => emit(context, { type: 'operator-action', ...action }),
@@ -333,8 +338,9 @@ export function createGateway(options: GatewayOptions): Gateway {
         sweeper?.cancel()
         overload?.close()
         updates.close()
-        await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer }, drainMs)
+        await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer, watch }, drainMs)
         await sweeping
+        context.names.close()
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         context.observers?.detached()
         if (context.hooks !== undefined) await context.hooks.close(context.clock, leftMs(), context.logger)

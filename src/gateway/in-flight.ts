@@ -1,17 +1,19 @@
 import { type Clock, countdown } from '../core/clock.ts'
+import type { Parsed, Received } from '../pipeline/call-record.ts'
+import type { CallerWork } from '../pipeline/caller-rights.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { BatchRunner } from '../tasks/batches/batch-runner.ts'
 import type { DeferredRunner } from '../tasks/deferred-runner.ts'
 import type { TaskWorker } from '../tasks/task-worker.ts'
 import type { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
+import type { CallerWatch } from './caller-watch.ts'
 
-/** A request in progress. */
-export interface Underway {
-  /** Aborts its vendor calls, so that it settles and answers. */
-  abort(): void
-  /** Its position in {@link InFlight}; written there only. */
-  place: number
-}
+/** A request in progress, as far as it is known. */
+export type Underway = Pick<Received, 'called' | 'calls'> &
+  Partial<Pick<Parsed, 'principal' | 'chain'>> & {
+    /** Position in {@link InFlight}; written there only. */
+    place: number
+  }
 
 /** Grace for aborted requests to settle before the store is closed. */
 const SETTLE_GRACE_MS = 5_000
@@ -42,10 +44,22 @@ export class InFlight {
     return this.#requests.length
   }
 
+  /** Submissions of tasks are not ended: it would stay unknown whether the vendor has the task. */
+  *work(): Iterable<CallerWork> {
+    for (const { principal, called, chain, calls } of this.#requests)
+      if (principal !== undefined && called.task === undefined)
+        yield {
+          caller: principal,
+          endpointIds: [called.id],
+          model: chain?.[0],
+          end: (error) => calls.abort(error),
+        }
+  }
+
   /** Waits until all requests have ended; after `drainMs` it aborts the rest. */
   async drain(clock: Clock, drainMs: number): Promise<void> {
     if (await this.#emptyWithin(clock, drainMs)) return
-    for (const request of [...this.#requests]) request.abort()
+    for (const { calls } of [...this.#requests]) calls.abort()
     await this.#emptyWithin(clock, SETTLE_GRACE_MS)
   }
 
@@ -76,12 +90,13 @@ export interface GatewayWork {
   readonly batches: BatchRunner | undefined
   readonly worker: TaskWorker
   readonly deliverer: WebhookDeliverer
+  readonly watch: CallerWatch
 }
 
 /** Lets work end for at most `drainMs` in all, and ends the rest. Settlements that wait come after all that can add to them. */
 export async function endWork(
   { clock, settlementRetries }: PipelineContext,
-  { inFlight, runner, batches, worker, deliverer }: GatewayWork,
+  { inFlight, runner, batches, worker, deliverer, watch }: GatewayWork,
   drainMs: number,
 ): Promise<void> {
   const leftMs = countdown(clock, drainMs)
@@ -89,5 +104,6 @@ export async function endWork(
   await inFlight.drain(clock, drainMs)
   await Promise.all([runner.stop(left()), batches?.stop(left())])
   await settlementRetries.drain(leftMs())
+  watch.stop()
   await Promise.all([worker.stop(left()), deliverer.stop(left())])
 }

@@ -5,7 +5,7 @@ import type { Ids } from '../core/ids.ts'
 import { checkGivenMembers, checkMembers, type MemberNames } from '../core/known-members.ts'
 import { createApiKey, hashApiKey } from '../stores/api-key.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
-import { type KeyChange, type KeyRecord, type KeysQuery, keyPage } from '../stores/key-store.ts'
+import { findKey, type KeyChange, type KeyRecord, type KeysQuery, keyPage } from '../stores/key-store.ts'
 import { KEY_SCOPES_MEMBERS, type KeyScopes, SPENDING_CAP_MEMBERS, type SpendingCap } from '../stores/principal.ts'
 import { RATE_LIMITS_MEMBERS, type RateLimits } from '../stores/rate-limiter.ts'
 import { tagsOf } from '../usage/usage-record.ts'
@@ -163,14 +163,14 @@ export function keysOf(
         return { keys: page.rows, next: page.next }
       })
     },
-    find: (keyId) => administer(ready, () => storedKey(store, keyId)),
+    find: (keyId) => administer(ready, () => findKey(store.keys, keyId)),
     revoke: (keyId) => administer(ready, () => store.keys.revoke(keyId, clock.now())),
     async rotate(keyId, options = {}) {
       checkMembers(options, ROTATE_OPTIONS, 'keys.rotate')
       const { overlapMs = DEFAULT_OVERLAP_MS } = options
       return administer(ready, async () => {
         checkOverlap(overlapMs)
-        const old = await storedKey(store, keyId)
+        const old = await findKey(store.keys, keyId)
         if (old === undefined || old.revokedAtMs !== undefined) {
           const message = `there is no valid key ${JSON.stringify(keyId)}`
           throw new GatewayError('invalid_request', { message, param: 'keyId' })
@@ -287,10 +287,6 @@ async function allKeys(store: GatewayStore, accountId?: string): Promise<readonl
     if (page.length < MAX_PAGE_SIZE) return all
     await endOfTurn()
   }
-}
-
-async function storedKey({ keys }: GatewayStore, keyId: string): Promise<KeyRecord | undefined> {
-  return keys.find === undefined ? (await keys.list()).find(({ id }) => id === keyId) : keys.find(keyId)
 }
 
 /** The record of a key, which holds only the key's digest. */

@@ -1,34 +1,37 @@
 import { performance } from 'node:perf_hooks'
 import type { Clock, Timer } from '../core/clock.ts'
-import { GatewayError } from '../core/errors.ts'
 import type { BodyListener, GatewayRequest } from '../core/exchange.ts'
+import { type HeldBytes, overloaded } from '../core/held-bytes.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 
 /** When a process takes no further requests to models. Each bound is optional; none is set by default. */
 export interface OverloadOptions {
   /** Most requests to models in progress. */
   readonly maxInFlight?: number | undefined
-  /** Most bytes of their bodies. A body counts from when it is read, by the length that it announces, until its request is over. */
+  /**
+   * Maximum number of bytes of their bodies and of the media that are fetched for them. A body counts from when it is read, by the
+   * length that it announces, until its request is over. Media count while they arrive, until the answer begins.
+   */
   readonly maxHeldBytes?: number | undefined
   /** Longest time by which the event loop may lag behind, in milliseconds. */
   readonly maxEventLoopDelayMs?: number | undefined
 }
 
-const RETRY_AFTER_SECONDS = 1
 const SAMPLE_INTERVAL_MS = 100
 
 /** Refuses requests that this process has no room for, before their bodies are read. */
 export class OverloadGuard {
   readonly #options: OverloadOptions
   readonly #clock: Clock
-  #heldBytes = 0
+  readonly #heldBytes: HeldBytes
   #delayMs = 0
   #dueMs = 0
   #timer: Timer | undefined
 
-  constructor(options: OverloadOptions, clock: Clock) {
+  constructor(options: OverloadOptions, clock: Clock, heldBytes: HeldBytes) {
     this.#options = options
     this.#clock = clock
+    this.#heldBytes = heldBytes
   }
 
   /** Begins to watch the event loop, if it has a bound. */
@@ -53,12 +56,8 @@ export class OverloadGuard {
 
   /** The same request, whose body counts; undefined: bodies have no bound. */
   held(request: GatewayRequest): HeldRequest | undefined {
-    const { maxHeldBytes } = this.#options
-    if (maxHeldBytes === undefined) return undefined
-    return new HeldRequest(request, (from, to) => {
-      if (to > from && this.#heldBytes + to - from > maxHeldBytes) throw overloaded('held-bytes')
-      this.#heldBytes += to - from
-    })
+    if (this.#heldBytes.max === undefined) return undefined
+    return new HeldRequest(request, (from, to) => this.#heldBytes.add(to - from))
   }
 
   /** A late timer tells how long everything else waits, too. Lateness is forgotten by halves. */
@@ -136,22 +135,6 @@ export class HeldRequest implements WholeRequest {
   }
 }
 
-type OverloadReason = 'in-flight' | 'held-bytes' | 'event-loop-delay'
-
-/** The reason of a refusal, for its header; undefined for other errors. */
-export function overloadReason({ code, cause }: GatewayError): string | undefined {
-  return code === 'overloaded' && cause instanceof OverloadCause ? cause.message : undefined
-}
-
-class OverloadCause extends Error {}
-
-function overloaded(reason: OverloadReason): GatewayError {
-  return new GatewayError('overloaded', {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-    cause: new OverloadCause(reason),
-  })
-}
-
 const OVERLOAD_OPTIONS = {
   maxInFlight: true,
   maxHeldBytes: true,
@@ -162,7 +145,11 @@ const OVERLOAD_OPTIONS = {
  * The guard that these options describe; undefined: none.
  * @throws TypeError naming the option.
  */
-export function overloadGuardOf(options: OverloadOptions | undefined, clock: Clock): OverloadGuard | undefined {
+export function overloadGuardOf(
+  options: OverloadOptions | undefined,
+  clock: Clock,
+  heldBytes: HeldBytes,
+): OverloadGuard | undefined {
   if (options === undefined) return undefined
   if (typeof options !== 'object' || options === null) throw new TypeError('createGateway: overload must be an object')
   checkMembers(options, OVERLOAD_OPTIONS, 'createGateway', 'overload')
@@ -170,5 +157,5 @@ export function overloadGuardOf(options: OverloadOptions | undefined, clock: Clo
     if (value !== undefined && !(typeof value === 'number' && value > 0))
       throw new TypeError(`createGateway: overload.${name} must be a positive number`)
   }
-  return new OverloadGuard(options, clock)
+  return new OverloadGuard(options, clock, heldBytes)
 }

@@ -1,6 +1,7 @@
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type ByteSink, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
+import { overloadReason } from '../core/held-bytes.ts'
 import { isPending } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
@@ -28,8 +29,8 @@ import type { Health } from './health.ts'
 import type { InFlight } from './in-flight.ts'
 import type { LoadedBatches } from './loaded-batches.ts'
 import { listedModel, modelList } from './model-list.ts'
-import { bearsOperatorKey } from './operator-key.ts'
-import { type HeldRequest, type OverloadGuard, overloadReason } from './overload-guard.ts'
+import { bearsOperatorKey, operatorRefusal } from './operator-key.ts'
+import type { HeldRequest, OverloadGuard } from './overload-guard.ts'
 import { routeReport } from './route-report.ts'
 import { matchRoute, type Target, unknownRoute } from './routes.ts'
 import { DRY_RUN_HEADER, isDryRun, serveDryRun, serveEstimate } from './serve-estimate.ts'
@@ -97,7 +98,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (target.kind !== 'endpoint') return await read(context, server, incoming, { target, requestId })
     if (server.overload !== undefined) held = server.overload.held(request)
     received = receive(context, { request: held ?? request, incoming }, target.endpoint, requestId)
-    server.inFlight.add(received.calls)
+    server.inFlight.add(received)
     if (server.overload !== undefined) server.overload.check(server.inFlight.size)
     if (isDryRun(request)) return await serveDryRun(context, received, received.sink)
     if (context.observers !== undefined)
@@ -118,7 +119,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
     if (received !== undefined) {
       received.observation?.over(received)
       received.calls.end()
-      server.inFlight.delete(received.calls)
+      server.inFlight.delete(received)
       held?.release()
     }
   }
@@ -126,7 +127,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
 
 /**
  * The gateway's own state, and with `verbose` its parts and the state of the vendors, for the operator only.
- * @throws GatewayError `invalid_api_key`.
+ * @throws GatewayError `invalid_api_key`, or `rate_limited` after too many wrong keys.
  */
 async function serveHealth(
   context: PipelineContext,
@@ -135,7 +136,8 @@ async function serveHealth(
   { asks, requestId }: { readonly asks: 'ready' | 'alive'; readonly requestId: string },
 ): Promise<void> {
   const isVerbose = request.query !== '' && new URLSearchParams(request.query).has('verbose')
-  if (isVerbose && !bearsOperatorKey(request, context.operatorKey)) throw new GatewayError('invalid_api_key')
+  if (isVerbose && !bearsOperatorKey(request, context.operatorKey))
+    throw operatorRefusal(request, context.clock, context.clientAddress)
   if (asks === 'alive') return respondJson(sink, requestId, { status: 'ok' }, NOT_CACHED)
   const state = await health.read()
   const answer = isVerbose ? { ...state, ...routeReport(context) } : { status: state.status }

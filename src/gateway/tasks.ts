@@ -58,10 +58,22 @@ export interface Tasks {
   listAll(options?: AllTasksOptions): Promise<AllTasksPage>
   /** An account's own task, by our id or the vendor's; undefined when there is none. */
   get(accountId: string, taskId: string): Promise<TaskRecord | undefined>
+  /**
+   * Cancels a batch, a background answer, or a video that its vendor has not begun, as its owner would. Requests of a batch that are
+   * in flight end and are charged; `cancellingAtMs` of its facts is set until then. A background answer is charged for the tokens that it had used.
+   * @returns the task afterwards; undefined when the account has no such task.
+   * @throws GatewayError `task_not_cancellable` if it has ended, or its vendor runs it; `upstream_unavailable` if its vendor cannot be
+   *   reached.
+   */
+  cancel(accountId: string, taskId: string): Promise<TaskRecord | undefined>
 }
 
-/** Makes the administration of a store's tasks. `ready` resolves once the store can be used. */
-export function tasksOf({ tasks }: GatewayStore, ready: () => Promise<void>): Tasks {
+/** Creates the administration of a store's tasks. `ready` resolves once the store can be used. */
+export function tasksOf(
+  { tasks }: GatewayStore,
+  ready: () => Promise<void>,
+  cancelTask: (task: TaskRecord) => Promise<void>,
+): Tasks {
   return {
     async list(accountId, options = {}) {
       checkMembers(options, TASKS_PAGE_OPTIONS, 'tasks.list')
@@ -85,5 +97,11 @@ export function tasksOf({ tasks }: GatewayStore, ready: () => Promise<void>): Ta
       })
     },
     get: (accountId, taskId) => administer(ready, () => tasks.find(accountId, taskId)),
+    cancel: (accountId, taskId) =>
+      administer(ready, async () => {
+        const task = await tasks.find(accountId, taskId)
+        if (task !== undefined) await cancelTask(task)
+        return task && tasks.find(accountId, task.id)
+      }),
   }
 }

@@ -1,9 +1,10 @@
 import { isJsonObject } from '../core/json.ts'
+import { withTimeLimit } from './time-limit.ts'
 
 /** The tools of a check; both are pure. */
 export interface JsonTools {
   /** Where a value does not match, and why; empty: it does. Throws for a schema that cannot be used. */
-  faults(schema: Record<string, unknown>, value: unknown): readonly string[]
+  faults(schema: JsonSchema, value: unknown): readonly string[]
   /** JSON in place of a text that is nearly JSON. Throws where it is not. */
   repaired(text: string): string
 }
@@ -17,6 +18,8 @@ export interface CheckedJson {
   /** What is wrong with an invalid text, in a few words; else undefined. */
   readonly fault: string | undefined
 }
+
+type JsonSchema = Record<string, unknown>
 
 /** What a value is worth. */
 type Verdict = Pick<CheckedJson, 'state' | 'fault'>
@@ -39,9 +42,13 @@ const MAX_VISITS = 100_000
 
 const FENCED = /^\s*```[a-zA-Z]*[ \t]*\r?\n([\s\S]*?)\r?\n?```\s*$/
 
-/** Checks texts against schemas that callers wrote, in bounded time. */
+/** Time for repairing and checking all texts of one answer, in milliseconds. Texts and schemas come from models and callers. */
+const MAX_CHECK_MS = 50
+
+/** Checks the texts of one answer against schemas that callers wrote, in bounded time. */
 export class JsonCheck {
   readonly #tools: JsonTools
+  #msLeft = MAX_CHECK_MS
 
   constructor(tools: JsonTools) {
     this.#tools = tools
@@ -58,14 +65,28 @@ export class JsonCheck {
   }
 
   #mended(text: string): { readonly text: string; readonly json: unknown } | undefined {
-    const bare = FENCED.exec(text)?.[1] ?? text
-    const value = parsed(bare)
-    if (value !== undefined) return { text: bare, json: value.json }
     try {
-      const repaired = this.#tools.repaired(bare)
-      return { text: repaired, json: JSON.parse(repaired) }
+      return this.#limited(() => {
+        const bare = FENCED.exec(text)?.[1] ?? text
+        const value = parsed(bare)
+        if (value !== undefined) return { text: bare, json: value.json }
+        const repaired = this.#tools.repaired(bare)
+        return { text: repaired, json: JSON.parse(repaired) }
+      })
     } catch {
+      // It cannot be repaired, or not in time.
       return undefined
+    }
+  }
+
+  /** Runs a step within the time that is left for the answer. Throws if it takes longer. */
+  #limited<Result>(step: () => Result): Result {
+    if (this.#msLeft < 1) throw new RangeError('checking this answer takes too long')
+    const startedAt = performance.now()
+    try {
+      return withTimeLimit(Math.ceil(this.#msLeft), step)
+    } finally {
+      this.#msLeft -= performance.now() - startedAt
     }
   }
 
@@ -74,10 +95,10 @@ export class JsonCheck {
     if (!isJsonObject(schema)) return UNCHECKED
     try {
       const bounded = new BoundedSchema(length <= MAX_DEAR_CHARACTERS)
-      const faults = this.#tools.faults(bounded.copyOf(schema) as Record<string, unknown>, value)
+      const faults = this.#limited(() => this.#tools.faults(bounded.copyOf(schema) as JsonSchema, value))
       return faults.length === 0 ? VALID : { state: 'invalid', fault: faults.slice(0, MOST_FAULTS).join(' ') }
     } catch {
-      // An unknown reference, recursion without end, or more work than is allowed: the caller's schema, not the model's answer.
+      // An unknown reference, recursion without end, or more work or time than is allowed: the caller's schema, not the model's answer.
       return UNCHECKED
     }
   }

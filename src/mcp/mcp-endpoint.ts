@@ -142,6 +142,7 @@ export class McpEndpoint implements McpHandler {
         gateway,
         principal,
         clock,
+        identify: () => gateway.authenticate(request),
         beginToolCall: toolCallsIn(request, gateway, principal),
       })
       const asked = protocolRequest(request, abort.signal)

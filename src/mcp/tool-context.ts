@@ -14,6 +14,8 @@ export interface Caller {
   readonly gateway: Gateway
   readonly principal: Principal
   readonly clock: Clock
+  /** Identifies the caller again. @throws GatewayError if the key is not valid any more. */
+  identify(): Promise<unknown>
   /** Tells observers of a call; undefined: nobody listens. */
   readonly beginToolCall: BeginToolCall | undefined
 }
@@ -75,13 +77,17 @@ export interface ToolContext {
 
 /** Binds a tool call to its caller: all its gateway requests are made as that caller, and as parts of `toolCall`. */
 export function toolContext(
-  { gateway, principal, clock }: Caller,
+  { gateway, principal, clock, identify }: Caller,
   request: ServerContext,
   toolCall: ObservedToolCall | undefined,
 ): ToolContext {
   const { signal, _meta: meta } = request.mcpReq
   const handler = gateway.exchangeAs(principal, toolCall === undefined ? undefined : { toolCall })
+  let isFirst = true
   const call = async (asked: GatewayCall): Promise<GatewayAnswer> => {
+    // A tool that waits calls the gateway for as long as the caller's key is valid.
+    if (!isFirst) await identify()
+    isFirst = false
     const answer = await callGateway(handler, asked, { signal })
     if (answer.status >= 400) throw refusedAnswer(answer)
     return answer

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../core/clock.ts'
+import type { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
 
 /** What happens at the vendor when the caller disconnects: stop the call, or read it to the end within a bounded time. */
@@ -89,15 +90,17 @@ export interface AbortableCall {
   readonly isUnsent?: boolean
 }
 
+/** Why calls are aborted. An error: the caller may not have the answer any more. */
+type AbortReason = 'overdue' | 'otherwise' | GatewayError
+
 /** The vendor calls of one request, which end together. */
 export class AbortScope implements AbortableCall {
-  /** Index in the list of requests under way. */
-  place = -1
   // Nearly every request has one call; a set is made only for more.
   #call: AbortableCall | undefined
   #others: Set<AbortableCall> | undefined
-  #aborted: 'overdue' | 'otherwise' | undefined
+  #aborted: AbortReason | undefined
   #drain: { readonly timer: Timer; readonly disconnects: Disconnects } | undefined
+  #releases: (() => void)[] | undefined
   readonly #parent: AbortScope | undefined
 
   /** @param parent The scope of which this one is a member. */
@@ -130,7 +133,12 @@ export class AbortScope implements AbortableCall {
     return this.#aborted === 'overdue'
   }
 
-  abort(why: 'overdue' | 'otherwise' = 'otherwise'): void {
+  /** Error for the caller, if the scope was aborted because the caller's rights have ended. */
+  get refusal(): GatewayError | undefined {
+    return typeof this.#aborted === 'object' ? this.#aborted : undefined
+  }
+
+  abort(why: AbortReason = 'otherwise'): void {
     this.#aborted ??= why
     const others = this.#others
     this.#call?.abort()
@@ -178,8 +186,21 @@ export class AbortScope implements AbortableCall {
     if (this.#others !== undefined) for (const call of this.#others) if (call.isUnsent === true) call.abort()
   }
 
+  /** Adds memory that the calls need until an answer begins; `release` is called once. */
+  holds(release: () => void): void {
+    this.#releases = [...(this.#releases ?? []), release]
+  }
+
+  /** Releases the memory of calls that are over or being answered. */
+  releaseMemory(): void {
+    const releases = this.#releases
+    this.#releases = undefined
+    if (releases !== undefined) for (const release of releases) release()
+  }
+
   /** The request is over. */
   end(): void {
+    this.releaseMemory()
     this.#drain?.timer.cancel()
     this.#drain?.disconnects.release()
     this.#drain = undefined

@@ -212,6 +212,8 @@ const NO_TAKES: readonly RateTake[] = []
  * chat-json`).
  */
 export class CallRecord implements Reserved {
+  /** Index in the list of requests in flight. */
+  place = -1
   readonly request: GatewayRequest
   readonly sink: ByteSink
   readonly requestId: string
@@ -385,6 +387,7 @@ export class CallRecord implements Reserved {
   }
 
   releaseBeginning(): void {
+    this.calls.releaseMemory()
     this.body = { model: this.body.model }
     this.bytes = this.formChunks = this.requestBucket = this.tokenBucket = undefined
     const { continued } = this

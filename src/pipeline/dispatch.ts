@@ -93,12 +93,18 @@ class Dispatching implements RequestTime {
   #next(): MaybePromise<VendorResponse> {
     const { call } = this.#routed
     const candidate = this.#candidate
+    call.calls.releaseMemory()
     if (candidate === undefined || call.calls.isAborted) return this.#failed()
     const prepared = maySkip(this.#routed, candidate, this.#selection, this.#last)
       ? prepareIfAble(this.#context, call, candidate)
       : prepareOperation(this.#context, call, candidate)
     return prepared instanceof Promise
-      ? prepared.then((operation) => this.#prepared(candidate, operation)).catch((error) => this.#broken(error))
+      ? prepared
+          .then(
+            (operation) => this.#prepared(candidate, operation),
+            (error) => this.#unprepared(error),
+          )
+          .catch((error) => this.#broken(error))
       : this.#ask(candidate, prepared)
   }
 
@@ -108,6 +114,12 @@ class Dispatching implements RequestTime {
     this.#selection?.skip(candidate)
     this.#candidate = this.#selection && nextOf(this.#context, this.#selection)
     return this.#next()
+  }
+
+  /** The caller or the deadline ended the request while it was prepared, or it cannot be sent. @throws the error of the latter. */
+  #unprepared(error: unknown): VendorResponse {
+    if (this.#routed.call.calls.isAborted) return this.#failed()
+    throw error
   }
 
   #ask(candidate: RouteCandidate, operation: Operation): MaybePromise<VendorResponse> {
@@ -303,8 +315,9 @@ function failed(
 ): VendorResponse {
   const candidate = last?.candidate
   const mayHaveBegun = last?.failure.mayHaveBegun === true
-  if (call.caller.isDisconnected && call.endpoint.task === undefined) {
-    const error = new GatewayError('client_closed_request')
+  const { refusal } = call.calls
+  if ((refusal !== undefined || call.caller.isDisconnected) && call.endpoint.task === undefined) {
+    const error = refusal ?? new GatewayError('client_closed_request')
     const ending: CallEnding = { kind: 'abandoned', ...abandonedUsage(context, call, last, isUnseen), error }
     return { kind: 'failed', error, candidate, mayHaveBegun, ending }
   }

@@ -4,6 +4,8 @@ import type { Prices } from '../catalog/prices/prices.ts'
 import type { CallsUnderWay } from '../core/calls-under-way.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
+import type { ClientAddress } from '../core/forwarded-address.ts'
+import type { HeldBytes } from '../core/held-bytes.ts'
 import type { Ids } from '../core/ids.ts'
 import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
@@ -20,7 +22,9 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate, BillingMode } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import type { SpendingThresholds } from '../stores/spending.ts'
+import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { ImageFetcher } from '../transport/fetch-image.ts'
+import type { NameResolver } from '../transport/name-resolver.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { UsageRecorder } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
@@ -31,6 +35,7 @@ import type { Observers } from './call-observation.ts'
 import type { ConfigurationWarnings } from './configuration-warnings.ts'
 import type { Deadlines } from './deadlines.ts'
 import type { EndpointTable } from './endpoint-table.ts'
+import type { FetchedBytes } from './fetched-bytes.ts'
 import type { LimitSet } from './limit-set.ts'
 import type { PrincipalFaults } from './principal-faults.ts'
 import type { RetirementNotices } from './retirement-notices.ts'
@@ -92,8 +97,6 @@ export interface BatchSettings {
   readonly outcomes: BatchStore
   /** Most bytes of one file. */
   readonly maxFileBytes: number
-  /** Most bytes of all files of an account. */
-  readonly maxAccountBytes: number
   /** How long files are kept. */
   readonly retentionMs: number
   /** Most requests of one batch. */
@@ -115,7 +118,13 @@ export interface PipelineContext {
   /** For addresses that callers chose: connects only to public ones. */
   readonly publicTransport: Transport
   readonly fetchImage: ImageFetcher
+  /** Resolves the host names of addresses that callers chose. */
+  readonly names: NameResolver
+  readonly heldBytes: HeldBytes
+  readonly fetchedBytes: FetchedBytes
   readonly store: GatewayStore
+  /** What accounts may have in the store. */
+  readonly storedBounds: StoredBounds
   /** Undefined: calls are not recorded. */
   readonly usage: UsageRecorder | undefined
   readonly authenticate: Authenticate
@@ -147,6 +156,7 @@ export interface PipelineContext {
   readonly routing: RoutingSettings
   /** Undefined: the state of the vendors is not available over HTTP. */
   readonly operatorKey: string | undefined
+  readonly clientAddress: ClientAddress | undefined
   readonly timeouts: Timeouts
   readonly bodyLimitBytes: number
   readonly holdTtlMs: number

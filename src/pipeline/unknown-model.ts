@@ -1,3 +1,4 @@
+import { newerFirst, versionOf } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import { isInScope } from '../catalog/model-scope.ts'
 import { GatewayError } from '../core/errors.ts'
@@ -43,9 +44,9 @@ export function unknownModel(
   })
 }
 
-/** Returns the first number of an id, without sizes such as `8b`, or `NaN` if it has none. Models with a lower number are older. */
+/** Returns the first number of a version, or `NaN` if the id has none. Models with a lower number are older. */
 function generationOf(id: string): number {
-  return Number(/(?<!\d)\d{1,3}(?!\d|b\b)/.exec(id)?.[0] ?? Number.NaN)
+  return versionOf(id)[0] ?? Number.NaN
 }
 
 /** The time of a comparison grows with the length of the id, which is the caller's. */
@@ -61,7 +62,7 @@ function callableNames(context: PipelineContext, { scopes }: Principal, kind: st
   const models = catalog
     .list()
     .filter(isCallable)
-    .sort((one, other) => other.created - one.created)
+    .sort((one, other) => newerFirst(one.id, other.id))
   const ids = models.map(({ id }) => id)
   const aliases = models.flatMap((model) => model.aliases.filter((alias) => catalog.find(alias) === model))
   return [...ids, ...aliases]

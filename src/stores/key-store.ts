@@ -71,6 +71,16 @@ export interface KeyStore {
   expire(keyId: string, expiresAtMs: number): MaybePromise<boolean>
 }
 
+/** Finds a key by its id, revoked and expired ones included. */
+export async function findKey(keys: KeyStore, keyId: string): Promise<KeyRecord | undefined> {
+  return keys.find === undefined ? (await keys.list()).find(({ id }) => id === keyId) : keys.find(keyId)
+}
+
+/** Whether a key is neither revoked nor expired. */
+export function isUsable({ revokedAtMs, expiresAtMs }: KeyRecord, nowMs: number): boolean {
+  return revokedAtMs === undefined && (expiresAtMs === undefined || expiresAtMs > nowMs)
+}
+
 /** A page of keys that were all read. */
 export function keyPage(
   keys: readonly KeyRecord[],

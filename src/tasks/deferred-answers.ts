@@ -4,6 +4,7 @@ import type { ByteSink } from '../core/exchange.ts'
 import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { Admitted } from '../pipeline/call-record.ts'
+import { type CallerWork, readRefusal } from '../pipeline/caller-rights.ts'
 import { answerAccess } from '../pipeline/kept-answers.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { EVENT_STREAM, respondJson } from '../pipeline/respond.ts'
@@ -22,7 +23,14 @@ const FOLLOW_INTERVAL_MS = 1_000
 /** A sign of life is sent after so much silence. */
 const SILENCE_MS = 15_000
 
-type Exchange = Pick<StoredAnswerRequest, 'sink' | 'requestId'>
+interface FollowedTask {
+  readonly task: TaskRecord
+  readonly keepAlive: string
+  /** The reading, for which the rights of the caller are checked. */
+  readonly work: Omit<CallerWork, 'end'>
+}
+
+type Exchange = Pick<StoredAnswerRequest, 'sink' | 'requestId' | 'principal'>
 
 /** Answers that are not made yet: read, followed and cancelled by their owners. */
 export class DeferredAnswers {
@@ -50,7 +58,7 @@ export class DeferredAnswers {
     if (request.method === 'DELETE')
       throw new GatewayError('invalid_request', { message: 'Cannot delete a response in progress. Cancel it first.' })
     if (action === 'cancel') {
-      await this.#cancel(context, task)
+      await this.cancel(context, task)
       return 'ended'
     }
     if (action !== '')
@@ -88,14 +96,17 @@ export class DeferredAnswers {
   ): Promise<void> {
     const endpoint = context.endpoints.deferring(task.details.endpoint)
     if (endpoint?.deferral === undefined) throw new TypeError('only deferred answers are followed')
-    const { sink, requestId } = exchange
+    const { sink, requestId, principal: caller } = exchange
     const { text, lastNumber } = endpoint.deferral.firstEvents(endpoint.deferral.record(task), startingAfter)
     sink.head(200, ['content-type', EVENT_STREAM, ...STREAM_HEADERS, 'x-request-id', requestId, ...headers])
     const sentNumber = Math.max(startingAfter, lastNumber)
     const keepAlive = endpoint.deferral.keepAlive(sentNumber)
     sink.write(text === '' ? keepAlive : text)
     try {
-      if (!(await this.#untilEnded(context, sink, task, keepAlive))) return sink.destroy()
+      const work = { caller, endpointIds: [endpoint.id], model: undefined }
+      const hasEnded = await this.#untilEnded(context, sink, { task, keepAlive, work })
+      if (GatewayError.isInstance(hasEnded)) return sink.end(endpoint.errors.streamEvent(hasEnded))
+      if (!hasEnded) return sink.destroy()
       sink.end(await restOf(context, endpoint, task, sentNumber))
     } catch (error) {
       // A stream that has begun must not look whole.
@@ -104,14 +115,21 @@ export class DeferredAnswers {
     }
   }
 
-  /** False: the caller has left, or the gateway closes. */
-  async #untilEnded(context: PipelineContext, sink: ByteSink, task: TaskRecord, keepAlive: string): Promise<boolean> {
+  /** Returns `false` if the caller disconnects or the gateway closes, and an error if the caller may not read the answer any more. */
+  async #untilEnded(
+    context: PipelineContext,
+    sink: ByteSink,
+    { task, keepAlive, work }: FollowedTask,
+  ): Promise<boolean | GatewayError> {
     const { clock, store } = context
     let lastWriteMs = clock.now()
     for (;;) {
       if (sink.closed || this.#runner.isStopped) return false
       const now = await store.tasks.find(task.accountId, task.id)
       if (now === undefined || !OPEN_TASK_STATES.includes(now.state)) return true
+      const refusal = await readRefusal(context, work)
+      // A frozen account can still read its answers.
+      if (refusal !== undefined && refusal.code !== 'account_frozen') return refusal
       if (clock.now() - lastWriteMs >= SILENCE_MS) {
         sink.write(keepAlive)
         lastWriteMs = clock.now()
@@ -123,7 +141,7 @@ export class DeferredAnswers {
   }
 
   /** Ends a task; nothing happens if it has ended meanwhile. */
-  async #cancel(context: PipelineContext, task: TaskRecord): Promise<void> {
+  async cancel(context: PipelineContext, task: TaskRecord): Promise<void> {
     const { settlementRetries } = context
     // The end of its run may be waiting for the store, with an answer.
     if (task.state === 'in_progress' && settlementRetries.size > 0) await settlementRetries.flush()
@@ -132,7 +150,7 @@ export class DeferredAnswers {
         ? await context.store.tasks.find(task.accountId, task.id)
         : await commit(context, task, cancelledEnd(context, task), this.#wakeWebhooks)
     // It was begun in between, or the store has not taken the end of its run.
-    if (now !== undefined && OPEN_TASK_STATES.includes(now.state)) await this.#cancel(context, now)
+    if (now !== undefined && OPEN_TASK_STATES.includes(now.state)) await this.cancel(context, now)
   }
 }
 

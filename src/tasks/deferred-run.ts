@@ -46,6 +46,7 @@ export class DeferredRun implements Completion {
   readonly #caller = new InnerCaller()
   #received: CallRecord | undefined
   #stopReason: StopReason | undefined
+  #refusal: GatewayError | undefined
   #outcome: RunOutcome = ENDED
 
   /** @param task In state `in_progress`, and leased by this process. */
@@ -64,6 +65,12 @@ export class DeferredRun implements Completion {
   /** Stops the run; its task is run again from the beginning, unless its answer is there. */
   putBack(): void {
     this.#stop('put-back')
+  }
+
+  /** Stops a run whose owner has lost the right to it. The task fails with this error, and is charged as if it was cancelled. */
+  refuse(error: GatewayError): void {
+    this.#refusal ??= error
+    this.cancel()
   }
 
   /** Its owner wants it no more: it ends as the request of a caller who leaves, but is not read on. */
@@ -200,9 +207,10 @@ export class DeferredRun implements Completion {
       this.#outcome = { kind: 'again', atMs: nowMs }
       return
     }
-    const isCancelled = this.#stopReason === 'cancelled'
+    const isCancelled = this.#stopReason === 'cancelled' && this.#refusal === undefined
     const state = isCancelled ? 'cancelled' : 'failed'
-    const failure = { code: error.publicCode, message: error.message }
+    const { publicCode: code, message } = this.#refusal ?? error
+    const failure = { code, message }
     const ended = isCancelled ? this.#task.details : { ...this.#task.details, error: failure }
     if (used === undefined) return await this.#commit(endTask(this.#task, ended, { state, nowMs }), undefined)
     const { model, vendor } = used.candidate

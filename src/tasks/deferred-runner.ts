@@ -1,4 +1,5 @@
 import { isYoungerThan, type Timer } from '../core/clock.ts'
+import { type CallerWork, readRefusal } from '../pipeline/caller-rights.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import { endTask } from './apply-report.ts'
@@ -86,6 +87,16 @@ export class DeferredRunner {
     return true
   }
 
+  *work(): Iterable<CallerWork> {
+    for (const { task, run } of this.#running.values())
+      yield { ...this.#rightsOf(task), end: (error) => run.refuse(error) }
+  }
+
+  #rightsOf(task: TaskRecord): Omit<CallerWork, 'end'> {
+    const { endpoint, model } = task.details
+    return { caller: task, endpointIds: [endpoint], model: this.#context.catalog.find(model) }
+  }
+
   /** Takes no more work, and waits for what runs. What has no answer after `drainMs` is put back and run again later. */
   async stop({ drainMs = DEFAULT_DRAIN_MS }: { readonly drainMs?: number } = {}): Promise<void> {
     this.#isStopped = true
@@ -168,6 +179,8 @@ export class DeferredRunner {
     const { clock, store } = this.#context
     const { id, details } = task
     if (details.polls >= MOST_RUNS) return await this.#giveUp(task)
+    const refusal = await readRefusal(this.#context, this.#rightsOf(task))
+    if (refusal !== undefined) run.refuse(refusal)
     const { state, updatedAtMs, nextPollAtMs } = started
     const set = { state, updatedAtMs, nextPollAtMs, details: started.details }
     const nowMs = clock.now()

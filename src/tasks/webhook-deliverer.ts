@@ -1,4 +1,5 @@
 import type { Timer } from '../core/clock.ts'
+import { textOfError } from '../core/errors.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
@@ -183,12 +184,16 @@ export class WebhookDeliverer {
 
   /** Undefined: given up because the deliverer stops, or because the lease could end before the attempt does. */
   async #attempt({ delivery, startUntilMs }: TakenDelivery, nowMs: number): Promise<WebhookResponse | undefined> {
-    const { store, clock, publicTransport, allowPrivateUrls, webhookSecret } = this.#context
+    const { store, clock, publicTransport, names, allowPrivateUrls, webhookSecret } = this.#context
     const { accountId } = delivery
     const secrets = await signingSecrets(store.webhooks, { accountId, webhookSecret, nowMs })
-    // Names are judged by the transport when it connects; this is for addresses, which are not looked up.
     const check = checkPublicUrl(delivery.url, { allowPrivate: allowPrivateUrls })
     if ('reason' in check) return { error: `the URL ${check.reason}` }
+    try {
+      await names.resolve(check.url.hostname, accountId)
+    } catch (error) {
+      return { error: `no connection: ${textOfError(error)}` }
+    }
     if (this.#isGivingUp || clock.now() > startUntilMs) return undefined
     const { id, body } = delivery
     let headers: string[]

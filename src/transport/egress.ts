@@ -1,4 +1,3 @@
-import { lookup as resolve } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
 
 /**
@@ -57,8 +56,8 @@ const PRIVATE_NAME = /^[^.]+\.?$|\.(?:localhost|local|internal|lan|svc|home\.arp
 export type UrlCheck = { readonly url: URL } | { readonly reason: string }
 
 /**
- * Checks a URL's text: http or https, no credentials, no literal private address. Host names pass; {@link publicLookup}
- * checks their addresses when the connection is made.
+ * Checks a URL's text: http or https, no credentials, no literal private address. Host names pass; `NameResolver`
+ * checks their addresses before a connection is made.
  */
 export function checkPublicUrl(text: string, options: { readonly allowPrivate?: boolean } = {}): UrlCheck {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -71,26 +70,4 @@ export function checkPublicUrl(text: string, options: { readonly allowPrivate?: 
     return { reason: 'must not point to a private address' }
   }
   return { url }
-}
-
-type LookupCallback = (
-  error: Error | null,
-  address: string | { address: string; family: number }[],
-  family?: number,
-) => void
-
-/**
- * A DNS look-up for `net.connect` that fails unless every address of the name is public. The connection uses the address
- * that was checked.
- */
-export function publicLookup(hostname: string, options: object, callback: LookupCallback): void {
-  resolve(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error !== null) return callback(error, [])
-    if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address))) {
-      return callback(new Error(`${hostname} resolves to a private address`), [])
-    }
-    if ((options as { all?: boolean }).all === true) return callback(null, addresses)
-    const first = addresses[0]!
-    callback(null, first.address, first.family)
-  })
 }

@@ -1,38 +1,65 @@
-import { type Clock, systemClock } from '../core/clock.ts'
+import { type Clock, countdown, systemClock } from '../core/clock.ts'
 import { firstHeader, mediaType } from '../wire/headers.ts'
 import { checkPublicUrl } from './egress.ts'
+import type { NameResolver } from './name-resolver.ts'
 import type { Transport } from './transport.ts'
 
 /** Largest image that is fetched for a caller. */
 export const MAX_IMAGE_BYTES = 20 * 1024 * 1024
 
 const MAX_REDIRECTS = 3
-/** Longest silence, and longest total time of one hop: a slow server must not keep a request open. */
-const TIMEOUT_MS = 15_000
+/** Longest wait for the response headers of one hop. */
+const FIRST_BYTE_TIMEOUT_MS = 15_000
+/** Longest silence between two chunks: a host that sends nearly everything and stops must not keep memory occupied. */
+const IDLE_TIMEOUT_MS = 5_000
+/** Longest total time of one image, with its redirects. */
 const TOTAL_TIMEOUT_MS = 30_000
+/** Memory that a chunk needs at least. A host could send an image in chunks of one byte. */
+const CHUNK_BYTES = 256
 const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
-/** An image, or the reason for the caller why it was not fetched. */
-export type FetchedImage = { readonly bytes: Uint8Array; readonly mediaType: string } | { readonly reason: string }
+/** An image, or the reason for the caller why it was not fetched. `isBusy`: it can be fetched later. */
+export type FetchedImage =
+  | { readonly bytes: Uint8Array; readonly mediaType: string }
+  | { readonly reason: string; readonly isBusy?: boolean }
+
+/** For whom an image is fetched, and how long. */
+export interface ImageFetch {
+  /** Account of the caller, whose host names are bounded. */
+  readonly accountId?: string
+  /** Ends the fetch. */
+  readonly signal?: AbortSignal
+  /** Called with the length of each chunk before it is kept. If it throws, the fetch ends and rejects with that error. */
+  onBytes?(byteLength: number): void
+}
 
 /** Fetches an image that a caller named by URL. */
-export type ImageFetcher = (url: string) => Promise<FetchedImage>
+export type ImageFetcher = (url: string, fetch?: ImageFetch) => Promise<FetchedImage>
+
+const ABORTED = { reason: 'was not fetched' }
 
 /**
- * Makes an {@link ImageFetcher}. Every redirect is checked like the first URL. `transport` must connect to public addresses
- * only, unless `allowPrivate` is set.
+ * Creates an {@link ImageFetcher}. Every redirect is checked like the first URL. `names` must refuse private addresses and
+ * resolve the names of `transport`, unless `allowPrivate` is set.
  */
 export function imageFetcher(
   transport: Transport,
-  options: { readonly allowPrivate?: boolean; readonly clock?: Clock } = {},
+  options: { readonly names: NameResolver; readonly allowPrivate?: boolean; readonly clock?: Clock },
 ): ImageFetcher {
-  const clock = options.clock ?? systemClock
-  return async (text) => {
+  const { names, clock = systemClock } = options
+  return async (text, fetch = {}) => {
+    const leftMs = countdown(clock, TOTAL_TIMEOUT_MS)
     let next = text
     for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
       const check = checkPublicUrl(next, options)
       if ('reason' in check) return check
-      const answer = await fetchOnce(transport, check.url, clock)
+      try {
+        await names.resolve(check.url.hostname, fetch.accountId)
+      } catch (error) {
+        return { reason: 'could not be fetched', isBusy: (error as NodeJS.ErrnoException).code === 'EBUSY' }
+      }
+      if (fetch.signal?.aborted === true) return ABORTED
+      const answer = await fetchOnce(transport, check.url, { ...fetch, clock, leftMs: leftMs() })
       if (!('location' in answer)) return answer
       if (!URL.canParse(answer.location, check.url.href)) return { reason: 'redirects to something that is not a URL' }
       next = new URL(answer.location, check.url).href
@@ -43,14 +70,26 @@ export function imageFetcher(
 
 type Hop = FetchedImage | { readonly location: string }
 
-function fetchOnce(transport: Transport, url: URL, clock: Clock): Promise<Hop> {
-  return new Promise((settle) => {
-    const deadline = clock.schedule(TOTAL_TIMEOUT_MS, () => {
-      resolve({ reason: 'took too long to fetch' })
+interface HopFetch extends ImageFetch {
+  readonly clock: Clock
+  readonly leftMs: number
+}
+
+function fetchOnce(transport: Transport, url: URL, { clock, leftMs, signal, onBytes }: HopFetch): Promise<Hop> {
+  return new Promise((settle, reject) => {
+    const end = (hop: Hop): void => {
+      resolve(hop)
       control.abort()
-    })
-    const resolve = (hop: Hop): void => {
+    }
+    const abort = (): void => end(ABORTED)
+    const deadline = clock.schedule(leftMs, () => end({ reason: 'took too long to fetch' }))
+    signal?.addEventListener('abort', abort)
+    const release = (): void => {
       deadline.cancel()
+      signal?.removeEventListener('abort', abort)
+    }
+    const resolve = (hop: Hop): void => {
+      release()
       settle(hop)
     }
     const chunks: Uint8Array[] = []
@@ -63,25 +102,28 @@ function fetchOnce(transport: Transport, url: URL, clock: Clock): Promise<Hop> {
         method: 'GET',
         headers: ['accept', 'image/*', 'accept-encoding', 'identity'],
         body: null,
-        firstByteTimeoutMs: TIMEOUT_MS,
-        idleTimeoutMs: TIMEOUT_MS,
+        firstByteTimeoutMs: FIRST_BYTE_TIMEOUT_MS,
+        idleTimeoutMs: IDLE_TIMEOUT_MS,
       },
       {
         onHead(status, headers) {
           type = mediaType(firstHeader(headers, 'content-type'))
           const location = firstHeader(headers, 'location')
-          if (status >= 300 && status < 400 && location !== undefined) resolve({ location })
-          else if (status !== 200) resolve({ reason: `answered with status ${status}` })
-          else if (!IMAGE_TYPES.has(type)) resolve({ reason: 'is not a JPEG, PNG, GIF or WebP image' })
-          else return
-          control.abort()
+          if (status >= 300 && status < 400 && location !== undefined) end({ location })
+          else if (status !== 200) end({ reason: `answered with status ${status}` })
+          else if (!IMAGE_TYPES.has(type)) end({ reason: 'is not a JPEG, PNG, GIF or WebP image' })
         },
         onData(chunk) {
           byteLength += chunk.byteLength
-          if (byteLength > MAX_IMAGE_BYTES) {
-            resolve({ reason: `is larger than ${MAX_IMAGE_BYTES} bytes` })
+          if (byteLength > MAX_IMAGE_BYTES) return end({ reason: `is larger than ${MAX_IMAGE_BYTES} bytes` })
+          try {
+            onBytes?.(Math.max(chunk.byteLength, CHUNK_BYTES))
+            chunks.push(chunk)
+          } catch (error) {
+            release()
+            reject(error)
             control.abort()
-          } else chunks.push(chunk)
+          }
         },
         onEnd: () => resolve({ bytes: Buffer.concat(chunks), mediaType: type }),
         onFailure: () => resolve({ reason: 'could not be fetched' }),

@@ -197,6 +197,7 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
     const resent = await started.ask('POST', `/accounts/${TEST_ACCOUNT}/deliveries/${delivery?.id}/resend`)
     const foreign = await started.ask('POST', `/accounts/acct_new/deliveries/${delivery?.id}/resend`)
     const missing = await started.ask('GET', `/accounts/${TEST_ACCOUNT}/tasks/task_none`)
+    const late = await started.ask('POST', `/accounts/${TEST_ACCOUNT}/tasks/${taskId}/cancel`)
 
     const all = await started.ask('GET', '/tasks?state=completed&limit=1')
     const open = await started.ask('GET', '/tasks?state=queued')
@@ -213,6 +214,7 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
     const badCursor = await started.ask('GET', '/deliveries?after=nonsense')
 
     expect(all.body).toMatchObject({ data: [{ id: taskId, account: TEST_ACCOUNT }], has_more: false })
+    expect(late).toMatchObject({ status: 409, body: { error: { code: 'task_not_cancellable' } } })
     expect(open.body['data']).toEqual([])
     expect(foreigners.body['data']).toEqual([])
     expect(messages.body).toMatchObject({ data: [{ id: delivery?.id, task: taskId, account: TEST_ACCOUNT }] })

@@ -262,7 +262,7 @@ describe('signalbox catalog update --snapshot', () => {
     expect(lines.find((line) => line.startsWith('! openai/gpt-9 '))).toContain('give --accept if it is right')
     expect(lines.at(-1)).toContain('0 new, 1 with the old price')
     expect(model('gpt-9')).toBe('gpt-9||c|2000||t|t|||1,2')
-    expect(model('gpt-5.4-pro')).toMatch(/\|responses$/)
+    expect(model('gpt-5.4-pro')).toContain('|responses|')
     await write(moved, '--accept')
     expect(model('gpt-9')).toBe('gpt-9||c|2000||t|t|||9,2')
   })

@@ -102,6 +102,7 @@ describe('the command line', () => {
       kinds: ['chat'],
       vendor: 'anthropic',
       upstream: 'claude-sonnet-4-6',
+      retires: null,
     })
   })
 
@@ -109,7 +110,7 @@ describe('the command line', () => {
     const [version, models] = [await command.run(['--version']), await command.run(['models'])]
 
     expect(version.stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
-    expect(models.stdout).toMatch(/^model +kind +vendor +id at the vendor$/m)
+    expect(models.stdout).toMatch(/^model +kind +vendor +id at the vendor +retires$/m)
     expect(models.stdout).toMatch(/^cl-sonnet-4-6 +chat +anthropic +claude-sonnet-4-6$/m)
   })
 

@@ -63,13 +63,13 @@ test('both ways give one answer: what the same request holds while it runs', asy
 })
 
 test('the example of the page is so', async () => {
-  const row = { model: 'cl-sonnet-4-6', per: 1_000_000 }
+  const row = { model: 'claude-sonnet-5-5', per: 1_000_000 }
   const prices = [
-    { ...row, meter: 'input_token', amount: '3' },
-    { ...row, meter: 'output_token', amount: '15' },
+    { ...row, meter: 'input_token', amount: '2' },
+    { ...row, meter: 'output_token', amount: '10' },
   ] as const
   await start({ prices: { currency: 'USD', prices } })
-  const body = { model: 'cl-sonnet-4-6', max_tokens: 500, messages: [{ role: 'user', content: 'Hello' }] }
+  const body = { model: 'claude-sonnet-5-5', max_tokens: 500, messages: [{ role: 'user', content: 'Hello' }] }
   const page = readFileSync(new URL('../../docs/billing.md', import.meta.url), 'utf8')
   const shown = /```json\n(\{\n {2}"object": "estimate"[^`]+)```/.exec(page)?.[1] ?? ''
 

@@ -198,3 +198,31 @@ test.each([
     expect(odd.text).toBe(unknown.text)
   }
 })
+
+test('wait_for_video ends when the key of its caller is revoked, and the session gets 401', async () => {
+  const clock = fakeClock()
+  started = await startVideos({ gateway: { clock }, sandbox: { videoPendingMs: 60_000 }, mcp: { clock } })
+  const { key, record } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT })
+  const client = await started.connect({ apiKey: key })
+  const id = await submit(client)
+  let waits = 0
+
+  const result = await callTool(
+    client,
+    'wait_for_video',
+    { task_id: id, timeout_seconds: 600 },
+    {
+      onprogress: async () => {
+        waits++
+        if (waits === 1) await started.gateway.keys.revoke(record.id)
+        setImmediate(() => clock.advance(5_000))
+      },
+    },
+  )
+
+  expect(errorIn(result)).toMatchObject({ code: 'invalid_api_key' })
+  expect(waits).toBeLessThan(4)
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'mcp-session-id': 'mcp_1' }
+  const list = JSON.stringify({ jsonrpc: '2.0', id: 9, method: 'tools/list' })
+  expect((await fetch(started.mcpUrl, { method: 'POST', headers, body: list })).status).toBe(401)
+})

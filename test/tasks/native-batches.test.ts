@@ -1,3 +1,4 @@
+import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import {
   AdvancedClock,
@@ -6,6 +7,7 @@ import {
   CHAT,
   CREDIT,
   contentOf,
+  FastClock,
   faultyStore,
   LINE_COST,
   line,
@@ -106,6 +108,29 @@ describe('a batch at the vendor', () => {
     expect(ended).toMatchObject({ status: 'cancelled', request_counts: { total: 4, completed: 1, failed: 3 } })
     const errors = await contentOf(client, ended.error_file_id)
     expect(errors.map(({ error }) => error?.code)).toEqual(Array(3).fill('batch_cancelled'))
+    expect(await account()).toEqual({ balance: CREDIT - LINE_COST, held: 0n })
+    expect(singleCalls()).toBe(0)
+  })
+
+  test('is cancelled there when the key that submitted it is revoked', async () => {
+    const clock = new FastClock()
+    const { gateway, taskEnded, account, client } = await start({ clock, taskPollIntervalMs: 600_000 })
+    const { key, record } = await gateway.keys.create({ accountId: 'acct_test' })
+    const submitter = new OpenAI({ apiKey: key, baseURL: client.baseURL, maxRetries: 0 })
+    const created = await submit(
+      submitter,
+      [1, 2, 3, 4].map((id) => line(id)),
+    )
+    const batch = await atVendor()
+    await gateway.keys.revoke(record.id)
+    await expect.poll(() => batch.status, { timeout: 10_000, interval: 5 }).toBe('cancelling')
+    const ending = taskEnded(created.id)
+    vendor.end(batch, 'cancelled', 1)
+    clock.offsetMs = 600_000
+    await ending
+
+    const ended = await client.batches.retrieve(created.id)
+    expect(ended).toMatchObject({ status: 'cancelled', request_counts: { total: 4, completed: 1, failed: 3 } })
     expect(await account()).toEqual({ balance: CREDIT - LINE_COST, held: 0n })
     expect(singleCalls()).toBe(0)
   })

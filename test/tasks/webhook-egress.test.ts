@@ -1,28 +1,38 @@
-import type { LookupAddress } from 'node:dns'
+import type { ResolverOptions } from 'node:dns'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { checkPublicUrl } from '../../src/transport/egress.ts'
+import { type DnsServer, startDnsServer } from '../support/dns-server.ts'
 import { type WebhookBench, webhookBench } from './support/webhook-bench.ts'
 import { startReceiver, type WebhookReceiver } from './support/webhook-receiver.ts'
 
-/** What the owner of `receiver.example.com` lets it resolve to; an error when there is no such name. */
-let addresses: LookupAddress[] | Error = []
+let dns: DnsServer
 
-vi.mock('node:dns', async (original) => ({
-  ...(await original<typeof import('node:dns')>()),
-  lookup: (_name: string, _options: object, callback: (error: Error | null, found: LookupAddress[]) => void) =>
-    void setImmediate(() => (addresses instanceof Error ? callback(addresses, []) : callback(null, addresses))),
-}))
+/** Resolvers query the test's own server. */
+vi.mock('node:dns', async (original) => {
+  const real = await original<typeof import('node:dns')>()
+  class Resolver extends real.promises.Resolver {
+    constructor(options?: ResolverOptions) {
+      super(options)
+      this.setServers([dns.address])
+    }
+  }
+  return { ...real, promises: { ...real.promises, Resolver } }
+})
+
+const NAME = 'receiver.example.com'
 
 let bench: WebhookBench
 let receiver: WebhookReceiver
 
 beforeEach(async () => {
+  dns = await startDnsServer({})
   bench = webhookBench()
   receiver = await startReceiver()
 })
 afterEach(async () => {
   await bench.close()
   await receiver.close()
+  await dns.close()
 })
 
 async function attemptAt(url: string, allowPrivateUrls: boolean) {
@@ -48,21 +58,18 @@ describe('a private address at delivery', () => {
   })
 
   test('a name that was public at submission and is private at delivery is not connected to', async () => {
-    addresses = [{ address: '127.0.0.1', family: 4 }]
+    dns.records = { [NAME]: ['127.0.0.1'] }
     const url = `http://receiver.example.com:${new URL(receiver.origin).port}/`
     expect(checkPublicUrl(url)).toHaveProperty('url')
 
     const attempt = await attemptAt(url, false)
 
-    expect(attempt?.error).toBe('no connection (protocol): receiver.example.com resolves to a private address')
+    expect(attempt?.error).toBe('no connection: receiver.example.com resolves to a private address')
     expect(receiver.connections).toBe(0)
   })
 
   test('one private address among public ones refuses the name', async () => {
-    addresses = [
-      { address: '93.184.215.14', family: 4 },
-      { address: '127.0.0.1', family: 4 },
-    ]
+    dns.records = { [NAME]: ['93.184.215.14', '127.0.0.1'] }
 
     const attempt = await attemptAt(`http://receiver.example.com:${new URL(receiver.origin).port}/`, false)
 
@@ -71,15 +78,14 @@ describe('a private address at delivery', () => {
   })
 
   test('a name is looked up afresh at each attempt', async () => {
-    addresses = Object.assign(new Error('getaddrinfo ENOTFOUND receiver.example.com'), { code: 'ENOTFOUND' })
     const first = await attemptAt(`http://receiver.example.com:${new URL(receiver.origin).port}/`, false)
-    addresses = [{ address: '127.0.0.1', family: 4 }]
+    dns.records = { [NAME]: ['127.0.0.1'] }
 
     bench.clock.advance(5_000)
 
     const [, second] = await bench.recorded(2)
-    expect(first?.error).toBe('no connection (refused): getaddrinfo ENOTFOUND receiver.example.com')
-    expect(second?.error).toBe('no connection (protocol): receiver.example.com resolves to a private address')
+    expect(first?.error).toBe('no connection: receiver.example.com cannot be resolved (ENOTFOUND)')
+    expect(second?.error).toBe('no connection: receiver.example.com resolves to a private address')
     expect(receiver.connections).toBe(0)
   })
 

@@ -1,7 +1,5 @@
-import { lookup } from 'node:dns'
-import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { checkPublicUrl, isPublicAddress, publicLookup } from '../../src/transport/egress.ts'
+import { checkPublicUrl, isPublicAddress } from '../../src/transport/egress.ts'
 
 describe('addresses', () => {
   test.each([
@@ -79,29 +77,5 @@ describe('URLs', () => {
     expect(checkPublicUrl('http://127.0.0.1/', { allowPrivate: true })).toHaveProperty('url')
     expect(checkPublicUrl('file:///etc/passwd', { allowPrivate: true })).toHaveProperty('reason')
     expect(checkPublicUrl('http://a:b@127.0.0.1/', { allowPrivate: true })).toHaveProperty('reason')
-  })
-})
-
-describe('looking a name up', () => {
-  const resolve = promisify(
-    (name: string, options: object, done: (error: Error | null, address: unknown) => void): void =>
-      publicLookup(name, options, done),
-  )
-
-  test.each([{}, { all: true }, { family: 4 }])(
-    'fails for a name with a private address (options %j)',
-    async (options) => {
-      await expect(promisify(lookup)('localhost')).resolves.toBeDefined()
-      await expect(resolve('localhost', options)).rejects.toThrow('localhost resolves to a private address')
-    },
-  )
-
-  test('gives a public address in the form that was asked for', async () => {
-    expect(await resolve('8.8.8.8', {})).toBe('8.8.8.8')
-    expect(await resolve('8.8.8.8', { all: true })).toEqual([{ address: '8.8.8.8', family: 4 }])
-  })
-
-  test('fails for an address that is private itself', async () => {
-    await expect(resolve('127.0.0.1', {})).rejects.toThrow('private address')
   })
 })

@@ -76,6 +76,21 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     },
   }),
   defineRoute({
+    id: 'cancel_task',
+    method: 'POST',
+    path: '/accounts/{account}/tasks/{task}/cancel',
+    tag: 'tasks',
+    summary: 'Cancels a batch, a background answer, or a video that its vendor has not begun',
+    scope: 'write',
+    target: 'task',
+    answer: taskSchema,
+    async run(call) {
+      const taskId = paramOf(call, 'task')
+      const task = existing('task', taskId, await call.gateway.tasks.cancel(paramOf(call, 'account'), taskId))
+      return taskObject(task, call.operator)
+    },
+  }),
+  defineRoute({
     id: 'list_deliveries',
     method: 'GET',
     path: '/accounts/{account}/tasks/{task}/deliveries',

@@ -1,6 +1,6 @@
 import type { AnyModelKind } from '../../core/model-kind.ts'
 import type { ModelSource } from '../catalog.ts'
-import { familyWords, hasDotSegment, isClaimedBy, withoutDate } from '../id-pattern.ts'
+import { familyWords, hasDotSegment, isClaimedBy, newerFirst, withoutDate } from '../id-pattern.ts'
 import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
 import { imageFamilyOf } from '../models/image-families.ts'
 import { BUILT_IN_SNAPSHOT, PUBLIC_ID, type Snapshot } from './snapshot.ts'
@@ -184,7 +184,7 @@ function familyOf(vendor: ModelVendor, id: string): VendorModel[] {
     const found = listed
       .flatMap(([text, other]) => (text === words.join(' ') ? [known.get(other)!] : []))
       .filter((model) => model.kinds.some((kind) => vendor.kinds.has(kind)))
-    if (found.length > 0) return found.sort((one, other) => other.created - one.created)
+    if (found.length > 0) return found.sort((one, other) => newerFirst(one.id, other.id))
   }
   return []
 }

@@ -311,6 +311,7 @@ function detailsOf(delta: AnswerObject): readonly AnswerObject[] {
 function deltaTexts(delta: AnswerObject, { position, index, annotations }: DeltaPlace): TextPart[] {
   const path = ['choices', position, 'delta']
   const parts = textsIn(delta, path, { kindOf, index })
+  const details = detailsOf(delta)
   return parts.map((part) => {
     const rest = part.path.slice(path.length)
     const calls = delta['tool_calls']
@@ -318,7 +319,7 @@ function deltaTexts(delta: AnswerObject, { position, index, annotations }: Delta
     const number = isJsonObject(call) && typeof call['index'] === 'number' ? call['index'] : rest[1]
     let place = call === undefined ? rest : ['tool_calls', number as number, ...rest.slice(2)]
     if (rest[0] === 'reasoning_details') {
-      const { index: detail } = detailsOf(delta)[rest[1] as number] ?? {}
+      const { index: detail } = details[rest[1] as number] ?? {}
       if (typeof detail === 'number') place = ['reasoning_details', detail, ...rest.slice(2)]
     }
     if (rest[0] === 'annotations') place = ['annotations', annotations + (rest[1] as number), ...rest.slice(2)]

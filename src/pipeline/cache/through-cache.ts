@@ -182,7 +182,7 @@ function waitFor(context: PipelineContext, { caller, calls }: Admitted, flight: 
     }
     const fail = (code: 'upstream_timeout' | 'client_closed_request' | 'gateway_closing'): void => {
       end()
-      reject(new GatewayError(code))
+      reject(calls.refusal ?? new GatewayError(code))
     }
     const waiting = { abort: () => fail('gateway_closing') }
     const leave = flight.join((outcome) => {

@@ -4,5 +4,6 @@
  */
 export { serveBatchRequest } from './batch-requests.ts'
 export { BatchRunner } from './batch-runner.ts'
+export { cancelBatch } from './cancel-batch.ts'
 export { serveFileRequest } from './file-requests.ts'
 export { serveInlineBatchRequest } from './inline-requests.ts'

@@ -15,10 +15,10 @@ import { mediaType } from '../../wire/headers.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import { ensureWebhookSecret } from '../submit-task.ts'
 import { pageOf } from '../task-requests.ts'
-import { POLLED_STATES } from '../update-task.ts'
 import { linesOf, readLine } from './batch-lines.ts'
-import { batchObject, factsOf, isBatch, isCancelling, isInline, NO_OUTCOMES } from './batch-record.ts'
+import { batchObject, isBatch, isInline, NO_OUTCOMES } from './batch-record.ts'
 import type { BatchRunner } from './batch-runner.ts'
+import { cancelBatch } from './cancel-batch.ts'
 import { askedLifetimeMs } from './file-lifetime.ts'
 import { type BatchRequest, checkCaller, findFile, limitOf, listObject } from './file-requests.ts'
 import { type BatchSubmission, submitBatch } from './submit-batch.ts'
@@ -48,7 +48,7 @@ export async function serveBatchRequest(
       return respondSubmitted(service, asked, await submitted(context, service, asked))
     }
     const task = await findBatch(context, principal.accountId, id)
-    const found = action === 'cancel' ? await cancelBatch(context, service, task) : task
+    const found = action === 'cancel' ? await cancelBatch(context, service.runner, task) : task
     respondJson(sink, requestId, await shown(service, found))
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
@@ -92,34 +92,6 @@ async function listBatches(context: PipelineContext, service: BatchService, aske
   const page = await pageOf(context, asked.principal.accountId, isOfFiles, { limit, after, before: undefined })
   const data = await Promise.all(page.tasks.map((task) => shown(service, task)))
   return listObject(data, page.hasMore, page.tasks)
-}
-
-/**
- * Begins no further request; those under way end, and are charged.
- * @throws GatewayError `task_not_cancellable` for a batch that has ended.
- */
-export async function cancelBatch(
-  context: PipelineContext,
-  service: BatchService,
-  task: TaskRecord,
-): Promise<TaskRecord> {
-  const { clock, store } = context
-  if (!OPEN_TASK_STATES.includes(task.state))
-    throw new GatewayError('task_not_cancellable', {
-      message: `A batch with status ${factsOf(task).end} cannot be cancelled.`,
-    })
-  if (isCancelling(task)) return task
-  const nowMs = clock.now()
-  const details = { ...task.details, facts: { ...factsOf(task), cancellingAtMs: nowMs } }
-  // One that is accepted is begun and put back again and again, which leaves its details as they are.
-  const from = POLLED_STATES.includes(task.state) ? POLLED_STATES : [task.state]
-  const isMade = await store.tasks.change({ id: task.id, from, set: { details, updatedAtMs: nowMs } }, nowMs)
-  const now = await store.tasks.find(task.accountId, task.id)
-  if (now === undefined) return task
-  // It was accepted or has ended in between.
-  if (!isMade) return await cancelBatch(context, service, now)
-  service.runner.cancelled(task.id)
-  return now
 }
 
 async function submitted(

@@ -1,12 +1,15 @@
 import { isYoungerThan, type Timer } from '../../core/clock.ts'
+import type { GatewayError } from '../../core/errors.ts'
 import { RecentMap } from '../../core/recent-map.ts'
+import { type CallerWork, readRefusal } from '../../pipeline/caller-rights.ts'
 import { type BatchSettings, type PipelineContext, reportFault } from '../../pipeline/pipeline-context.ts'
-import type { TaskRecord } from '../../stores/task-store.ts'
+import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
 import { queuedReceipt } from '../deferred-submission.ts'
 import { answeredLate, POLLED_STATES, type WakeWebhooks } from '../update-task.ts'
 import { BATCH_CREDENTIAL_ID, factsOf, isCancelling } from './batch-record.ts'
 import type { RequestTries } from './batch-run.ts'
 import { BatchWork, type WorkResult } from './batch-work.ts'
+import { cancelBatch } from './cancel-batch.ts'
 import { cleanUp, endBatch } from './end-batch.ts'
 import { JournalConflict } from './native-journal.ts'
 import { COMPLETION_WINDOW_MS } from './submit-batch.ts'
@@ -42,9 +45,17 @@ const PURGED_AT_ONCE = 100
 const NO_BUDGET = { takes: 10_000, windowMs: 1_000 }
 
 interface Running {
+  readonly task: TaskRecord
   readonly run: BatchWork
   readonly beganAtMs: number
   readonly ended: Promise<void>
+}
+
+/** A batch that is at a vendor, or was put back. */
+interface Waiting {
+  readonly task: Pick<TaskRecord, 'id' | 'accountId'>
+  readonly tries: RequestTries
+  readonly rights: Omit<CallerWork, 'end'>
 }
 
 /**
@@ -57,7 +68,7 @@ export class BatchRunner {
   readonly #wakeWebhooks: WakeWebhooks
   readonly #running = new Map<string, Running>()
   /** Batches that this process has had, at a vendor or put back, with the tries of their requests. */
-  readonly #waiting = new RecentMap<RequestTries>(MOST_REMEMBERED)
+  readonly #waiting = new RecentMap<Waiting>(MOST_REMEMBERED)
   #timer: Timer | undefined
   #looking: Promise<void> | undefined
   #purgedAtMs = Number.NEGATIVE_INFINITY
@@ -92,6 +103,35 @@ export class BatchRunner {
     if (running !== undefined) running.run.stop('cancelled')
     // Another process that has it finds out by itself.
     else if (!this.#isStopped && this.#remembered(batchId) !== undefined) void this.#take({ id: batchId, limit: 1 })
+  }
+
+  *work(): Iterable<CallerWork> {
+    for (const { task } of this.#running.values())
+      yield { ...this.#rightsOf(task), end: (error) => void this.#refused(task, error) }
+    for (const { task, rights } of this.#waiting.values(this.#context.clock.now()))
+      if (!this.#running.has(task.id)) yield { ...rights, end: (error) => void this.#refused(task, error) }
+  }
+
+  #rightsOf(task: TaskRecord): Omit<CallerWork, 'end'> {
+    const { accountId, keyId, details } = task
+    const { endpoints, catalog } = this.#context
+    const endpointIds = [details.endpoint, endpoints.at(factsOf(task).endpoint)?.id].filter((id) => id !== undefined)
+    return { caller: { accountId, keyId }, endpointIds, model: catalog.find(details.model) }
+  }
+
+  /** A batch waits while its account is frozen, and is cancelled for other reasons. Never rejects. */
+  async #refused({ id, accountId }: Waiting['task'], refusal: GatewayError): Promise<void> {
+    if (refusal.code === 'account_frozen') return this.#running.get(id)?.run.stop('put-back')
+    try {
+      const task = await this.#context.store.tasks.find(accountId, id)
+      if (task === undefined || !OPEN_TASK_STATES.includes(task.state)) return this.#waiting.delete(id)
+      if (isCancelling(task)) return
+      const facts = { batchId: id, accountId, keyId: task.keyId, code: refusal.code }
+      this.#context.logger.info('a batch is cancelled because its key may not run it any more', facts)
+      await cancelBatch(this.#context, this, task)
+    } catch (error) {
+      reportFault(this.#context, undefined, 'batches', error)
+    }
   }
 
   /** Takes no more work, and waits for the requests under way; what has not ended after `drainMs` is sent again later. */
@@ -156,7 +196,7 @@ export class BatchRunner {
     const endpoint = this.#context.endpoints.at(factsOf(task).endpoint)
     if (endpoint === undefined || details.deferred === undefined || this.#running.has(id)) return
     const waited = this.#remembered(id)
-    const tries = waited ?? new Map()
+    const tries = waited?.tries ?? new Map()
     const run = new BatchWork(this.#context, this.#settings, endpoint, { task, tries })
     if (isCancelling(task)) run.stop('cancelled')
     const ended = this.#runTask(task, run, { tries, wasHere: waited !== undefined })
@@ -165,7 +205,7 @@ export class BatchRunner {
         this.#running.delete(id)
         this.wake()
       })
-    this.#running.set(id, { run, beganAtMs: this.#context.clock.now(), ended })
+    this.#running.set(id, { task, run, beganAtMs: this.#context.clock.now(), ended })
   }
 
   /** @param wasHere Has this process run it before? Then its key is completed. */
@@ -184,7 +224,9 @@ export class BatchRunner {
     if (!(await store.tasks.change({ id, from: [task.state], set, answered }, nowMs))) return
     const stopBeating = this.#beat(task, run)
     try {
-      const isHeldUp = !isOver(task, nowMs) && (await this.#isFrozen(accountId))
+      const refusal = isOver(task, nowMs) ? undefined : await readRefusal(this.#context, this.#rightsOf(task))
+      const isHeldUp = refusal?.code === 'account_frozen'
+      if (refusal !== undefined) await this.#refused(task, refusal)
       const result: WorkResult = isHeldUp ? { kind: 'waits', untilMs: nowMs + FROZEN_MS } : await run.run()
       const ended = await store.tasks.find(accountId, id)
       const isOpen = ended !== undefined && POLLED_STATES.includes(ended.state)
@@ -192,7 +234,12 @@ export class BatchRunner {
       if (!isOpen) return await cleanUp(this.#settings, id)
       if (result.kind === 'ended')
         return await endBatch(this.#context, this.#settings, ended, { ...result, wake: this.#wakeWebhooks })
-      this.#waiting.set(id, tries, clock.now(), REMEMBERED_MS)
+      this.#waiting.set(
+        id,
+        { task: { id, accountId }, tries, rights: this.#rightsOf(task) },
+        clock.now(),
+        REMEMBERED_MS,
+      )
       // A cancellation that came meanwhile is not left waiting.
       await this.#putBack(id, isCancelling(ended) && !isCancelling(task) ? clock.now() : result.untilMs)
     } catch (error) {
@@ -205,11 +252,7 @@ export class BatchRunner {
     }
   }
 
-  async #isFrozen(accountId: string): Promise<boolean> {
-    return (await this.#context.store.ledger.account(accountId))?.frozen !== undefined
-  }
-
-  #remembered(id: string): RequestTries | undefined {
+  #remembered(id: string): Waiting | undefined {
     return this.#waiting.get(id, this.#context.clock.now())
   }
 
@@ -218,7 +261,7 @@ export class BatchRunner {
     await store.tasks.change({ id, from: ['in_progress'], set: { state: 'queued', nextPollAtMs: atMs } }, clock.now())
   }
 
-  /** Keeps the batch while it runs, and finds out whether its owner has cancelled it elsewhere, or is frozen. */
+  /** Keeps the batch while it runs, and finds out whether it was cancelled elsewhere. */
   #beat({ id, accountId }: TaskRecord, run: BatchWork): () => void {
     const { clock, store } = this.#context
     let timer: Timer
@@ -229,7 +272,6 @@ export class BatchRunner {
         if (!(await store.tasks.change({ id, from: POLLED_STATES, set }, nowMs))) return run.abort()
         const task = await store.tasks.find(accountId, id)
         if (task !== undefined && isCancelling(task)) run.stop('cancelled')
-        else if (await this.#isFrozen(accountId)) run.stop('put-back')
       } catch (error) {
         reportFault(this.#context, undefined, 'batches', error)
       }

@@ -5,7 +5,8 @@ import { respondJson } from '../../pipeline/respond.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
 import { isTaskId, pageOf } from '../task-requests.ts'
 import { factsOf, isInline } from './batch-record.ts'
-import { type BatchService, cancelBatch, respondSubmitted } from './batch-requests.ts'
+import { type BatchService, respondSubmitted } from './batch-requests.ts'
+import { cancelBatch } from './cancel-batch.ts'
 import { checkCaller, findFile, limitOf, sendPieces } from './file-requests.ts'
 import { inlineState } from './inline-record.ts'
 import { inlineResults } from './inline-results.ts'
@@ -38,7 +39,7 @@ export async function serveInlineBatchRequest(
       await deleteBatch(context, service, task)
       return respondJson(sink, requestId, dialect.deleted(task.id))
     }
-    const found = action === 'cancel' ? await cancelBatch(context, service, task) : task
+    const found = action === 'cancel' ? await cancelBatch(context, service.runner, task) : task
     respondJson(sink, requestId, dialect.record(stateOf(context, service, asked, found)))
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })

@@ -8,8 +8,16 @@ const SDK = join(import.meta.dirname, '../../../node_modules/@anthropic-ai/sdk/r
 /** Betas by which another model or account pays, or that belong to other endpoints: none passes without a price of its own. */
 const NOT_OF_TOKENS_ONLY = [
   ...['admin-user-sign-out', 'agent-memory', 'analytics-usage-cost', 'ce-claude-code-managed-settings', 'ce-plugins'],
-  ...['ce-user-management', 'dreaming', 'experimental-claude-tag', 'fallback-credit', 'managed-agents', 'mcp-tunnels'],
-  ...['message-batches', 'server-side-fallback', 'spend-limit-reads', 'telemetry-destinations'],
+  ...['ce-user-management', 'dreaming', 'efs', 'experimental-claude-tag', 'fallback-credit'],
+  ...[
+    'google-managed-data-controls',
+    'managed-agents',
+    'mcp-tunnels',
+    'message-batches',
+    'server-side-fallback',
+    'spend-limit-reads',
+    'telemetry-destinations',
+  ],
   ...['user-profiles-billing', 'webhooks'],
 ]
 

@@ -1,0 +1,56 @@
+import type { CatalogModel } from '../catalog/model.ts'
+import { isInScope } from '../catalog/model-scope.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import { findKey, isUsable, type KeyRecord } from '../stores/key-store.ts'
+import type { Account } from '../stores/ledger.ts'
+import type { Principal } from '../stores/principal.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+
+/** Work for a caller that can last longer than the caller's rights: a request, a background answer or a batch. */
+export interface CallerWork {
+  readonly caller: Pick<Principal, 'accountId' | 'keyId'>
+  /** Ids of the endpoints that the key must be allowed to use. */
+  readonly endpointIds: readonly string[]
+  /** Model that the key must be allowed to use, or `undefined` if there are several. */
+  readonly model: CatalogModel | undefined
+  /** Ends the work because the caller may not have it any more. Must not throw. */
+  end(error: GatewayError): void
+}
+
+/** Current key and account of a caller. Identities of the host have no key in the store. */
+export interface CallerFacts {
+  readonly key: KeyRecord | undefined
+  readonly account: Account | undefined
+}
+
+export async function factsOfCaller(
+  { keys, ledger }: GatewayStore,
+  { accountId, keyId }: CallerWork['caller'],
+): Promise<CallerFacts> {
+  const [key, account] = await Promise.all([findKey(keys, keyId), ledger.account(accountId)])
+  // An identity of the host may have the same name as a key of another account.
+  return { key: key?.accountId === accountId ? key : undefined, account }
+}
+
+/** Returns why a caller may not have the work any more, or `undefined` if the caller may. */
+export function refusalOf(
+  { key, account }: CallerFacts,
+  { endpointIds, model }: Pick<CallerWork, 'endpointIds' | 'model'>,
+  nowMs: number,
+): GatewayError | undefined {
+  if (key !== undefined && (account === undefined || !isUsable(key, nowMs))) return new GatewayError('invalid_api_key')
+  if (account?.frozen !== undefined) return new GatewayError('account_frozen')
+  const { endpoints, models } = key?.scopes ?? {}
+  const isAllowed =
+    endpointIds.every((id) => endpoints?.includes(id) !== false) && (model === undefined || isInScope(models, model))
+  return isAllowed ? undefined : new GatewayError('permission_denied')
+}
+
+/** Reads the store and returns why a caller may not have the work, or `undefined`. @throws whatever the store throws. */
+export async function readRefusal(
+  { store, clock }: PipelineContext,
+  work: Omit<CallerWork, 'end'>,
+): Promise<GatewayError | undefined> {
+  return refusalOf(await factsOfCaller(store, work.caller), work, clock.now())
+}
