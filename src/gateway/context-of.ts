@@ -1,3 +1,4 @@
+import cluster from 'node:cluster'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { GatewayEvent } from '../core/events.ts'
@@ -171,8 +172,14 @@ export function contextOf(
     observers,
   }
   observers?.attached(() => stateOf(context))
+  const { stateSecret, store: kept } = options.responses ?? {}
+  if ((store.isShared === true || cluster.isWorker) && stateSecret === undefined && kept !== 'never')
+    context.warnings.warn({ code: 'state-secret-missing', message: STATE_SECRET_MISSING })
   return context
 }
+
+const STATE_SECRET_MISSING =
+  'responses.stateSecret is not set, but several processes may share the store. Reasoning that callers carry in encrypted_content is lost at another process and after a restart. Set the same secret in all of them.'
 
 /** What observers may ask for. */
 function stateOf({ routes, retryBudget, settlementRetries, usage, clock }: PipelineContext): GatewayState {

@@ -63,8 +63,8 @@ export interface ResponsesOptions {
   /** How many days they are kept; 30 by default. At least 1. */
   readonly retentionDays?: number | undefined
   /**
-   * Signs the state of vendors that callers carry in `encrypted_content`, so that they cannot change it; at least 24 characters.
-   * Unsigned by default.
+   * Signs the state of vendors that callers carry in `encrypted_content`, so that they cannot change it; at least 24 characters. If
+   * omitted, each process has a secret of its own: state of another process, or of before a restart, is dropped.
    */
   readonly stateSecret?: string | undefined
 }

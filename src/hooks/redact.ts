@@ -261,7 +261,9 @@ function compiled(rule: RedactionRule): CompiledRule {
   const { name, pattern, find, maxLength, within, containsOneOf } = rule
   if (typeof name !== 'string' || name === '') throw new TypeError('redact: every rule needs a name')
   if (pattern instanceof RegExp === (typeof find === 'function'))
-    throw new TypeError(`redact: the rule ${name} needs a pattern, a regular expression, or find, a function, and not both`)
+    throw new TypeError(
+      `redact: the rule ${name} needs a pattern, a regular expression, or find, a function, and not both`,
+    )
   if (!(Number.isSafeInteger(maxLength) && maxLength > 0))
     throw new TypeError(`redact: the rule ${name} needs maxLength, a whole number of characters`)
   for (const [member, characters] of Object.entries({ within, containsOneOf }))

@@ -143,7 +143,8 @@ export function* ibans(text: string): Iterable<TextSpan> {
 /** End of the longest account that begins here. A word in capitals may follow it, so every end of a word is tried. */
 function ibanEnd(text: string, start: number): number | undefined {
   let head = 0
-  for (let index = 0; index < 4; index++) head = head * (index < 2 ? 100 : 10) + valueOf(text.charCodeAt(start + index))
+  for (let index = 0; index < 4; index++)
+    head = head * (index < 2 ? 100 : 10) + ibanValue(text.charCodeAt(start + index))
   let end: number | undefined
   let number = 0
   let index = start + 4
@@ -151,7 +152,7 @@ function ibanEnd(text: string, start: number): number | undefined {
     if ((length & 3) === 0 && text.charCodeAt(index) === SPACE) index += 1
     const code = text.charCodeAt(index)
     if ((CLASSES[code]! & (CAPITAL | DIGIT)) === 0) break
-    number = code > NINE ? number * 100 + valueOf(code) : number * 10 + valueOf(code)
+    number = code > NINE ? number * 100 + ibanValue(code) : number * 10 + ibanValue(code)
     // Division is slow, so it waits until the number would exceed 31 bits.
     if (number > 10_000_000) number %= 97
     index += 1
@@ -162,7 +163,7 @@ function ibanEnd(text: string, start: number): number | undefined {
 }
 
 /** 0 to 9 for digits, 10 to 35 for capitals. */
-function valueOf(code: number): number {
+function ibanValue(code: number): number {
   return code > NINE ? code - 0x37 : code - 0x30
 }
 

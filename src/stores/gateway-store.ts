@@ -15,6 +15,8 @@ import type { WebhookStore } from './webhook-store.ts'
 
 /** All durable data of one driver. */
 export interface GatewayStore {
+  /** Whether processes on several machines may use the data at the same time. Default false. */
+  readonly isShared?: boolean | undefined
   /** Accounts, balances, holds and the journal. */
   readonly ledger: Ledger
   /** API keys, by their hashes. */

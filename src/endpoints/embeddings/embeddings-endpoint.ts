@@ -19,7 +19,9 @@ export const embeddingsEndpoint = defineEndpoint<EmbeddingsRequest, EmbeddingsOf
   requestSchema: () => jsonSchemaOf(embeddingsSchema(), 'input'),
   isStream: () => false,
   estimate: (_request, inputTokens) => ({ inputTokens, outputTokens: 0 }),
-  texts: { request: (request) => requestTexts(request, { kinds: { input: 'text' }, last: ['input'], roleOf: () => 'user' }) },
+  texts: {
+    request: (request) => requestTexts(request, { kinds: { input: 'text' }, last: ['input'], roleOf: () => 'user' }),
+  },
   createOperation: ({ embeddings }, call) =>
     embeddings === undefined ? undefined : createEmbeddingsOperation(embeddings, call),
   cached: { leftOut: new Set(['user']), isDeterministic: () => true, isExcluded: () => false, refusals: [] },

@@ -28,7 +28,11 @@ export const transcriptionTexts: EndpointTexts<TranscriptionRequest> = {
     const form = withFormTexts(request.form, texts, LISTS)
     const { prompt, keywords, known_speaker_names: names } = new TranscriptionForm(form).fields
     const changed = { prompt, keywords, known_speaker_names: names } as Partial<TranscriptionRequest>
-    return { ...request, ...Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined)), form }
+    return {
+      ...request,
+      ...Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined)),
+      form,
+    }
   },
   answer: {
     whole: (answer) => [...transcriptIn(answer['text'], ['text'], 0), ...segmentTexts(answer)],

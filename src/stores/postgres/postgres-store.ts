@@ -104,6 +104,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     blobs: postgresBlobs(connection, quotedSchema),
     batches: postgresBatches(connection, quotedSchema),
     conversations: postgresConversations(connection, quotedSchema),
+    isShared: true,
     tasks: postgresTasks(connection, quotedSchema, clock),
     webhooks: postgresWebhooks(connection, quotedSchema),
     usage: postgresUsage(connection, quotedSchema),

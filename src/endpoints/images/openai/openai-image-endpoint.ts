@@ -36,7 +36,9 @@ export const openaiImageEndpoint = defineEndpoint<OpenAIImageRequest, ImagesOffe
   estimate: (request, textTokens, model) => pictureEstimate(request, { textTokens, pictures: 0 }, model),
   priceFields: pictureBillingFields,
   priceFieldNames: ['size', 'quality'],
-  texts: { request: (request) => requestTexts(request, { kinds: { prompt: 'text' }, last: ['prompt'], roleOf: () => 'user' }) },
+  texts: {
+    request: (request) => requestTexts(request, { kinds: { prompt: 'text' }, last: ['prompt'], roleOf: () => 'user' }),
+  },
   createOperation({ images }, call) {
     const operation = images?.generations
     return operation && passThrough(operation.toWire(call), operation, call)
