@@ -50,7 +50,7 @@ export function operatorRefusal(request: GatewayRequest, clock: Clock, clientAdd
   return new GatewayError('invalid_api_key', { message })
 }
 
-/** Returns how long the address must wait; 0: the key is below the limit, and counts. */
+/** Counts a wrong key below the limit and returns 0. Above the limit, returns how long the address must wait, in milliseconds. */
 function countWrongKey(address: string, clock: Clock): number {
   const addresses = WRONG_KEYS.get(clock) ?? new Map<string, WrongKeys>()
   WRONG_KEYS.set(clock, addresses)

@@ -9,7 +9,7 @@ const MAX_SEARCHED = 4 * 1024 * 1024
 /** Length of the shortest part of a longer text that counts as a quote, in letters and digits. */
 const QUOTE_LENGTH = 12
 /** Length of the shortest whole text of a request that counts as a quote. */
-const SHORTEST_TEXT = 4
+const MIN_TEXT_LENGTH = 4
 const SHORT_TEXT_COST = 32
 
 /** Members whose values are names that operators need to read. */
@@ -66,7 +66,7 @@ const LEAVING = Array.from({ length: QUOTE_LENGTH }).reduce<number>((power) => M
 class QuoteFinder {
   readonly #text: string
   readonly #hidden: Uint8Array
-  /** Of each window of the text, where it begins and ends. */
+  /** First and last place of each window of the text, by its hash. */
   readonly #windows = new Map<number, [begin: number, end: number][]>()
 
   constructor(text: string) {
@@ -87,7 +87,7 @@ class QuoteFinder {
 
   search(quoted: string): void {
     const trimmed = quoted.trim()
-    if (trimmed.length >= SHORTEST_TEXT && trimmed.length <= 2 * QUOTE_LENGTH)
+    if (trimmed.length >= MIN_TEXT_LENGTH && trimmed.length <= 2 * QUOTE_LENGTH)
       for (let at = this.#text.indexOf(trimmed); at !== -1; at = this.#text.indexOf(trimmed, at + trimmed.length))
         this.#hidden.fill(1, at, at + trimmed.length)
     eachWindow(quoted, (hash) => {

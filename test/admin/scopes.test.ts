@@ -9,7 +9,7 @@ const OTHER_ACCOUNT = 'acct_other'
 /** Part of every prompt and answer of both accounts. */
 const CANARY = 'canary-prompt'
 
-/** What an account has, by the names of the parameters of paths. */
+/** Objects of an account. `params` has the value of each parameter of a path. */
 interface OwnObjects {
   readonly account: string
   readonly apiKey: string

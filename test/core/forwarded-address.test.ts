@@ -24,7 +24,7 @@ describe('the address of a client behind proxies', () => {
     ['10.1.2.3', '6.6.6.6, unknown', '10.1.2.3'],
     ['10.1.2.3', '10.4.4.4', '10.4.4.4'],
     [undefined, '6.6.6.6', undefined],
-  ])('of %s with X-Forwarded-For %j is %s', (remote, forwarded, client) => {
+  ])('follows X-Forwarded-For: a request from %s with %j is from %s', (remote, forwarded, client) => {
     expect(clientAddress(requestFrom(remote, forwarded))).toBe(client)
   })
 
