@@ -4,7 +4,7 @@ import type { TextPart } from './texts.ts'
 
 /**
  * Returns the texts of a form's fields, as of a JSON body with the same members. A field has a number if it is repeated, has brackets
- * or is in `lists`. Files are no texts.
+ * or is in `lists`. Files are left out.
  */
 export function formTexts(form: Form, places: RequestPlaces, lists: readonly string[] = []): readonly TextPart[] {
   const numbered = numberedFields(form, lists)

@@ -9,11 +9,11 @@ export interface RequestPlaces {
   readonly kindOf?: KindOf
   /** Members that hold the conversation. Hooks see them after all others, in this order. */
   readonly last?: readonly string[]
-  /** Members in which callers choose the names, such as documents. No name in them says that a string is no text. */
+  /** Members in which callers choose the names, such as documents. No string in them is left out by its name. */
   readonly open?: readonly string[]
   /** Members that the vendor never gets. */
   readonly unsent?: readonly string[]
-  /** Who wrote the strings of an entry of a member, or of the member itself if it is no list. */
+  /** Who wrote the strings of an entry of a member, or of the whole member unless it is a list. */
   roleOf?(member: string, entry: unknown): TextRole | undefined
 }
 
@@ -22,7 +22,7 @@ type Owner = Readonly<Record<string, unknown>>
 /** Whose names members have: the API's, a JSON schema's or the caller's. */
 type Naming = 'api' | 'schema' | 'caller'
 
-/** Names with an id or one of a few values. Such a string is no text while it looks like one. */
+/** Names with an id or one of a few values. Such a string is left out if it matches {@link LITERAL}. */
 const LITERALS: ReadonlySet<string> = new Set(
   `model models type role object status phase detail format media_type mime_type voice language languages size quality
   style background moderation response_format output_format encoding_format stream_format service_tier reasoning_effort effort
@@ -150,7 +150,7 @@ class TextWalk {
 
 const DESCRIBES: ReadonlySet<string> = new Set(['description', 'title'])
 
-/** What is known of a value by the member that holds it. */
+/** Facts about a value from the member that holds it. */
 interface Said {
   readonly name: string
   readonly kind: TextKind | undefined

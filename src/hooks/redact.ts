@@ -285,7 +285,7 @@ class TimeLimit {
   readonly #context = createContext(this.#held)
   readonly #script = new Script('work()')
 
-  /** @throws Error if `work` takes longer than texts of so many characters may. */
+  /** @throws Error if `work` takes longer than the limit for this number of characters. */
   run<Result>(characters: number, work: () => Result): Result {
     const timeout = MAX_PATTERN_MS + Math.ceil(characters / CHARACTERS_PER_MS)
     this.#held.work = work

@@ -54,7 +54,7 @@ export const pii = {
   /** Phone numbers with a country code and 8 to 15 digits, and North American ones with separators. */
   phone: {
     name: 'phone',
-    // What may stand between two digits is unambiguous, so that no place is tried in several ways.
+    // Separators between two digits match in one way only, so a failed search does not try others.
     pattern:
       /(?<![\w+])(?:\+\d(?:\)?[ ./-]?\(?\d){7,14}\)?|\(\d{3}\) ?\d{3}[-. ]\d{4}|\d{3}[-. ]\d{3}[-. ]\d{4})(?!\d)/,
     maxLength: 59,

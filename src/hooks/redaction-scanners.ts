@@ -4,8 +4,8 @@ import { isIP } from 'node:net'
 export type TextSpan = readonly [start: number, end: number]
 
 /*
- * Each scanner reads a character a fixed number of times, whatever the text is: expressions for the same would try every beginning
- * anew.
+ * Each scanner reads a character a fixed number of times, whatever the text is: expressions for the same would search again
+ * from every position.
  */
 
 const DIGIT = 1
@@ -123,14 +123,14 @@ function passesLuhn(text: string, start: number, end: number): boolean {
 }
 
 /** Shortest IBAN without spaces: Norway's. */
-const SHORTEST_IBAN = 15
-const LONGEST_IBAN = 34
+const MIN_IBAN_LENGTH = 15
+const MAX_IBAN_LENGTH = 34
 const SPACE = 0x20
 const NINE = 0x39
 
 /** Bank accounts with right check digits. */
 export function* ibans(text: string): Iterable<TextSpan> {
-  for (let start = 0; start + SHORTEST_IBAN <= text.length; start++) {
+  for (let start = 0; start + MIN_IBAN_LENGTH <= text.length; start++) {
     if (!isOf(text, start, CAPITAL) || isOf(text, start - 1, LETTER_OR_DIGIT)) continue
     if (!isOf(text, start + 1, CAPITAL) || endOf(text, start + 2, DIGIT, 2) !== start + 4) continue
     const end = ibanEnd(text, start)
@@ -148,7 +148,7 @@ function ibanEnd(text: string, start: number): number | undefined {
   let end: number | undefined
   let number = 0
   let index = start + 4
-  for (let length = 4; length < LONGEST_IBAN; length++) {
+  for (let length = 4; length < MAX_IBAN_LENGTH; length++) {
     if ((length & 3) === 0 && text.charCodeAt(index) === SPACE) index += 1
     const code = text.charCodeAt(index)
     if ((CLASSES[code]! & (CAPITAL | DIGIT)) === 0) break
@@ -156,7 +156,7 @@ function ibanEnd(text: string, start: number): number | undefined {
     // Division is slow, so it waits until the number would exceed 31 bits.
     if (number > 10_000_000) number %= 97
     index += 1
-    if (length + 1 < SHORTEST_IBAN || isOf(text, index, LETTER_OR_DIGIT)) continue
+    if (length + 1 < MIN_IBAN_LENGTH || isOf(text, index, LETTER_OR_DIGIT)) continue
     if (((number % 97) * 1_000_000 + head) % 97 === 1) end = index
   }
   return end
@@ -167,7 +167,7 @@ function ibanValue(code: number): number {
   return code > NINE ? code - 0x37 : code - 0x30
 }
 
-const LONGEST_ADDRESS = 46
+const MAX_ADDRESS_LENGTH = 46
 
 /** Addresses of IPv4 and IPv6. */
 export function* addresses(text: string): Iterable<TextSpan> {
@@ -182,10 +182,10 @@ export function* addresses(text: string): Iterable<TextSpan> {
 
 function isIsolated(text: string, start: number, end: number): boolean {
   const isWord = (index: number): boolean => isOf(text, index, WORD) && text[index] !== '-'
-  return end - start <= LONGEST_ADDRESS && !isWord(start - 1) && !isWord(end)
+  return end - start <= MAX_ADDRESS_LENGTH && !isWord(start - 1) && !isWord(end)
 }
 
-/** Length of the address in a run of its characters, without a point or colon that ends a sentence; 0 if it is none. */
+/** Length of the address in a run of its characters, without a point or colon that ends a sentence. Returns 0 for other text. */
 function addressLength(text: string, start: number, end: number): number {
   let points = 0
   let colons = 0

@@ -67,7 +67,7 @@ function isShown(reader: Reader, member: SdkMember, text: string): boolean {
 }
 
 const page = readFileSync(new URL('../../docs/hooks.md', import.meta.url), 'utf8')
-const documented = page.slice(page.indexOf('### Strings that are no texts'), page.indexOf('## Streams'))
+const documented = page.slice(page.indexOf('### Strings that hooks are not shown'), page.indexOf('## Streams'))
 
 describe.each(Object.keys(SDK_REQUESTS) as SdkRequestFile[])('requests of %s', (file) => {
   const texts = sdkRequestMembers(file).filter(({ isText, isTextList }) => isText || isTextList)
@@ -149,7 +149,7 @@ test('shows descriptions of functions in a namespace, and content in place of en
   ])
 })
 
-test('does not show credentials of tools, pictures in base64 and the address of a webhook', () => {
+test('does not show credentials of tools, images in base64 and the address of a webhook', () => {
   const request = {
     model: 'm1',
     webhook_url: 'https://host.example/hook?to=jane@example.com',
