@@ -186,6 +186,7 @@ describe('the configuration file', () => {
       'observe',
       'transport',
       'clock',
+      'clientAddress',
       'ids',
     ]
     const known = [...Object.keys(FURTHER_OPTIONS.shape), ...variables, ...ofServe, ...code]

@@ -28,7 +28,9 @@ beforeEach(async () => {
   })
   await new Promise<void>((resolve) => vendor.listen(0, '127.0.0.1', resolve))
   const baseURL = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}`
-  started = await startGateway({ vendors: [anthropic({ apiKey: 'vendor-key-canary-7f3a', baseURL })] })
+  started = await startGateway({
+    vendors: [anthropic({ apiKey: 'vendor-key-canary-7f3a', baseURL, allowVendorObjects: true })],
+  })
 })
 afterEach(async () => {
   await started.close()

@@ -100,6 +100,7 @@ const PLACES: readonly Place[] = [
   ['BatchOptions', 'createGateway: batches.', (x) => withOptions({ batches: x })],
   ['CacheRule', 'createGateway: cache.rules[0].', (x) => withOptions({ cache: { rules: [x] } })],
   ['CacheControl', 'cache.clear: ', (x) => gateway.cache.clear(x)],
+  ['AccountStorageOptions', 'createGateway: accountStorage.', (x) => withOptions({ accountStorage: x })],
   ['OverloadOptions', 'createGateway: overload.', (x) => withOptions({ overload: x })],
   ['GatewayOptions', 'createGateway: usage.', (x) => withOptions({ usage: x })],
   ['UsageRetentionDays', 'createGateway: usage.retention.', (x) => withOptions({ usage: { retention: x } })],
