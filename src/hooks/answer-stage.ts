@@ -51,7 +51,6 @@ export class AnswerStage implements TextStage {
     return this.#sent.get(id)
   }
 
-  // biome-ignore lint/correctness/useYield: nothing is waited for before the end.
   *push(events: readonly TextEvent[]): StreamWork<TextEvent[]> {
     if (this.#isPassed) return [...events]
     if (this.#isOver) {
