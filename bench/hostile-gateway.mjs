@@ -5,7 +5,7 @@ import { answerQuestions } from './child-process.mjs'
 
 /**
  * A gateway whose callers and vendors are hostile, in a process of its own, so that a small heap ends nobody else. Its vendors answer at
- * the address in the first argument. A second gateway has hooks that read and change all texts.
+ * the address in the first argument.
  */
 
 const [origin] = process.argv.slice(2)
@@ -23,22 +23,15 @@ const vendors = [
   signalbox.cohere(key),
   signalbox.amazonBedrock({ apiKey: key.apiKey, endpoint: origin }),
 ]
-const readTexts = { name: 'read-texts', request: (call) => void call.texts(), answer: (answer) => void answer.texts() }
-const hooks = [
-  readTexts,
-  signalbox.redact([{ name: 'hit', pattern: /hit/, maxLength: 3 }], { name: 'redact-hits' }),
-  signalbox.redact([signalbox.pii.email, signalbox.pii.phone]),
-]
 
 /** Serves a gateway on a free port. */
-async function serve(options) {
+async function serve() {
   const gateway = signalbox.createGateway({
     vendors,
     models: MODELS,
     billing: 'off',
     keys: [{ key: CALLER_KEY, account: 'acct_hostile' }],
     allowPrivateUrls: true,
-    ...options,
   })
   await gateway.start()
   return listen(nodeHandler(gateway))
@@ -65,6 +58,6 @@ async function measureJson(request, response) {
 
 const probe = blockedTimes()
 answerQuestions(
-  { plain: await serve({}), hooked: await serve({ hooks }), baseline: await listen(measureJson) },
+  { plain: await serve(), baseline: await listen(measureJson) },
   { begin: () => probe.begin(), end: () => probe.end(), memory: () => process.memoryUsage().rss },
 )

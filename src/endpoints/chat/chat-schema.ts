@@ -75,7 +75,7 @@ export const chatSchema = onDemand(() =>
     n: z.int().min(1).max(128).nullish(),
     stream: z.boolean().nullish(),
     stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
-    stop: z.union([z.string(), listOf(z.string()).max(4)]).nullish(),
+    stop: z.union([z.string(), listOf(z.string(), 4)]).nullish(),
     presence_penalty: z.number().min(-2).max(2).nullish(),
     frequency_penalty: z.number().min(-2).max(2).nullish(),
     logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),

@@ -37,9 +37,9 @@ export const embeddingsSchema = onDemand(() =>
     model: z.string().min(1),
     input: z.union([
       text(),
-      listOf(text()).min(1).max(MAX_EMBEDDING_INPUTS),
+      listOf(text(), MAX_EMBEDDING_INPUTS).min(1),
       tokens(),
-      listOf(tokens()).min(1).max(MAX_EMBEDDING_INPUTS),
+      listOf(tokens(), MAX_EMBEDDING_INPUTS).min(1),
     ]),
     encoding_format: z.enum(['float', 'base64']).nullish(),
     dimensions: z.int().min(1).max(65_536).nullish(),

@@ -32,8 +32,8 @@ export const moderationSchema = onDemand(() =>
     model: z.string().min(1).optional(),
     input: z.union([
       z.string(),
-      listOf(z.string()).min(1).max(MAX_MODERATION_INPUTS),
-      listOf(part()).min(1).max(MAX_MODERATION_INPUTS),
+      listOf(z.string(), MAX_MODERATION_INPUTS).min(1),
+      listOf(part(), MAX_MODERATION_INPUTS).min(1),
     ]),
   }),
 )
