@@ -55,7 +55,7 @@ export interface OperatorRules {
   readonly authorize?: ((request: OperatorRequest) => MaybePromise<Operator | undefined>) | undefined
   /**
    * Address of the client, for the limit of 5 wrong keys a minute. Default: the other end of the connection. Behind a proxy that is the
-   * proxy, so give {@link forwardedAddress}.
+   * proxy, so give `forwardedAddress` of `signalbox`.
    */
   readonly clientAddress?: ClientAddress | undefined
 }

@@ -15,7 +15,8 @@ const manifest = JSON.parse(textOf('package.json')) as {
 describe('the packed files', () => {
   test('are the build, the documentation and the examples, and nothing else', () => {
     const texts = [
-      ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'bench/RESULTS.md', 'package.json'],
+      ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
+      ...['bench/RESULTS.md', 'package.json'],
       'schemas/signalbox.config.schema.json',
     ]
     const isGuide = (file: string) =>
