@@ -18,7 +18,7 @@ async function expectNothingDone(): Promise<void> {
 
 describe('400 is in the style of OpenAI and names the field', () => {
   test.each<[string, Record<string, unknown>, string, string, RegExp]>([
-    ['an unknown model', { model: 'tts-9' }, 'model', 'endpoint_model_mismatch', /no model "tts-9"/],
+    ['an unknown model', { model: 'nobody-9' }, 'model', 'endpoint_model_mismatch', /no model "nobody-9"/],
     ['a model of another kind', { model: 'cl-sonnet-4-6' }, 'model', 'endpoint_model_mismatch', /cannot be used/],
     ['an empty input', { input: '' }, 'input', 'invalid_request', /must not be empty/],
     ['an input of white space', { input: ' \n ' }, 'input', 'invalid_request', /must not be empty/],

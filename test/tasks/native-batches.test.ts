@@ -126,7 +126,7 @@ describe('a batch at the vendor', () => {
     await expect.poll(() => batch.status, { timeout: 10_000, interval: 5 }).toBe('cancelling')
     const ending = taskEnded(created.id)
     vendor.end(batch, 'cancelled', 1)
-    clock.offsetMs = 600_000
+    clock.offsetMs = 1_800_000
     await ending
 
     const ended = await client.batches.retrieve(created.id)
