@@ -90,7 +90,8 @@ describe('an address in the answer of a vendor', () => {
       const { path, body, answer } = answerOf(url)[shape]!
       const vendor = await scriptedVendor('application/json', [JSON.stringify(answer)])
       const connection = { apiKey: 'vendor-key', baseURL: vendor.origin }
-      started = await startGateway({ vendors: [openai(connection), gemini(connection), dashscope(connection)] })
+      const own = openai({ ...connection, allowVendorObjects: true })
+      started = await startGateway({ vendors: [own, gemini(connection), dashscope(connection)] })
 
       const response = await started.post(path, shape === 'edits' ? { ...body, images: [{ file_id: 'file-1' }] } : body)
       const text = await response.text()

@@ -143,7 +143,8 @@ test('a key whose scope names models sees those only', async () => {
   }
   const byHttp = await fetch(`${started.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
   const { data } = (await byHttp.json()) as { data: readonly { id: string }[] }
-  const seen = data.map(({ id }) => id)
+  // MCP names a model once, by its public id.
+  const seen = data.map(({ id }) => id).filter((id) => started.gateway.catalog.find(id)?.id === id)
   const idsOf = (rows: unknown): unknown[] => (rows as { id: string }[]).map(({ id }) => id)
 
   const listed = await client.callTool({ name: 'list_models', arguments: { available_only: false } })
