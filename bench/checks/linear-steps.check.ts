@@ -271,7 +271,7 @@ describe('requests', () => {
     ['a long prompt', `"input":{"messages":[{"role":"user","content":[{"text":"${'\\"x'.repeat(7_000_000)}"}]}]}`],
     [
       'many members',
-      `"input":{"messages":[{"role":"user","content":[{"text":"a"}]}]},"list":[${'{"a":"b"},'.repeat(140_000)}0]`,
+      `"input":{"messages":[{"role":"user","content":[{"text":"a"}]}]},"list":[${'{"a":"b"},'.repeat(49_000)}0]`,
     ],
   ])('with %s go to DashScope', (_case, members) => {
     const text = `{"model":"qw-image-max",${members}}`
