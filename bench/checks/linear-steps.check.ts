@@ -46,7 +46,7 @@ function relayedLength(stream: StreamTransform, bytes: Uint8Array, size: number)
 }
 
 describe('events', () => {
-  test('of 5 and of 20 MB take time in proportion to their length', () => {
+  test('takes time in proportion to the length of an event of 5 and of 20 MB', () => {
     const timeOf = (megabytes: number): number => {
       const pieces = [Buffer.from('data: '), ...Array.from({ length: megabytes * 16 }, () => Buffer.alloc(65_536, 'A'))]
       let length = 0
@@ -68,7 +68,7 @@ describe('events', () => {
     expect(large).toBeLessThan(small * 10 + 50)
   })
 
-  test('of a relayed chat are not copied again for each read', () => {
+  test('does not copy the events of a relayed chat again for each read', () => {
     const call = callFromRequest<ChatRequest>({
       model: 'gp-5.4',
       messages: [{ role: 'user', content: 'Hi' }],
@@ -92,7 +92,7 @@ describe('events', () => {
     expect(durationMs).toBeLessThan(3_000)
   })
 
-  test('of a streamed interaction are not copied again for each read', () => {
+  test('does not copy the events of a streamed interaction again for each read', () => {
     const interaction = { id: 'v1_Q2FmZQ', object: 'interaction', model: 'gemini-3.1-flash-image' }
     const wire = Buffer.from(
       `${events(
@@ -109,11 +109,11 @@ describe('events', () => {
     })
 
     expect(length).toBe(wire.length + 2 * ('gmn-3.1-flash-image-preview'.length - interaction.model.length))
-    // Joining the pieces anew for each read would move some 12 GB.
+    // Code that joins the pieces again for each read moves about 12 GB.
     expect(durationMs).toBeLessThan(1_000)
   })
 
-  test('of a streamed answer of generateContent are not copied again for each read', () => {
+  test('does not copy the events of a streamed answer of generateContent again for each read', () => {
     const parts = [{ inlineData: { mimeType: 'image/jpeg', data: PICTURE } }]
     const wire = Buffer.from(
       `data: ${JSON.stringify({ candidates: [{ content: { parts }, index: 0, finishReason: 'STOP' }] })}\r\n\r\n`,
@@ -129,7 +129,7 @@ describe('events', () => {
     expect(durationMs).toBeLessThan(1_500)
   })
 
-  test('of a stream of pictures are not copied again for each read', () => {
+  test('does not copy the events of a stream of images again for each read', () => {
     const usage = '"usage":{"input_tokens":50,"output_tokens":372}'
     const wire = Buffer.from(`data: {"b64_json":"${PICTURE}","type":"image_edit.completed",${usage}}\n\n`)
     const edits = openai({ apiKey: 'sk-test-0123456789abcdef' }).imageEdits!
@@ -159,7 +159,7 @@ describe('whole answers', () => {
   test.each<[string, object]>([
     ['in front', answer],
     ['behind', Object.fromEntries(Object.entries(answer).reverse())],
-  ])('of an interaction with the model %s are not decoded', (_case, shape) => {
+  ])('does not decode the images of an interaction with the model %s', (_case, shape) => {
     const chunks = reads(Buffer.from(JSON.stringify(shape)), 65_536)
     let relayed: AnswerBody | undefined
 
@@ -173,7 +173,7 @@ describe('whole answers', () => {
     expect(durationMs).toBeLessThan(150)
   })
 
-  test('of an interaction may be full of escapes', () => {
+  test('reads strings of an interaction that are full of escapes', () => {
     const steps = [
       {
         type: 'model_output',
@@ -189,7 +189,7 @@ describe('whole answers', () => {
     expect(durationMs).toBeLessThan(1_500)
   })
 
-  test('of generateContent are parsed and written once', () => {
+  test('parses and writes an answer of generateContent once', () => {
     const parts = [{ inlineData: { mimeType: 'image/jpeg', data: PICTURE } }]
     const chunks = bodyChunks({ candidates: [{ content: { parts }, finishReason: 'STOP' }] })
     const operation = interactionsOf({ images: 'generateContent' })
@@ -200,7 +200,7 @@ describe('whole answers', () => {
     expect(durationMs).toBeLessThan(500)
   })
 
-  test('with pictures pass in one piece and in many', () => {
+  test('passes answers with images in one piece and in many', () => {
     const body = Buffer.from(
       `{"data":[{"b64_json":"${'A\\/'.repeat(7 * 1024 * 1024)}"}],"usage":{"input_tokens":1,"output_tokens":2}}`,
     )
@@ -220,7 +220,7 @@ describe('whole answers', () => {
 })
 
 describe('requests', () => {
-  test('of megabytes of backslashes and quotes are read', () => {
+  test('reads strings of megabytes of backslashes and quotes', () => {
     const text = JSON.stringify({ a: '\\'.repeat(1_000_000), b: '"'.repeat(1_000_000) })
     const durationMs = processorMs(() => {
       expect(Buffer.from(readCallerJson(Buffer.from(text)).bytes).toString('utf8')).toBe(text)
@@ -229,7 +229,7 @@ describe('requests', () => {
     expect(durationMs).toBeLessThan(2_000)
   })
 
-  test('with a picture in base64, good or bad, are checked', () => {
+  test('checks a request with an image in base64, valid or not', () => {
     const flash = defineModel(GEMINI_IMAGE_MODELS.find(({ id }) => id === 'gmn-3.1-flash-image-preview')!)
     const parse = (data: string) =>
       interactionImageEndpoint.parse(
@@ -244,7 +244,7 @@ describe('requests', () => {
     expect(durationMs).toBeLessThan(1_000)
   })
 
-  test('with reference pictures become interactions', () => {
+  test('makes interactions of requests with reference images', () => {
     const call = interactionCall({ input: [{ type: 'image', mime_type: 'image/png', data: PICTURE }] })
     let body = ''
     const durationMs = processorMs(() => {
@@ -255,7 +255,7 @@ describe('requests', () => {
     expect(body.length).toBeGreaterThan(20_000_000)
   })
 
-  test('with pictures to edit go to OpenAI', () => {
+  test('sends requests with images to edit to OpenAI', () => {
     const text = `{"images":[{"image_url":"data:image/png;base64,${PICTURE}"}],"response_format":"url","model":"gp-image-2","prompt":"a"}`
     const call = jsonCall<ImageEditRequest>(text)
     let sent: WireRequest['body'] = ''
@@ -273,7 +273,7 @@ describe('requests', () => {
       'many members',
       `"input":{"messages":[{"role":"user","content":[{"text":"a"}]}]},"list":[${'{"a":"b"},'.repeat(49_000)}0]`,
     ],
-  ])('with %s go to DashScope', (_case, members) => {
+  ])('sends requests with %s to DashScope', (_case, members) => {
     const text = `{"model":"qw-image-max",${members}}`
     const request = JSON.parse(text) as MultimodalImageRequest
     const model = DASHSCOPE_IMAGE_MODELS.map(defineModel).find(({ id, aliases }) =>
@@ -287,13 +287,13 @@ describe('requests', () => {
       sent = dashscope({ apiKey }).images!.multimodal!.toWire(call).body
     })
 
-    // Reading every name or string anew from its beginning would take many minutes.
+    // Code that reads every name or string again from its beginning takes minutes.
     expect(durationMs).toBeLessThan(5_000)
     expect(bodyBytes(sent).byteLength).toBe(text.length + 2 + ',"parameters":{"size":"1024*1024"}'.length)
   })
 })
 
-test('texts to speak are cut', () => {
+test('cuts a text to speak', () => {
   const durationMs = processorMs(() => {
     splitSpeechText('a'.repeat(100_000), 600)
     splitSpeechText('. '.repeat(50_000), 600)
