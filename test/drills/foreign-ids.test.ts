@@ -1,12 +1,15 @@
 import { createServer } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { nodeHandler } from '../../src/adapters/node.ts'
 import { VENDOR_OBJECT_MEMBERS } from '../../src/endpoints/vendor-objects.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { mcpHandler } from '../../src/mcp/index.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { vendorResponse } from '../gateway/responses-vendor.ts'
 import { askGateway, OTHER_KEY, startTwoAccounts } from '../gateway/two-accounts.ts'
+import { mcpClient } from '../mcp/support/mcp-client.ts'
 import { listen } from '../support/listen.ts'
 import { type StartedGateway, TEST_KEY } from '../support/start-gateway.ts'
 
@@ -35,6 +38,9 @@ const PROBES: readonly Probe[] = Object.keys(VENDOR_OBJECT_MEMBERS).flatMap((key
 })
 
 const IDS = PROBES.map(({ id }) => id)
+
+/** Each member of the table once. */
+const PLAIN_PROBES = PROBES.filter(({ id }) => id.endsWith('a'))
 
 /** Where a request has a probe, by its path. */
 const PLACES: Readonly<Record<string, (value: Json) => readonly Json[]>> = {
@@ -82,6 +88,8 @@ async function recordingVendor() {
     completions: () => ({ id: 'c', object: 'chat.completion', created: 1, model: 'm', choices, usage }),
     responses: (count) => vendorResponse({ id: `resp_${count}`, output: named.output }),
     messages: (count) => ({ id: `msg_${count}`, ...message, usage }),
+    transcriptions: () => ({ text: 'hi', usage: { type: 'duration', seconds: 1 } }),
+    generations: () => ({ created: 1, data: [{ b64_json: 'aGk=' }], usage }),
     edits: () => ({ created: 1, data: [{ b64_json: 'aGk=' }], usage }),
     'video-synthesis': (count) => ({ output: { task_id: `t${count}`, task_status: 'RUNNING' }, request_id: 'r' }),
     files: (count) => ({ id: `file-${count}`, object: 'file' }),
@@ -188,76 +196,118 @@ const PNG = Buffer.from(
   'base64',
 )
 
-describe('/v1/images/edits', () => {
-  const form = (name: string, value: string): FormData => {
-    const fields = new FormData()
-    fields.set('model', 'gp-image-2')
-    fields.set('prompt', 'more light')
-    fields.set('image', new Blob([PNG], { type: 'image/png' }), 'a.png')
-    fields.set(name, value)
-    return fields
-  }
-
-  /** Names of form fields by which parsers of forms build the member. */
-  const names = ({ member, scope }: Probe): string[] =>
-    scope === ''
-      ? [member, `images[0][${member}]`, `extra[${member}][]`, `mask.${member}`]
-      : [`${scope}[${member}]`, `extra[${scope}][0][${member}]`, `${scope}.${member}`]
-
-  const edit = async (body: FormData): Promise<number> => {
+describe.each([
+  ['/v1/images/edits', { model: 'gp-image-2', prompt: 'more light' }, ['image', PNG, 'a.png']],
+  ['/v1/audio/transcriptions', { model: 'whisper-1' }, ['file', Buffer.alloc(64), 'a.mp3']],
+] as const)('a form at %s', (path, fields, [name, content, filename]) => {
+  const send = async (field: string, value: string): Promise<number> => {
+    const body = new FormData()
+    for (const [known, text] of Object.entries(fields)) body.set(known, text)
+    body.set(name, new Blob([content]), filename)
+    body.set(field, value)
     const headers = { authorization: `Bearer ${OTHER_KEY}` }
-    const answer = await fetch(`${started.url}/v1/images/edits`, { method: 'POST', headers, body })
+    const answer = await fetch(`${started.url}${path}`, { method: 'POST', headers, body })
     await answer.arrayBuffer()
     return answer.status
   }
 
-  test.each([false, true])('sends ids in fields of a form only if the operator allows it (%s)', async (isAllowed) => {
+  /** Names of form fields from which parsers of forms build the member. */
+  const names = ({ member, scope }: Probe): string[] =>
+    scope === ''
+      ? [member, `images[0][${member}]`, `extra[${member}][]`, `extra.${member}`]
+      : [`${scope}[${member}]`, `extra[${scope}][0][${member}]`, `${scope}.${member}`]
+
+  test.each([false, true])('sends ids in its fields only if the operator allows it (%s)', async (isAllowed) => {
     await start({}, isAllowed)
-    for (const probe of PROBES)
-      for (const name of names(probe)) {
-        const status = await edit(form(name, probe.id))
-        if (!isAllowed) expect(status, name).toBe(400)
+    for (const probe of PLAIN_PROBES)
+      for (const field of names(probe)) {
+        const status = await send(field, probe.id)
+        if (!isAllowed) expect(status, field).toBe(400)
       }
-    expect(await edit(form('of_the_future', 'yes'))).toBe(200)
-    expect(vendor.leaked()).toEqual(isAllowed ? IDS : [])
+    expect(await send('of_the_future', 'yes')).toBe(200)
+    expect(vendor.leaked()).toEqual(isAllowed ? PLAIN_PROBES.map(({ id }) => id) : [])
     expect(vendor.arrived.at(-1)).toContain('of_the_future')
   })
-
-  test('sends no id of a JSON body that the account does not own', async () => {
-    await start()
-    const image_url = `data:image/png;base64,${PNG.toString('base64')}`
-    const base = { model: 'gp-image-2', prompt: 'more light', images: [{ image_url }] }
-    for (const { id, value } of PROBES) {
-      for (const body of [
-        { ...base, extra: value },
-        { ...base, images: [{ image_url, ...value }] },
-        { ...base, images: [{ file_id: id }] },
-        { ...base, mask: { file_id: id } },
-      ])
-        await ask('/v1/images/edits', body, OTHER_KEY)
-    }
-    expect((await ask('/v1/images/edits', base, OTHER_KEY))[0]).toBe(200)
-    expect(vendor.leaked()).toEqual([])
-    expect(vendor.arrived).not.toEqual([])
-  })
 })
 
-test('sends no id in a request for a video that the account does not own', async () => {
+test('a tool of MCP sends no id that the account does not own', async () => {
   await start()
-  const input = { prompt: 'a boat' }
-  const base = { model: 'wv2.7-t2v', duration: 4, resolution: '720p', input }
-  for (const { value } of PROBES)
-    for (const body of [
-      { ...base, input: { ...input, extra: value } },
-      { ...base, input: { ...input, ...value } },
-      { ...base, parameters: { extra: value } },
-      { ...base, parameters: value },
-    ])
-      await ask('/v1/videos/generations', body, OTHER_KEY)
-  expect((await ask('/v1/videos/generations', base, OTHER_KEY))[0]).toBe(202)
-  expect(vendor.leaked()).toEqual([])
-  expect(vendor.arrived).not.toEqual([])
+  const mcp = mcpHandler(started.gateway)
+  const mounted = await listen(nodeHandler(mcp))
+  const client = await mcpClient(`${mounted.origin}/mcp`, { apiKey: OTHER_KEY })
+  const messages = [{ role: 'user', content: 'hi' }]
+  const calls = (members: Json): (readonly [string, Json])[] => [
+    ['chat_complete', { model: 'chat-relayed', messages, extra: members }],
+    [
+      'chat_complete',
+      { model: 'chat-relayed', messages: [{ role: 'user', content: [{ type: 'text', text: 'hi', extra: members }] }] },
+    ],
+    ['chat_complete', { model: 'chat-relayed', messages, ...members }],
+    ['generate_image', { model: 'gp-image-2', prompt: 'a boat', extra: members }],
+  ]
+  try {
+    for (const { value } of PLAIN_PROBES)
+      for (const [name, args] of calls(value)) await client.callTool({ name, arguments: args })
+    expect(vendor.leaked()).toEqual([])
+    vendor.arrived.length = 0
+    for (const [name, args] of calls({ of_the_future: 'yes' })) await client.callTool({ name, arguments: args })
+    expect(vendor.arrived.filter((body) => body.includes('of_the_future'))).toHaveLength(4)
+  } finally {
+    await client.close()
+    await mcp.close()
+    await mounted.close()
+  }
 })
+
+/** Copies of a body in which one of its objects has the members. */
+function* injected(body: Json, members: Json): Iterable<Json> {
+  yield { ...body, ...members }
+  yield { ...body, extra: members }
+  for (const [name, inner] of Object.entries(body)) {
+    const list = Array.isArray(inner) ? inner : [inner]
+    for (const [index, item] of list.entries())
+      if (typeof item === 'object' && item !== null)
+        for (const copy of injected(item as Json, members))
+          yield { ...body, [name]: Array.isArray(inner) ? list.with(index, copy) : copy }
+  }
+}
+
+const url = 'https://images.example/a.png'
+
+test.each<[string, Json]>([
+  [
+    '/v1/videos/generations',
+    { model: 'wv2.7-t2v', duration: 4, resolution: '720p', input: { prompt: 'a' }, parameters: {} },
+  ],
+  [
+    '/v1/images/edits',
+    { model: 'gp-image-2', prompt: 'more light', images: [{ image_url: url }], mask: { image_url: url } },
+  ],
+  ['/v1/images/generations', { model: 'gp-image-2', prompt: 'a boat' }],
+  ['/v1/embeddings', { model: 'embedding-relayed', input: ['a'] }],
+  [
+    '/v1/moderations',
+    {
+      model: 'omni-moderation-latest',
+      input: [
+        { type: 'text', text: 'a' },
+        { type: 'image_url', image_url: { url } },
+      ],
+    },
+  ],
+  ['/v1/audio/speech', { model: 'gpt-4o-mini-tts', input: 'a', voice: 'alloy' }],
+])(
+  '%s sends no id in any of its objects that the account does not own',
+  async (path, body) => {
+    await start()
+    for (const { value } of PLAIN_PROBES) for (const one of injected(body, value)) await ask(path, one, OTHER_KEY)
+    expect(vendor.leaked()).toEqual([])
+    vendor.arrived.length = 0
+    await ask(path, { ...body, user: 'end-user-1' }, OTHER_KEY)
+    expect(vendor.arrived).toHaveLength(1)
+  },
+  60_000,
+)
 
 describe('a batch', () => {
   const upload = async (path: string, key: string, bodies: readonly Json[]): Promise<string> => {
@@ -320,7 +370,7 @@ test('sends no id of a conversation item that the account does not own', async (
   const turn = { model: 'chat-relayed', conversation: kept['id'], input: 'and now' }
   expect((await ask('/v1/responses', turn, OTHER_KEY))[0]).toBe(200)
   expect((await ask('/v1/responses', turn, OTHER_KEY))[0]).toBe(200)
-  expect((await ask('/v1/responses', { ...turn, conversation: kept['id'] }, TEST_KEY))[0]).toBe(404)
+  expect((await ask('/v1/responses', turn, TEST_KEY))[0]).toBe(400)
   const references = [
     { type: 'item_reference', id: 'rs_vendor1' },
     { role: 'user', content: 'hi' },
