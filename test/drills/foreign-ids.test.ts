@@ -12,6 +12,7 @@ import { askGateway, OTHER_KEY, startTwoAccounts } from '../gateway/two-accounts
 import { mcpClient } from '../mcp/support/mcp-client.ts'
 import { listen } from '../support/listen.ts'
 import { type StartedGateway, TEST_KEY } from '../support/start-gateway.ts'
+import { wavFile } from '../wire/audio/written-files.ts'
 
 type Json = Record<string, unknown>
 
@@ -198,7 +199,7 @@ const PNG = Buffer.from(
 
 describe.each([
   ['/v1/images/edits', { model: 'gp-image-2', prompt: 'more light' }, ['image', PNG, 'a.png']],
-  ['/v1/audio/transcriptions', { model: 'whisper-1' }, ['file', Buffer.alloc(64), 'a.mp3']],
+  ['/v1/audio/transcriptions', { model: 'whisper-1' }, ['file', wavFile({ seconds: 1 }), 'a.wav']],
 ] as const)('a form at %s', (path, fields, [name, content, filename]) => {
   const send = async (field: string, value: string): Promise<number> => {
     const body = new FormData()
