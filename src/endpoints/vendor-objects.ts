@@ -97,10 +97,9 @@ class ObjectWalk {
         if (typeof inner === 'object' && isEntered) this.#enter(member, inner, member)
       }
       // A field of a form: `images[0][file_id]`.
-      const { kind, name } = value
-      const named = kind === 'field' && typeof name === 'string' ? name.split(/[[\].]/).findLast(isName) : undefined
-      if (named !== undefined && NAMES.has(named))
-        this.#found(value, 'value', [String(value['value'])], 'object', String(name))
+      const { kind, name, value: text } = value
+      if (kind !== 'field' || typeof name !== 'string' || typeof text !== 'string') return
+      if (NAMES.has(name.split(/[[\].]/).findLast(isName) ?? '')) this.#found(value, 'value', [text], 'object', name)
     }
   }
 
@@ -113,7 +112,8 @@ class ObjectWalk {
   #add(holder: Record<string, unknown>, member: string, parent: string): void {
     const value = holder[member]
     const ids = (Array.isArray(value) ? value : [value]).filter((id) => typeof id === 'string' && id !== '')
-    const keys = [`${String(holder['type'])}.${member}`, `${parent}.${member}`, member]
+    const { type } = holder
+    const keys = [`${typeof type === 'string' ? type : ''}.${member}`, `${parent}.${member}`, member]
     const rule = keys.map((key) => VENDOR_OBJECT_MEMBERS[key]).find((known) => known !== undefined)
     if (ids.length > 0 && rule !== undefined) this.#found(holder, member, ids, rule)
   }

@@ -204,7 +204,7 @@ describe.each([
   const send = async (field: string, value: string): Promise<number> => {
     const body = new FormData()
     for (const [known, text] of Object.entries(fields)) body.set(known, text)
-    body.set(name, new Blob([content]), filename)
+    body.set(name, new Blob([new Uint8Array(content)]), filename)
     body.set(field, value)
     const headers = { authorization: `Bearer ${OTHER_KEY}` }
     const answer = await fetch(`${started.url}${path}`, { method: 'POST', headers, body })
@@ -331,7 +331,7 @@ describe('a batch', () => {
     ['/v1/messages', true],
     ['/v1/messages', false],
   ])(
-    'for %s sends no id that the account does not own (at the vendor: %s)',
+    'sends no id of a line for %s that the account does not own (at the vendor: %s)',
     async (path, native) => {
       await start({ batches: { native }, taskPollIntervalMs: 20 })
       const bodies = PROBES.flatMap(({ value }) => PLACES[path]!(value).slice(0, 1))
@@ -350,7 +350,7 @@ describe('a batch', () => {
     60_000,
   )
 
-  test('of another account cannot be read, and neither can its file', async () => {
+  test('rejects the file of another account', async () => {
     await start({ batches: {} })
     const file = await upload('/v1/chat/completions', TEST_KEY, [PLACES['/v1/chat/completions']!({})[0]!])
     const input = { input_file_id: file, endpoint: '/v1/chat/completions', completion_window: '24h' }

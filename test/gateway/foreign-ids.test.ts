@@ -122,6 +122,16 @@ test.each(['ms://file-1', 'mm_file://file-1'])('a file address of the operator g
   expect(vendor.calls).toEqual([])
 })
 
+test('a type that is no string is passed', async () => {
+  const odd = { toString: 'x', valueOf: 'y' }
+  const extra = [
+    { type: odd, file_id: 'file-1' },
+    { kind: 'field', name: 'file_id', value: odd },
+  ]
+  expect((await respond({ input: 'hi', extra })).status).toBe(400)
+  expect((await respond({ input: 'hi', extra: extra.slice(1) })).status).toBe(200)
+})
+
 test('an uploaded document in a system message gets 400', async () => {
   const messages = [{ role: 'system', content: 'fileid://file-fe-1' }, user]
   const answer = await started.post('/v1/chat/completions', { model: 'chat-relayed', messages })

@@ -129,7 +129,7 @@ describe('encrypted reasoning', () => {
   /** Reasoning as the vendor gets it. Its caller could have any id sent with it. */
   const { id: _id, ...CARRIED } = REASONING
 
-  /** What the vendor gets on the turn after a call: the reasoning before its call, and nothing else of the first answer. */
+  /** Input of the turn after a call: the reasoning before its call, and nothing else of the first answer. */
   const SECOND_INPUT = [
     { type: 'message', role: 'user', content: 'look at x' },
     CARRIED,

@@ -42,7 +42,7 @@ export const imageReferencesSchema = onDemand(() =>
   }),
 )
 
-/** A picture in a checked JSON body with one name. Unknown members stay, because they reach the vendor. */
+/** An image of a checked JSON body with one name. Unknown members stay, because they reach the vendor. */
 export function imageReference(entry: z.infer<ReturnType<typeof reference>>): ImageReference {
   const { image_url, file_id, ...rest } = entry
   return isGiven(image_url) ? { ...rest, image_url } : { ...rest, file_id: file_id ?? '' }

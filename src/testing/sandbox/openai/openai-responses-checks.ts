@@ -33,7 +33,7 @@ export function checkResponsesRequest(call: SandboxCall): void {
 
 const SEAL = 'gAAAAA'
 
-/** What an item of reasoning must come back with: it is bound to the key's organization, the model, and the item's id if one is sent. */
+/** Content of reasoning, bound to the key's organization, the model, and the item's id if one is sent. */
 export function sealedReasoning(id: string, apiKey: string, model: string): string {
   const mac = createHash('sha256').update(`${id} ${apiKey} ${model}`).digest('base64url')
   return `${SEAL}${Buffer.from(id).toString('base64url')}.${mac}`
