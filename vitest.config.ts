@@ -110,6 +110,7 @@ const DRILLS = [
   'test/drills/dead-vendor.test.ts',
   'test/drills/disconnect-policy.test.ts',
   'test/drills/every-stage.test.ts',
+  'test/drills/foreign-ids.test.ts',
   'test/drills/idempotent-posts.test.ts',
   'test/drills/image-conversations.test.ts',
   'test/drills/image-egress.test.ts',

@@ -1,5 +1,6 @@
 import type { ModelFacts } from '../catalog/model-facts.ts'
 import type { BillingFields } from '../catalog/prices/prices.ts'
+import type { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
 import type { AnyModelKind } from '../core/model-kind.ts'
 import type { Usage } from '../core/usage.ts'
@@ -75,9 +76,12 @@ export interface OutputBound<Request> {
 
 /** How an endpoint's answers are continued: where their owners are noted, and for how long. */
 export interface Continuation<Request> {
-  of(request: Request): ContinuationRequest
+  /** Returns `undefined` for a request that neither begins nor continues a conversation at the vendor. */
+  of(request: Request): ContinuationRequest | undefined
   /** The field that names the answer to be continued. */
   readonly param: string
+  /** Creates the error for an unknown, foreign or expired answer. If omitted, it is `interaction_not_found` naming `param`. */
+  notFound?(): GatewayError
   /** Prefix of ids for answers without a vendor id. */
   readonly idPrefix: string
   /** How long a stored answer can be continued, in milliseconds. */

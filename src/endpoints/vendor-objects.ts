@@ -25,6 +25,10 @@ export const VENDOR_OBJECT_MEMBERS: Readonly<Record<string, IdRule>> = {
   vector_store_id: 'object',
   vector_store_ids: 'object',
   collection_ids: 'object',
+  knowledge_id: 'object',
+  library_ids: 'object',
+  cached_content: 'object',
+  remote_engine_id: 'object',
   connector_id: 'object',
   tunnel_id: 'object',
   conversation: 'object',
@@ -33,6 +37,8 @@ export const VENDOR_OBJECT_MEMBERS: Readonly<Record<string, IdRule>> = {
   'audio.id': 'object',
   'voice.id': 'object',
   comparison_response_id: 'object',
+  // The gateway continues its own stored answers, and sends the vendor's id afterwards.
+  previous_response_id: 'object',
   continuation_id: 'object',
   user_profile_id: 'object',
   workspace_id: 'object',
@@ -50,10 +56,13 @@ const NAMES: ReadonlySet<string> = new Set(
   Object.keys(VENDOR_OBJECT_MEMBERS).map((key) => key.slice(key.lastIndexOf('.') + 1)),
 )
 
-/** Members whose content belongs to the caller: schemas and arguments of tools, and metadata. */
+/** Members whose content belongs to the caller, below the top of a request: schemas and arguments of tools, and metadata. */
 const CALLER_MEMBERS: ReadonlySet<string> = new Set(
   'parameters input_schema schema json_schema arguments metadata input_examples'.split(' '),
 )
+
+/** Addresses of files that callers of a vendor's key have uploaded, by their schemes. */
+const FILE_ADDRESS = /^(?:fileid|mm_file|ms):\/\//i
 
 /** A member that names an object at a vendor. */
 interface NamedObject {
@@ -81,10 +90,16 @@ class ObjectWalk {
       for (const member in value) {
         const inner = value[member]
         if (NAMES.has(member)) this.#add(value, member, parent)
-        // The input of a tool call is the model's; that of a request is a list or a string.
+        else if (typeof inner === 'string' && FILE_ADDRESS.test(inner)) this.#found(value, member, [inner], 'object')
+        // The input of a tool call is the model's; that of a request is a list, a string or the body of a vendor's own API.
         const isOfCaller = CALLER_MEMBERS.has(member) || (member === 'input' && isJsonObject(inner))
-        if (typeof inner === 'object' && !isOfCaller) this.#enter(member, inner, member)
+        const isEntered = this.#path.length === 0 ? member !== 'metadata' : !isOfCaller
+        if (typeof inner === 'object' && isEntered) this.#enter(member, inner, member)
       }
+      // A field of a form: `images[0][file_id]`.
+      const { kind, name, value: text } = value
+      if (kind !== 'field' || typeof name !== 'string' || typeof text !== 'string') return
+      if (NAMES.has(name.split(/[[\].]/).findLast(isName) ?? '')) this.#found(value, 'value', [text], 'object', name)
     }
   }
 
@@ -98,12 +113,19 @@ class ObjectWalk {
     const value = holder[member]
     const ids = (Array.isArray(value) ? value : [value]).filter((id) => typeof id === 'string' && id !== '')
     const { type } = holder
-    const keys = [typeof type === 'string' ? `${type}.${member}` : member, `${parent}.${member}`, member]
+    const keys = [`${typeof type === 'string' ? type : ''}.${member}`, `${parent}.${member}`, member]
     const rule = keys.map((key) => VENDOR_OBJECT_MEMBERS[key]).find((known) => known !== undefined)
-    if (ids.length === 0 || rule === undefined) return
-    const path = [...this.#path, member].map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')
-    this.found.push({ holder, member, ids, rule, path: path.slice(1) })
+    if (ids.length > 0 && rule !== undefined) this.#found(holder, member, ids, rule)
   }
+
+  #found(holder: NamedObject['holder'], member: string, ids: readonly string[], rule: IdRule, field?: string): void {
+    const path = [...this.#path, member].map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`)).join('')
+    this.found.push({ holder, member, ids, rule, path: field ?? path.slice(1) })
+  }
+}
+
+function isName(key: string): boolean {
+  return /[a-z]/i.test(key)
 }
 
 /** Returns the ids of vendor objects that a value names. */

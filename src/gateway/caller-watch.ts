@@ -10,10 +10,15 @@ const READ_BATCH_SIZE = 32
 
 /** Something that works for callers. */
 export interface WorkSource {
+  /** Number of entries, including those whose caller is not known yet. If omitted, `work` returns all of them. */
+  readonly size?: number
   work(): Iterable<CallerWork>
 }
 
-/** Ends the work of callers whose key was revoked, has expired or lost a scope, or whose account was frozen or removed. */
+/**
+ * Ends the work of callers whose key was revoked, has expired or lost a scope, or whose account was frozen or removed. It reads
+ * the store only while there is work.
+ */
 export class CallerWatch {
   readonly #context: PipelineContext
   readonly #sources: () => readonly (WorkSource | undefined)[]
@@ -28,7 +33,13 @@ export class CallerWatch {
   start(): void {
     if (!this.#isStopped) return
     this.#isStopped = false
-    this.#schedule()
+    this.wake()
+  }
+
+  /** Schedules the next check. A source calls it when work begins. */
+  wake(): void {
+    if (this.#isStopped || this.#timer !== undefined) return
+    this.#timer = this.#context.clock.schedule(CHECK_INTERVAL_MS, () => void this.#check())
   }
 
   stop(): void {
@@ -36,15 +47,11 @@ export class CallerWatch {
     this.#timer?.cancel()
   }
 
-  #schedule(): void {
-    if (this.#isStopped) return
-    this.#timer = this.#context.clock.schedule(CHECK_INTERVAL_MS, () => void this.#check())
-  }
-
   /** Never rejects: a failing store is read again later. */
   async #check(): Promise<void> {
     const callers = new Map<string, CallerWork[]>()
-    for (const source of this.#sources())
+    const sources = this.#sources()
+    for (const source of sources)
       for (const work of source?.work() ?? []) {
         const name = JSON.stringify([work.caller.accountId, work.caller.keyId])
         const known = callers.get(name)
@@ -58,7 +65,8 @@ export class CallerWatch {
     } catch (error) {
       reportFault(this.#context, undefined, 'callers', error)
     }
-    this.#schedule()
+    this.#timer = undefined
+    if (all.length > 0 || sources.some((source) => (source?.size ?? 0) > 0)) this.wake()
   }
 
   async #checkCaller(works: readonly CallerWork[]): Promise<void> {

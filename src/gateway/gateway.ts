@@ -174,7 +174,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const models = new CatalogInForce(options)
   const context = contextOf(options, listeners, models)
   const updates = new CatalogUpdates(context, models, options.catalog)
-  const inFlight = new InFlight()
+  const wakeWatch = (): void => watch.wake()
+  const inFlight = new InFlight(wakeWatch)
   let starting: Promise<void> | undefined
   let isStarted = false
   let sweeper: Timer | undefined
@@ -187,7 +188,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   let isRefusing = false
   const deliverer = new WebhookDeliverer(context)
   const wakeWebhooks = (): void => deliverer.wake()
-  const runner = new DeferredRunner(context, wakeWebhooks)
+  const runner = new DeferredRunner(context, wakeWebhooks, wakeWatch)
   const deferred = new DeferredAnswers(runner, wakeWebhooks)
   let batches: LoadedBatches | undefined
   const runners = { deferred, wakeWebhooks, batches: () => batches }
@@ -195,7 +196,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const worker = new TaskWorker(context, wakeWebhooks, { retentionDays: options.taskRetentionDays })
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(async () => {
-      batches ??= await loadBatches(context, wakeWebhooks)
+      batches ??= await loadBatches(context, wakeWebhooks, wakeWatch)
       isStarted = true
       if (closing === undefined) overload?.start()
       await updates.start()

@@ -24,11 +24,18 @@ const SETTLE_GRACE_MS = 5_000
  */
 export class InFlight {
   readonly #requests: Underway[] = []
+  readonly #onAdd: () => void
   #onEmpty: (() => void) | undefined
+
+  /** @param onAdd Called after each {@link add}. */
+  constructor(onAdd: () => void) {
+    this.#onAdd = onAdd
+  }
 
   add(request: Underway): void {
     request.place = this.#requests.length
     this.#requests.push(request)
+    this.#onAdd()
   }
 
   delete(request: Underway): void {

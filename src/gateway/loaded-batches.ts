@@ -13,9 +13,10 @@ export interface LoadedBatches extends BatchService {
 export async function loadBatches(
   context: PipelineContext,
   wakeWebhooks: WakeWebhooks,
+  onBegin: () => void,
 ): Promise<LoadedBatches | undefined> {
   const { batches: settings } = context
   if (settings === undefined) return undefined
   const engine = await import('../tasks/batches/batch-engine.ts')
-  return { engine, settings, runner: new engine.BatchRunner(context, settings, wakeWebhooks) }
+  return { engine, settings, runner: new engine.BatchRunner(context, settings, wakeWebhooks, onBegin) }
 }

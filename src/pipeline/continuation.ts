@@ -7,12 +7,13 @@ import { type PipelineContext, reportFault } from './pipeline-context.ts'
 /**
  * Finds the stored answer that a request continues. Only its owner's requests find it: foreign, unknown and expired ids
  * give the same error.
- * @throws GatewayError `interaction_not_found`, or `store_unavailable` when ownership cannot be checked.
+ * @throws GatewayError `interaction_not_found`, as the endpoint words it, or `store_unavailable` when ownership cannot be checked.
  */
 export async function findContinued(context: PipelineContext, parsed: Parsed): Promise<Parsed> {
   const { continuation } = parsed.endpoint
-  if (continuation === undefined) return parsed
-  const { previousId, isStored } = continuation.of(parsed.body)
+  const asked = continuation?.of(parsed.body)
+  if (continuation === undefined || asked === undefined) return parsed
+  const { previousId, isStored } = asked
   const freshId = context.ids.next(continuation.idPrefix)
   if (previousId === undefined) return parsed.continues({ previous: undefined, isStored, freshId })
   let previous: InteractionRecord | undefined
@@ -27,8 +28,8 @@ export async function findContinued(context: PipelineContext, parsed: Parsed): P
 }
 
 /** The same error as for an id that never existed. */
-export function notFound({ endpoint }: Parsed): GatewayError {
-  return new GatewayError('interaction_not_found', { param: endpoint.continuation?.param })
+export function notFound({ endpoint: { continuation } }: Parsed): GatewayError {
+  return continuation?.notFound?.() ?? new GatewayError('interaction_not_found', { param: continuation?.param })
 }
 
 /**

@@ -108,14 +108,14 @@ export async function runToEnd(
 /** Finds what a request refers to, and loads what its answer needs; undefined: nothing. */
 function lookUp(context: PipelineContext, parsed: Parsed, completion: Completion): Promise<void> | undefined {
   const { continuation, kept, prepare } = parsed.endpoint
-  const isNeeded =
-    continuation !== undefined || kept !== undefined || completion.check !== undefined || prepare !== undefined
+  const isContinued = continuation?.of(parsed.body) !== undefined
+  const isNeeded = isContinued || kept !== undefined || completion.check !== undefined || prepare !== undefined
   return isNeeded ? lookUpAll(context, parsed, completion) : undefined
 }
 
 async function lookUpAll(context: PipelineContext, parsed: Parsed, completion: Completion): Promise<void> {
   const { endpoint } = parsed
-  if (endpoint.continuation !== undefined) await findContinued(context, parsed)
+  await findContinued(context, parsed)
   if (endpoint.kept !== undefined) await recall(context, parsed)
   if (completion.check !== undefined) await completion.check(context, parsed)
   if (endpoint.prepare !== undefined) await endpoint.prepare(parsed.body)

@@ -2,7 +2,7 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 
 /** An answer that its owner may continue: its owner, and where the vendor keeps its history. */
 export interface InteractionRecord {
-  /** The owner's id of it; begins with `v1_`. */
+  /** Id of the answer for its owner: `v1_…` for an interaction, `msg_…` for a message of a thread. */
   readonly id: string
   readonly accountId: string
   /** Id of the vendor. */

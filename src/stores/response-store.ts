@@ -72,13 +72,12 @@ export function namedItemsOf(turn: StoredResponse): readonly StoredItem[] {
   return [...turn.input, ...outputOf(turn)].filter((item) => typeof (item as { id?: unknown }).id === 'string')
 }
 
-/** Whether an item has content that its vendor encrypted and bound to its id. */
+/** Whether an item has content that its vendor encrypted. If it is sent with an id, the vendor checks that both belong together. */
 export function isEncrypted({ encrypted_content: content }: Readonly<Record<string, unknown>>): boolean {
   return typeof content === 'string' && content !== ''
 }
 
-/** Ids by which a turn is found, each once. Encrypted items of callers are left out, because only their vendor knows whose they are. */
+/** Ids by which a turn is found, each once. */
 export function itemIdsOf(turn: StoredResponse): readonly string[] {
-  const input = turn.input.filter((item) => !isEncrypted(item))
-  return [...new Set(namedItemsOf({ ...turn, input }).map(({ id }) => id))]
+  return [...new Set(namedItemsOf(turn).map(({ id }) => id))]
 }

@@ -41,6 +41,7 @@ interface Running {
 export class DeferredRunner {
   readonly #context: PipelineContext
   readonly #wakeWebhooks: WakeWebhooks
+  readonly #onBegin: () => void
   readonly #running = new Map<string, Running>()
   #timer: Timer | undefined
   #looking: Promise<void> | undefined
@@ -49,9 +50,11 @@ export class DeferredRunner {
   #noOthersAtMs = Number.NEGATIVE_INFINITY
   #isStopped = true
 
-  constructor(context: PipelineContext, wakeWebhooks: WakeWebhooks) {
+  /** @param onBegin Called when a run begins. */
+  constructor(context: PipelineContext, wakeWebhooks: WakeWebhooks, onBegin: () => void) {
     this.#context = context
     this.#wakeWebhooks = wakeWebhooks
+    this.#onBegin = onBegin
   }
 
   get isStopped(): boolean {
@@ -167,6 +170,7 @@ export class DeferredRunner {
         this.wake()
       })
     this.#running.set(id, { task, run, ended })
+    this.#onBegin()
   }
 
   #startedTask(task: TaskRecord): TaskRecord {

@@ -145,7 +145,8 @@ test('an odd request for a response is translated for other vendors, or refused 
       const request = asked.request as ResponsesRequest
       const translated = outcome(() => chatRequestFromResponses(request, { vendor: 'any' }))
       expect(new ResponsesConversation(request).messages).toBeInstanceOf(Array)
-      expect(outcome(() => withOwnObjects(request, new Set()))).toBe(request)
+      // Odd members can name a conversation or an answer, which is refused.
+      expect([request, undefined]).toContain(outcome(() => withOwnObjects(request, new Set())))
       const media = picturesOfResponses(request)
       expect(media?.inline(media.urls.map(() => 'data:image/png;base64,aGk=')).input?.length ?? 1).toBeGreaterThan(0)
       if (translated === undefined) return

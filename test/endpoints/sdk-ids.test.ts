@@ -18,21 +18,20 @@ const HARMLESS: Readonly<Record<string, string>> = {
   'acknowledged_safety_checks.id': 'repeats a check that the request contains',
 }
 
-/** Members whose owner is not checked yet. Clients continue threads by default, so an id cannot be rejected before owners are stored. */
-const UNCHECKED = new Set(['thread.previous_message_id'])
-
 /** Members whose ids are looked up before a request is sent: items, approvals of items, and the answer that is continued. */
-const LOOKED_UP = new Set(['input.id', 'items.id', 'approval_request_id', 'previous_response_id'])
+const LOOKED_UP = new Set([
+  'input.id',
+  'items.id',
+  'approval_request_id',
+  'previous_response_id',
+  'thread.previous_message_id',
+])
 
 function isKnown({ path, name, ownerTypes }: SdkMember): boolean {
   const parent = path.replaceAll('[]', '').replaceAll('{}', '').split('.').at(-2) ?? ''
   const keys = [name, `${parent}.${name}`, ...ownerTypes.map((type) => `${type}.${name}`)]
   return keys.some(
-    (key) =>
-      Object.hasOwn(VENDOR_OBJECT_MEMBERS, key) ||
-      Object.hasOwn(HARMLESS, key) ||
-      LOOKED_UP.has(key) ||
-      UNCHECKED.has(key),
+    (key) => Object.hasOwn(VENDOR_OBJECT_MEMBERS, key) || Object.hasOwn(HARMLESS, key) || LOOKED_UP.has(key),
   )
 }
 

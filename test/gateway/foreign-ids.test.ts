@@ -54,6 +54,23 @@ test('an item id of the same account reaches the vendor unchanged', async () => 
 })
 
 test.each([
+  ['a stored', true],
+  ['an unstored', false],
+])(
+  'encrypted content goes to the vendor of %s request without an id that the account does not own',
+  async (_which, store) => {
+    await (await respond({ input: 'hi' })).text()
+    const foreign = { type: 'reasoning', id: 'rs_vendor1', summary: [], encrypted_content: 'gAAAA' }
+    expect((await respond({ input: [foreign, user], store }, OF_OTHER)).status).toBe(200)
+    const { id: _id, ...sent } = foreign
+    expect(JSON.parse(vendor.calls[1]!.body)).toMatchObject({ input: [sent, user] })
+    expect(vendor.calls[1]!.body).not.toContain('rs_vendor1')
+    expect((await respond({ input: [foreign, user], store })).status).toBe(200)
+    expect(JSON.parse(vendor.calls[2]!.body)).toMatchObject({ input: [foreign, user] })
+  },
+)
+
+test.each([
   [
     { type: 'computer_call_output', call_id: 'c', output: { type: 'computer_screenshot', file_id: 'file-1' } },
     'output.file_id',
@@ -93,6 +110,48 @@ test.each([
   const answer = await respond({ input: 'hi', ...fields })
   expect(await answer.json()).toMatchObject({ error: { param } })
   expect(vendor.calls).toEqual([])
+})
+
+test.each(['ms://file-1', 'mm_file://file-1'])('a file address of the operator gets 400: %s', async (url) => {
+  const content = [{ type: 'image_url', image_url: { url } }]
+  const answer = await started.post('/v1/chat/completions', {
+    model: 'chat-relayed',
+    messages: [{ role: 'user', content }],
+  })
+  expect(answer.status).toBe(400)
+  expect(vendor.calls).toEqual([])
+})
+
+test('a type that is no string is passed', async () => {
+  const odd = { toString: 'x', valueOf: 'y' }
+  const extra = [
+    { type: odd, file_id: 'file-1' },
+    { kind: 'field', name: 'file_id', value: odd },
+  ]
+  expect((await respond({ input: 'hi', extra })).status).toBe(400)
+  expect((await respond({ input: 'hi', extra: extra.slice(1) })).status).toBe(200)
+})
+
+test('an uploaded document in a system message gets 400', async () => {
+  const messages = [{ role: 'system', content: 'fileid://file-fe-1' }, user]
+  const answer = await started.post('/v1/chat/completions', { model: 'chat-relayed', messages })
+  expect(await answer.json()).toMatchObject({ error: { param: 'messages[0].content' } })
+  expect(vendor.calls).toEqual([])
+})
+
+test('ids in arguments and schemas of tools reach the vendor', async () => {
+  const schema = { type: 'object', properties: { file_id: { type: 'string', default: 'file-1' } } }
+  const fields = {
+    tools: [{ name: 'open', input_schema: schema }],
+    messages: [
+      user,
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'open', input: { file_id: 'file-1' } }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'ok' }] },
+    ],
+  }
+  const answer = await started.post('/v1/messages', { model: 'cl-sonnet-4-6', max_tokens: 9, ...fields })
+  await answer.text()
+  expect(JSON.parse(vendor.calls[0]!.body)).toMatchObject(fields)
 })
 
 test('a computer tool with a browser is accepted', async () => {

@@ -1,5 +1,6 @@
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
+import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import {
   AdvancedClock,
   AS_HELD,
@@ -114,7 +115,8 @@ describe('a batch at the vendor', () => {
 
   test('is cancelled there when the key that submitted it is revoked', async () => {
     const clock = new FastClock()
-    const { gateway, taskEnded, account, client } = await start({ clock, taskPollIntervalMs: 600_000 })
+    const store = memoryStore()
+    const { gateway, taskEnded, account, client } = await start({ clock, store, taskPollIntervalMs: 600_000 })
     const { key, record } = await gateway.keys.create({ accountId: 'acct_test' })
     const submitter = new OpenAI({ apiKey: key, baseURL: client.baseURL, maxRetries: 0 })
     const created = await submit(
@@ -124,9 +126,12 @@ describe('a batch at the vendor', () => {
     const batch = await atVendor()
     await gateway.keys.revoke(record.id)
     await expect.poll(() => batch.status, { timeout: 10_000, interval: 5 }).toBe('cancelling')
+    // The time of the next poll is set after the answer to the cancellation.
+    const stateOf = async () => (await store.tasks.find('acct_test', created.id))?.state
+    await expect.poll(stateOf, { timeout: 10_000, interval: 5 }).toBe('queued')
     const ending = taskEnded(created.id)
     vendor.end(batch, 'cancelled', 1)
-    clock.offsetMs = 1_800_000
+    clock.offsetMs = 600_000
     await ending
 
     const ended = await client.batches.retrieve(created.id)

@@ -42,10 +42,10 @@ export const imageReferencesSchema = onDemand(() =>
   }),
 )
 
-/** A picture in a checked JSON body, reduced to what names it. */
+/** An image of a checked JSON body with one name. Unknown members stay, because they reach the vendor. */
 export function imageReference(entry: z.infer<ReturnType<typeof reference>>): ImageReference {
-  const { image_url, file_id } = entry
-  return isGiven(image_url) ? { image_url } : { file_id: file_id ?? '' }
+  const { image_url, file_id, ...rest } = entry
+  return isGiven(image_url) ? { ...rest, image_url } : { ...rest, file_id: file_id ?? '' }
 }
 
 function isGiven(value: string | null | undefined): value is string {

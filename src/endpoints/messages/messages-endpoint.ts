@@ -16,6 +16,7 @@ import { countTokensSchema, type MessagesRequest, messagesSchema } from './messa
 import { MESSAGES_SURCHARGES, messagesFieldParam, messagesSurcharges } from './messages-surcharges.ts'
 import { messagesTexts } from './messages-texts.ts'
 import { messagesUrls, remotePictures } from './remote-pictures.ts'
+import { threads } from './threads.ts'
 
 /** The turns of a Messages request in both dialects, for vendors that look for their own reasoning. */
 export class MessagesConversation {
@@ -63,6 +64,7 @@ const common = {
     return takesUrls === false ? remotePictures(request) : undefined
   },
   conversation: (request) => new MessagesConversation(request),
+  continuation: threads,
   texts: messagesTexts,
 } as const satisfies Partial<Endpoint<MessagesRequest, MessagesOffer>>
 

@@ -23,14 +23,19 @@ export async function withOwnIds(
 
 /**
  * Returns an item whose ids are all in `own`. Other ids are replaced, always in the same way, so that an approval still names its
- * request. The id of an item with encrypted content stays, because the vendor verifies that both belong together.
+ * request. An item with encrypted content loses its id instead: a vendor refuses the content with another id, and accepts it
+ * without one.
  */
 export function withOwnItemIds(item: ResponsesItem, own: ReadonlySet<string>): ResponsesItem {
   if (isReference(item)) return item
-  const members = isEncrypted(item) ? ID_MEMBERS.slice(1) : ID_MEMBERS
-  const foreign = members.filter((member) => typeof item[member] === 'string' && !own.has(item[member]))
+  const foreign = ID_MEMBERS.filter((member) => typeof item[member] === 'string' && !own.has(item[member]))
   if (foreign.length === 0) return item
-  return { ...item, ...Object.fromEntries(foreign.map((member) => [member, standInId(item[member] as string)])) }
+  const changed = {
+    ...item,
+    ...Object.fromEntries(foreign.map((member) => [member, standInId(item[member] as string)])),
+  }
+  if (isEncrypted(item) && changed.id !== item.id) delete changed.id
+  return changed
 }
 
 function isReference(item: ResponsesItem): boolean {

@@ -66,6 +66,7 @@ export class BatchRunner {
   readonly #context: PipelineContext
   readonly #settings: BatchSettings
   readonly #wakeWebhooks: WakeWebhooks
+  readonly #onBegin: () => void
   readonly #running = new Map<string, Running>()
   /** Batches that this process has had, at a vendor or put back, with the tries of their requests. */
   readonly #waiting = new RecentMap<Waiting>(MOST_REMEMBERED)
@@ -74,10 +75,12 @@ export class BatchRunner {
   #purgedAtMs = Number.NEGATIVE_INFINITY
   #isStopped = true
 
-  constructor(context: PipelineContext, settings: BatchSettings, wakeWebhooks: WakeWebhooks) {
+  /** @param onBegin Called when a run begins. */
+  constructor(context: PipelineContext, settings: BatchSettings, wakeWebhooks: WakeWebhooks, onBegin: () => void) {
     this.#context = context
     this.#settings = settings
     this.#wakeWebhooks = wakeWebhooks
+    this.#onBegin = onBegin
   }
 
   start(): void {
@@ -206,6 +209,7 @@ export class BatchRunner {
         this.wake()
       })
     this.#running.set(id, { task, run, beganAtMs: this.#context.clock.now(), ended })
+    this.#onBegin()
   }
 
   /** @param wasHere Has this process run it before? Then its key is completed. */

@@ -116,8 +116,10 @@ export class RequestChecks {
         param,
       })
     }
-    if (parsed.endpoint.continuation !== undefined)
-      throw new GatewayError('unsupported_parameter', { message: `${endpoint.path} cannot be used in a batch` })
+    if (parsed.endpoint.continuation?.of(parsed.body) !== undefined)
+      throw new GatewayError('unsupported_parameter', {
+        message: 'Requests of a batch cannot begin or continue a conversation that the vendor holds.',
+      })
     if (parsed.endpoint.kept !== undefined) await recall(context, parsed)
     this.#checkModel(parsed)
     record.billingFields = { ...parsed.billingFields, [BATCH_FIELD]: IN_BATCH }

@@ -175,7 +175,7 @@ class HostedStream extends MessagesPassThrough {
   readonly #hidden: ReadonlySet<string>
 
   constructor(
-    call: Pick<VendorCall<MessagesRequest>, 'publicModel'>,
+    call: Pick<VendorCall<MessagesRequest>, 'publicModel' | 'conversation'>,
     apiKeys: readonly string[],
     hidden: ReadonlySet<string>,
   ) {

@@ -16,7 +16,7 @@ import { keyHeadersFor, type MessagesAddress } from './chat-to-wire.ts'
 import { messagesStreamError } from './error-from.ts'
 import { extraFeatures } from './extra-features.ts'
 import { AutomaticMarks } from './marked-messages.ts'
-import { MessagesPassThrough } from './messages-pass-through.ts'
+import { MessagesPassThrough, threadIds } from './messages-pass-through.ts'
 
 /** Headers of the dialect that callers may set; others, such as the choice of a workspace, are the operator's. */
 const PRINTABLE = /^[\t\x20-\x7e]*$/
@@ -132,10 +132,15 @@ function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesReq
   const message = parseVendorJson(bytes.toString('utf8'))
   if (!isJsonObject(message) || message['type'] !== 'message' || !Array.isArray(message['content'])) return undefined
   const usage = usageFrom(message['usage'])
-  const { publicModel } = call
+  const { publicModel, conversation } = call
   const renamed = replaceString(bytes, 'model', message['model'], publicModel)
   const outputBytes = message['content'].reduce<number>((sum, block) => sum + blockTextBytes(block), 0)
-  return { chunks: [renamed ?? Buffer.from(JSON.stringify({ ...message, model: publicModel }))], usage, outputBytes }
+  return {
+    chunks: [renamed ?? Buffer.from(JSON.stringify({ ...message, model: publicModel }))],
+    usage,
+    outputBytes,
+    answerIds: conversation && threadIds(message),
+  }
 }
 
 /** Passes a token count through. Undefined if there is none. */

@@ -7,7 +7,7 @@ import { closingQuote, decodedByteLength, startsWith } from '../../wire/json-cur
 import { sseEvent } from '../../wire/sse.ts'
 import { latestUsage, normalisedUsage, readMessagesUsage } from '../shared/messages-usage.ts'
 import { PassThroughStream } from '../shared/pass-through-stream.ts'
-import type { VendorCall, VendorFailure } from '../vendor.ts'
+import type { AnswerIds, VendorCall, VendorFailure } from '../vendor.ts'
 import { blockTextBytes } from './block-text-bytes.ts'
 
 /** Reads a `type: "error"` object that came inside a stream. */
@@ -35,16 +35,19 @@ const DELTA_TEXTS: readonly Buffer[] = [
 export class MessagesPassThrough extends PassThroughStream {
   readonly #publicModel: string
   readonly #readError: StreamErrorReader
+  readonly #isInThread: boolean
+  answerIds: AnswerIds | undefined
   #counts = readMessagesUsage(undefined)
   #isBetweenBlocks = false
 
   constructor(
-    call: Pick<VendorCall<MessagesRequest>, 'publicModel'>,
+    call: Pick<VendorCall<MessagesRequest>, 'publicModel' | 'conversation'>,
     readError: StreamErrorReader,
     maxEventBytes?: number,
   ) {
     super(maxEventBytes)
     this.#publicModel = call.publicModel
+    this.#isInThread = call.conversation !== undefined
     this.#readError = readError
   }
 
@@ -110,6 +113,7 @@ export class MessagesPassThrough extends PassThroughStream {
   #readStart(value: Record<string, unknown>): void {
     const { message } = value
     if (!isJsonObject(message)) return
+    if (this.#isInThread) this.answerIds = threadIds(message)
     this.#counts = latestUsage(this.#counts, readMessagesUsage(message['usage']))
     const model = this.#publicModel
     if (message['model'] === model) return
@@ -118,6 +122,11 @@ export class MessagesPassThrough extends PassThroughStream {
       Buffer.from(sseEvent('message_start', JSON.stringify({ ...value, message: { ...message, model } }))),
     )
   }
+}
+
+/** Returns the ids by which an answer can be continued. The caller gets the vendor's own id. */
+export function threadIds({ id }: Record<string, unknown>): AnswerIds | undefined {
+  return typeof id === 'string' ? { id, upstreamId: id } : undefined
 }
 
 /** Text and thinking begin empty; tool calls and blocks that arrive whole are content at once. */

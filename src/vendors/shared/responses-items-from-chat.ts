@@ -73,8 +73,9 @@ function addReasoning(extra: unknown, { items, call, report }: AssistantContext)
     report('messages.extra_content')
     return false
   }
-  for (const { id, encrypted_content } of carried.reasoning)
-    items.push({ type: 'reasoning', id, summary: [], encrypted_content })
+  // Without its id, which could be another account's.
+  for (const { encrypted_content } of carried.reasoning)
+    items.push({ type: 'reasoning', summary: [], encrypted_content })
   return true
 }
 

@@ -31,9 +31,16 @@ export function checkResponsesRequest(call: SandboxCall): void {
   checkReasoning(input, credentialOf(call), model)
 }
 
-/** What an item of reasoning must come back with: it is bound to its id, the key's organization and the model. */
+const SEAL = 'gAAAAA'
+
+/** Content of reasoning, bound to the key's organization, the model, and the item's id if one is sent. */
 export function sealedReasoning(id: string, apiKey: string, model: string): string {
-  return `gAAAAA${createHash('sha256').update(`${id} ${apiKey} ${model}`).digest('base64url')}`
+  const mac = createHash('sha256').update(`${id} ${apiKey} ${model}`).digest('base64url')
+  return `${SEAL}${Buffer.from(id).toString('base64url')}.${mac}`
+}
+
+function sealedId(content: string): string {
+  return Buffer.from(content.slice(SEAL.length, content.indexOf('.')), 'base64url').toString()
 }
 
 /** What the stand-in has answered before it does not keep, so only whole conversations can be checked. */
@@ -53,7 +60,8 @@ function checkReasoning(input: readonly Fields[], apiKey: string, model: string)
   for (const [index, item] of input.entries()) {
     const { type, id, encrypted_content: content } = item
     if (type !== 'reasoning' || typeof content !== 'string') continue
-    if (content !== sealedReasoning(asText(id), apiKey, model)) {
+    const boundTo = isGiven(id) ? asText(id) : sealedId(content)
+    if (content !== sealedReasoning(boundTo, apiKey, model)) {
       const message = `The encrypted content for item ${asText(id)} could not be verified.`
       throw new RefusedCall(openaiInvalid(message, null, 'invalid_encrypted_content'))
     }
