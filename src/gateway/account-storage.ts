@@ -13,7 +13,9 @@ export interface StoredBound {
 /** Bounds of what one account may have stored. An omitted kind or bound has its default. */
 export type AccountStorageOptions = { readonly [Kind in StoredKind]?: StoredBound | undefined }
 
-const KIND_MEMBERS = { idempotencyKeys: true, responses: true, conversations: true, files: true, tasks: true } as const
+const KIND_MEMBERS = {
+  ...{ idempotencyKeys: true, responses: true, conversations: true, files: true, tasks: true, webhookSecrets: true },
+} as const
 const BOUND_MEMBERS = { count: true, byteLength: true } as const
 
 /**
@@ -37,5 +39,6 @@ export function accountStorageOf(options: AccountStorageOptions | undefined): Ac
     conversations: boundsOf('conversations'),
     files: boundsOf('files'),
     tasks: boundsOf('tasks'),
+    webhookSecrets: boundsOf('webhookSecrets'),
   }
 }

@@ -107,7 +107,7 @@ export class StoredBounds {
     if (isTaken(entry, creation, nowMs)) return
     const { refused } = entry
     if (refused !== undefined && nowMs < refused.untilMs && count >= refused.count && byteLength >= refused.byteLength)
-      throw this.#refusal(kind)
+      throw this.#refusal(accountId, kind)
     entry.spare = { count: 0, byteLength: 0, untilMs: 0 }
     await Promise.all(entry.pending)
     const { [kind]: bound } = this.#bounds
@@ -115,7 +115,7 @@ export class StoredBounds {
     const room = { count: bound.count - used.count, byteLength: bound.byteLength - used.byteLength }
     if (count > room.count || byteLength > room.byteLength) {
       entry.refused = { count, byteLength, untilMs: nowMs + REFUSED_FOR_MS }
-      throw this.#refusal(kind)
+      throw this.#refusal(accountId, kind)
     }
     entry.refused = undefined
     const { byteLength: assumed = ASSUMED_BYTES } = creation
@@ -126,12 +126,14 @@ export class StoredBounds {
     }
   }
 
-  #refusal(kind: StoredKind): GatewayError {
+  #refusal(accountId: string, kind: StoredKind): GatewayError {
+    // Keys of operators are stored under names with a space, which no id of an account has.
+    const owner = accountId.includes(' ') ? 'operator' : 'account'
     const { label, remedy } = STORED_KINDS[kind]
     const { count, byteLength } = this.#bounds[kind]
     const bound = `at most ${count} objects and ${byteLength} bytes`
     return new GatewayError('storage_limit_reached', {
-      message: `This account has no room for more ${label} (${kind}: ${bound}). ${remedy}`,
+      message: `This ${owner} has no room for more ${label} (${kind}: ${bound}). ${remedy}`,
     })
   }
 }
