@@ -17,7 +17,7 @@ export interface Creation {
   readonly byteLength?: number
 }
 
-/** Share of the room that a process uses before it counts again. */
+/** Share of the maximum number, and of the room in bytes, that a process uses before it counts again. */
 const SPARE_SHARE = 0.01
 /** Size that is assumed for data that is not known yet, such as an answer. */
 const ASSUMED_BYTES = 256 * 1024
@@ -120,7 +120,8 @@ export class StoredBounds {
     entry.refused = undefined
     const { byteLength: assumed = ASSUMED_BYTES } = creation
     entry.spare = {
-      count: Math.floor(room.count * SPARE_SHARE) - count,
+      // An account that is near its bound is not counted for each creation.
+      count: Math.min(room.count, Math.floor(bound.count * SPARE_SHARE)) - count,
       byteLength: Math.floor(room.byteLength * SPARE_SHARE) - assumed,
       untilMs: nowMs + COUNTED_FOR_MS,
     }
