@@ -1,4 +1,4 @@
-import { checkMembers } from '../core/known-members.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { AccountStorage } from '../stores/stored-bounds.ts'
 import { STORED_KINDS, type StoredKind } from '../stores/stored-usage.ts'
 
@@ -14,8 +14,13 @@ export interface StoredBound {
 export type AccountStorageOptions = { readonly [Kind in StoredKind]?: StoredBound | undefined }
 
 const KIND_MEMBERS = {
-  ...{ idempotencyKeys: true, responses: true, conversations: true, files: true, tasks: true, webhookSecrets: true },
-} as const
+  idempotencyKeys: true,
+  responses: true,
+  conversations: true,
+  files: true,
+  tasks: true,
+  webhookSecrets: true,
+} satisfies MemberNames<AccountStorageOptions>
 const BOUND_MEMBERS = { count: true, byteLength: true } as const
 
 /**
