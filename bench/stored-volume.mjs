@@ -1,4 +1,4 @@
-// What the bounds of stored data cost at volume, on each store.
+// Cost of the bounds of stored data at volume, on each store.
 //
 //   node bench/stored-volume.mjs [entries]
 //

@@ -94,7 +94,7 @@ export function webhooksOf(
         checkOverlap(overlapMs)
         const secret = newWebhookSecret()
         const replace = async (): Promise<void> => {
-          // What signed until now becomes an older secret of the account: its receiver has no other yet.
+          // The gateway’s secret becomes an older secret of the account, because its receiver has no other yet.
           if (webhookSecret !== undefined && overlapMs > 0) await store.webhooks.ensureSecret(accountId, webhookSecret)
           const nowMs = clock.now()
           await store.webhooks.replaceSecret(accountId, secret, nowMs + overlapMs, nowMs)
