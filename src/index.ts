@@ -175,7 +175,13 @@ export type { UnpricedModels } from './gateway/unpriced-models.ts'
 export type { UsageDays, UsageReport, UsageReportRow, UsageReports } from './gateway/usage.ts'
 export type { EjectOptions, VendorKeys } from './gateway/vendor-keys.ts'
 export type { AllDeliveriesOptions, AllDeliveriesPage, Webhooks } from './gateway/webhooks.ts'
-export { type CapturedRecord, type CapturedText, type CaptureOptions, capture } from './hooks/capture.ts'
+export {
+  type CapturedRecord,
+  type CapturedText,
+  type CaptureOptions,
+  capture,
+  type DropReason,
+} from './hooks/capture.ts'
 export type { AskingCall, GatewayHook, HookHost, HostedEndpoint } from './hooks/gateway-hook.ts'
 export {
   type AnswerFacts,

@@ -6,8 +6,8 @@ import { processorMs } from './processor-ms.ts'
 
 const CHARACTERS = 1_000_000
 const ROUNDS = 4
-/** The goal is 50 ms, which `ssn`, `phone` and `keys` meet. Before the scanners, hostile texts took up to 16,000 ms. */
-const BOUND_MS = 500
+/** On a busy machine, the slowest texts have a match in every four characters and take 60 ms; others take at most 45 ms. */
+const BOUND_MS = 100
 
 /** Texts that an expression for the rule would read many times, each to be repeated. */
 const HOSTILE: Readonly<Record<string, readonly string[]>> = {
@@ -51,11 +51,11 @@ function bestMs(rule: RedactionRule, text: string): number {
 }
 
 describe.each(Object.entries(pii))('the rule %s', (name, rule: RedactionRule) => {
-  test.each(HOSTILE[name]!)('takes at most 500 ms for a million characters of %j', (text) => {
+  test.each(HOSTILE[name]!)('takes at most 100 ms for a million characters of %j', (text) => {
     expect(bestMs(rule, repeated(text))).toBeLessThanOrEqual(BOUND_MS)
   })
 
-  test('takes at most 500 ms for a million characters of generated texts', () => {
+  test('takes at most 100 ms for a million characters of generated texts', () => {
     const pieces = fc.constantFrom(...HOSTILE[name]!, ...'aA1@.:+-_ ()/eyJ', '+49 ', '-sk-', 'DE12')
     const texts = fc.array(pieces, { minLength: 1, maxLength: 12 }).map((list) => list.join(''))
     fc.assert(

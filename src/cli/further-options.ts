@@ -109,6 +109,7 @@ export const FURTHER_OPTIONS = z.strictObject({
       conversations: storedBound,
       files: storedBound,
       tasks: storedBound,
+      webhookSecrets: storedBound,
     })
     .exactOptional()
     .describe('most that one account may have stored, by kind'),

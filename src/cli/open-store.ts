@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { systemClock } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import { timeOrderedIds } from '../core/ids.ts'
+import { accountStorageOf } from '../gateway/account-storage.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
 import { type Holds, holdsOf } from '../gateway/holds.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
@@ -12,6 +13,7 @@ import type { Account } from '../stores/ledger.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
 import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
+import { StoredBounds } from '../stores/stored-bounds.ts'
 import { SettingError } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -159,11 +161,12 @@ export async function withStore<Result>(
       throw storeError(name, setting, cause)
     }
     const ready = async (): Promise<void> => undefined
+    const storedBounds = new StoredBounds(store, systemClock, accountStorageOf(undefined))
     return await run({
       accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
       holds: holdsOf(store, systemClock, ready),
-      webhooks: webhooksOf(store, systemClock, ready, wanted),
+      webhooks: webhooksOf(store, systemClock, ready, { ...wanted, storedBounds }),
       usage: usageOf({ store: store.usage, clock: systemClock, retention: terminal.usageRetention }, ready),
     })
   } catch (error) {

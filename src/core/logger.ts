@@ -60,10 +60,25 @@ function plain(value: unknown): unknown {
   return { name, message, stack, ...(code === undefined ? {} : { code }) }
 }
 
-/** The logger that a host gave, so that it keeps fields; undefined: nothing is logged. */
+/**
+ * Returns a logger that calls the logger of the host with all fields, and never throws. Without one, nothing is logged. The first error
+ * of a logger becomes a warning of the process.
+ */
 export function usableLogger(given: Logger | undefined): Logger {
   if (given === undefined) return silentLogger
-  return isPino(given) ? fromPino(given) : given
+  const logger = isPino(given) ? fromPino(given) : given
+  let hasWarned = false
+  const at =
+    (level: Level) =>
+    (...line: [message: string, fields?: Record<string, unknown>]): void => {
+      try {
+        logger[level](...line)
+      } catch (error) {
+        if (!hasWarned) process.emitWarning(`The logger of the gateway threw. Its lines are lost. ${String(error)}`)
+        hasWarned = true
+      }
+    }
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
 /** Only pino's loggers, those of Fastify included, have bindings. Called as a {@link Logger} they would drop every field. */

@@ -1,4 +1,4 @@
-import { checkMembers } from '../core/known-members.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { AccountStorage } from '../stores/stored-bounds.ts'
 import { STORED_KINDS, type StoredKind } from '../stores/stored-usage.ts'
 
@@ -13,7 +13,14 @@ export interface StoredBound {
 /** Bounds of what one account may have stored. An omitted kind or bound has its default. */
 export type AccountStorageOptions = { readonly [Kind in StoredKind]?: StoredBound | undefined }
 
-const KIND_MEMBERS = { idempotencyKeys: true, responses: true, conversations: true, files: true, tasks: true } as const
+const KIND_MEMBERS = {
+  idempotencyKeys: true,
+  responses: true,
+  conversations: true,
+  files: true,
+  tasks: true,
+  webhookSecrets: true,
+} satisfies MemberNames<AccountStorageOptions>
 const BOUND_MEMBERS = { count: true, byteLength: true } as const
 
 /**
@@ -37,5 +44,6 @@ export function accountStorageOf(options: AccountStorageOptions | undefined): Ac
     conversations: boundsOf('conversations'),
     files: boundsOf('files'),
     tasks: boundsOf('tasks'),
+    webhookSecrets: boundsOf('webhookSecrets'),
   }
 }

@@ -13,7 +13,7 @@ import type { ObservedToolCall, ToolCallFacts } from '../core/observer.ts'
 import { identify } from '../pipeline/authenticate.ts'
 import type { Observers } from '../pipeline/call-observation.ts'
 import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts'
-import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import { emit, type PipelineContext } from '../pipeline/pipeline-context.ts'
 import { ToolCallObservation } from '../pipeline/tool-call-observation.ts'
 import { ROUTE_OVERRIDE_MEMBERS, type RouteOverride } from '../routing/routing-options.ts'
 import type { Principal } from '../stores/principal.ts'
@@ -312,15 +312,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     cache: cacheControlOf(context),
     holds: holdsOf(context.store, context.clock, ready),
     webhooks: webhooksOf(context.store, context.clock, ready, {
+      storedBounds: context.storedBounds,
       webhookSecret: context.webhookSecret,
       wake: wakeWebhooks,
     }),
     tasks: tasksOf(context.store, ready, (task) => cancelAnyTask(context, runners, task)),
     vendorKeys: vendorKeysOf(context),
-    operatorActions: operatorActionsOf(context.store, context.clock, ready, {
-      report: (action) => emit(context, { type: 'operator-action', ...action }),
-      onFault: (error) => reportFault(context, undefined, 'operator', error),
-    }),
+    operatorActions: operatorActionsOf(context, ready),
     usage: usageOf(usageParts(context, options), ready),
     listen: (listener) => listeners.add(listener),
     start: () => ready().catch(rethrowWithReason),

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
-import type { Clock } from '../core/clock.ts'
 import type { OperatorAction } from '../core/events.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import { replayOf } from '../pipeline/idempotency-key.ts'
-import type { GatewayStore } from '../stores/gateway-store.ts'
+import { createWithinBounds, replayOf } from '../pipeline/idempotency-key.ts'
+import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim, type StoredAnswer } from '../stores/idempotency-store.ts'
 import { administer } from './administer.ts'
 
@@ -29,42 +28,37 @@ export interface OperatorActions {
    * Makes a change once within 24 hours, in all processes of the store. One that fails may be sent again with the same key.
    * @param make gives what is kept for those who send it again; nothing secret may be in it.
    * @throws GatewayError `idempotency_in_flight` while the first is not answered, `idempotency_mismatch` when the key was used
-   *   with another request, `store_unavailable`, and what `make` throws.
+   *   with another request, `storage_limit_reached` beyond `accountStorage.idempotencyKeys` of one operator, `store_unavailable`, and what
+   *   `make` throws.
    */
   once(change: RepeatableChange, make: () => Promise<StoredAnswer>): Promise<MadeChange>
   /** Tells the host of a change, by the event `operator-action`. */
   report(action: OperatorAction): void
 }
 
-/** Listeners for changes, and for faults that do not make a change fail. */
-export interface OperatorListeners {
-  readonly report: (action: OperatorAction) => void
-  readonly onFault: (error: unknown) => void
-}
-
-/** Makes them for a store. `ready` resolves once it can be used. */
-export function operatorActionsOf(
-  { idempotency }: GatewayStore,
-  clock: Clock,
-  ready: () => Promise<void>,
-  { report, onFault }: OperatorListeners,
-): OperatorActions {
+/** Creates them for a gateway. `ready` resolves once its store can be used. */
+export function operatorActionsOf(context: PipelineContext, ready: () => Promise<void>): OperatorActions {
+  const { clock } = context
+  const { idempotency } = context.store
   const attempt = async (call: () => MaybePromise<unknown>): Promise<void> => {
-    await administer(ready, call).catch(onFault)
+    await administer(ready, call).catch((error: unknown) => reportFault(context, undefined, 'operator', error))
   }
   return {
-    report,
+    report: (action) => emit(context, { type: 'operator-action', ...action }),
     async once({ operator, key, request }, make) {
       const nowMs = clock.now()
+      // No account has an id with a space in it.
+      const accountId = `operator ${operator}`
       const claim: IdempotencyClaim = {
-        // No account has an id with a space in it.
-        accountId: `operator ${operator}`,
+        accountId,
         key,
         fingerprint: createHash('sha256').update(request).digest('hex'),
         // Not sooner if the process dies: whether the change was made is not known then, and most are not to be made twice.
         expiresAtMs: nowMs + IDEMPOTENCY_RETENTION_MS,
       }
-      const result = await administer(ready, () => idempotency.claim(claim, nowMs))
+      const result = await administer(ready, () =>
+        createWithinBounds(context, { accountId, claim }, () => idempotency.claim(claim, nowMs)),
+      )
       if (result.status !== 'claimed') return { answer: replayOf(result), isReplay: true }
       const answer = await make().catch(async (error: unknown) => {
         await attempt(() => idempotency.release(claim))

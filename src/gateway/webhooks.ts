@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
 import { newWebhookSecret, signingSecrets } from '../tasks/webhook-signature.ts'
 import { administer, checkOverlap } from './administer.ts'
@@ -45,7 +46,8 @@ export interface Webhooks {
    * @param options `overlapMs`: how long what signed before, the gateway's secret included, signs beside it; default one day, 0
    *   ends it at once.
    * @returns the new secret, `whsec_…`, for the receiver.
-   * @throws GatewayError `invalid_request` for a negative `overlapMs`.
+   * @throws GatewayError `invalid_request` for a negative `overlapMs`; `storage_limit_reached` if `overlapMs` is above 0 and the account
+   *   has `accountStorage.webhookSecrets` secrets that still sign.
    */
   rotateSecret(accountId: string, options?: { readonly overlapMs?: number }): Promise<string>
   /** The messages about a task of the account with their newest 50 attempts, oldest first; empty for an unknown task. */
@@ -72,8 +74,13 @@ export function webhooksOf(
   store: GatewayStore,
   clock: Clock,
   ready: () => Promise<void>,
-  { webhookSecret, wake }: { readonly webhookSecret?: string | undefined; readonly wake?: () => void } = {},
+  parts: {
+    readonly storedBounds: StoredBounds
+    readonly webhookSecret?: string | undefined
+    readonly wake?: () => void
+  },
 ): Webhooks {
+  const { storedBounds, webhookSecret, wake } = parts
   return {
     secret: (accountId) =>
       administer(ready, async () => {
@@ -86,9 +93,17 @@ export function webhooksOf(
       return administer(ready, async () => {
         checkOverlap(overlapMs)
         const secret = newWebhookSecret()
-        // What signed until now becomes an older secret of the account: its receiver has no other yet.
-        if (webhookSecret !== undefined && overlapMs > 0) await store.webhooks.ensureSecret(accountId, webhookSecret)
-        await store.webhooks.replaceSecret(accountId, secret, clock.now() + overlapMs)
+        const replace = async (): Promise<void> => {
+          // The gateway’s secret becomes an older secret of the account, because its receiver has no other yet.
+          if (webhookSecret !== undefined && overlapMs > 0) await store.webhooks.ensureSecret(accountId, webhookSecret)
+          const nowMs = clock.now()
+          await store.webhooks.replaceSecret(accountId, secret, nowMs + overlapMs, nowMs)
+        }
+        // A leaked secret can be replaced in any case, and that ends all others.
+        if (overlapMs === 0) {
+          await replace()
+          storedBounds.freed(accountId, 'webhookSecrets')
+        } else await storedBounds.add(accountId, [{ kind: 'webhookSecrets', byteLength: secret.length }], replace)
         return secret
       })
     },

@@ -52,6 +52,12 @@ export interface CapturedRecord {
   readonly isCut: boolean
 }
 
+/**
+ * Why a record was dropped: `full` if it had no room, `sink-failed` if the sink threw, and `redaction-failed` if the patterns of
+ * `redact` threw or took too long for a text of a stream.
+ */
+export type DropReason = 'full' | 'sink-failed' | 'redaction-failed'
+
 /** Where captured texts go, and how many. */
 export interface CaptureOptions<Id extends EndpointId = EndpointId> {
   /**
@@ -71,8 +77,8 @@ export interface CaptureOptions<Id extends EndpointId = EndpointId> {
   readonly endpoints?: readonly Id[]
   /** Said in events. Default `capture`. */
   readonly name?: string
-  /** Told of every record that was dropped since it was told last. Default: the log only. */
-  onDropped?(count: number, reason: 'full' | 'sink-failed'): void
+  /** Receives the number of records that were dropped since the call before, and why. If omitted, they are only logged. */
+  onDropped?(count: number, reason: DropReason): void
 }
 
 const CAPTURE_OPTIONS = {
@@ -216,7 +222,11 @@ class CaptureLog {
 
   /** Writes everything that waits. Resolves when the sink has taken it or failed. */
   async close(): Promise<void> {
-    for (const [key, open] of [...this.#open]) this.#close(key, { ...open, isCut: true })
+    for (const [key, open] of [...this.#open]) {
+      this.#close(key, { ...open, isCut: true })
+      // Each text may take the whole time of the patterns, and the gateway waits for hooks only as long as its timer allows.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
     while (this.#queue.length > 0 || this.#writing !== undefined) {
       this.#write()
       await this.#writing
@@ -238,8 +248,13 @@ class CaptureLog {
   #close(key: string, { head, part, pieces, bytes, isCut }: OpenText): void {
     this.#open.delete(key)
     this.#bytes -= bytes
-    const [text = ''] = this.#redacted([{ kind: part.kind, text: pieces.join('') }])
-    this.#enqueue({ ...head, texts: [{ ...part, text }], isCut }, bytes)
+    try {
+      const [text = ''] = this.#redacted([{ kind: part.kind, text: pieces.join('') }])
+      this.#enqueue({ ...head, texts: [{ ...part, text }], isCut }, bytes)
+    } catch (error) {
+      // The text may be that of another call, or the gateway is closing: an error would stop what has nothing to do with it.
+      this.#drop(1, 'redaction-failed', error)
+    }
   }
 
   #closeIdle(nowMs: number): void {
@@ -288,11 +303,11 @@ class CaptureLog {
     if (this.#dropped > 0) this.#tellDropped()
   }
 
-  #drop(count: number, reason: 'full' | 'sink-failed', error?: unknown): void {
+  #drop(count: number, reason: DropReason, error?: unknown): void {
     const isFirst = this.#dropped === 0
     this.#dropped += count
     // The first at once, and all of them when the sink has caught up.
-    if (isFirst || reason === 'sink-failed')
+    if (isFirst || reason !== 'full')
       this.#logger?.warn('captured records were dropped', { reason, count: this.#dropped, error })
     try {
       this.#options.onDropped?.(count, reason)

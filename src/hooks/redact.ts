@@ -161,24 +161,28 @@ export class Redactor {
   /** Matches that begin at `from` or later, in order, without overlaps: the earlier one counts, then the longer one. */
   #find(text: string, from: number): readonly Found[] {
     let found: Found[] | undefined
+    let lastEnd = 0
+    let isOrdered = true
+    const add = (start: number, end: number, mark: string): void => {
+      if (start < from) return
+      isOrdered &&= start >= lastEnd
+      lastEnd = end
+      found ??= []
+      found.push({ start, end, mark })
+    }
     for (const { rule, pattern, mark } of this.#rules) {
-      for (const [start, end] of rule.find?.(text) ?? []) {
-        if (start < from) continue
-        found ??= []
-        found.push({ start, end, mark })
-      }
+      // Destructuring a span would take longer than finding it.
+      for (const span of rule.find?.(text) ?? []) add(span[0], span[1], mark)
       if (pattern === undefined || (rule.needs !== undefined && !text.includes(rule.needs))) continue
       pattern.lastIndex = 0
       for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
         const length = rule.accept === undefined ? match[0].length : rule.accept(match[0])
         if (match[0] === '') pattern.lastIndex += 1
         else if (length < match[0].length) pattern.lastIndex = match.index + Math.max(1, length)
-        if (length === 0 || match.index < from) continue
-        found ??= []
-        found.push({ start: match.index, end: match.index + length, mark })
+        if (length > 0) add(match.index, match.index + length, mark)
       }
     }
-    if (found === undefined) return NOTHING
+    if (found === undefined || isOrdered) return found ?? NOTHING
     found.sort((one, other) => one.start - other.start || other.end - one.end)
     let end = 0
     return found.filter((match) => {

@@ -14,6 +14,7 @@ const SMALL = 4
 const WORD = 8
 const HEX = 16
 const ADDRESS = 32
+const ZERO = 0x30
 /** Classes of characters by their code. Those beyond ASCII have none. */
 const CLASSES = new Uint8Array(0x10000)
 for (let code = 0; code < 128; code++) {
@@ -26,7 +27,8 @@ const LETTER_OR_DIGIT = DIGIT | CAPITAL | SMALL
 
 /** Whether the character at `index` is of one of these classes; false before and after the text. */
 function isOf(text: string, index: number, classes: number): boolean {
-  return (CLASSES[text.charCodeAt(index)]! & classes) !== 0
+  // Without the bounds, one lookup by NaN would make all others slow.
+  return index >= 0 && index < text.length && (CLASSES[text.charCodeAt(index)]! & classes) !== 0
 }
 
 /** First position at `index` or later that is not of the class, at most `most` characters later. */
@@ -110,13 +112,16 @@ export function* cards(text: string): Iterable<TextSpan> {
   }
 }
 
+/** Digit sums of the doubles of 0 to 9. */
+const DOUBLED = [0, 2, 4, 6, 8, 1, 3, 5, 7, 9] as const
+
 function passesLuhn(text: string, start: number, end: number): boolean {
   let sum = 0
   let isDoubled = false
   for (let index = end - 1; index >= start; index--) {
-    if (!isOf(text, index, DIGIT)) continue
-    const digit = (text.charCodeAt(index) - 0x30) * (isDoubled ? 2 : 1)
-    sum += digit > 9 ? digit - 9 : digit
+    const digit = text.charCodeAt(index) - ZERO
+    if (digit < 0) continue
+    sum += isDoubled ? DOUBLED[digit]! : digit
     isDoubled = !isDoubled
   }
   return sum > 0 && sum % 10 === 0
@@ -126,7 +131,6 @@ function passesLuhn(text: string, start: number, end: number): boolean {
 const MIN_IBAN_LENGTH = 15
 const MAX_IBAN_LENGTH = 34
 const SPACE = 0x20
-const NINE = 0x39
 
 /** Bank accounts with right check digits. */
 export function* ibans(text: string): Iterable<TextSpan> {
@@ -140,34 +144,40 @@ export function* ibans(text: string): Iterable<TextSpan> {
   }
 }
 
+/** 0 to 9 for digits, 10 to 35 for capitals, and -1 for all other characters. */
+const IBAN_VALUES = Int8Array.from(CLASSES, (classes, code) =>
+  (classes & (CAPITAL | DIGIT)) === 0 ? -1 : (classes & DIGIT) === 0 ? code - 0x37 : code - ZERO,
+)
+
 /** End of the longest account that begins here. A word in capitals may follow it, so every end of a word is tried. */
 function ibanEnd(text: string, start: number): number | undefined {
+  const valueAt = (index: number): number => (index < text.length ? IBAN_VALUES[text.charCodeAt(index)]! : -1)
   let head = 0
-  for (let index = 0; index < 4; index++)
-    head = head * (index < 2 ? 100 : 10) + ibanValue(text.charCodeAt(start + index))
+  for (let index = 0; index < 4; index++) head = head * (index < 2 ? 100 : 10) + valueAt(start + index)
   let end: number | undefined
   let number = 0
   let index = start + 4
-  for (let length = 4; length < MAX_IBAN_LENGTH; length++) {
-    if ((length & 3) === 0 && text.charCodeAt(index) === SPACE) index += 1
-    const code = text.charCodeAt(index)
-    if ((CLASSES[code]! & (CAPITAL | DIGIT)) === 0) break
-    number = code > NINE ? number * 100 + ibanValue(code) : number * 10 + ibanValue(code)
+  for (let length = 4; length <= MAX_IBAN_LENGTH; length++) {
+    let value = valueAt(index)
+    if (value < 0) {
+      const isEnd = length >= MIN_IBAN_LENGTH && !isOf(text, index, SMALL)
+      if (isEnd && ((number % 97) * 1_000_000 + head) % 97 === 1) end = index
+      if ((length & 3) !== 0 || text.charCodeAt(index) !== SPACE) break
+      index += 1
+      value = valueAt(index)
+      if (value < 0) break
+    }
+    number = value > 9 ? number * 100 + value : number * 10 + value
     // Division is slow, so it waits until the number would exceed 31 bits.
     if (number > 10_000_000) number %= 97
     index += 1
-    if (length + 1 < MIN_IBAN_LENGTH || isOf(text, index, LETTER_OR_DIGIT)) continue
-    if (((number % 97) * 1_000_000 + head) % 97 === 1) end = index
   }
   return end
 }
 
-/** 0 to 9 for digits, 10 to 35 for capitals. */
-function ibanValue(code: number): number {
-  return code > NINE ? code - 0x37 : code - 0x30
-}
-
 const MAX_ADDRESS_LENGTH = 46
+const POINT = 0x2e
+const COLON = 0x3a
 
 /** Addresses of IPv4 and IPv6. */
 export function* addresses(text: string): Iterable<TextSpan> {
@@ -191,13 +201,38 @@ function addressLength(text: string, start: number, end: number): number {
   let colons = 0
   for (let index = start; index < end; index++) {
     const code = text.charCodeAt(index)
-    if (code === 0x2e) points += 1
-    else if (code === 0x3a) colons += 1
+    if (code === POINT) points += 1
+    else if (code === COLON) colons += 1
   }
   if (colons < 2 && points < 3) return 0
-  const run = text.slice(start, end)
-  if (isIP(run) !== 0) return run.length
-  return !isOf(run, run.length - 1, HEX) && isIP(run.slice(0, -1)) !== 0 ? run.length - 1 : 0
+  const isAddress = (to: number): boolean =>
+    points > 0 ? isIP(text.slice(start, to)) !== 0 : isHexAddress(text, start, to)
+  // No address ends with a point, but `::` ends with a colon.
+  if (text.charCodeAt(end - 1) !== POINT && isAddress(end)) return end - start
+  return !isOf(text, end - 1, HEX) && isAddress(end - 1) ? end - 1 - start : 0
+}
+
+/** Whether a run of hexadecimal digits and colons is an address of IPv6: eight groups, or fewer with one `::` in place of the others. */
+function isHexAddress(text: string, start: number, end: number): boolean {
+  let groups = 0
+  let length = 0
+  let isShortened = false
+  for (let index = start; index <= end; index++) {
+    if (index < end && text.charCodeAt(index) !== COLON) {
+      length += 1
+      if (length > 4) return false
+      continue
+    }
+    if (length > 0) groups += 1
+    else if (index === start) {
+      if (text.charCodeAt(index + 1) !== COLON) return false
+    } else if (index < end) {
+      if (isShortened) return false
+      isShortened = true
+    } else if (!isShortened || text.charCodeAt(index - 2) !== COLON) return false
+    length = 0
+  }
+  return isShortened ? groups < 8 : groups === 8
 }
 
 const KEY =

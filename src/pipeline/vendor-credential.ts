@@ -58,15 +58,15 @@ function isExpiry({ code, type, message }: VendorFailure): boolean {
 const MIN_SECRET_LENGTH = 8
 
 /**
- * Returns the failure without the token and without the values of the operator's own `headers` and `query`, which vendors repeat in
- * their texts.
+ * Returns the failure without the keys, the token and the values of the operator's own `headers` and `query`, which vendors repeat in
+ * their texts, codes and names of members.
  */
 export function withoutSecrets(
   failure: VendorFailure,
-  { headers = [], query }: Vendor,
+  { apiKeys, headers = [], query }: Vendor,
   credential?: Credential,
 ): VendorFailure {
-  const values = [...headers.filter((_, place) => place % 2 === 1), ...new URLSearchParams(query).values()]
+  const values = [...apiKeys, ...headers.filter((_, place) => place % 2 === 1), ...new URLSearchParams(query).values()]
   const secrets = values.flatMap((value) => [value, value.replace(/^\w+ /, ''), encodeURIComponent(value)])
   if (credential !== undefined) secrets.push(credential.token)
   const clean = (text: string): string =>
@@ -74,12 +74,11 @@ export function withoutSecrets(
       (shown, secret) => (secret.length < MIN_SECRET_LENGTH ? shown : shown.replaceAll(secret, '[redacted]')),
       text,
     )
-  const { message, details } = failure
-  return {
-    ...failure,
-    message: clean(message),
-    ...(details === undefined ? {} : { details: JSON.parse(clean(JSON.stringify(details))) }),
-  }
+  const cleaned: Record<string, unknown> = { ...failure }
+  for (const name of ['message', 'code', 'type', 'param', 'requestId'] as const)
+    if (failure[name] !== undefined) cleaned[name] = clean(failure[name])
+  if (failure.details !== undefined) cleaned['details'] = JSON.parse(clean(JSON.stringify(failure.details)))
+  return cleaned as unknown as VendorFailure
 }
 
 /** A credential, or why there is none; ends with the scope. */

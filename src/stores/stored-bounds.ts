@@ -17,7 +17,7 @@ export interface Creation {
   readonly byteLength?: number
 }
 
-/** Share of the room that a process uses before it counts again. */
+/** Share of the maximum number, and of the room in bytes, that a process uses before it counts again. */
 const SPARE_SHARE = 0.01
 /** Size that is assumed for data that is not known yet, such as an answer. */
 const ASSUMED_BYTES = 256 * 1024
@@ -107,7 +107,7 @@ export class StoredBounds {
     if (isTaken(entry, creation, nowMs)) return
     const { refused } = entry
     if (refused !== undefined && nowMs < refused.untilMs && count >= refused.count && byteLength >= refused.byteLength)
-      throw this.#refusal(kind)
+      throw this.#refusal(accountId, kind)
     entry.spare = { count: 0, byteLength: 0, untilMs: 0 }
     await Promise.all(entry.pending)
     const { [kind]: bound } = this.#bounds
@@ -115,23 +115,26 @@ export class StoredBounds {
     const room = { count: bound.count - used.count, byteLength: bound.byteLength - used.byteLength }
     if (count > room.count || byteLength > room.byteLength) {
       entry.refused = { count, byteLength, untilMs: nowMs + REFUSED_FOR_MS }
-      throw this.#refusal(kind)
+      throw this.#refusal(accountId, kind)
     }
     entry.refused = undefined
     const { byteLength: assumed = ASSUMED_BYTES } = creation
     entry.spare = {
-      count: Math.floor(room.count * SPARE_SHARE) - count,
+      // An account that is near its bound is not counted for each creation.
+      count: Math.min(room.count, Math.floor(bound.count * SPARE_SHARE)) - count,
       byteLength: Math.floor(room.byteLength * SPARE_SHARE) - assumed,
       untilMs: nowMs + COUNTED_FOR_MS,
     }
   }
 
-  #refusal(kind: StoredKind): GatewayError {
+  #refusal(accountId: string, kind: StoredKind): GatewayError {
+    // Keys of operators are stored under names with a space, which no id of an account has.
+    const owner = accountId.includes(' ') ? 'operator' : 'account'
     const { label, remedy } = STORED_KINDS[kind]
     const { count, byteLength } = this.#bounds[kind]
     const bound = `at most ${count} objects and ${byteLength} bytes`
     return new GatewayError('storage_limit_reached', {
-      message: `This account has no room for more ${label} (${kind}: ${bound}). ${remedy}`,
+      message: `This ${owner} has no room for more ${label} (${kind}: ${bound}). ${remedy}`,
     })
   }
 }

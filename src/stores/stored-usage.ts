@@ -32,6 +32,12 @@ export const STORED_KINDS = {
     label: 'videos, background responses and batches',
     remedy: 'Wait: they are removed some days after their end.',
   },
+  webhookSecrets: {
+    count: 10,
+    byteLength: 2 ** 16,
+    label: 'webhook secrets',
+    remedy: 'Wait until the overlap of an older secret ends, or send an overlap of 0, which ends all of them.',
+  },
 } as const
 
 /** A kind of what accounts have stored. */

@@ -88,6 +88,6 @@ export interface WebhookStore {
    * @returns the newest secret without an end: the same one to all who ask at the same time, in any process.
    */
   ensureSecret(accountId: string, secret: string): MaybePromise<string>
-  /** Gives an account a new secret; those it had sign until `overlapUntilMs`. */
-  replaceSecret(accountId: string, secret: string, overlapUntilMs: number): MaybePromise<void>
+  /** Gives an account a new secret; those it had sign until `overlapUntilMs`. Deletes its secrets that have expired at `nowMs`. */
+  replaceSecret(accountId: string, secret: string, overlapUntilMs: number, nowMs: number): MaybePromise<void>
 }

@@ -313,6 +313,21 @@ describe.each([
     expect(answers.filter(({ body }) => typeof body['key'] === 'string')).toHaveLength(1)
   })
 
+  test('beyond the number of one operator is refused with 429, and known ones are replayed', async () => {
+    const { ask, gateway } = await admin({ store: store(), accountStorage: { idempotencyKeys: { count: 2 } } })
+    await gateway.accounts.create({ id: 'acct_b' })
+    const credit = (key: string) => ask('POST', '/accounts/acct_b/credits', { amount: '1' }, { 'idempotency-key': key })
+    await credit('k-1')
+    await credit('k-2')
+    const refused = await credit('k-3')
+
+    expect([refused.status, refused.body['error']]).toMatchObject([429, { code: 'storage_limit_reached' }])
+    expect(JSON.stringify(refused.body)).toContain('This operator has no room for more Idempotency-Keys')
+    expect((await credit('k-1')).headers.get('idempotent-replayed')).toBe('true')
+    expect((await gateway.accounts.get('acct_b'))?.balance).toBe(2_000_000_000n)
+    expect((await ask('POST', '/accounts/acct_b/credits', { amount: '1' })).status).toBe(200)
+  })
+
   test('of a change that failed may be used again', async () => {
     const { ask, gateway } = await admin({ store: store() })
     const headers = { 'idempotency-key': 'k-3' }

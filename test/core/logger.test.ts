@@ -42,9 +42,17 @@ describe('a pino logger', () => {
 })
 
 describe('a logger that takes the text first', () => {
-  test('is used as it is', () => {
-    const logger: Logger = console
-    expect(usableLogger(logger)).toBe(logger)
+  test('gets text and fields without additions, and throws into no caller', () => {
+    const lines: unknown[][] = []
+    const log = (...line: unknown[]): void => {
+      lines.push(line)
+      if (line[0] === 'throws') throw fault
+    }
+    const logger = usableLogger({ debug: log, info: log, warn: log, error: log })
+    logger.info('plain')
+    logger.error('throws', { count: 1 })
+
+    expect(lines).toEqual([['plain'], ['throws', { count: 1 }]])
   })
 
   test('keeps errors through fromWinston, which JSON would write as {}', () => {

@@ -225,6 +225,35 @@ describe('capture', () => {
     expect(got).toMatchObject([{ isCut: true, texts: [{ text: 'Hel' }] }])
   })
 
+  test('drops a stream whose pattern takes too long when the gateway closes, and writes the others', async () => {
+    const got: CapturedRecord[] = []
+    const dropped: unknown[] = []
+    const slow = { name: 'slow', pattern: /^(a+)+$/, maxLength: 100 }
+    const sink = (records: readonly CapturedRecord[]): void => void got.push(...records)
+    const hook = capture({ sink, redact: [slow], onDropped: (...told) => void dropped.push(told) })
+    await hook.text?.check(windowOf('slow', `${'a'.repeat(60)}!`))
+    await hook.text?.check(windowOf('other', 'Hel'))
+    await hook.close?.()
+
+    expect(textsOf(got)).toEqual(['Hel'])
+    expect(dropped).toEqual([[1, 'redaction-failed']])
+  })
+
+  test('closes the gateway when sink, onDropped, pattern and logger all throw', async () => {
+    const fault = (): never => {
+      throw new Error('no')
+    }
+    const rule = { name: 'faulty', pattern: /x/, maxLength: 9, accept: fault }
+    const logger = { debug: fault, info: fault, warn: fault, error: fault }
+    const hook = capture({ sink: fault, redact: [rule], onDropped: fault })
+    const others = [{ name: 'throws', request: () => undefined, close: fault }]
+    const started = await hookedGateway([...others, hook], undefined, { logger })
+    await (await started.post(CHAT, chatBody('chat-relayed', 'hi'))).text()
+    await hook.text?.check(windowOf('open', 'x'))
+
+    await expect(started.close()).resolves.toBeUndefined()
+  })
+
   test('writes texts that were left, and keeps those that go on, after the clock was set back by an hour', async () => {
     const got: CapturedRecord[] = []
     const hook = capture({ sink: (records) => void got.push(...records) })

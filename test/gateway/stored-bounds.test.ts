@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/core/clock.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { fakeClock } from '../../src/testing/index.ts'
 import type { StartedGateway } from '../support/start-gateway.ts'
 import { TEST_KEY } from '../support/start-gateway.ts'
 import { askGateway, databasePaths, OTHER_KEY, startTwoAccounts, storeOf } from './two-accounts.ts'
@@ -21,8 +23,8 @@ const ask = (method: string, path: string, body?: unknown, key = TEST_KEY): Prom
 const codeOf = (answer: Json): unknown => (answer['error'] as Json)['code']
 
 describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
-  const start = async (accountStorage: GatewayOptions['accountStorage']): Promise<void> => {
-    started = await startTwoAccounts({ ...storeOf(driver, database.path), accountStorage })
+  const start = async (accountStorage: GatewayOptions['accountStorage'], clock = systemClock): Promise<void> => {
+    started = await startTwoAccounts({ ...storeOf(driver, database.path), accountStorage, clock })
   }
 
   test('refuses a conversation beyond the number with 429 until one is deleted, and counts other accounts apart', async () => {
@@ -90,6 +92,27 @@ describe.each(['memory', 'sqlite'])('with the %s store', (driver) => {
     expect((await ask('POST', '/responses', { model: MODEL, input: 'hi', store: false }))[0]).toBe(200)
     expect((await ask('DELETE', `/responses/${String(id)}`))[0]).toBe(200)
     expect((await ask('POST', '/responses', { model: MODEL, input: 'hi' }))[0]).toBe(200)
+  })
+
+  test('refuses a webhook secret beyond the number that sign, until they expire, but never one that ends all others', async () => {
+    const clock = fakeClock()
+    await start({ webhookSecrets: { count: 3 } }, clock)
+    const { webhooks } = started.gateway
+    const rotate = (overlapMs: number): Promise<string> => webhooks.rotateSecret('acct_test', { overlapMs })
+    for (let count = 0; count < 3; count++) await rotate(60_000)
+    const refusal = {
+      code: 'storage_limit_reached',
+      status: 429,
+      message: expect.stringContaining('webhook secrets (webhookSecrets: at most 3 objects and 65536 bytes). Wait'),
+    }
+    await expect(rotate(60_000)).rejects.toMatchObject(refusal)
+    await webhooks.rotateSecret('acct_other', { overlapMs: 60_000 })
+    const leaked = await rotate(0)
+    expect(await webhooks.secret('acct_test')).toBe(leaked)
+    for (let count = 0; count < 2; count++) await rotate(60_000)
+    await expect(rotate(60_000)).rejects.toMatchObject(refusal)
+    clock.advance(60_000)
+    expect(await rotate(60_000)).toMatch(/^whsec_/)
   })
 
   test('refuses a background response beyond the number of tasks, with no money held, and replays a known one', async () => {

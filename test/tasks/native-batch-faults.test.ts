@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http'
+import { inspect } from 'node:util'
 import { toFile } from 'openai'
 import { describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
-import { LINE_USAGE } from '../support/batch-vendor.ts'
+import { LINE_USAGE, type VendorBatch } from '../support/batch-vendor.ts'
 import { TEST_MODELS } from '../support/start-gateway.ts'
 import {
   AdvancedClock,
@@ -17,6 +18,7 @@ import {
   LINE_COST,
   line,
   MODEL,
+  type OutputLine,
   StoppedClock,
   singleCalls,
   start,
@@ -81,6 +83,51 @@ describe('a batch at the vendor', () => {
     expect(await contentOf(client, ended.error_file_id)).toMatchObject([{ response: { status_code: 502 } }])
     expect([costNanoDollars > 0n, unbilled(started).length]).toEqual([charged > 0n, charged > 0n ? 0 : 1])
     expect(await account()).toEqual({ balance: CREDIT - costNanoDollars, held: 0n })
+  })
+
+  test('keeps quoted prompts and secrets of headers and query out of events and logs, whatever the vendor fails', async () => {
+    const prompt = 'Tell nobody about the merger of Alder and Birch.'
+    const [headerSecret, querySecret] = ['header-canary-4d1c9a', 'query-canary-8b2e7f']
+    const quote = `You sent "${prompt}" with ${headerSecret}, ${querySecret} and vendor-key-canary-7f3a`
+    const failure = { error: { message: quote, type: 'invalid_request_error', code: 'bad_prompt', param: quote } }
+    const connection = {
+      apiKey: 'vendor-key-canary-7f3a',
+      baseURL: vendor.origin,
+      headers: { 'x-team': headerSecret },
+      query: { token: querySecret },
+    }
+    const started = await start({ vendors: [openai(connection)] })
+    const run = async (end: (batch: VendorBatch) => void): Promise<OutputLine[]> => {
+      const before = vendor.batches.size
+      const { id } = await submit(started.client, [line(1, prompt)])
+      end(await atVendor(before + 1))
+      await started.taskEnded(id)
+      const { error_file_id: file } = await started.client.batches.retrieve(id)
+      return file == null ? [] : contentOf(started.client, file)
+    }
+
+    const [failed] = await run((batch) => endWith(batch, { status_code: 400, body: failure }))
+    await run((batch) => endWith(batch, { status_code: 401, body: failure }))
+    await run((batch) => endWith(batch, { status_code: 200, body: { choices: quote } }))
+    await run((batch) => {
+      batch.status = 'failed'
+      batch.errors = { data: [{ code: 'invalid_json_line', message: quote }] }
+    })
+    vendor.intercept = (call, response) => {
+      if (!call.startsWith('POST ') || !call.includes('/batches')) return false
+      response.writeHead(401, { 'content-type': 'application/json' }).end(JSON.stringify(failure))
+      return true
+    }
+    await submit(started.client, [line(1, prompt)])
+    await expect
+      .poll(() => started.events.filter(({ type }) => type === 'vendor-account-problem').length, { timeout: 20_000 })
+      .toBeGreaterThan(0)
+
+    expect(failed).toMatchObject({ response: { status_code: 400, body: { error: { code: 'bad_prompt' } } } })
+    expect(JSON.stringify(failed)).not.toMatch(/canary/)
+    const reported = inspect([started.events, started.logged], { depth: 20, maxStringLength: null })
+    expect(reported).toContain("The vendor's text is left out")
+    expect(reported).not.toMatch(/merger|Alder|canary/)
   })
 
   test.each([500, 504])(

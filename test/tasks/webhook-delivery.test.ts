@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/core/clock.ts'
+import { accountStorageOf } from '../../src/gateway/account-storage.ts'
 import { webhooksOf } from '../../src/gateway/webhooks.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { StoredBounds } from '../../src/stores/stored-bounds.ts'
 import { ACCOUNT, GATEWAY_SECRET, TASK, type WebhookBench, webhookBench } from './support/webhook-bench.ts'
 import { startReceiver, verify, type WebhookReceiver } from './support/webhook-receiver.ts'
 
@@ -17,6 +20,7 @@ afterEach(async () => {
 })
 
 const hook = (): string => `${receiver.origin}/hook?video=1`
+const storedBounds = new StoredBounds(memoryStore(), systemClock, accountStorageOf(undefined))
 const ready = async (): Promise<void> => undefined
 
 /** Queues a message and delivers until so many attempts were recorded. */
@@ -63,7 +67,8 @@ describe('a message', () => {
 })
 
 describe('secrets', () => {
-  const webhooks = () => webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready)
+  const webhooks = () =>
+    webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, { storedBounds })
 
   test('of the account sign instead of the gateway’s', async () => {
     const own = await webhooks().rotateSecret(ACCOUNT)
@@ -76,7 +81,7 @@ describe('secrets', () => {
   })
 
   test('that no message can be signed with count as failures of their messages, which are not tried for ever', async () => {
-    await bench.webhooks.replaceSecret(ACCOUNT, 'whsec_too-short', bench.clock.now())
+    await bench.webhooks.replaceSecret(ACCOUNT, 'whsec_too-short', bench.clock.now(), bench.clock.now())
     bench.queue('msg_one', hook())
     bench.deliverer().start()
     await bench.recorded(1)
@@ -123,7 +128,7 @@ describe('secrets', () => {
 
   test('of the gateway are read until the account has one of its own', async () => {
     const store = { ...memoryStore(), webhooks: bench.webhooks }
-    const general = webhooksOf(store, bench.clock, ready, { webhookSecret: GATEWAY_SECRET })
+    const general = webhooksOf(store, bench.clock, ready, { storedBounds, webhookSecret: GATEWAY_SECRET })
 
     const before = await general.secret(ACCOUNT)
     const own = await general.rotateSecret(ACCOUNT)
@@ -133,7 +138,7 @@ describe('secrets', () => {
 
   test('of the gateway sign beside the first one of an account for the overlap', async () => {
     const store = { ...memoryStore(), webhooks: bench.webhooks }
-    const general = webhooksOf(store, bench.clock, ready, { webhookSecret: GATEWAY_SECRET })
+    const general = webhooksOf(store, bench.clock, ready, { storedBounds, webhookSecret: GATEWAY_SECRET })
     const own = await general.rotateSecret(ACCOUNT, { overlapMs: 60_000 })
     const atOnce = await general.rotateSecret('acct_leaked', { overlapMs: 0 })
 
@@ -330,6 +335,7 @@ test('a message that was delivered can be sent again with its id, at once', asyn
   deliverer.wake()
   await bench.recorded(1)
   const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, {
+    storedBounds,
     wake: () => deliverer.wake(),
   })
 
@@ -352,6 +358,7 @@ test('a message that was given up has its whole schedule before it once it is se
   deliverer.start()
   receiver.answerBy((response) => void response.writeHead(500).end())
   const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, {
+    storedBounds,
     wake: () => deliverer.wake(),
   })
 
@@ -364,7 +371,7 @@ test('a message that was given up has its whole schedule before it once it is se
 })
 
 test('an account’s first secret needs no predecessor, and a bad overlap is refused', async () => {
-  const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready)
+  const webhooks = webhooksOf({ ...memoryStore(), webhooks: bench.webhooks }, bench.clock, ready, { storedBounds })
   const first = await webhooks.rotateSecret(ACCOUNT)
 
   const refused = { code: 'invalid_request', param: 'overlapMs' }

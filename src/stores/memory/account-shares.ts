@@ -6,6 +6,8 @@ interface Share {
   readonly entries: Map<string, number>
   readonly oldest: MapCursor<string, number>
   byteLength: number
+  /** No entry expires before this time, in Unix milliseconds. */
+  soonestEndMs: number
 }
 
 /**
@@ -25,18 +27,39 @@ export class AccountShares {
     this.#maxBytes = maxBytes
   }
 
-  /** Counts the entries of an account that have not expired. */
-  usage(accountId: string, isLive: (name: string) => boolean): StoredUsage {
-    const live = [...(this.#accounts.get(accountId)?.entries ?? [])].filter(([name]) => isLive(name))
-    return { count: live.length, byteLength: live.reduce((sum, [, byteLength]) => sum + byteLength, 0) }
+  /** Counts the entries of an account that have not expired. Reads them only if one may have. */
+  usage(accountId: string, nowMs: number, expiresAtMsOf: (name: string) => number): StoredUsage {
+    const share = this.#accounts.get(accountId)
+    if (share === undefined) return { count: 0, byteLength: 0 }
+    if (nowMs < share.soonestEndMs) return { count: share.entries.size, byteLength: share.byteLength }
+    let count = 0
+    let byteLength = 0
+    share.soonestEndMs = Number.POSITIVE_INFINITY
+    for (const [name, size] of share.entries) {
+      const expiresAtMs = expiresAtMsOf(name)
+      share.soonestEndMs = Math.min(share.soonestEndMs, expiresAtMs)
+      if (expiresAtMs <= nowMs) continue
+      count += 1
+      byteLength += size
+    }
+    return { count, byteLength }
   }
 
-  /** Adds an entry as the newest of its account, or moves it there with a new size. */
-  set(accountId: string, name: string, byteLength = 0): void {
+  /**
+   * Adds an entry as the newest of its account, or moves it there with a new size.
+   * @param expiresAtMs earliest time at which the entry expires; only {@link usage} needs it.
+   */
+  set(accountId: string, name: string, byteLength = 0, expiresAtMs = Number.POSITIVE_INFINITY): void {
     this.delete(accountId, name)
     const entries = new Map<string, number>()
-    const share = this.#accounts.get(accountId) ?? { entries, oldest: new MapCursor(entries), byteLength: 0 }
+    const share = this.#accounts.get(accountId) ?? {
+      entries,
+      oldest: new MapCursor(entries),
+      byteLength: 0,
+      soonestEndMs: Number.POSITIVE_INFINITY,
+    }
     this.#accounts.set(accountId, share)
+    share.soonestEndMs = Math.min(share.soonestEndMs, expiresAtMs)
     share.entries.set(name, byteLength)
     share.byteLength += byteLength
     this.#byteLength += byteLength

@@ -41,7 +41,7 @@ export class MemoryClaims {
 
   /** Counts what an account has stored and what has not expired. */
   stored(accountId: string, nowMs: number): StoredUsage {
-    return this.#claimed.usage(accountId, (name) => this.#entries.get(name)!.expiresAtMs > nowMs)
+    return this.#claimed.usage(accountId, nowMs, (name) => this.#entries.get(name)!.expiresAtMs)
   }
 
   /** What claiming would find, without claiming. */
@@ -65,7 +65,7 @@ export class MemoryClaims {
     if (found !== CLAIMED) return found
     this.#drop(name)
     this.#entries.set(name, { accountId: claim.accountId, fingerprint, expiresAtMs, claimedBy, answer: undefined })
-    this.#claimed.set(claim.accountId, name)
+    this.#claimed.set(claim.accountId, name, 0, expiresAtMs)
     this.#sweep(nowMs)
     return CLAIMED
   }
@@ -77,7 +77,8 @@ export class MemoryClaims {
     if (entry.answer !== undefined) return true
     entry.answer = answer
     entry.expiresAtMs = Math.max(entry.expiresAtMs, claim.expiresAtMs)
-    for (const shares of [this.#claimed, this.#answered]) shares.set(claim.accountId, name, answer.body.byteLength)
+    for (const shares of [this.#claimed, this.#answered])
+      shares.set(claim.accountId, name, answer.body.byteLength, entry.expiresAtMs)
     for (const surplus of this.#answered.surplus(claim.accountId)) this.#drop(surplus)
     return true
   }

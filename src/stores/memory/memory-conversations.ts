@@ -74,7 +74,7 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
     const { facts } = kept
     const name = accountKey(facts.accountId, facts.id)
     const expiresAtMs = Math.max(facts.expiresAtMs, change.expiresAtMs)
-    shares.set(facts.accountId, name, kept.byteLength)
+    shares.set(facts.accountId, name, kept.byteLength, expiresAtMs)
     conversations.set(name, { ...kept, metadata: change.metadata ?? kept.metadata, facts: { ...facts, expiresAtMs } })
   }
 
@@ -102,7 +102,7 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
       }
       conversations.set(name, kept)
       append(kept, items.map(textOf))
-      shares.set(facts.accountId, name, kept.byteLength)
+      shares.set(facts.accountId, name, kept.byteLength, facts.expiresAtMs)
       sweep(facts.accountId, facts.createdAtMs)
     },
 
@@ -143,7 +143,7 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
       sweep(accountId, createdAtMs)
     },
 
-    stored: (accountId, nowMs) => shares.usage(accountId, (name) => conversations.get(name)!.facts.expiresAtMs > nowMs),
+    stored: (accountId, nowMs) => shares.usage(accountId, nowMs, (name) => conversations.get(name)!.facts.expiresAtMs),
 
     history(accountId, id, nowMs, untilPosition = Number.POSITIVE_INFINITY) {
       const kept = live(accountId, id, nowMs)

@@ -95,7 +95,7 @@ export function memoryFiles(): FileStore & { stored(accountId: string, nowMs: nu
     save(file) {
       const name = accountKey(file.accountId, file.id)
       files.set(name, file)
-      sizes.set(file.accountId, name, file.byteLength)
+      sizes.set(file.accountId, name, file.byteLength, file.expiresAtMs)
     },
     find(accountId, id, nowMs) {
       const file = files.get(accountKey(accountId, id))
@@ -109,7 +109,7 @@ export function memoryFiles(): FileStore & { stored(accountId: string, nowMs: nu
       const behind = sorted.slice(start).filter((file) => purpose === undefined || file.purpose === purpose)
       return { files: behind.slice(0, limit), hasMore: behind.length > limit }
     },
-    stored: (accountId, nowMs) => sizes.usage(accountId, (name) => files.get(name)!.expiresAtMs > nowMs),
+    stored: (accountId, nowMs) => sizes.usage(accountId, nowMs, (name) => files.get(name)!.expiresAtMs),
     delete: drop,
     purge(nowMs, limit) {
       const expired = [...files.values()].filter(({ expiresAtMs }) => expiresAtMs <= nowMs).slice(0, limit)

@@ -81,7 +81,7 @@ export function memoryResponses(
       drop(name)
       const kept: KeptTurn = { text, byteLength: Buffer.byteLength(text), expiresAtMs, accountId, itemIds }
       turns.set(name, kept)
-      shares.set(accountId, name, kept.byteLength)
+      shares.set(accountId, name, kept.byteLength, expiresAtMs)
       for (const id of itemIds) {
         const item = accountKey(accountId, id)
         const holders = byItem.get(item)
@@ -94,7 +94,7 @@ export function memoryResponses(
       conversations?.addTurn(turn)
     },
 
-    stored: (accountId, nowMs) => shares.usage(accountId, (name) => turns.get(name)!.expiresAtMs > nowMs),
+    stored: (accountId, nowMs) => shares.usage(accountId, nowMs, (name) => turns.get(name)!.expiresAtMs),
 
     find: (accountId, id, nowMs) => read(accountKey(accountId, id), nowMs),
 

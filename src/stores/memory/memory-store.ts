@@ -72,6 +72,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
     conversations: conversations.stored,
     files: files.stored,
     tasks: (accountId) => table.stored(accountId),
+    webhookSecrets: webhooks.stored,
   }
   const usage = new MemoryUsage(options, (accountId) => ledger.entries(accountId, Number.MAX_SAFE_INTEGER))
   return {

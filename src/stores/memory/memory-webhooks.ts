@@ -1,3 +1,4 @@
+import type { StoredUsage } from '../stored-usage.ts'
 import {
   MAX_ATTEMPTS_KEPT,
   type NewDelivery,
@@ -20,6 +21,8 @@ export interface MemoryWebhooks extends WebhookStore {
   add(delivery: NewDelivery): void
   /** Does a message about a task wait for delivery? */
   isAnyPending(taskId: string): boolean
+  /** Counts the secrets of an account that have not expired. */
+  stored(accountId: string, nowMs: number): StoredUsage
   /** Deletes the messages about a task, of which none waits for delivery. */
   purge(taskId: string): void
 }
@@ -54,6 +57,9 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
     siblings?.delete(entry)
     if (siblings?.size === 0) byTask.delete(taskId)
   }
+
+  const liveSecrets = (accountId: string, nowMs: number): readonly WebhookSecret[] =>
+    (secretsByAccount.get(accountId) ?? []).filter(({ expiresAtMs = Number.POSITIVE_INFINITY }) => expiresAtMs > nowMs)
 
   return {
     add(delivery) {
@@ -125,10 +131,12 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
       return true
     },
 
-    secrets: (accountId, nowMs) =>
-      (secretsByAccount.get(accountId) ?? []).filter(
-        ({ expiresAtMs }) => expiresAtMs === undefined || expiresAtMs > nowMs,
-      ),
+    secrets: liveSecrets,
+
+    stored(accountId, nowMs) {
+      const live = liveSecrets(accountId, nowMs)
+      return { count: live.length, byteLength: live.reduce((sum, { secret }) => sum + secret.length, 0) }
+    },
 
     ensureSecret(accountId, secret) {
       const known = secretsByAccount.get(accountId) ?? []
@@ -138,8 +146,8 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
       return secret
     },
 
-    replaceSecret(accountId, secret, overlapUntilMs) {
-      const older = (secretsByAccount.get(accountId) ?? [])
+    replaceSecret(accountId, secret, overlapUntilMs, nowMs) {
+      const older = liveSecrets(accountId, nowMs)
         .filter((known) => known.secret !== secret)
         .map((known) => ({
           secret: known.secret,

@@ -128,6 +128,7 @@ const STORED_TABLES: Readonly<Record<StoredKind, readonly [table: string, byteLe
   conversations: ['conversations', 'byte_length', 'expires_at_ms > $2'],
   files: ['files', 'byte_length', 'expires_at_ms > $2'],
   tasks: ['tasks', 'octet_length(details)', '$2::bigint IS NOT NULL'],
+  webhookSecrets: ['webhook_secrets', 'octet_length(secret)', 'coalesce(expires_at_ms > $2, true)'],
 }
 
 async function storedOf(

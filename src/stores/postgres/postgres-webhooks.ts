@@ -97,7 +97,11 @@ export function postgresWebhooks(connection: PostgresConnection, schema: string)
       })
     },
 
-    async replaceSecret(accountId, secret, overlapUntilMs) {
+    async replaceSecret(accountId, secret, overlapUntilMs, nowMs) {
+      await run(`DELETE FROM ${schema}.webhook_secrets WHERE account_id = $1 AND expires_at_ms <= $2`, [
+        accountId,
+        timeParameter(nowMs),
+      ])
       const values = [accountId, secret, timeParameter(overlapUntilMs)]
       await run(`SELECT ${schema}.replace_webhook_secret($1, $2, $3)`, values)
     },

@@ -325,8 +325,8 @@ function webhooksOn(session: () => SqliteSession): WebhookStore {
     secrets: async (accountId, nowMs) => session().read(({ webhooks }) => webhooks.secrets(accountId, nowMs)),
     ensureSecret: async (accountId, secret) =>
       session().write(({ webhooks }) => webhooks.ensureSecret(accountId, secret)),
-    replaceSecret: async (accountId, secret, overlapUntilMs) =>
-      session().write(({ webhooks }) => webhooks.replaceSecret(accountId, secret, overlapUntilMs)),
+    replaceSecret: async (accountId, secret, overlapUntilMs, nowMs) =>
+      session().write(({ webhooks }) => webhooks.replaceSecret(accountId, secret, overlapUntilMs, nowMs)),
   }
 }
 

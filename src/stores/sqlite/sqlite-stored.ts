@@ -13,13 +13,14 @@ CREATE INDEX signalbox_conversations_stored ON signalbox_conversations (account_
 CREATE INDEX signalbox_tasks_stored ON signalbox_tasks (account_id, byte_length);
 `
 
-/** Tables of the kinds, and the condition for rows that have not expired. */
-const TABLES: Readonly<Record<StoredKind, readonly [table: string, isLive: string]>> = {
+/** Tables of the kinds, the condition for rows that have not expired, and the size of a row if it is not `byte_length`. */
+const TABLES: Readonly<Record<StoredKind, readonly [table: string, isLive: string, byteLength?: string]>> = {
   idempotencyKeys: ['signalbox_idempotency INDEXED BY signalbox_idempotency_stored', 'expires_at_ms > ?'],
   responses: ['signalbox_responses INDEXED BY signalbox_responses_stored', 'expires_at_ms > ?'],
   conversations: ['signalbox_conversations INDEXED BY signalbox_conversations_stored', 'expires_at_ms > ?'],
   files: ['signalbox_files', 'expires_at_ms > ?'],
   tasks: ['signalbox_tasks INDEXED BY signalbox_tasks_stored', '? IS NOT NULL'],
+  webhookSecrets: ['signalbox_webhook_secrets', 'ifnull(expires_at_ms > ?, 1)', 'length(secret)'],
 }
 
 /** Counts what accounts have stored. */
@@ -27,9 +28,9 @@ export type SqliteStored = (accountId: string, kind: StoredKind, nowMs: number) 
 
 /** Prepares the statements of {@link SqliteStored}. */
 export function sqliteStored(database: SqliteDatabase): SqliteStored {
-  const count = ([table, isLive]: (typeof TABLES)[StoredKind]) =>
+  const count = ([table, isLive, byteLength = 'byte_length']: (typeof TABLES)[StoredKind]) =>
     database.prepare(
-      `SELECT count(*) AS count, ifnull(sum(byte_length), 0) AS byteLength FROM ${table} WHERE account_id = ? AND ${isLive}`,
+      `SELECT count(*) AS count, ifnull(sum(${byteLength}), 0) AS byteLength FROM ${table} WHERE account_id = ? AND ${isLive}`,
     )
   const counts = Object.fromEntries(Object.entries(TABLES).map(([kind, table]) => [kind, count(table)]))
   return (accountId, kind, nowMs) => {

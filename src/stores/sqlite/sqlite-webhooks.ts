@@ -54,7 +54,9 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
     `SELECT secret FROM signalbox_webhook_secrets WHERE account_id = ? AND expires_at_ms IS NULL
      ORDER BY number DESC LIMIT 1`,
   )
-  const deleteSecret = database.prepare('DELETE FROM signalbox_webhook_secrets WHERE account_id = ? AND secret = ?')
+  const deleteSecrets = database.prepare(
+    'DELETE FROM signalbox_webhook_secrets WHERE account_id = ? AND (secret = ? OR expires_at_ms <= ?)',
+  )
   // Never later than it was: a secret that has run out, or soon does, is not brought back.
   const endSecrets = database.prepare(
     'UPDATE signalbox_webhook_secrets SET expires_at_ms = min(ifnull(expires_at_ms, ?), ?) WHERE account_id = ?',
@@ -113,8 +115,8 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
       return secret
     },
 
-    replaceSecret(accountId, secret, overlapUntilMs) {
-      deleteSecret.run(accountId, secret)
+    replaceSecret(accountId, secret, overlapUntilMs, nowMs) {
+      deleteSecrets.run(accountId, secret, nowMs)
       const untilMs = wholeMilliseconds(overlapUntilMs)
       endSecrets.run(untilMs, untilMs, accountId)
       insertSecret.run(accountId, secret)

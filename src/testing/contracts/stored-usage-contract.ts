@@ -24,7 +24,11 @@ const CREATES: Readonly<
   files: ({ files }, id, accountId, expiresAtMs) =>
     files?.save(exampleFile({ id, accountId, expiresAtMs, byteLength: 7 })),
   tasks: ({ tasks }, id, accountId) => tasks.insert(exampleTask({ id, accountId })),
+  webhookSecrets: ({ webhooks }, id, accountId, expiresAtMs) =>
+    webhooks.replaceSecret(accountId, `whsec_${id}`, expiresAtMs, now),
 }
+/** Number of two examples that remain after `expiresAtMs`. */
+const STORED_WITHOUT_END: { readonly [Kind in StoredKind]?: number } = { tasks: 2, webhookSecrets: 1 }
 const KINDS = Object.keys(CREATES) as StoredKind[]
 
 /**
@@ -46,8 +50,8 @@ export function describeStoredUsage(
         await CREATES[kind](store, 'b', ACCOUNT_ID, now + 60_000)
         await CREATES[kind](store, 'c', 'account_2', now + 60_000)
         expect([kind, (await store.stored(ACCOUNT_ID, kind, now)).count]).toEqual([kind, 2])
-        const isKept = kind === 'tasks'
-        expect([kind, (await store.stored(ACCOUNT_ID, kind, now + 60_000)).count]).toEqual([kind, isKept ? 2 : 0])
+        const { [kind]: kept = 0 } = STORED_WITHOUT_END
+        expect([kind, (await store.stored(ACCOUNT_ID, kind, now + 60_000)).count]).toEqual([kind, kept])
       }
     })
 
@@ -81,6 +85,10 @@ export function describeStoredUsage(
       const deferred = { body: text, begun: {}, principal: { tier: 'paid' } } as const
       await store.tasks.insert(exampleTask({ details: { ...details, deferred } }))
       expect((await store.stored(ACCOUNT_ID, 'tasks', now)).byteLength >= 2_000).toEqual(true)
+
+      await store.webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', now, now)
+      await store.webhooks.replaceSecret(ACCOUNT_ID, 'whsec_02', now, now)
+      expect(await store.stored(ACCOUNT_ID, 'webhookSecrets', now)).toEqual({ count: 1, byteLength: 8 })
     })
 
     check('allows exactly the bound when 100 of each kind are created at the same time', async (store) => {

@@ -176,7 +176,7 @@ export function describeWebhookStore(
 
   describe('webhook store contract: secrets', () => {
     check('has none for an account that was given none', async ({ webhooks }) => {
-      await webhooks.replaceSecret('account_2', 'whsec_other', EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret('account_2', 'whsec_other', EXAMPLE_NOW_MS, EXAMPLE_NOW_MS)
       expect(await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS)).toEqual([])
     })
 
@@ -192,8 +192,8 @@ export function describeWebhookStore(
     })
 
     check('finds the newest secret of an account that was given some', async ({ webhooks }) => {
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS)
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_2', EXAMPLE_NOW_MS + 9_000)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS, EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_2', EXAMPLE_NOW_MS + 9_000, EXAMPLE_NOW_MS)
       expect(await webhooks.ensureSecret(ACCOUNT_ID, 'whsec_3')).toEqual('whsec_2')
       const secrets = await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS)
       expect(secrets.map(({ secret }) => secret)).toEqual(['whsec_2', 'whsec_1'])
@@ -201,8 +201,8 @@ export function describeWebhookStore(
 
     check('lets an older secret sign beside the new one until the overlap is over, newest first', async (store) => {
       const { webhooks } = store
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_b', EXAMPLE_NOW_MS)
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_a', EXAMPLE_NOW_MS + 1_000)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_b', EXAMPLE_NOW_MS, EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_a', EXAMPLE_NOW_MS + 1_000, EXAMPLE_NOW_MS)
       const newest = { secret: 'whsec_a', expiresAtMs: undefined }
       const older = { secret: 'whsec_b', expiresAtMs: EXAMPLE_NOW_MS + 1_000 }
       expect(await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS + 999)).toEqual([newest, older])
@@ -210,17 +210,25 @@ export function describeWebhookStore(
     })
 
     check('never prolongs a secret that ends earlier', async ({ webhooks }) => {
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS)
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_2', EXAMPLE_NOW_MS)
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_3', EXAMPLE_NOW_MS + 9_000)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS, EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_2', EXAMPLE_NOW_MS, EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_3', EXAMPLE_NOW_MS + 9_000, EXAMPLE_NOW_MS)
       const secrets = await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS + 1)
       expect(secrets.map(({ secret }) => secret)).toEqual(['whsec_3', 'whsec_2'])
     })
 
+    check('deletes secrets that have expired when the account gets a new one', async ({ webhooks }) => {
+      const end = EXAMPLE_NOW_MS + 10
+      for (const secret of ['whsec_1', 'whsec_2']) await webhooks.replaceSecret(ACCOUNT_ID, secret, end, EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_3', end + 10, end)
+      const secrets = await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS)
+      expect(secrets.map(({ secret }) => secret)).toEqual(['whsec_3', 'whsec_2'])
+    })
+
     check('makes a secret that is given again the newest', async ({ webhooks }) => {
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS)
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_2', EXAMPLE_NOW_MS + 5)
-      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS + 9)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS, EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_2', EXAMPLE_NOW_MS + 5, EXAMPLE_NOW_MS)
+      await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_1', EXAMPLE_NOW_MS + 9, EXAMPLE_NOW_MS)
       expect(await webhooks.secrets(ACCOUNT_ID, EXAMPLE_NOW_MS + 1)).toEqual([
         { secret: 'whsec_1', expiresAtMs: undefined },
         { secret: 'whsec_2', expiresAtMs: EXAMPLE_NOW_MS + 9 },

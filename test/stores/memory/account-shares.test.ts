@@ -36,7 +36,31 @@ describe('account shares', () => {
     shares.set('one', 'a', 101)
 
     expect(deleteSurplus(shares, 'one')).toEqual(['a'])
-    expect(shares.usage('one', () => true)).toEqual({ count: 0, byteLength: 0 })
+    expect(shares.usage('one', 0, () => 1)).toEqual({ count: 0, byteLength: 0 })
+  })
+
+  it('counts what has not expired, and reads the entries only if one may have', () => {
+    const shares = new AccountShares()
+    const ends = new Map([
+      ['a', 20],
+      ['b', 10],
+      ['c', 30],
+    ])
+    for (const [name, end] of ends) shares.set('one', name, 5, end)
+    const reads: string[] = []
+    const usageAt = (nowMs: number) =>
+      shares.usage('one', nowMs, (name) => {
+        reads.push(name)
+        return ends.get(name)!
+      })
+
+    expect([usageAt(9), reads.length]).toEqual([{ count: 3, byteLength: 15 }, 0])
+    expect([usageAt(10), reads.length]).toEqual([{ count: 2, byteLength: 10 }, 3])
+    shares.delete('one', 'b')
+    expect(usageAt(11)).toEqual({ count: 2, byteLength: 10 })
+    expect([usageAt(19), reads.length]).toEqual([{ count: 2, byteLength: 10 }, 5])
+    expect(usageAt(30)).toEqual({ count: 0, byteLength: 0 })
+    expect(usageAt(29)).toEqual({ count: 1, byteLength: 5 })
   })
 })
 

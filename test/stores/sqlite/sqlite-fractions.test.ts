@@ -71,8 +71,8 @@ test('keys, conversations, secrets and idempotency keys take times with a fracti
   const claim = { ...exampleClaim(), expiresAtMs: NOW_MS + 1_000 }
   await store.idempotency.claim(claim, NOW_MS)
   await store.idempotency.complete(claim, exampleAnswer('x'), NOW_MS)
-  await store.webhooks.replaceSecret('account_1', 'whsec_old', NOW_MS)
-  await store.webhooks.replaceSecret('account_1', 'whsec_new', NOW_MS + 100.5)
+  await store.webhooks.replaceSecret('account_1', 'whsec_old', NOW_MS, NOW_MS)
+  await store.webhooks.replaceSecret('account_1', 'whsec_new', NOW_MS + 100.5, NOW_MS)
   await store.interactions.save({
     id: 'i',
     accountId: 'account_1',

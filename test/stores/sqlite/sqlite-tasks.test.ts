@@ -141,7 +141,7 @@ describe('tasks on SQLite', () => {
     const delivery = exampleDelivery()
     await store.tasks.insert(exampleTask())
     await store.tasks.change({ id: 'task_1', from: ['queued'], set: { upstreamId: 'upstream-1' }, delivery }, NOW_MS)
-    await store.webhooks.replaceSecret('account_1', 'whsec_1', NOW_MS)
+    await store.webhooks.replaceSecret('account_1', 'whsec_1', NOW_MS, NOW_MS)
     await store.close()
     const again = sqliteStore({ path, clock: 'caller' })
     await again.start()
