@@ -11,7 +11,7 @@ import { answerQuestions } from './child-process.mjs'
 const [origin] = process.argv.slice(2)
 const signalbox = await importBuilt('index')
 const { nodeHandler } = await importBuilt('node')
-const { CALLER_KEY, MODELS } = await import('./hostile-bodies.mjs')
+const { CALLER_KEY, MODELS } = await import('./hostile-models.mjs')
 
 const key = { apiKey: 'sk-hostile-0123456789abcdef', baseURL: origin }
 const vendors = [
@@ -24,14 +24,22 @@ const vendors = [
   signalbox.amazonBedrock({ apiKey: key.apiKey, endpoint: origin }),
 ]
 
+/** Hooks of every kind, which read all texts and change nothing, and redaction of what the hostile texts contain. */
+const hooks = [
+  signalbox.redact([signalbox.pii.email, signalbox.pii.card, { name: 'own', pattern: /hit/, maxLength: 3 }]),
+  { name: 'whole', request: (request) => void request.texts().length, answer: (answer) => void answer.texts().length },
+  { name: 'windows', text: { holdBack: { chars: 64 }, check: () => undefined } },
+]
+
 /** Serves a gateway on a free port. */
-async function serve() {
+async function serve(options) {
   const gateway = signalbox.createGateway({
     vendors,
     models: MODELS,
     billing: 'off',
     keys: [{ key: CALLER_KEY, account: 'acct_hostile' }],
     allowPrivateUrls: true,
+    ...options,
   })
   await gateway.start()
   return listen(nodeHandler(gateway))
@@ -58,6 +66,6 @@ async function measureJson(request, response) {
 
 const probe = blockedTimes()
 answerQuestions(
-  { plain: await serve(), baseline: await listen(measureJson) },
+  { plain: await serve(), hooked: await serve({ hooks }), baseline: await listen(measureJson) },
   { begin: () => probe.begin(), end: () => probe.end(), memory: () => process.memoryUsage().rss },
 )

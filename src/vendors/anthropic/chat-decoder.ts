@@ -1,8 +1,9 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { type SseReader, sseReader } from '../../wire/sse.ts'
+import { parseAnswerJson } from '../shared/answer-json.ts'
 import { invalidResponse } from '../shared/invalid-response.ts'
 import { AnswerReader } from '../shared/messages-answer.ts'
 import { expectedAnswerTool } from '../shared/messages-tools.ts'
@@ -66,7 +67,7 @@ class ChatDecoder implements ChatStreamDecoder {
       this.#answer.readText(plain[1]!)
       return
     }
-    const event = parseVendorJson(json)
+    const event = parseAnswerJson(json)
     if (!isJsonObject(event)) this.failure = invalidResponse('the vendor sent an event that is not a JSON object')
     else if (event['type'] === 'error') this.failure = messagesStreamError(event, this.#apiKeys)
     else this.#answer.read(event)

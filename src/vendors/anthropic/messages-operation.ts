@@ -7,6 +7,7 @@ import { isServerTool } from '../../endpoints/messages/messages-surcharges.ts'
 import { requestTools } from '../../endpoints/messages/request-tools.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
+import { parseAnswerJson } from '../shared/answer-json.ts'
 import { modelAbilities } from '../shared/messages-abilities.ts'
 import { thinksUnseen } from '../shared/messages-reasoning.ts'
 import { usageFrom } from '../shared/messages-usage.ts'
@@ -129,7 +130,7 @@ function isCarried(block: unknown): boolean {
 /** Passes a whole message on: the vendor's bytes with only the value of `model` replaced. Undefined when it is no message. */
 function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesRequest>): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
-  const message = parseVendorJson(bytes.toString('utf8'))
+  const message = parseAnswerJson(bytes.toString('utf8'))
   if (!isJsonObject(message) || message['type'] !== 'message' || !Array.isArray(message['content'])) return undefined
   const usage = usageFrom(message['usage'])
   const { publicModel } = call

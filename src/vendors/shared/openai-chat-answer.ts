@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import {
   type ChatAnnotation,
@@ -14,6 +14,7 @@ import { completionTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, BrokenChat, VendorCall, WireAnswer } from '../vendor.ts'
+import { parseAnswerJson } from './answer-json.ts'
 import { mendContentParts } from './content-parts.ts'
 import {
   type AnswerRepair,
@@ -186,7 +187,7 @@ export function brokenCompletion(
   call: VendorCall<ChatRequest>,
   dialect: ReadDialect,
 ): BrokenChat | undefined {
-  const answer = parseVendorJson(asBuffer(body).toString('utf8'))
+  const answer = parseAnswerJson(asBuffer(body).toString('utf8'))
   if (!isJsonObject(answer) || !isFailed(answer) || dialect.streamFailure === undefined) return undefined
   const usage = usedOf(usageAsMarked(openaiUsage(answer['usage']), markedCacheTime(call, dialect)))
   return usage && { failure: dialect.streamFailure(answer), usage }
@@ -211,7 +212,7 @@ interface WireCompletion extends Record<string, unknown> {
  * a message, or one that the vendor could not finish.
  */
 function readCompletion(text: string): WireCompletion | undefined {
-  const body = parseVendorJson(text)
+  const body = parseAnswerJson(text)
   return isCompletion(body) ? body : undefined
 }
 

@@ -1,10 +1,11 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatRequest, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
+import { parseAnswerJson } from './answer-json.ts'
 import { mendContentParts } from './content-parts.ts'
 import { invalidResponse } from './invalid-response.ts'
 import { annotationsIn, endReason, openaiFinishReason, reasoningText } from './openai-chat-answer.ts'
@@ -76,7 +77,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       this.#done()
       return
     }
-    const chunk = parseVendorJson(data)
+    const chunk = parseAnswerJson(data)
     if (!isJsonObject(chunk)) {
       // A torn last event is not a separate error: the body was cut, and `isComplete` is false.
       if (this.#isEnding) return

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { chatUsage } from '../../endpoints/chat/chat-completion.ts'
@@ -8,6 +8,7 @@ import { messageTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
 import type { VendorCall } from '../vendor.ts'
+import { parseAnswerJson } from './answer-json.ts'
 import { ChatChunkScan } from './chat-chunk-scan.ts'
 import { mendContentParts } from './content-parts.ts'
 import { endReason, openaiFinishReason, shownUsage } from './openai-chat-answer.ts'
@@ -91,7 +92,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
         return
       }
     }
-    const chunk = parseVendorJson(event.text)
+    const chunk = parseAnswerJson(event.text)
     if (!isJsonObject(chunk)) this.failUnreadable(isRest)
     else if (isErrorEvent || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
       // A report of nothing is none: what came is estimated.

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { GatewayError } from '../../core/errors.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { brokenStreamEnd, keepAliveEvent } from '../../endpoints/responses/broken-stream.ts'
@@ -11,6 +11,7 @@ import { decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
 import { findKnownString } from '../../wire/json-edits.ts'
 import { SSE_COMMENT, sseEvent } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
+import { parseAnswerJson } from './answer-json.ts'
 import { DeltaEvent, deltaStart } from './delta-event.ts'
 import {
   itemTextBytes,
@@ -123,7 +124,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
   }
 
   protected readEvent(event: EventLines, isRest: boolean): void {
-    const value = parseVendorJson(event.text)
+    const value = parseAnswerJson(event.text)
     if (isJsonObject(value)) this.#read(event, value)
     else if (event.isEndMark) this.drop()
     else this.failUnreadable(isRest)

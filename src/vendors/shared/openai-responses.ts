@@ -11,6 +11,7 @@ import { inputItems, itemType, type ResponsesRequest } from '../../endpoints/res
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
+import { parseAnswerJson } from './answer-json.ts'
 import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
 import { applyFieldRules, type FieldRule, type FieldRules } from './field-rules.ts'
 import { OpenAIResponsesStream } from './openai-responses-stream.ts'
@@ -218,7 +219,7 @@ function passResponse(
   dialect: OpenAIResponsesDialect,
 ): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
-  const response = parseVendorJson(bytes.toString('utf8'))
+  const response = parseAnswerJson(bytes.toString('utf8'))
   if (!isJsonObject(response) || response['object'] !== 'response' || !Array.isArray(response['output']))
     return undefined
   const { publicModel } = call
