@@ -321,22 +321,33 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     const events: TextEvent[] = []
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const lines = this.#lines
+    // Comments and empty events, which may be many, go on as one.
+    let from = 0
+    const passIdle = (end: number): void => {
+      if (from < end) events.push(textEvent(buffer.subarray(from, end), undefined, undefined, NO_TEXT))
+      from = end
+    }
     for (let start = 0; start < buffer.length; start = lines.end) {
       const plain = this.#plain?.read(buffer, start)
       if (plain !== undefined) {
+        passIdle(start)
         events.push(plain)
-        lines.end = this.#plain!.end
+        from = lines.end = this.#plain!.end
         continue
       }
       lines.read(buffer, start)
+      if (!lines.hasData) continue
+      passIdle(start)
+      from = lines.end
       const own = buffer.subarray(start, lines.end)
-      const value = lines.hasData && !lines.isEndMark ? parseVendorJson(lines.text) : undefined
+      const value = lines.isEndMark ? undefined : parseVendorJson(lines.text)
       if (isJsonObject(value)) {
         const event = textEvent(own, lines.name, value, this.#reader.read(value))
         this.#plain?.learn(event)
         events.push(event)
       } else events.push(textEvent(own, undefined, undefined, lines.isEndMark ? END_MARK : NO_TEXT))
     }
+    passIdle(buffer.length)
     lines.release()
     return events
   }

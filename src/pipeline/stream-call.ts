@@ -21,7 +21,7 @@ export const MAX_HOLD_BACK_MS = 15_000
 const MAX_ERROR_BYTES = 1024 * 1024
 
 /** Bytes of a stream after which other work of the process runs: the system may hold megabytes of events for one turn of the event loop. */
-const MAX_BYTES_BETWEEN_TURNS = 256 * 1024
+const MAX_BYTES_BETWEEN_TURNS = 128 * 1024
 
 /** Microtasks by a resolved promise: Node's `queueMicrotask` creates an async resource with each call. */
 const END_OF_TURN = Promise.resolve()

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import {
   type ChatAnnotation,
   type ChatAnswerMessage,
@@ -14,7 +15,6 @@ import { completionTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, BrokenChat, VendorCall, WireAnswer } from '../vendor.ts'
-import { parseAnswerJson } from './answer-json.ts'
 import { mendContentParts } from './content-parts.ts'
 import {
   type AnswerRepair,

@@ -1,7 +1,7 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject, parseVendorJson } from '../core/json.ts'
 
 /**
- * Maximum number of choices, output items, content blocks and tool calls together in one answer, or in one event of a stream. The work
+ * Maximum number of choices, output items, content blocks, tool calls and annotations together in one answer, or in one event of a stream. The work
  * on each is a multiple of the work to parse it. OpenAI accepts at most 128 choices and 128 parallel calls.
  */
 export const MAX_ANSWER_ITEMS = 2_048
@@ -19,6 +19,7 @@ const NESTING = [
   'parts',
   'tool_calls',
   'summary',
+  'annotations',
 ]
 
 /** The shortest item takes two characters with its comma, so that a text of this length is within the bound. */
