@@ -1,10 +1,25 @@
 import { deep, fn, HI, long, post, SCHEMA } from './hostile-bodies.mjs'
 
+/**
+ * What decides which cases there are: every decoder gets every shape of its dialect once, and every writer gets the shapes of one
+ * decoder; bytes that pass unchanged are read by the dialect's own reader. Counts in one event or in a whole answer are just below the
+ * bound of items, so that what comes after the bound is reached, and far above it in one case of each dialect. Streams have more of them.
+ */
+
+/** Just below the bound of items of an answer or an event, far above it, and events of a stream. */
+const ITEMS = 2_000
+const TOO_MANY = 20_000
+const EVENTS = 10_000
+
 const CHUNK = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
 const event = (value, name) =>
   `${name === undefined ? '' : `event: ${name}\n`}data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
 const range = (count, make) => Array.from({ length: count }, (_, index) => make(index))
-const typed = (...values) => values.map((value) => event(value, value.type)).join('')
+const typed = (...values) =>
+  values
+    .flat(2)
+    .map((value) => event(value, value.type))
+    .join('')
 const TOOL = (index) => ({
   index,
   id: `call_${index}`,
@@ -13,50 +28,62 @@ const TOOL = (index) => ({
 })
 const delta = (value, rest = {}) => ({ ...CHUNK, choices: [{ index: 0, delta: value, finish_reason: null, ...rest }] })
 const DONE = `${event({ ...CHUNK, choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}data: [DONE]\n\n`
-const COUNT = 20_000
-const whole = (message, count = 1) => ({
+const choice = (index, message = {}, rest = {}) => ({
+  index,
+  message: { role: 'assistant', content: 'hit', ...message },
+  finish_reason: 'stop',
+  ...rest,
+})
+const whole = (...choices) => ({
   id: 'c',
   object: 'chat.completion',
   created: 1,
   model: 'm',
-  choices: range(count, (index) => ({
-    index,
-    message: { role: 'assistant', content: 'hit', ...message },
-    finish_reason: 'stop',
-  })),
+  choices,
   usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
 })
-const CANDIDATE = (parts, index = 0) => ({ index, content: { role: 'model', parts }, finishReason: 'STOP' })
-const GEMINI = (candidates) => ({
+const citation = (index) => ({
+  type: 'url_citation',
+  url_citation: { url: `https://a.example/${index}`, title: 'a', start_index: 0, end_index: 1 },
+})
+const candidate = (parts, index = 0, rest = {}) => ({
+  index,
+  content: { role: 'model', parts },
+  finishReason: 'STOP',
+  ...rest,
+})
+const gemini = (...candidates) => ({
   candidates,
   usageMetadata: { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 },
   modelVersion: 'm',
   responseId: 'r',
 })
-const START = {
-  type: 'message_start',
-  message: {
-    id: 'msg_1',
-    type: 'message',
-    role: 'assistant',
-    model: 'm',
-    content: [],
-    stop_reason: null,
-    stop_sequence: null,
-    usage: { input_tokens: 1, output_tokens: 1 },
-  },
+const CALL_PART = { functionCall: { name: 'f', args: { a: 'hit' } } }
+const MESSAGE = {
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: 'm',
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
+  usage: { input_tokens: 1, output_tokens: 1 },
 }
-const STOP = [
-  { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 1 } },
-  { type: 'message_stop' },
-]
+const message = (content) => ({ ...MESSAGE, content, stop_reason: 'end_turn' })
 const block = (index, start, ...deltas) => [
   { type: 'content_block_start', index, content_block: start },
   ...deltas.map((part) => ({ type: 'content_block_delta', index, delta: part })),
   { type: 'content_block_stop', index },
 ]
-const MESSAGE = (content) => ({ ...START.message, content, stop_reason: 'end_turn' })
-const response = (output) => ({
+const messageStream = (...events) =>
+  typed(
+    { type: 'message_start', message: MESSAGE },
+    ...events,
+    { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 1 } },
+    { type: 'message_stop' },
+  )
+const toolUse = (index, input = {}) => ({ type: 'tool_use', id: `t${index}`, name: 'f', input })
+const response = (output, rest = {}) => ({
   id: 'resp_1',
   object: 'response',
   created_at: 1,
@@ -72,8 +99,9 @@ const response = (output) => ({
     input_tokens_details: { cached_tokens: 0 },
     output_tokens_details: { reasoning_tokens: 0 },
   },
+  ...rest,
 })
-const outputText = (index, text) => ({
+const outputText = (index, text = 'hit') => ({
   type: 'message',
   id: `msg_${index}`,
   role: 'assistant',
@@ -88,280 +116,184 @@ const functionCall = (index) => ({
   arguments: '{"a":"hit"}',
   status: 'completed',
 })
+/** A stream in which each item comes with its own events, and all of them again at the end. */
+const responseStream = (count, item, events) =>
+  typed(
+    { type: 'response.created', response: response([], { status: 'in_progress' }) },
+    range(count, (index) => events(index, item(index)).map((one) => ({ output_index: index, ...one }))),
+    { type: 'response.completed', response: response(range(count, item)) },
+  )
+const textEvents = (_index, item) => [
+  { type: 'response.output_item.added', item: { ...item, content: [], status: 'in_progress' } },
+  { type: 'response.content_part.added', content_index: 0, item_id: item.id, part: { ...item.content[0], text: '' } },
+  { type: 'response.output_text.delta', content_index: 0, item_id: item.id, delta: 'hit' },
+  { type: 'response.output_item.done', item },
+]
+const callEvents = (_index, item) => [
+  { type: 'response.output_item.added', item: { ...item, arguments: '' } },
+  { type: 'response.function_call_arguments.delta', item_id: item.id, delta: item.arguments },
+  { type: 'response.function_call_arguments.done', item_id: item.id, arguments: item.arguments },
+  { type: 'response.output_item.done', item },
+]
+const converse = (content) => ({
+  output: { message: { role: 'assistant', content } },
+  stopReason: 'tool_use',
+  usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
+})
+const DEEP = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
 
-/** Answers of each dialect by name: `[isStream, text]`. */
-const ANSWERS = {
+/** Streams of each dialect by name. */
+const STREAMS = {
   relayed: {
-    'choices in one event': [
-      true,
-      () =>
-        event({
-          ...CHUNK,
-          choices: range(COUNT, (index) => ({ index, delta: { content: 'hit' }, finish_reason: null })),
-        }) + DONE,
-    ],
-    'choices in many events': [
-      true,
-      () => range(COUNT, (index) => event(delta({ content: 'hit' }, { index }))).join('') + DONE,
-    ],
-    'tool calls in one event': [true, () => event(delta({ tool_calls: range(COUNT, TOOL) })) + DONE],
-    'tool calls in many events': [
-      true,
-      () => range(COUNT, (index) => event(delta({ tool_calls: [TOOL(index)] }))).join('') + DONE,
-    ],
-    'pieces of one tool call': [
-      true,
-      () =>
-        range(100_000, () =>
-          event(
-            delta({ tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: 'hit' } }] }),
-          ),
-        ).join('') + DONE,
-    ],
-    'tiny events': [true, () => event(delta({ content: 'a' })).repeat(100_000) + DONE],
-    'empty events': [true, () => long('\n\n', 8e6) + DONE],
-    comments: [true, () => long(':\n\n', 8e6) + DONE],
-    'data lines': [true, () => `${long('data:\n', 8e6)}\n${DONE}`],
-    'one event': [true, () => event(delta({ content: long('hit ', 16e6) })) + DONE],
-    'an endless line': [true, () => `data: ${long('a')}`],
-    'deep JSON': [true, () => event(`{"choices":${'['.repeat(100_000)}${']'.repeat(100_000)}}`) + DONE],
-    'deep members': [true, () => event(`{"choices":[{"index":0,"delta":{"content":"a","x":${deep(5_000)}}}]}`) + DONE],
-    'reasoning marks': [true, () => range(50_000, () => event(delta({ content: '<think>hit</' }))).join('') + DONE],
-    'many choices': [false, () => JSON.stringify(whole({}, COUNT))],
-    'many tool calls': [false, () => JSON.stringify(whole({ content: null, tool_calls: range(COUNT, TOOL) }))],
-    'many log probabilities': [
-      false,
-      () =>
-        JSON.stringify({
-          ...whole({}),
-          choices: [
-            {
-              ...whole({}).choices[0],
-              logprobs: { content: range(COUNT, () => ({ token: 'hit', logprob: -1, bytes: [1], top_logprobs: [] })) },
-            },
-          ],
-        }),
-    ],
-    'a long text': [false, () => JSON.stringify(whole({ content: long('hit ', 16e6) }))],
-    'deep JSON whole': [false, () => `{"choices":${'['.repeat(100_000)}${']'.repeat(100_000)}}`],
+    'choices in one event': () =>
+      event({
+        ...CHUNK,
+        choices: range(ITEMS, (index) => ({ index, delta: { content: 'hit' }, finish_reason: null })),
+      }) + DONE,
+    'choices in many events': () =>
+      range(EVENTS, (index) => event(delta({ content: 'hit' }, { index }))).join('') + DONE,
+    'tool calls in one event': () => event(delta({ tool_calls: range(ITEMS, TOOL) })) + DONE,
+    'tool calls in many events': () =>
+      range(EVENTS, (index) => event(delta({ tool_calls: [TOOL(index)] }))).join('') + DONE,
+    'too many tool calls in one event': () => event(delta({ tool_calls: range(TOO_MANY, TOOL) })) + DONE,
+    'pieces of one tool call': () => event(delta({ tool_calls: [TOOL(0)] })).repeat(3 * EVENTS) + DONE,
+    'tiny events': () => event(delta({ content: 'a' })).repeat(3 * EVENTS) + DONE,
+    'empty events': () => long('\n\n') + DONE,
+    comments: () => long(':\n\n') + DONE,
+    'comments in one event': () => `${long(':\n')}\n${DONE}`,
+    'data lines': () => `${long('data:\n')}\n${DONE}`,
+    'one event': () => event(delta({ content: long('hit ') })) + DONE,
+    'an endless line': () => `data: ${long('a')}`,
+    'deep JSON': () => event(`{"choices":${DEEP}}`) + DONE,
+    'deep members': () => event(`{"choices":[{"index":0,"delta":{"content":"a","x":${deep(5_000)}}}]}`) + DONE,
+    'reasoning marks': () => event(delta({ content: '<think>hit</' })).repeat(3 * EVENTS) + DONE,
+    'many annotations': () => event(delta({ content: 'hit', annotations: range(ITEMS, citation) })) + DONE,
   },
   claude: {
-    blocks: [
-      true,
-      () =>
-        typed(
-          START,
-          ...range(COUNT, (index) =>
-            block(index, { type: 'text', text: '' }, { type: 'text_delta', text: 'hit' }),
-          ).flat(),
-          ...STOP,
+    blocks: () =>
+      messageStream(
+        range(EVENTS, (index) => block(index, { type: 'text', text: '' }, { type: 'text_delta', text: 'hit' })),
+      ),
+    'tool blocks': () =>
+      messageStream(
+        range(EVENTS, (index) =>
+          block(index, toolUse(index), { type: 'input_json_delta', partial_json: '{"a":"hit"}' }),
         ),
-    ],
-    'tool blocks': [
-      true,
-      () =>
-        typed(
-          START,
-          ...range(COUNT, (index) =>
-            block(
-              index,
-              { type: 'tool_use', id: `t${index}`, name: 'f', input: {} },
-              { type: 'input_json_delta', partial_json: '{"a":"hit"}' },
-            ),
-          ).flat(),
-          ...STOP,
-        ),
-    ],
-    'pieces of one tool block': [
-      true,
-      () =>
-        typed(
-          START,
-          ...block(
-            0,
-            { type: 'tool_use', id: 't', name: 'f', input: {} },
-            ...range(50_000, () => ({ type: 'input_json_delta', partial_json: '"hit' })),
-          ),
-          ...STOP,
-        ),
-    ],
-    'open blocks': [
-      true,
-      () =>
-        typed(
-          START,
-          ...range(COUNT, (index) => ({
-            type: 'content_block_start',
+      ),
+    'pieces of one tool block': () =>
+      messageStream(
+        block(0, toolUse(0), ...range(3 * EVENTS, () => ({ type: 'input_json_delta', partial_json: '"hit' }))),
+      ),
+    'open blocks': () =>
+      messageStream(
+        range(EVENTS, (index) => ({
+          type: 'content_block_start',
+          index,
+          content_block: { type: 'text', text: 'hit' },
+        })),
+      ),
+    thinking: () =>
+      messageStream(
+        range(EVENTS, (index) =>
+          block(
             index,
-            content_block: { type: 'text', text: 'hit' },
-          })),
-          ...STOP,
+            { type: 'thinking', thinking: '', signature: '' },
+            { type: 'thinking_delta', thinking: 'hit' },
+            { type: 'signature_delta', signature: 'x' },
+          ),
         ),
-    ],
-    thinking: [
-      true,
-      () =>
-        typed(
-          START,
-          ...range(COUNT, (index) =>
-            block(
-              index,
-              { type: 'thinking', thinking: '', signature: '' },
-              { type: 'thinking_delta', thinking: 'hit' },
-              { type: 'signature_delta', signature: 'x' },
-            ),
-          ).flat(),
-          ...STOP,
-        ),
-    ],
-    'many blocks': [false, () => JSON.stringify(MESSAGE(range(COUNT, () => ({ type: 'text', text: 'hit' }))))],
-    'many tool blocks': [
-      false,
-      () =>
-        JSON.stringify(
-          MESSAGE(range(COUNT, (index) => ({ type: 'tool_use', id: `t${index}`, name: 'f', input: { a: 'hit' } }))),
-        ),
-    ],
+      ),
   },
   gemini: {
-    'candidates in one event': [
-      true,
-      () => event(GEMINI(range(COUNT, (index) => CANDIDATE([{ text: 'hit' }], index)))),
-    ],
-    'parts in one event': [true, () => event(GEMINI([CANDIDATE(range(COUNT, () => ({ text: 'hit' })))]))],
-    'calls in one event': [
-      true,
-      () => event(GEMINI([CANDIDATE(range(COUNT, () => ({ functionCall: { name: 'f', args: { a: 'hit' } } })))])),
-    ],
-    'calls in many events': [
-      true,
-      () =>
-        range(COUNT, () =>
-          event(
-            GEMINI([{ ...CANDIDATE([{ functionCall: { name: 'f', args: { a: 'hit' } } }]), finishReason: undefined }]),
-          ),
-        ).join(''),
-    ],
-    'one candidate': [true, () => event(GEMINI([CANDIDATE([{ text: long('hit ', 16e6) }])]))],
-    'many candidates': [
-      false,
-      () => JSON.stringify(GEMINI(range(COUNT, (index) => CANDIDATE([{ text: 'hit' }], index)))),
-    ],
-    'many parts': [false, () => JSON.stringify(GEMINI([CANDIDATE(range(COUNT, () => ({ text: 'hit' })))]))],
-    'many calls': [
-      false,
-      () =>
-        JSON.stringify(GEMINI([CANDIDATE(range(COUNT, () => ({ functionCall: { name: 'f', args: { a: 'hit' } } })))])),
-    ],
+    'candidates in one event': () => event(gemini(...range(ITEMS, (index) => candidate([{ text: 'hit' }], index)))),
+    'parts in one event': () => event(gemini(candidate(range(ITEMS, () => ({ text: 'hit' }))))),
+    'calls in one event': () => event(gemini(candidate(range(ITEMS, () => CALL_PART)))),
+    'calls in many events': () => event(gemini(candidate([CALL_PART], 0, { finishReason: undefined }))).repeat(EVENTS),
+    'one candidate': () => event(gemini(candidate([{ text: long('hit ') }]))),
   },
   responses: {
-    messages: [
-      true,
-      () =>
-        typed(
-          { type: 'response.created', response: { ...response([]), status: 'in_progress' } },
-          ...range(COUNT, (index) => [
-            {
-              type: 'response.output_item.added',
-              output_index: index,
-              item: { ...outputText(index, ''), content: [], status: 'in_progress' },
-            },
-            {
-              type: 'response.content_part.added',
-              output_index: index,
-              content_index: 0,
-              item_id: `msg_${index}`,
-              part: { type: 'output_text', text: '', annotations: [] },
-            },
-            {
-              type: 'response.output_text.delta',
-              output_index: index,
-              content_index: 0,
-              item_id: `msg_${index}`,
-              delta: 'hit',
-            },
-          ]).flat(),
-          { type: 'response.completed', response: response(range(COUNT, (index) => outputText(index, 'hit'))) },
-        ),
-    ],
-    calls: [
-      true,
-      () =>
-        typed(
-          { type: 'response.created', response: { ...response([]), status: 'in_progress' } },
-          ...range(COUNT, (index) => [
-            {
-              type: 'response.output_item.added',
-              output_index: index,
-              item: { ...functionCall(index), arguments: '' },
-            },
-            {
-              type: 'response.function_call_arguments.delta',
-              output_index: index,
-              item_id: `fc_${index}`,
-              delta: '{"a":"hit"}',
-            },
-            {
-              type: 'response.function_call_arguments.done',
-              output_index: index,
-              item_id: `fc_${index}`,
-              arguments: '{"a":"hit"}',
-            },
-            { type: 'response.output_item.done', output_index: index, item: functionCall(index) },
-          ]).flat(),
-          { type: 'response.completed', response: response(range(COUNT, functionCall)) },
-        ),
-    ],
-    'many messages': [false, () => JSON.stringify(response(range(COUNT, (index) => outputText(index, 'hit'))))],
-    'many calls': [false, () => JSON.stringify(response(range(COUNT, functionCall)))],
-  },
-  nova: {
-    'many blocks': [
-      false,
-      () =>
-        JSON.stringify({
-          output: { message: { role: 'assistant', content: range(COUNT, () => ({ text: 'hit' })) } },
-          stopReason: 'end_turn',
-          usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
-        }),
-    ],
-    'many calls': [
-      false,
-      () =>
-        JSON.stringify({
-          output: {
-            message: {
-              role: 'assistant',
-              content: range(COUNT, (index) => ({
-                toolUse: { toolUseId: `t${index}`, name: 'f', input: { a: 'hit' } },
-              })),
-            },
-          },
-          stopReason: 'tool_use',
-          usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
-        }),
-    ],
+    messages: () => responseStream(ITEMS / 2, outputText, textEvents),
+    calls: () => responseStream(ITEMS, functionCall, callEvents),
+    'too many calls': () => responseStream(EVENTS, functionCall, callEvents),
   },
 }
 
-const TOOLS = `"tools":[${fn('f', SCHEMA)}]`
-const ASKING = {
-  '/v1/chat/completions': `${HI},${TOOLS}`,
+/** Whole answers of each dialect by name. */
+const ANSWERS = {
+  relayed: {
+    'many choices': () => whole(...range(ITEMS, (index) => choice(index))),
+    'many tool calls': () => whole(choice(0, { content: null, tool_calls: range(ITEMS, TOOL) })),
+    'too many tool calls': () => whole(choice(0, { content: null, tool_calls: range(TOO_MANY, TOOL) })),
+    'many annotations': () => whole(choice(0, { annotations: range(ITEMS, citation) })),
+    'many log probabilities': () =>
+      whole(
+        choice(
+          0,
+          {},
+          {
+            logprobs: { content: range(TOO_MANY, () => ({ token: 'hit', logprob: -1, bytes: [1], top_logprobs: [] })) },
+          },
+        ),
+      ),
+    'a long text': () => whole(choice(0, { content: long('hit ') })),
+    'deep JSON whole': () => `{"choices":${DEEP}}`,
+  },
+  claude: {
+    'many blocks': () => message(range(ITEMS, () => ({ type: 'text', text: 'hit' }))),
+    'many tool blocks': () => message(range(ITEMS, (index) => toolUse(index, { a: 'hit' }))),
+    'too many blocks': () => message(range(TOO_MANY, () => ({ type: 'text', text: 'hit' }))),
+  },
+  gemini: {
+    'many candidates': () => gemini(...range(ITEMS, (index) => candidate([{ text: 'hit' }], index))),
+    'many parts': () => gemini(candidate(range(ITEMS, () => ({ text: 'hit' })))),
+    'many calls': () => gemini(candidate(range(ITEMS, () => CALL_PART))),
+    'too many candidates': () => gemini(...range(TOO_MANY, (index) => candidate([{ text: 'hit' }], index))),
+  },
+  responses: {
+    'many messages': () => response(range(ITEMS / 2, (index) => outputText(index))),
+    'many calls': () => response(range(ITEMS, functionCall)),
+    'too many calls': () => response(range(TOO_MANY, functionCall)),
+  },
+  nova: {
+    'many blocks': () => converse(range(ITEMS, () => ({ text: 'hit' }))),
+    'many calls': () =>
+      converse(range(ITEMS, (index) => ({ toolUse: { toolUseId: `t${index}`, name: 'f', input: { a: 'hit' } } }))),
+    'too many blocks': () => converse(range(TOO_MANY, () => ({ text: 'hit' }))),
+  },
+}
+
+const REQUESTS = {
+  '/v1/chat/completions': `${HI},"tools":[${fn('f', SCHEMA)}]`,
   '/v1/messages': `${HI},"tools":[{"name":"f","input_schema":{"type":"object"}}]`,
   '/v1/responses': `"input":"hi","store":false,"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]`,
 }
 
+/** Models whose answers each endpoint gets: all decoders once, the dialect's own reader, and all shapes for each writer. */
+const READ_AT = {
+  '/v1/chat/completions': ['relayed', 'claude', 'gemini', 'responses', 'nova'],
+  '/v1/messages': ['relayed', 'claude', 'gemini'],
+  '/v1/responses': ['claude', 'gemini', 'responses'],
+}
+
 /** Answers that a vendor can give, as a request with `answer`: `{ type, body }`. */
 export function* hostileAnswers() {
-  for (const [model, answers] of Object.entries(ANSWERS))
-    for (const [path, rest] of Object.entries(ASKING))
-      for (const [name, [isStream, body]] of Object.entries(answers)) {
-        const answer = {
-          type: isStream ? 'text/event-stream' : 'application/json',
-          get body() {
-            return Buffer.from(body())
-          },
+  for (const [path, models] of Object.entries(READ_AT))
+    for (const model of models)
+      for (const [shapes, isStream] of [
+        [STREAMS[model] ?? {}, true],
+        [ANSWERS[model], false],
+      ])
+        for (const [name, make] of Object.entries(shapes)) {
+          const answer = {
+            type: isStream ? 'text/event-stream' : 'application/json',
+            get body() {
+              const made = make()
+              return Buffer.from(typeof made === 'string' ? made : JSON.stringify(made))
+            },
+          }
+          yield Object.assign(
+            post(path, model, `answer: ${name}`, () => `${REQUESTS[path]},"stream":${isStream}`),
+            { answer },
+          )
         }
-        yield Object.assign(post(path, model, `answer: ${name}`, `${rest},"stream":${isStream}`), { answer })
-      }
 }

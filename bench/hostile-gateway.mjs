@@ -5,10 +5,10 @@ import { answerQuestions } from './child-process.mjs'
 
 /**
  * A gateway whose callers and vendors are hostile, in a process of its own, so that a small heap ends nobody else. Its vendors answer at
- * the address in the first argument.
+ * the address in the first argument. With a second argument, hooks of every kind read and redact all texts.
  */
 
-const [origin] = process.argv.slice(2)
+const [origin, hasHooks] = process.argv.slice(2)
 const signalbox = await importBuilt('index')
 const { nodeHandler } = await importBuilt('node')
 const { CALLER_KEY, MODELS } = await import('./hostile-models.mjs')
@@ -24,7 +24,7 @@ const vendors = [
   signalbox.amazonBedrock({ apiKey: key.apiKey, endpoint: origin }),
 ]
 
-/** Hooks of every kind, which read all texts and change nothing, and redaction of what the hostile texts contain. */
+/** Two that read all texts, and the redaction of what the hostile texts contain. */
 const hooks = [
   signalbox.redact([signalbox.pii.email, signalbox.pii.card, { name: 'own', pattern: /hit/, maxLength: 3 }]),
   { name: 'whole', request: (request) => void request.texts().length, answer: (answer) => void answer.texts().length },
@@ -32,14 +32,14 @@ const hooks = [
 ]
 
 /** Serves a gateway on a free port. */
-async function serve(options) {
+async function serve() {
   const gateway = signalbox.createGateway({
     vendors,
     models: MODELS,
     billing: 'off',
     keys: [{ key: CALLER_KEY, account: 'acct_hostile' }],
     allowPrivateUrls: true,
-    ...options,
+    ...(hasHooks === undefined ? {} : { hooks }),
   })
   await gateway.start()
   return listen(nodeHandler(gateway))
@@ -66,6 +66,6 @@ async function measureJson(request, response) {
 
 const probe = blockedTimes()
 answerQuestions(
-  { plain: await serve(), hooked: await serve({ hooks }), baseline: await listen(measureJson) },
+  { gateway: await serve(), baseline: await listen(measureJson) },
   { begin: () => probe.begin(), end: () => probe.end(), memory: () => process.memoryUsage().rss },
 )
