@@ -22,6 +22,9 @@ import {
  */
 const MAX_OPEN_TEXTS = 2_048
 
+/** Maximum number of characters of one window. An event of 64 MiB can add that many to a text at once. */
+const MAX_WINDOW_CHARACTERS = 4 * MAX_HELD_CHARACTERS
+
 /** Most characters of what stands before a window that its hook is shown. */
 const MAX_BEFORE = 64
 
@@ -257,7 +260,7 @@ export class WindowStage implements TextStage {
     // The end is told even where nothing is left, so that a hook that gathers a text knows when it is whole.
     if (fresh === '' && !isLast) return ''
     if (channel.isPassed) return this.#let(channel, text, '', text)
-    if (text.length > MAX_HELD_CHARACTERS) return this.#letUnchecked(channel, text)
+    if (text.length > MAX_WINDOW_CHARACTERS) return this.#letUnchecked(channel, text)
     if (!isLast && this.#isHeld(channel.part)) return this.#let(channel, '', text, '')
     const { id, kind, index } = channel.part
     const before = channel.before.join('').slice(-MAX_BEFORE)

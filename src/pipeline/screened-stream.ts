@@ -332,7 +332,8 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
       if (plain !== undefined) {
         passIdle(start)
         events.push(plain)
-        from = lines.end = this.#plain!.end
+        from = this.#plain!.end
+        lines.end = from
         continue
       }
       lines.read(buffer, start)

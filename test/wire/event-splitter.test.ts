@@ -126,6 +126,21 @@ describe('EventLines', () => {
   })
 
   it.each([
+    ['data lines', 'data:\n'],
+    ['comments', ':\n'],
+    ['names', 'event: x\r\n'],
+  ])('reads an event of 4,095 %s, and nothing of one with more', (_, line) => {
+    const event = new EventLines()
+    event.read(Buffer.from(`${line.repeat(4_094)}data: a\n\n`), 0)
+    expect(event.text.trim()).toBe('a')
+
+    const bytes = Buffer.from(`${line.repeat(4_096)}data: a\n\ndata: b\n\n`)
+    event.read(bytes, 0)
+    expect([event.hasData, event.hasOneLine, event.isEndMark, event.text]).toEqual([true, false, false, ''])
+    expect(event.end).toBe(bytes.length)
+  })
+
+  it.each([
     ['data: [DONE]\n\n', true],
     ['data:  [DONE] \r\n\r\n', true],
     ['data: "[DONE]"\n\n', false],
