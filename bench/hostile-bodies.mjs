@@ -342,31 +342,19 @@ export function* hostileRequests() {
       ...form([...start, [`content-disposition: form-data;\r\n ${long('\r\n ')}name="file"`, 'x']]),
     }
   }
-  yield {
-    name: 'many lines',
-    path: '/v1/files',
-    ...form([field('purpose', 'batch'), file('file', long('{}\n', WHOLE_LENGTH), 'application/jsonl')]),
-  }
-  yield {
-    name: 'one line',
-    path: '/v1/files',
-    ...form([field('purpose', 'batch'), file('file', long('{'), 'application/jsonl')]),
-  }
-  yield {
-    name: 'lines of requests',
-    path: '/v1/files',
-    ...form([
-      field('purpose', 'batch'),
-      file(
-        'file',
-        Array.from(
-          { length: 45_000 },
-          (_, index) =>
-            `{"custom_id":"l${index}","method":"POST","url":"/v1/chat/completions","body":{"model":"claude","max_tokens":9,${HI}}}`,
-        ).join('\n'),
-      ),
-    ]),
-  }
+}
+
+/** Lines of batches, as requests that upload them. */
+export function* hostileBatches() {
+  const request = (index) =>
+    `{"custom_id":"l${index}","method":"POST","url":"/v1/chat/completions","body":{"model":"claude","max_tokens":9,${HI}}}`
+  for (const [name, lines] of [
+    ['many lines', () => long('{}\n', WHOLE_LENGTH)],
+    ['many blank lines', () => long('\n', 1024 * 1024)],
+    ['one line', () => long('{')],
+    ['many requests', () => Array.from({ length: 10_000 }, (_, index) => request(index)).join('\n')],
+  ])
+    yield { name, path: '/v1/files', ...form([field('purpose', 'batch'), file('file', lines(), 'application/jsonl')]) }
 }
 
 export const post = (path, model, name, rest) => ({

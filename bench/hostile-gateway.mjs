@@ -5,7 +5,8 @@ import { answerQuestions } from './child-process.mjs'
 
 /**
  * A gateway whose callers and vendors are hostile, in a process of its own, so that a small heap ends nobody else. Its vendors answer at
- * the address in the first argument. With a second argument, hooks of every kind read and redact all texts.
+ * the address in the first argument. With a second argument, hooks of every kind read and
+ * redact all texts, and batches are made of ordinary calls.
  */
 
 const [origin, hasHooks] = process.argv.slice(2)
@@ -39,6 +40,7 @@ async function serve() {
     billing: 'off',
     keys: [{ key: CALLER_KEY, account: 'acct_hostile' }],
     allowPrivateUrls: true,
+    batches: { native: hasHooks === undefined },
     ...(hasHooks === undefined ? {} : { hooks }),
   })
   await gateway.start()

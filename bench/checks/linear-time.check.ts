@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startChild } from '../child-process.mjs'
 import { hostileAnswers } from '../hostile-answers.mjs'
-import { hostileRequests } from '../hostile-bodies.mjs'
+import { hostileBatches, hostileRequests } from '../hostile-bodies.mjs'
 import { CALLER_KEY } from '../hostile-models.mjs'
 
 /** A request, and what its vendor answers; without an answer the vendor rejects it. */
@@ -75,6 +75,43 @@ test('keeps the event loop free for every endpoint whatever a caller sends', asy
 test('keeps the event loop free for every translator whatever a vendor answers', async () => {
   expect(await slowOf(hostileAnswers() as Iterable<HostileCase>)).toEqual([])
 }, 120_000)
+
+test('keeps the event loop free while the lines of native and other batches are checked', async () => {
+  const slow: string[] = []
+  for (const upload of hostileBatches() as Iterable<HostileCase>) {
+    for (const [kind, child] of children) {
+      await child.ask('begin')
+      const { error, status } = await submitBatch(child.ready.gateway, upload)
+      const blockedMs = await child.ask('end')
+      console.log(`${upload.name}, ${kind}: ${status}, blocked for ${Math.round(blockedMs)} ms`)
+      if (error !== undefined) slow.push(`${upload.name}, ${kind}: ${JSON.stringify(error)}`)
+      if (blockedMs > MAX_BLOCKED_MS) slow.push(`${upload.name}, ${kind}: blocked for ${Math.round(blockedMs)} ms`)
+    }
+  }
+  expect(slow).toEqual([])
+}, 120_000)
+
+interface BatchObject {
+  readonly id: string
+  readonly status: string
+  readonly error?: unknown
+}
+
+/** Uploads the lines and creates a batch of them. Resolves when they are checked; the batch is cancelled then. */
+async function submitBatch(gateway: string, upload: HostileCase): Promise<BatchObject> {
+  const call = async (path: string, method: string, body?: Buffer): Promise<BatchObject> => {
+    const headers = { 'content-type': 'application/json' }
+    const { body: answered } = await send(gateway, { path, method, headers, ...(body && { body }) })
+    return JSON.parse(answered.toString()) as BatchObject
+  }
+  const { body } = await send(gateway, upload)
+  const { id: input_file_id } = JSON.parse(body.toString()) as BatchObject
+  const request = { input_file_id, endpoint: '/v1/chat/completions', completion_window: '24h' }
+  let batch = await call('/v1/batches', 'POST', Buffer.from(JSON.stringify(request)))
+  while (batch.status === 'validating') batch = await call(`/v1/batches/${batch.id}`, 'GET')
+  if (batch.status === 'in_progress') await call(`/v1/batches/${batch.id}/cancel`, 'POST', Buffer.from('{}'))
+  return batch
+}
 
 /** Runs the cases and returns those for which the event loop was blocked, the gateway failed or `/livez` did not answer. */
 async function slowOf(cases: Iterable<HostileCase>): Promise<string[]> {

@@ -60,11 +60,11 @@ describe('a whole answer of more than a mebibyte of text', () => {
 
   test.each(['answer', 'text'] as const)('is 503 and free for a hook with `%s`, which is not called', async (point) => {
     let calls = 0
-    const called = () => void (calls += 1)
+    const called = (): undefined => {
+      calls += 1
+    }
     const hook: AnyHook =
-      point === 'answer'
-        ? { name: 'all', answer: called }
-        : { name: 'all', text: { holdBack: 'all', check: () => called() as undefined } }
+      point === 'answer' ? { name: 'all', answer: called } : { name: 'all', text: { holdBack: 'all', check: called } }
     gateway = await hookedGateway([hook], completion(text))
     const before = await gateway.account()
     const response = await gateway.post(CHAT, chatBody('chat-relayed', 'hi'))
