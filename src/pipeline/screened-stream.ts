@@ -165,7 +165,13 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     this.#recording?.add(bytes)
     const read = this.#splitter.take(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
     if (read === undefined) return
-    this.#waiting.push(read)
+    // A short read of the vendor may have become many events.
+    for (let start = 0; start < read.length; ) {
+      const border = read.length - start > PIECE_BYTES ? read.indexOf(BLANK_LINE, start + PIECE_BYTES) : -1
+      const end = border === -1 ? read.length : border + BLANK_LINE.length
+      this.#waiting.push(read.subarray(start, end))
+      start = end
+    }
     this.#work()
   }
 
@@ -382,8 +388,12 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
   }
 }
 
-/** Maximum number of network reads whose events are worked on in one turn of the event loop. */
+/** Maximum number of reads, or pieces of them, whose events are worked on in one turn of the event loop. */
 const MAX_READS = 4
+
+/** Bytes of a read after which its next event begins another piece. */
+const PIECE_BYTES = 16 * 1024
+const BLANK_LINE = '\n\n'
 
 function* anotherTurn(): StreamWork<void> {
   yield endOfTurn()
