@@ -1,7 +1,7 @@
 import { deep, fn, HI, long, post, SCHEMA } from './hostile-bodies.mjs'
 
 /**
- * What decides which cases there are: every decoder gets every shape of its dialect once, and every writer gets the shapes of one
+ * Choice of the cases: every decoder gets every shape of its dialect once, and every writer gets the shapes of one
  * decoder; bytes that pass unchanged are read by the dialect's own reader. Counts in one event or in a whole answer are just below the
  * bound of items, so that what comes after the bound is reached, and far above it in one case of each dialect. Streams have more of them.
  */

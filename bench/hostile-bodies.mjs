@@ -1,8 +1,8 @@
 /**
- * What decides which cases there are: every endpoint and every translator gets every shape that it walks itself. A shape that only the
+ * Choice of the cases: every endpoint and every translator gets every shape that it walks itself. A shape that only the
  * reader of JSON or of forms walks goes through it once per endpoint, because every model has the same reader. Counts are just below the
  * bounds of members, values and items, so that what comes after the bounds is reached. Long texts have a quarter of the length that is
- * allowed and may take half of the time, and one of each reader has the whole length: more than linear work shows in both.
+ * allowed, and one text, one form and one file have the whole length: more than linear work shows there.
  */
 
 /** Just below the bound of members of a body, of its values, and of its bytes. */

@@ -151,7 +151,7 @@ async function measureOnce(one: HostileCase, child: Child): Promise<string | und
   const [{ status, body }, { status: livez }] = await Promise.all([answered, alive])
   const blockedMs = await child.ask('end')
   if (livez !== 200) return `/livez answered ${livez}`
-  // A hook may fail on a text that is too long for it, which is 503.
+  // A request gets 503 if a text is too long for a hook.
   if (status === 500) return `${status} ${body.toString('utf8', 0, 200)}`
   if (blockedMs <= MAX_BLOCKED_MS) return undefined
   let jsonMs = 0

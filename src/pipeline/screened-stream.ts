@@ -16,7 +16,7 @@ import {
   textEvent,
 } from '../hooks/text-events.ts'
 import { WindowStage } from '../hooks/window-stage.ts'
-import { EventLines, EventSplitter } from '../wire/event-splitter.ts'
+import { EventLines, EventSplitter, eventPieces } from '../wire/event-splitter.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { SSE_COMMENT, sseData, sseEvent } from '../wire/sse.ts'
 import { answerCallOf } from './answer-call.ts'
@@ -166,12 +166,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     const read = this.#splitter.take(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
     if (read === undefined) return
     // A short read of the vendor may have become many events.
-    for (let start = 0; start < read.length; ) {
-      const border = read.length - start > PIECE_BYTES ? read.indexOf(BLANK_LINE, start + PIECE_BYTES) : -1
-      const end = border === -1 ? read.length : border + BLANK_LINE.length
-      this.#waiting.push(read.subarray(start, end))
-      start = end
-    }
+    this.#waiting.push(...eventPieces(read, PIECE_BYTES))
     this.#work()
   }
 
@@ -393,7 +388,6 @@ const MAX_READS = 4
 
 /** Bytes of a read after which its next event begins another piece. */
 const PIECE_BYTES = 16 * 1024
-const BLANK_LINE = '\n\n'
 
 function* anotherTurn(): StreamWork<void> {
   yield endOfTurn()

@@ -132,6 +132,18 @@ export class EventSplitter {
   }
 }
 
+/** Splits complete events between two of them, into pieces that have at least a number of bytes, except for the last one. */
+export function eventPieces(bytes: Buffer, leastBytes: number): Buffer[] {
+  const pieces: Buffer[] = []
+  for (let start = 0; start < bytes.length; ) {
+    const border = bytes.length - start > leastBytes ? bytes.indexOf(BLANK_LINE, start + leastBytes) : -1
+    const end = border === -1 ? bytes.length : border + BLANK_LINE.length
+    pieces.push(bytes.subarray(start, end))
+    start = end
+  }
+  return pieces
+}
+
 /** In JSON a CR can only be white space, so it is unambiguous here. */
 function withLineFeeds(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString('latin1').replaceAll('\r\n', '\n').replaceAll('\r', '\n'), 'latin1')

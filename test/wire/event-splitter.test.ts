@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
-import { EventLines, EventSplitter } from '../../src/wire/event-splitter.ts'
+import { EventLines, EventSplitter, eventPieces } from '../../src/wire/event-splitter.ts'
 
 describe('EventSplitter', () => {
   for (const lineEnd of ['\n', '\r\n']) {
@@ -94,6 +94,18 @@ describe('EventSplitter', () => {
         expect(splitter.rest()?.toString()).toMatch(/^data: c\n\n/)
       }
     }
+  })
+})
+
+describe('eventPieces', () => {
+  it.each([
+    [1, ['data: a\n\n', 'data: b\n\n', 'data: c\n\n']],
+    [9, ['data: a\n\ndata: b\n\n', 'data: c\n\n']],
+    [99, ['data: a\n\ndata: b\n\ndata: c\n\n']],
+  ])('splits events into pieces of at least %i bytes', (leastBytes, expected) => {
+    const pieces = eventPieces(Buffer.from('data: a\n\ndata: b\n\ndata: c\n\n'), leastBytes)
+
+    expect(pieces.map(String)).toEqual(expected)
   })
 })
 
