@@ -34,7 +34,7 @@ interface Answer {
 const MAX_BLOCKED_MS = 100
 
 /** Length of a line whose JSON is read or written in one go. */
-const LONG_LINE = 1024 * 1024
+const LONG_LINE = 64 * 1024
 
 const REJECTION = JSON.stringify({ error: { message: 'no', type: 'invalid_request_error' } })
 
