@@ -5,13 +5,14 @@ import { answerQuestions } from './child-process.mjs'
 
 /**
  * A gateway whose callers and vendors are hostile, in a process of its own, so that a small heap ends nobody else. Its vendors answer at
- * the address in the first argument.
+ * the address in the first argument. With a second argument, hooks of every kind read and
+ * redact all texts, and batches are made of ordinary calls.
  */
 
-const [origin] = process.argv.slice(2)
+const [origin, hasHooks] = process.argv.slice(2)
 const signalbox = await importBuilt('index')
 const { nodeHandler } = await importBuilt('node')
-const { CALLER_KEY, MODELS } = await import('./hostile-bodies.mjs')
+const { CALLER_KEY, MODELS } = await import('./hostile-models.mjs')
 
 const key = { apiKey: 'sk-hostile-0123456789abcdef', baseURL: origin }
 const vendors = [
@@ -24,6 +25,13 @@ const vendors = [
   signalbox.amazonBedrock({ apiKey: key.apiKey, endpoint: origin }),
 ]
 
+/** Two that read all texts, and the redaction of what the hostile texts contain. */
+const hooks = [
+  signalbox.redact([signalbox.pii.email, signalbox.pii.card, { name: 'own', pattern: /hit/, maxLength: 3 }]),
+  { name: 'whole', request: (request) => void request.texts().length, answer: (answer) => void answer.texts().length },
+  { name: 'windows', text: { holdBack: { chars: 64 }, check: () => undefined } },
+]
+
 /** Serves a gateway on a free port. */
 async function serve() {
   const gateway = signalbox.createGateway({
@@ -32,6 +40,8 @@ async function serve() {
     billing: 'off',
     keys: [{ key: CALLER_KEY, account: 'acct_hostile' }],
     allowPrivateUrls: true,
+    batches: { native: hasHooks === undefined },
+    ...(hasHooks === undefined ? {} : { hooks }),
   })
   await gateway.start()
   return listen(nodeHandler(gateway))
@@ -58,6 +68,6 @@ async function measureJson(request, response) {
 
 const probe = blockedTimes()
 answerQuestions(
-  { plain: await serve(), baseline: await listen(measureJson) },
+  { gateway: await serve(), baseline: await listen(measureJson) },
   { begin: () => probe.begin(), end: () => probe.end(), memory: () => process.memoryUsage().rss },
 )

@@ -22,6 +22,9 @@ import {
  */
 const MAX_OPEN_TEXTS = 2_048
 
+/** Maximum number of characters of one window. An event of 64 MiB can add that many to a text at once. */
+const MAX_WINDOW_CHARACTERS = 4 * MAX_HELD_CHARACTERS
+
 /** Most characters of what stands before a window that its hook is shown. */
 const MAX_BEFORE = 64
 
@@ -128,13 +131,13 @@ export class WindowStage implements TextStage {
     let characters = this.#heldCharacters
     for (const event of events) {
       const part = onlyPart(event)
-      if (part === undefined || !quiet.isQuiet(part.text, part.kind)) return undefined
+      if (part === undefined) return undefined
+      characters += part.text.length
+      if (characters > MAX_HELD_CHARACTERS || !quiet.isQuiet(part.text, part.kind)) return undefined
       const known = this.#open.get(part.id)
       if (known === undefined ? this.#open.size + events.length > MAX_OPEN_TEXTS : !known.isQuiet || known.isPassed)
         return undefined
-      characters += part.text.length
     }
-    if (characters > MAX_HELD_CHARACTERS) return undefined
     const out: TextEvent[] = []
     let last: Channel | undefined
     for (const event of events) {
@@ -257,6 +260,7 @@ export class WindowStage implements TextStage {
     // The end is told even where nothing is left, so that a hook that gathers a text knows when it is whole.
     if (fresh === '' && !isLast) return ''
     if (channel.isPassed) return this.#let(channel, text, '', text)
+    if (text.length > MAX_WINDOW_CHARACTERS) return this.#letUnchecked(channel, text)
     if (!isLast && this.#isHeld(channel.part)) return this.#let(channel, '', text, '')
     const { id, kind, index } = channel.part
     const before = channel.before.join('').slice(-MAX_BEFORE)
@@ -295,10 +299,14 @@ export class WindowStage implements TextStage {
     channel.isQuiet = this.#quiet?.isQuiet(held, part.kind) === true
     this.#went(channel, seen)
     if (this.#reader.repeats === true) channel.sent += sent
-    if (this.#heldCharacters <= MAX_HELD_CHARACTERS) return sent
+    return this.#heldCharacters <= MAX_HELD_CHARACTERS ? sent : sent + this.#letUnchecked(channel, held)
+  }
+
+  /** The hook fails on a text that is too large, and reads no more of it. */
+  #letUnchecked(channel: Channel, text: string): string {
     this.#fail('too-large', new RangeError(`more than ${MAX_HELD_CHARACTERS} characters would be held back`))
     channel.isPassed = true
-    return sent + this.#let(channel, held, '', held)
+    return this.#let(channel, text, '', text)
   }
 
   #went(channel: Channel, seen: string): void {

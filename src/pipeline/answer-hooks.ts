@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { endOfTurn } from '../core/end-of-turn.ts'
 import type { GatewayError } from '../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
 import { isPending } from '../core/maybe-promise.ts'
@@ -7,6 +8,7 @@ import type { HookOutcome } from '../hooks/call-hook.ts'
 import type { AnswerResult } from '../hooks/hook.ts'
 import type { CompiledHook } from '../hooks/hook-table.ts'
 import { SECOND_TRY, type SecondTry, type SecondTryResult } from '../hooks/second-try.ts'
+import { MAX_HELD_CHARACTERS } from '../hooks/text-events.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import type { Reserved } from './call-record.ts'
 import { ANSWER_RESULT, checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts'
@@ -94,11 +96,13 @@ export async function screenedWhole(
   const parsed = isText(screen.reserved) ? { text } : parseVendorJson(text)
   // A task or another receipt has no text.
   if (!isJsonObject(parsed)) return AS_IT_IS
+  const isLarge = text.length > LARGE_CHARACTERS
   let answer: AnswerObject = parsed
   let isCharged = true
   for (const hook of hooks) {
+    if (isLarge) await endOfTurn()
     const parts = reader.whole(answer)
-    const outcome = await asked(screen, hook, answer, parts)
+    const outcome = isWithinBound(parts) ? await asked(screen, hook, answer, parts) : TOO_LARGE
     const wanted = again === undefined ? undefined : secondTryOf(hook, outcome)
     const second = wanted && (await again?.(wanted))
     if (second !== undefined) return { ...AS_IT_IS, second }
@@ -115,6 +119,20 @@ export async function screenedWhole(
     break
   }
   return answer === parsed ? AS_IT_IS : { answer, error: undefined, isCharged }
+}
+
+/** Characters of an answer above which each hook has a turn of the event loop of its own. */
+const LARGE_CHARACTERS = 64 * 1024
+
+const TOO_LARGE = {
+  kind: 'fault',
+  fault: 'too-large',
+  error: new RangeError(`the answer has more than ${MAX_HELD_CHARACTERS} characters of text`),
+} as const
+
+/** Returns whether hooks can read the texts: as many characters as a stream may hold back for them. */
+function isWithinBound(parts: readonly TextPart[]): boolean {
+  return parts.reduce((sum, { text }) => sum + text.length, 0) <= MAX_HELD_CHARACTERS
 }
 
 /** An answer that is no JSON is one text, and hooks see `{ text }`. */

@@ -16,7 +16,7 @@ import {
   textEvent,
 } from '../hooks/text-events.ts'
 import { WindowStage } from '../hooks/window-stage.ts'
-import { EventLines, EventSplitter } from '../wire/event-splitter.ts'
+import { EventLines, EventSplitter, eventPieces } from '../wire/event-splitter.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { SSE_COMMENT, sseData, sseEvent } from '../wire/sse.ts'
 import { answerCallOf } from './answer-call.ts'
@@ -165,7 +165,8 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     this.#recording?.add(bytes)
     const read = this.#splitter.take(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
     if (read === undefined) return
-    this.#waiting.push(read)
+    // A short read of the vendor may have become many events.
+    this.#waiting.push(...eventPieces(read, PIECE_BYTES))
     this.#work()
   }
 
@@ -321,22 +322,34 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     const events: TextEvent[] = []
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const lines = this.#lines
+    // Comments and empty events, which may be many, go on as one.
+    let from = 0
+    const passIdle = (end: number): void => {
+      if (from < end) events.push(textEvent(buffer.subarray(from, end), undefined, undefined, NO_TEXT))
+      from = end
+    }
     for (let start = 0; start < buffer.length; start = lines.end) {
       const plain = this.#plain?.read(buffer, start)
       if (plain !== undefined) {
+        passIdle(start)
         events.push(plain)
-        lines.end = this.#plain!.end
+        from = this.#plain!.end
+        lines.end = from
         continue
       }
       lines.read(buffer, start)
+      if (!lines.hasData) continue
+      passIdle(start)
+      from = lines.end
       const own = buffer.subarray(start, lines.end)
-      const value = lines.hasData && !lines.isEndMark ? parseVendorJson(lines.text) : undefined
+      const value = lines.isEndMark ? undefined : parseVendorJson(lines.text)
       if (isJsonObject(value)) {
         const event = textEvent(own, lines.name, value, this.#reader.read(value))
         this.#plain?.learn(event)
         events.push(event)
       } else events.push(textEvent(own, undefined, undefined, lines.isEndMark ? END_MARK : NO_TEXT))
     }
+    passIdle(buffer.length)
     lines.release()
     return events
   }
@@ -370,8 +383,11 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
   }
 }
 
-/** Maximum number of network reads whose events are worked on in one turn of the event loop. */
+/** Maximum number of reads, or pieces of them, whose events are worked on in one turn of the event loop. */
 const MAX_READS = 4
+
+/** Bytes of a read after which its next event begins another piece. */
+const PIECE_BYTES = 16 * 1024
 
 function* anotherTurn(): StreamWork<void> {
   yield endOfTurn()

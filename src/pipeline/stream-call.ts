@@ -20,6 +20,9 @@ export const MAX_HOLD_BACK_MS = 15_000
 /** Largest error body that is read from a vendor. */
 const MAX_ERROR_BYTES = 1024 * 1024
 
+/** Bytes of a stream after which other work of the process runs: the system may hold megabytes of events for one turn of the event loop. */
+const MAX_BYTES_BETWEEN_TURNS = 128 * 1024
+
 /** Microtasks by a resolved promise: Node's `queueMicrotask` creates an async resource with each call. */
 const END_OF_TURN = Promise.resolve()
 
@@ -77,8 +80,9 @@ export class StreamCall implements TransportHandler {
   #isAborted = false
   #isPaused = false
   #bytesLeft = Number.POSITIVE_INFINITY
+  #bytesSinceTurn = 0
   readonly #encoder: IncrementalEncoder | undefined
-  /** True from a read that is processed in steps until the last step is done. */
+  /** True while the vendor is not read: steps of an encoder remain, or other work of the process runs. */
   #isResting = false
   #isWaitingForTurn = false
   /** How the vendor's side ended while steps remained. */
@@ -261,8 +265,12 @@ export class StreamCall implements TransportHandler {
     const bytes = joinChunks(this.#reads)
     this.#reads.length = 0
     if (!this.#read(bytes, isOurs)) return
-    if (this.#encoder !== undefined) this.#rest()
-    else this.#look()
+    this.#bytesSinceTurn += bytes.byteLength
+    if (this.#encoder === undefined) this.#look()
+    if (this.#end !== undefined || (this.#encoder === undefined && this.#bytesSinceTurn < MAX_BYTES_BETWEEN_TURNS))
+      return
+    this.#bytesSinceTurn = 0
+    this.#rest()
   }
 
   /** Evaluates the bytes so far for the call. */

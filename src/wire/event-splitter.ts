@@ -14,6 +14,9 @@ const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
 const END_MARK = '[DONE]'
 const NO_BYTES = Buffer.alloc(0)
 
+/** Maximum number of lines of one event. An event with more cannot be read, and neither can what follows it in the same bytes. */
+const MAX_EVENT_LINES = 4_096
+
 /**
  * Splits a body of server-sent events at event borders, without decoding it. Complete events are returned together; the
  * rest is kept until its end arrives. Every byte is scanned once and joined at most once, however the body was chunked.
@@ -129,6 +132,18 @@ export class EventSplitter {
   }
 }
 
+/** Splits complete events between two of them, into pieces that have at least a number of bytes, except for the last one. */
+export function eventPieces(bytes: Buffer, leastBytes: number): Buffer[] {
+  const pieces: Buffer[] = []
+  for (let start = 0; start < bytes.length; ) {
+    const border = bytes.length - start > leastBytes ? bytes.indexOf(BLANK_LINE, start + leastBytes) : -1
+    const end = border === -1 ? bytes.length : border + BLANK_LINE.length
+    pieces.push(bytes.subarray(start, end))
+    start = end
+  }
+  return pieces
+}
+
 /** In JSON a CR can only be white space, so it is unambiguous here. */
 function withLineFeeds(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString('latin1').replaceAll('\r\n', '\n').replaceAll('\r', '\n'), 'latin1')
@@ -146,6 +161,7 @@ export class EventLines {
   #nameStart = -1
   #nameEnd = -1
   #furtherData: ByteSpan[] | undefined
+  #isOverlong = false
 
   /** Reads the event that begins at `start`. The bytes must contain the complete event with its blank line. */
   read(bytes: Buffer, start: number): void {
@@ -154,8 +170,15 @@ export class EventLines {
     this.dataStart = -1
     this.#nameStart = -1
     this.#furtherData = undefined
+    this.#isOverlong = false
     let line = start
-    for (;;) {
+    for (let count = 0; ; count++) {
+      if (count === MAX_EVENT_LINES) {
+        this.#isOverlong = true
+        this.dataStart = start
+        this.end = bytes.length
+        return
+      }
       // The blank line is found without a search.
       const lineFeed = bytes[line] === LINE_FEED ? line : bytes.indexOf(LINE_FEED, line)
       const lineEnd = lineFeed > line && bytes[lineFeed - 1] === CARRIAGE_RETURN ? lineFeed - 1 : lineFeed
@@ -184,7 +207,7 @@ export class EventLines {
 
   /** True if its data is one line, which is the usual case. */
   get hasOneLine(): boolean {
-    return this.dataStart !== -1 && this.#furtherData === undefined
+    return this.dataStart !== -1 && this.#furtherData === undefined && !this.#isOverlong
   }
 
   /** The `event:` name. */
@@ -194,13 +217,13 @@ export class EventLines {
 
   /** The value of its data, in its original chunks. */
   get data(): Uint8Array[] {
-    if (!this.hasData) return []
+    if (!this.hasData || this.#isOverlong) return []
     const pieces: Uint8Array[] = [this.bytes.subarray(this.dataStart, this.dataEnd)]
     for (const { start, end } of this.#furtherData ?? []) pieces.push(LINE_BREAK, this.bytes.subarray(start, end))
     return pieces
   }
 
-  /** The value of its data. */
+  /** The value of its data; empty if the event has too many lines. */
   get text(): string {
     return this.hasOneLine
       ? this.bytes.toString('utf8', this.dataStart, this.dataEnd)

@@ -54,3 +54,36 @@ describe.each([false, true])('an answer (streamed: %s)', (stream) => {
     expect(gateway.eventsOf('hook-bypassed')).toMatchObject([{ hook: 'bad', point: 'answer' }])
   })
 })
+
+describe('a whole answer of more than a mebibyte of text', () => {
+  const text = 'x'.repeat(1024 * 1024 + 1)
+
+  test.each(['answer', 'text'] as const)(
+    'fails with 503 and without a charge before a hook with `%s` is called',
+    async (point) => {
+      let calls = 0
+      const called = (): undefined => {
+        calls += 1
+      }
+      const hook: AnyHook =
+        point === 'answer' ? { name: 'all', answer: called } : { name: 'all', text: { holdBack: 'all', check: called } }
+      gateway = await hookedGateway([hook], completion(text))
+      const before = await gateway.account()
+      const response = await gateway.post(CHAT, chatBody('chat-relayed', 'hi'))
+      await response.text()
+      await gateway.ended(response)
+
+      expect([response.status, calls]).toEqual([503, 0])
+      expect(await gateway.account()).toEqual(before)
+    },
+  )
+
+  test("passes where the hook says `onFailure: 'allow'`, with an event that names the reason", async () => {
+    gateway = await hookedGateway([{ name: 'all', onFailure: 'allow', answer: () => undefined }], completion(text))
+    const response = await gateway.post(CHAT, chatBody('chat-relayed', 'hi'))
+    const answer = JSON.parse(await response.text())
+
+    expect(answer.choices[0].message.content).toHaveLength(text.length)
+    expect(gateway.eventsOf('hook-bypassed')).toMatchObject([{ hook: 'all', point: 'answer', reason: 'too-large' }])
+  })
+})

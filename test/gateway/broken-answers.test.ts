@@ -119,6 +119,22 @@ describe('a whole answer that breaks off', () => {
     expect((await started.ended(response)).usage?.outputTokens).toBeGreaterThan(190)
   })
 
+  test('is charged as well where it has more items than a model can have made', async () => {
+    const calls = Array.from({ length: 2_049 }, (_, index) => ({
+      id: `c${index}`,
+      type: 'function',
+      function: { name: 'f', arguments: '{}' },
+    }))
+    const choices = [{ index: 0, message: { role: 'assistant', content: null, tool_calls: calls } }]
+    await startBefore(failingFirst((response) => json(response, { ...ANSWER, choices })))
+    const response = await ask()
+
+    expect(response.status).toBe(502)
+    expect(vendor.calls).toBe(1)
+    expect((await started.ended(response)).usage?.outputTokens).toBe(HELD_TOKENS)
+    expect((await started.account()).held).toBe(0n)
+  })
+
   test.each([false, true])(
     'is free and told where the gateway cuts it off because it closes (stream: %s)',
     async (stream) => {

@@ -392,3 +392,49 @@ test('an answer of one call ends with it', () => {
   expect(sent).toHaveLength(1)
   expect(ends).toEqual([{ kind: 'ended' }])
 })
+
+describe('a streamed answer that arrives faster than it is read', () => {
+  const READ = Buffer.alloc(64 * 1024, 'a')
+  const endOfTurn = () => new Promise((resolve) => setImmediate(resolve))
+
+  test('pauses the vendor after 128 KiB until the next turn of the event loop', async () => {
+    const { sent, received } = begun(1)
+    const { handler, done } = sent[0]!
+    handler.onHead(200, { 'content-type': 'text/event-stream' })
+    handler.onData(READ)
+    await Promise.resolve()
+    expect(done).toEqual([])
+
+    handler.onData(READ)
+    await Promise.resolve()
+    expect(done).toEqual(['pause'])
+    await endOfTurn()
+    expect(done).toEqual(['pause', 'resume'])
+    expect(received()).toHaveLength(2 * READ.length)
+  })
+
+  test('stays paused after that turn while its receiver is', async () => {
+    const { sent, call } = begun(1)
+    const { handler, done } = sent[0]!
+    handler.onHead(200, { 'content-type': 'text/event-stream' })
+    handler.onData(Buffer.concat([READ, READ]))
+    await Promise.resolve()
+    call.pause()
+    await endOfTurn()
+    expect(done).not.toContain('resume')
+
+    call.resume()
+    expect(done.at(-1)).toBe('resume')
+  })
+
+  test('ends although it waits for its turn', async () => {
+    const { sent, ends } = begun(1)
+    const { handler } = sent[0]!
+    handler.onHead(200, { 'content-type': 'text/event-stream' })
+    handler.onData(Buffer.concat([READ, READ]))
+    await Promise.resolve()
+    handler.onEnd()
+
+    expect(ends).toEqual([{ kind: 'ended' }])
+  })
+})

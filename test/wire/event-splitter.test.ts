@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { describe, expect, it } from 'vitest'
-import { EventLines, EventSplitter } from '../../src/wire/event-splitter.ts'
+import { EventLines, EventSplitter, eventPieces } from '../../src/wire/event-splitter.ts'
 
 describe('EventSplitter', () => {
   for (const lineEnd of ['\n', '\r\n']) {
@@ -97,6 +97,18 @@ describe('EventSplitter', () => {
   })
 })
 
+describe('eventPieces', () => {
+  it.each([
+    [1, ['data: a\n\n', 'data: b\n\n', 'data: c\n\n']],
+    [9, ['data: a\n\ndata: b\n\n', 'data: c\n\n']],
+    [99, ['data: a\n\ndata: b\n\ndata: c\n\n']],
+  ])('splits events into pieces of at least %i bytes', (leastBytes, expected) => {
+    const pieces = eventPieces(Buffer.from('data: a\n\ndata: b\n\ndata: c\n\n'), leastBytes)
+
+    expect(pieces.map(String)).toEqual(expected)
+  })
+})
+
 describe('EventLines', () => {
   function linesOf(text: string): { name: string | undefined; text: string; end: number }[] {
     const bytes = Buffer.from(text)
@@ -123,6 +135,21 @@ describe('EventLines', () => {
 
   it('finds one event behind the other, empty ones included', () => {
     expect(linesOf('data: a\n\n\nevent: x\ndata: b\n\n').map(({ text }) => text)).toEqual(['a', '', 'b'])
+  })
+
+  it.each([
+    ['data lines', 'data:\n'],
+    ['comments', ':\n'],
+    ['names', 'event: x\r\n'],
+  ])('reads an event of 4,095 %s, and nothing of one with more', (_, line) => {
+    const event = new EventLines()
+    event.read(Buffer.from(`${line.repeat(4_094)}data: a\n\n`), 0)
+    expect(event.text.trim()).toBe('a')
+
+    const bytes = Buffer.from(`${line.repeat(4_096)}data: a\n\ndata: b\n\n`)
+    event.read(bytes, 0)
+    expect([event.hasData, event.hasOneLine, event.isEndMark, event.text]).toEqual([true, false, false, ''])
+    expect(event.end).toBe(bytes.length)
   })
 
   it.each([

@@ -1,4 +1,5 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { MAX_ANSWER_ITEMS } from '../answer-json.ts'
 import type { ChatAnnotation } from '../chat/chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import { JsonTextEnd } from '../chat/json-text-end.ts'
@@ -198,7 +199,10 @@ export class OutputSequence {
     return draft
   }
 
+  /** @throws RangeError if the answer has more items than {@link MAX_ANSWER_ITEMS}. Its last event repeats them all. */
   #add(draft: Draft): void {
+    if (this.items.length + this.#waiting.length >= MAX_ANSWER_ITEMS)
+      throw new RangeError(`the answer has more than ${MAX_ANSWER_ITEMS} items`)
     this.#waiting.push(draft)
     this.#advance()
   }

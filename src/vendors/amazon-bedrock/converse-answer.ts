@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatCompletion } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
@@ -33,7 +34,7 @@ export function converseFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const body = parseVendorJson(new TextDecoder().decode(answer.body))
+  const body = parseAnswerJson(new TextDecoder().decode(answer.body))
   const message = isJsonObject(body) && isJsonObject(body['output']) ? body['output']['message'] : undefined
   if (!isJsonObject(body) || !isJsonObject(message) || !Array.isArray(message['content'])) return undefined
   const { stopReason } = body
@@ -58,7 +59,7 @@ export function converseFromWire(
 
 /** Reads a whole answer in which the model failed, and which the service bills. */
 export function converseBroken(answer: WireAnswer): BrokenChat | undefined {
-  const body = membersOf(parseVendorJson(new TextDecoder().decode(answer.body)))
+  const body = membersOf(parseAnswerJson(new TextDecoder().decode(answer.body)))
   const usage = usedOf(usageFrom(usageEvent(body['usage'])['usage']))
   if (!FAILED_STOPS.has(body['stopReason']) || usage === undefined) return undefined
   return { failure: { ...failedStop(body['stopReason']), status: answer.status }, usage }
@@ -135,7 +136,7 @@ class ConverseDecoder implements ChatStreamDecoder {
 
   #read({ messageType, name, errorMessage, payload }: EventFrame): void {
     if (this.failure !== undefined) return
-    const value = payload.length === 0 ? {} : parseVendorJson(payload.toString('utf8'))
+    const value = payload.length === 0 ? {} : parseAnswerJson(payload.toString('utf8'))
     if (messageType === 'exception' || messageType === 'error') {
       const message = errorMessage || textOf(membersOf(value)['message'])
       this.failure = awsStreamFailure({ name, message }, this.#apiKeys)

@@ -1,5 +1,6 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { type SseReader, sseReader } from '../../wire/sse.ts'
@@ -66,7 +67,7 @@ class ChatDecoder implements ChatStreamDecoder {
       this.#answer.readText(plain[1]!)
       return
     }
-    const event = parseVendorJson(json)
+    const event = parseAnswerJson(json)
     if (!isJsonObject(event)) this.failure = invalidResponse('the vendor sent an event that is not a JSON object')
     else if (event['type'] === 'error') this.failure = messagesStreamError(event, this.#apiKeys)
     else this.#answer.read(event)

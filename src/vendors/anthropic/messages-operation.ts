@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import { CARRIED_MARK, isCarriedSignature } from '../../endpoints/messages/carried-state.ts'
 import type { ContentBlock, MessageParam, MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import { isServerTool } from '../../endpoints/messages/messages-surcharges.ts'
@@ -129,7 +130,7 @@ function isCarried(block: unknown): boolean {
 /** Passes a whole message on: the vendor's bytes with only the value of `model` replaced. Undefined when it is no message. */
 function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesRequest>): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
-  const message = parseVendorJson(bytes.toString('utf8'))
+  const message = parseAnswerJson(bytes.toString('utf8'))
   if (!isJsonObject(message) || message['type'] !== 'message' || !Array.isArray(message['content'])) return undefined
   const usage = usageFrom(message['usage'])
   const { publicModel, conversation } = call

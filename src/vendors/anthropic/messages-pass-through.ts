@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
 import { closingQuote, decodedByteLength, startsWith } from '../../wire/json-cursor.ts'
@@ -76,7 +77,7 @@ export class MessagesPassThrough extends PassThroughStream {
 
   protected readEvent(event: EventLines, isRest: boolean): void {
     const { name } = event
-    const value = parseVendorJson(event.text)
+    const value = parseAnswerJson(event.text)
     if (isJsonObject(value)) this.#read(value, value['type'] ?? name)
     else if (event.isEndMark) this.drop()
     else if (name === 'error' && !isRest) this.fail(this.#readError({}))

@@ -1,5 +1,5 @@
-import { parseVendorJson } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { type SseReader, sseReader } from '../../wire/sse.ts'
@@ -54,7 +54,7 @@ class ChatDecoder implements ChatStreamDecoder {
   #read(data: string): void {
     // Proxies that speak several dialects add OpenAI's end mark to every stream.
     if (this.failure !== undefined || data === '' || data === '[DONE]') return
-    const response = parseVendorJson(data)
+    const response = parseAnswerJson(data)
     if (response === undefined) this.#unreadable = invalidResponse('the vendor sent an event that is not JSON')
     else this.#answer.read(response)
   }

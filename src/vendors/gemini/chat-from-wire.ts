@@ -1,5 +1,6 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
@@ -14,7 +15,7 @@ export function chatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const response = parseVendorJson(new TextDecoder().decode(answer.body))
+  const response = parseAnswerJson(new TextDecoder().decode(answer.body))
   if (!isJsonObject(response)) return undefined
   const collector = new CompletionCollector()
   const reader = new AnswerReader(collector, call)
@@ -23,16 +24,16 @@ export function chatFromWire(
   const completion = collector.completion(call, usage)
   if (reader.failure !== undefined || completion === undefined) return undefined
   const candidates = (Array.isArray(response['candidates']) ? response['candidates'] : []).filter(isJsonObject)
-  for (const choice of completion.choices) {
-    choice.logprobs = logprobsFrom(candidates.find((candidate) => (candidate['index'] ?? 0) === choice.index))
-  }
+  // The first of each index.
+  const byIndex = new Map(candidates.reverse().map((candidate) => [candidate['index'] ?? 0, candidate]))
+  for (const choice of completion.choices) choice.logprobs = logprobsFrom(byIndex.get(choice.index))
   return { completion, usage }
 }
 
 /** Reads a whole answer whose content is useless, such as a call that cannot be parsed: the vendor bills it all the same. */
 export function brokenAnswer(answer: WireAnswer, call: VendorCall<ChatRequest>): BrokenChat | undefined {
   const reader = new AnswerReader(new CompletionCollector(), call)
-  reader.read(parseVendorJson(new TextDecoder().decode(answer.body)))
+  reader.read(parseAnswerJson(new TextDecoder().decode(answer.body)))
   const usage = usedOf(reader.usage)
   if (reader.failure === undefined || usage === undefined) return undefined
   return { failure: { ...reader.failure, status: answer.status }, usage }

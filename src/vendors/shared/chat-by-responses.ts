@@ -1,5 +1,6 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { usedOf } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { ChatOperation, WireAnswer } from '../vendor.ts'
@@ -89,6 +90,6 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
 }
 
 function responseIn(answer: WireAnswer): Record<string, unknown> | undefined {
-  const response = parseVendorJson(asBuffer(answer.body).toString('utf8'))
+  const response = parseAnswerJson(asBuffer(answer.body).toString('utf8'))
   return isJsonObject(response) && response['object'] === 'response' ? response : undefined
 }

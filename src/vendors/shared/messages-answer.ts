@@ -1,5 +1,6 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatCompletion, FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
@@ -16,7 +17,7 @@ export function chatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const message = parseVendorJson(new TextDecoder().decode(answer.body))
+  const message = parseAnswerJson(new TextDecoder().decode(answer.body))
   if (!isJsonObject(message) || message['type'] !== 'message' || !Array.isArray(message['content'])) return undefined
   const collector = new CompletionCollector()
   const reader = new AnswerReader(collector, expectedAnswerTool(call.request))

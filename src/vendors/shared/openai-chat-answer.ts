@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import {
   type ChatAnnotation,
   type ChatAnswerMessage,
@@ -186,7 +187,7 @@ export function brokenCompletion(
   call: VendorCall<ChatRequest>,
   dialect: ReadDialect,
 ): BrokenChat | undefined {
-  const answer = parseVendorJson(asBuffer(body).toString('utf8'))
+  const answer = parseAnswerJson(asBuffer(body).toString('utf8'))
   if (!isJsonObject(answer) || !isFailed(answer) || dialect.streamFailure === undefined) return undefined
   const usage = usedOf(usageAsMarked(openaiUsage(answer['usage']), markedCacheTime(call, dialect)))
   return usage && { failure: dialect.streamFailure(answer), usage }
@@ -211,7 +212,7 @@ interface WireCompletion extends Record<string, unknown> {
  * a message, or one that the vendor could not finish.
  */
 function readCompletion(text: string): WireCompletion | undefined {
-  const body = parseVendorJson(text)
+  const body = parseAnswerJson(text)
   return isCompletion(body) ? body : undefined
 }
 

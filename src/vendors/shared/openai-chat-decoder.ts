@@ -1,5 +1,6 @@
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatRequest, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
@@ -76,7 +77,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       this.#done()
       return
     }
-    const chunk = parseVendorJson(data)
+    const chunk = parseAnswerJson(data)
     if (!isJsonObject(chunk)) {
       // A torn last event is not a separate error: the body was cut, and `isComplete` is false.
       if (this.#isEnding) return

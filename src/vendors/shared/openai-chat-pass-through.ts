@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { chatUsage } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
@@ -91,7 +92,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
         return
       }
     }
-    const chunk = parseVendorJson(event.text)
+    const chunk = parseAnswerJson(event.text)
     if (!isJsonObject(chunk)) this.failUnreadable(isRest)
     else if (isErrorEvent || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
       // A report of nothing is none: what came is estimated.

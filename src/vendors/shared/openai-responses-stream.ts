@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import type { GatewayError } from '../../core/errors.ts'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
 import { brokenStreamEnd, keepAliveEvent } from '../../endpoints/responses/broken-stream.ts'
 import { ownMembersOf, type ResponseFacts, responseObject } from '../../endpoints/responses/response-object.ts'
@@ -123,7 +124,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
   }
 
   protected readEvent(event: EventLines, isRest: boolean): void {
-    const value = parseVendorJson(event.text)
+    const value = parseAnswerJson(event.text)
     if (isJsonObject(value)) this.#read(event, value)
     else if (event.isEndMark) this.drop()
     else this.failUnreadable(isRest)

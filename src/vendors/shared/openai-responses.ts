@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { usedOf } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { ENVELOPE_MARK, isEnvelope } from '../../endpoints/responses/reasoning-envelope.ts'
@@ -218,7 +219,7 @@ function passResponse(
   dialect: OpenAIResponsesDialect,
 ): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
-  const response = parseVendorJson(bytes.toString('utf8'))
+  const response = parseAnswerJson(bytes.toString('utf8'))
   if (!isJsonObject(response) || response['object'] !== 'response' || !Array.isArray(response['output']))
     return undefined
   const { publicModel } = call

@@ -1,6 +1,7 @@
 import type { Buffer } from 'node:buffer'
-import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { EventLines, EventSplitter } from '../../wire/event-splitter.ts'
@@ -111,7 +112,7 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
   }
 
   #readEvent(lines: EventLines, isRest: boolean): void {
-    const value = parseVendorJson(lines.text)
+    const value = parseAnswerJson(lines.text)
     if (isJsonObject(value)) this.#read(value)
     // A torn last event is no separate error: the body was cut, and `isComplete` is false.
     else if (!isRest && !lines.isEndMark)

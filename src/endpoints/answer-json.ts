@@ -1,0 +1,40 @@
+import { isJsonObject, parseVendorJson } from '../core/json.ts'
+
+/**
+ * Maximum number of choices, output items, content blocks, tool calls and annotations together in one answer, or in one event of a stream. The work
+ * on each is a multiple of the work to parse it. OpenAI accepts at most 128 choices and 128 parallel calls.
+ */
+export const MAX_ANSWER_ITEMS = 2_048
+
+/** Members through which the dialects of chat nest what {@link MAX_ANSWER_ITEMS} counts. No probability of a token is below them. */
+const NESTING = [
+  'response',
+  'choices',
+  'candidates',
+  'output',
+  'item',
+  'message',
+  'delta',
+  'content',
+  'parts',
+  'tool_calls',
+  'summary',
+  'annotations',
+]
+
+/** The shortest item takes two characters with its comma, so that a text of this length is within the bound. */
+const ALWAYS_FITTING_LENGTH = 2 * MAX_ANSWER_ITEMS
+
+/**
+ * Reads the JSON of a chat answer, or of one event of it.
+ * @returns The value, or `undefined` if the text is not JSON or has more than {@link MAX_ANSWER_ITEMS}.
+ */
+export function parseAnswerJson(text: string): unknown {
+  const value = parseVendorJson(text)
+  return text.length <= ALWAYS_FITTING_LENGTH || itemsIn(value) <= MAX_ANSWER_ITEMS ? value : undefined
+}
+
+function itemsIn(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + itemsIn(item), value.length)
+  return isJsonObject(value) ? NESTING.reduce((sum, name) => sum + itemsIn(value[name]), 0) : 0
+}
