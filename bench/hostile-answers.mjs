@@ -7,7 +7,7 @@ import { deep, fn, HI, long, post, SCHEMA } from './hostile-bodies.mjs'
  */
 
 /** Just below the bound of items of an answer or an event, far above it, and events of a stream. */
-const ITEMS = 2_000
+const ITEMS = 1_000
 const TOO_MANY = 20_000
 const EVENTS = 10_000
 

@@ -4,7 +4,7 @@ import { isJsonObject, parseVendorJson } from '../core/json.ts'
  * Maximum number of choices, output items, content blocks, tool calls and annotations together in one answer, or in one event of a stream. The work
  * on each is a multiple of the work to parse it. OpenAI accepts at most 128 choices and 128 parallel calls.
  */
-export const MAX_ANSWER_ITEMS = 2_048
+export const MAX_ANSWER_ITEMS = 1_024
 
 /** Members through which the dialects of chat nest what {@link MAX_ANSWER_ITEMS} counts. No probability of a token is below them. */
 const NESTING = [

@@ -99,7 +99,8 @@ export function badFiles(tree: SourceTree): string[] {
   const offences: string[] = []
   for (const [path, text] of tree) {
     const lines = text.trimEnd().split('\n').length
-    if (lines > MAX_LINES) offences.push(`${path}: ${lines} lines, ${MAX_LINES} are allowed`)
+    // A list of exports has one subject, however long it is.
+    if (lines > MAX_LINES && path !== 'index.ts') offences.push(`${path}: ${lines} lines, ${MAX_LINES} are allowed`)
     const name = path.slice(path.lastIndexOf('/') + 1).replace(/\.tsx?$/, '')
     if (VAGUE_NAMES.includes(name)) offences.push(`${path}: name a file after what it exports`)
     if (!/^[a-z0-9]+(?:[-.][a-z0-9]+)*$/.test(name)) offences.push(`${path}: file names are kebab-case`)

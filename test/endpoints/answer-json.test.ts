@@ -20,7 +20,7 @@ const DIALECTS: Record<string, readonly [above: number, of: (items: unknown[]) =
 }
 
 describe.each(Object.entries(DIALECTS))('%s', (_name, [above, of]) => {
-  test('are read up to 2,048 items, and not beyond', () => {
+  test('are read up to 1,024 items, and not beyond', () => {
     const fitting = of(many(MAX_ANSWER_ITEMS - above, call))
 
     expect(parseAnswerJson(JSON.stringify(fitting))).toEqual(fitting)

@@ -63,6 +63,9 @@ const message = onDemand(() =>
     .check(hasContent),
 )
 
+/** Maximum number of stop sequences of a request. Each is compared with every text of the answer. */
+const MAX_STOP_SEQUENCES = 1_024
+
 const fields = onDemand(() => ({
   model: z.string().min(1),
   messages: listOf(message()),
@@ -70,7 +73,7 @@ const fields = onDemand(() => ({
   stream: z.boolean().nullish(),
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
-  stop_sequences: listOf(z.string()).nullish(),
+  stop_sequences: listOf(z.string(), MAX_STOP_SEQUENCES).nullish(),
   tools: listOf(z.looseObject({})).nullish(),
   tool_choice: z.looseObject({ type: z.string() }).nullish(),
   thinking: z.looseObject({ type: z.string() }).nullish(),
