@@ -1,6 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { createContext, Script } from 'node:vm'
+import { endOfTurn } from '../core/end-of-turn.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { TextKind, TextPart } from '../endpoints/texts.ts'
 import { closingQuote } from '../wire/json-cursor.ts'
 import type { EndpointId, Hook, TextVerdict, TextWindow } from './hook.ts'
@@ -61,11 +63,12 @@ export function redact<Id extends EndpointId = EndpointId>(
   if (kinds !== undefined) checkList('kinds', kinds, TEXT_KINDS)
   const redactor = new Redactor(rules)
   const takes = (kind: TextKind): boolean => kinds?.includes(kind) !== false
-  const changed = (parts: readonly TextPart[]): { texts: ReadonlyMap<string, string> } | undefined => {
+  const changed = (parts: readonly TextPart[]): MaybePromise<ChangedTexts | undefined> => {
     const read = parts.filter(({ kind }) => takes(kind))
-    const redacted = redactor.all(read)
-    const texts = new Map(redacted.flatMap((text, at) => (text === read[at]!.text ? [] : [[read[at]!.id, text]])))
-    return texts.size === 0 ? undefined : { texts }
+    const isLong = read.reduce((sum, { text }) => sum + text.length, 0) > MAX_CHARACTERS_PER_TURN
+    return isLong
+      ? redactor.allInTurns(read).then((texts) => differing(read, texts))
+      : differing(read, redactor.all(read))
   }
   const text: QuietTextHook = {
     holdBack: { chars: redactor.maxLength },
@@ -88,10 +91,37 @@ export function redact<Id extends EndpointId = EndpointId>(
   return hook as unknown as Hook<Id>
 }
 
+interface ChangedTexts {
+  readonly texts: ReadonlyMap<string, string>
+}
+
+/** Texts that were changed, by their ids. Returns `undefined` if there are none. */
+function differing(parts: readonly TextPart[], redacted: readonly string[]): ChangedTexts | undefined {
+  const texts = new Map(redacted.flatMap((text, at) => (text === parts[at]!.text ? [] : [[parts[at]!.id, text]])))
+  return texts.size === 0 ? undefined : { texts }
+}
+
+/** Number of characters that are searched in one turn of the event loop. */
+const MAX_CHARACTERS_PER_TURN = 256 * 1024
+
+/** Number of characters in which no pattern can search for long. To watch the time of a search takes longer than to search them. */
+const MAX_UNWATCHED_CHARACTERS = 12
+
+/** Number of characters before a window that a rule may look at. */
+const LOOK_BEHIND = 64
+
 /** @throws TypeError for what would redact nothing: no entry, or one that there is not. */
 function checkList(member: string, list: readonly string[], known: readonly string[]): void {
   if (!Array.isArray(list) || list.length === 0 || !list.every((entry) => known.includes(entry)))
     throw new TypeError(`redact: ${member} must be a list of ${known.join(', ')}`)
+}
+
+type SearchedWindow = Pick<TextWindow, 'kind' | 'before' | 'held' | 'fresh' | 'isLast'>
+
+interface RedactedWindow {
+  readonly replace: string
+  /** End of the window that is searched again with the next one. */
+  readonly hold: string
 }
 
 /** Finds and replaces by rules. */
@@ -121,20 +151,67 @@ export class Redactor {
     )
   }
 
+  /** Does the same in several turns of the event loop. A long text is searched window by window, as in a stream. */
+  async allInTurns(parts: readonly Pick<TextPart, 'text' | 'kind'>[]): Promise<readonly string[]> {
+    const redacted: string[] = []
+    let waiting: Pick<TextPart, 'text' | 'kind'>[] = []
+    let count = 0
+    const search = async (): Promise<void> => {
+      redacted.push(...this.all(waiting))
+      waiting = []
+      count = 0
+      await endOfTurn()
+    }
+    for (const part of parts) {
+      const { text, kind } = part
+      if (count + text.length > MAX_CHARACTERS_PER_TURN) await search()
+      if (text.length > MAX_CHARACTERS_PER_TURN && kind !== 'tool_arguments')
+        redacted.push(await this.#inWindows(text, kind))
+      else {
+        waiting.push(part)
+        count += text.length
+      }
+    }
+    await search()
+    return redacted
+  }
+
+  async #inWindows(text: string, kind: TextKind): Promise<string> {
+    let redacted = ''
+    let start = 0
+    for (let end = 0; end < text.length; await endOfTurn()) {
+      const held = text.slice(start, end)
+      const fresh = text.slice(end, end + MAX_CHARACTERS_PER_TURN)
+      end += fresh.length
+      const before = text.slice(Math.max(0, start - LOOK_BEHIND), start)
+      const { replace, hold } = this.#limited({ kind, before, held, fresh, isLast: end === text.length })
+      redacted += replace
+      start = end - hold.length
+    }
+    return redacted
+  }
+
   /** @throws Error if patterns of the host exceed their time. */
   window(window: TextWindow): TextVerdict {
+    return this.#limited(window)
+  }
+
+  #limited(window: SearchedWindow): RedactedWindow {
     const { before, held, fresh } = window
-    if (this.#limit === undefined) return this.#verdict(window)
-    return this.#limit.run(before.length + held.length + fresh.length, () => this.#verdict(window))
+    // Many texts of a stream end without more of them, and to watch the time of a search takes longer than a short search.
+    if (held === '' && fresh === '') return { replace: '', hold: '' }
+    const characters = before.length + held.length + fresh.length
+    if (this.#limit === undefined || characters <= MAX_UNWATCHED_CHARACTERS) return this.#verdict(window)
+    return this.#limit.run(characters, () => this.#verdict(window))
   }
 
   #whole(text: string, kind: TextKind): string {
     return kind === 'tool_arguments' ? this.#json(text) : this.#replaced(text, this.#find(text, 0), 0, text.length)
   }
 
-  #verdict({ kind, before, held, fresh, isLast }: TextWindow): TextVerdict {
+  #verdict({ kind, before, held, fresh, isLast }: SearchedWindow): RedactedWindow {
     const text = held + fresh
-    if (kind === 'tool_arguments') return { replace: this.#json(text) }
+    if (kind === 'tool_arguments') return { replace: this.#json(text), hold: '' }
     const all = before + text
     const found = this.#find(all, before.length)
     const end = isLast ? all.length : this.#safeEnd(all, before.length, found)

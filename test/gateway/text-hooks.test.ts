@@ -341,7 +341,7 @@ test.each(['choices', 'tool calls'])(
       what === 'choices'
         ? { ...chunk({}), choices: indexes.map((index) => ({ index, delta: { content: 'ab' }, finish_reason: null })) }
         : chunk({ tool_calls: indexes.map(call) })
-    const list = Array.from({ length: 10 }, (_, part) => eventOf(many.slice(part * 2_000, (part + 1) * 2_000)))
+    const list = Array.from({ length: 20 }, (_, part) => eventOf(many.slice(part * 1_000, (part + 1) * 1_000)))
     const hook: AnyHook = {
       name: 'windows',
       text: { holdBack: { chars: 1 }, check: ({ held, fresh }) => ({ replace: (held + fresh).toUpperCase() }) },

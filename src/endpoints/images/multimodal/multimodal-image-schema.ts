@@ -26,10 +26,13 @@ const block = onDemand(() =>
     ),
 )
 
+/** Maximum number of blocks of a message. The models of today take one text and a few images. */
+const MAX_BLOCKS = 64
+
 const message = onDemand(() =>
   z.looseObject({
     role: z.literal('user'),
-    content: listOf(block()).refine(
+    content: listOf(block(), MAX_BLOCKS).refine(
       (blocks) => blocks.some(({ text }) => text !== undefined),
       'must hold at least one text block',
     ),
