@@ -164,12 +164,12 @@ function requestAgain(
 
 /** Does the hold cover what the first call costs and the second may cost? */
 function isCovered(reserved: Reserved, { candidate, ending }: JsonResponse, held: Usage, ahead: Usage): boolean {
-  const { hold, hookUnits } = reserved
+  const { hold, hookUnits, endpoint, body } = reserved
   if (hold === undefined) return true
   const rate = hold.rates.find(({ model }) => model === candidate.model.id)
   if (rate === undefined) return false
   const { usage: reported, estimatedUsage: estimated = {} } = ending
-  const bounds = { ...reportBounds({ ...reserved, estimate: held }, candidate.model), estimated }
+  const bounds = { ...reportBounds({ endpoint, body, estimate: held }, candidate.model), estimated }
   const used = reported === undefined ? estimated : chargeableUsage(reported, bounds).usage
   const spent = charge(rate, withHookUnits(used, hookUnits))
   const most = highestCharge(rate, ahead)

@@ -53,7 +53,7 @@ function emitImplausible(
 
 /** Members of usage by their names, without those that are absent. */
 export function membersOf(usage: Usage, names: readonly string[]): Usage {
-  return Object.fromEntries(Object.entries(usage).filter(([name]) => names.includes(name)))
+  return Object.fromEntries(Object.entries(usage).filter(([name]) => names.includes(name))) as Usage
 }
 
 /** Which call it was, for an event. */

@@ -71,18 +71,15 @@ describe('plausibleUsage', () => {
     },
   )
 
-  it.each([-1, 1.5, '12', Number.NaN])(
-    'does so for every other field, and drops what was not held: %s',
-    (value) => {
-      for (const field of FIELDS) {
-        if (field === 'videoSeconds' && value === 1.5) continue
-        const held = (hold as Record<string, number>)[field]
-        const expected = held === undefined ? {} : { [field]: held }
+  it.each([-1, 1.5, '12', Number.NaN])('does so for every other field, and drops what was not held: %s', (value) => {
+    for (const field of FIELDS) {
+      if (field === 'videoSeconds' && value === 1.5) continue
+      const held = (hold as Record<string, number>)[field]
+      const expected = held === undefined ? {} : { [field]: held }
 
-        expect(plausibleUsage({ [field]: value }, { hold, limits })).toEqual({ usage: expected, implausible: [field] })
-      }
-    },
-  )
+      expect(plausibleUsage({ [field]: value }, { hold, limits })).toEqual({ usage: expected, implausible: [field] })
+    }
+  })
 
   it.each([undefined, null, 7, 'usage', [1, 2]])('takes the hold when the report is %j', (reported) => {
     expect(plausibleUsage(reported, { hold, limits })).toEqual({ usage: hold, implausible: ['usage'] })
@@ -116,7 +113,10 @@ describe('plausibleUsage', () => {
     const usage = { inputTokens: 1, serviceTier: 'priority' }
 
     expect(plausibleUsage(usage, { hold, limits }).usage).toEqual(usage)
-    expect(plausibleUsage({ ...usage, inputTokens: -1 }, { hold, limits }).usage).toEqual({ ...usage, inputTokens: 100 })
+    expect(plausibleUsage({ ...usage, inputTokens: -1 }, { hold, limits }).usage).toEqual({
+      ...usage,
+      inputTokens: 100,
+    })
   })
 
   it('believes a batch that is larger than the context of one text when the hold was large too', () => {

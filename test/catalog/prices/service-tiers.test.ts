@@ -5,6 +5,7 @@ import type { Usage } from '../../../src/core/usage.ts'
 
 const row = { model: 'm', meter: 'output_token', per: 1_000_000 } as const
 const prices = definePrices({
+  currency: 'USD',
   prices: [
     { ...row, amount: '10' },
     { ...row, amount: '17', when: { service_tier: 'priority' } },

@@ -11,11 +11,14 @@ describe('usageAtTier', () => {
     expect(usageAtTier(usage, told)).toEqual({ ...usage, serviceTier: told.toLowerCase() })
   })
 
-  it.each(['default', 'standard', 'on_demand'])('adds the ordinary tier %s to a request for another tier only', (told) => {
-    expect(usageAtTier(usage, told)).toBe(usage)
-    expect(usageAtTier(usage, told, 'flex')).toBe(usage)
-    expect(usageAtTier(usage, told, 'priority')).toEqual({ ...usage, serviceTier: 'default' })
-  })
+  it.each(['default', 'standard', 'on_demand'])(
+    'adds the ordinary tier %s to a request for another tier only',
+    (told) => {
+      expect(usageAtTier(usage, told)).toBe(usage)
+      expect(usageAtTier(usage, told, 'flex')).toBe(usage)
+      expect(usageAtTier(usage, told, 'priority')).toEqual({ ...usage, serviceTier: 'default' })
+    },
+  )
 
   it.each([undefined, null, '', 'auto', 7])('adds nothing for %s', (told) => {
     expect(usageAtTier(usage, told, 'priority')).toBe(usage)
