@@ -15,7 +15,7 @@ import { route } from './route.ts'
 import { settledUsage } from './settled-usage.ts'
 import { screeningOf } from './shown-answer.ts'
 import { emitUnbilledEnding } from './unbilled-usage.ts'
-import { chargeableUsage, estimateFor } from './usage-estimate.ts'
+import { chargeableUsage, estimateFor, reportBounds } from './usage-estimate.ts'
 import type { FailedResponse, JsonResponse } from './vendor-response.ts'
 
 /**
@@ -164,13 +164,13 @@ function requestAgain(
 
 /** Does the hold cover what the first call costs and the second may cost? */
 function isCovered(reserved: Reserved, { candidate, ending }: JsonResponse, held: Usage, ahead: Usage): boolean {
-  const { hold, hookUnits } = reserved
+  const { hold, hookUnits, endpoint, body } = reserved
   if (hold === undefined) return true
   const rate = hold.rates.find(({ model }) => model === candidate.model.id)
   if (rate === undefined) return false
   const { usage: reported, estimatedUsage: estimated = {} } = ending
-  const { limits } = candidate.model
-  const used = reported === undefined ? estimated : chargeableUsage(reported, { hold: held, limits, estimated }).usage
+  const bounds = { ...reportBounds({ endpoint, body, estimate: held }, candidate.model), estimated }
+  const used = reported === undefined ? estimated : chargeableUsage(reported, bounds).usage
   const spent = charge(rate, withHookUnits(used, hookUnits))
   const most = highestCharge(rate, ahead)
   return spent !== undefined && most !== undefined && spent + most <= hold.amount

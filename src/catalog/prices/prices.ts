@@ -1,3 +1,4 @@
+import { ORDINARY_TIER } from '../../core/usage.ts'
 import { isPattern, starOf } from '../id-pattern.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
@@ -63,6 +64,12 @@ export const CACHE_HIT = 'hit'
 /** The condition of prices for requests of batches: `when: { batch: 'true' }`. They are charged by these rows alone. */
 export const BATCH_FIELD = 'batch'
 export const IN_BATCH = 'true'
+
+/**
+ * Price field of the tier of service. Requests name the ordinary tier explicitly as {@link ORDINARY_TIER}, which needs no row; a
+ * request without the field may be served at any tier.
+ */
+export const TIER_FIELD = 'service_tier'
 
 /** Is a row for calls of their own, and not for requests of batches or answers from the cache alone? */
 export function isOfCalls({ when }: PriceRow): boolean {
@@ -144,12 +151,14 @@ function quoteOf(model: string, rulesByMeter: readonly (readonly PriceRule[])[])
   for (const rule of rulesByMeter.flat()) {
     for (const [name, value] of rule.conditions) getOrAdd(values, name, () => new Set<string>()).add(value)
   }
+  values.get(TIER_FIELD)?.add(ORDINARY_TIER)
   const rates = new Map<string, Rate | undefined>()
   const named = [...values]
   const isCovered = (fields: BillingFields, surcharges: readonly string[]): boolean => {
     for (const name of surcharges) {
       const value = fields[name]
-      if (value !== undefined && values.get(name)?.has(value) !== true) return false
+      if (value === undefined || (name === TIER_FIELD && value === ORDINARY_TIER)) continue
+      if (values.get(name)?.has(value) !== true) return false
     }
     return true
   }
@@ -167,7 +176,7 @@ function quoteOf(model: string, rulesByMeter: readonly (readonly PriceRule[])[])
     }
     const kept = rates.get(key)
     if (kept !== undefined || rates.has(key)) return kept
-    const rate = rateOf(model, rulesByMeter, fields)
+    const rate = rateOf(model, rulesByMeter, fields, values.get(TIER_FIELD))
     if (rates.size < MAX_RATES_KEPT) rates.set(key, rate)
     return rate
   }
@@ -177,7 +186,27 @@ function rateOf(
   model: string,
   rulesByMeter: readonly (readonly PriceRule[])[],
   fields: BillingFields,
+  serviceTiers: ReadonlySet<string> = NO_TIERS,
 ): Rate | undefined {
+  const prices = pricesFor(rulesByMeter, fields)
+  if (prices === undefined) return undefined
+  const ofTiers = [...serviceTiers].flatMap((serviceTier) =>
+    (pricesFor(rulesByMeter, { ...fields, [TIER_FIELD]: serviceTier }) ?? []).map((price) => ({
+      ...price,
+      serviceTier,
+    })),
+  )
+  const rate = createRate(model, [...prices, ...ofTiers])
+  return ofTiers.length === 0 || fields[TIER_FIELD] === undefined ? rate : { ...rate, isTierAsked: true }
+}
+
+const NO_TIERS: ReadonlySet<string> = new Set()
+
+/** Undefined if a meter has prices of which none holds. */
+function pricesFor(
+  rulesByMeter: readonly (readonly PriceRule[])[],
+  fields: BillingFields,
+): readonly MeterPrice[] | undefined {
   const prices: MeterPrice[] = []
   for (const rules of rulesByMeter) {
     const held = rules.filter((rule) => holds(rule, fields))
@@ -194,7 +223,7 @@ function rateOf(
       prices.push(above === 0 ? rule.price : { ...rule.price, inputTokensAbove: above })
     }
   }
-  return createRate(model, prices)
+  return prices
 }
 
 /**
