@@ -53,6 +53,7 @@ export class DeferredSubmission implements Completion {
   }
 
   async reserve(context: PipelineContext, admitted: Admitted): Promise<ReserveOutcome> {
+    await boundedForLater(context, admitted)
     const task = planDeferred(context, admitted)
     this.#task = task
     this.#follows = admitted.isStream
