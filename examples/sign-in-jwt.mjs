@@ -31,8 +31,10 @@ function claimsOf(token, nowSeconds) {
     if (parsed(parts[0]).alg !== 'ES256') return null
     if (!verify('sha256', signed, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)) return null
     const claims = parsed(parts[1])
-    const isOurs = claims.iss === ISSUER && claims.aud === AUDIENCE && claims.exp > nowSeconds
-    return isOurs ? claims : null
+    const isOurs = claims.iss === ISSUER && claims.aud === AUDIENCE
+    // A token without `nbf` is valid at once; one without `exp` never is.
+    const isValidNow = claims.exp > nowSeconds && (claims.nbf ?? 0) <= nowSeconds
+    return isOurs && isValidNow ? claims : null
   } catch {
     return null // not JSON
   }
@@ -47,7 +49,8 @@ const byToken = ({ apiKey }) => {
     keyId: `user:${claims.sub}`,
     tier: 'paid',
     endUser: claims.sub,
-    scopes: { models: claims.models },
+    // No claim, no model: scopes without `models` would allow every model.
+    scopes: { models: claims.models ?? [] },
   }
 }
 
@@ -92,6 +95,8 @@ const token = issue(ada)
 console.log(`token          ${await chat(token, 'small')}`)
 console.log(`out of scope   ${await chat(token, 'large')}`)
 console.log(`expired        ${await chat(issue({ ...ada, exp: inAnHour - 7200 }), 'small')}`)
+console.log(`not yet valid  ${await chat(issue({ ...ada, nbf: inAnHour - 1800 }), 'small')}`)
+console.log(`no models      ${await chat(issue({ ...ada, models: undefined }), 'small')}`)
 console.log(`other service  ${await chat(issue({ ...ada, aud: 'shop' }), 'small')}`)
 console.log(`forged         ${await chat(`${token.slice(0, -8)}AAAAAAAA`, 'small')}`)
 console.log(`key            ${await chat(key, 'large')}`)

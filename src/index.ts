@@ -1,6 +1,5 @@
 /**
  * An AI gateway that you import: one OpenAI-compatible API in front of several model vendors, inside your own process.
- *
  * @example
  * import { createGateway, openai, anthropic } from 'signalbox'
  * import { expressHandler } from 'signalbox/express'
@@ -51,6 +50,7 @@ export type { Credential, CredentialProvider, CredentialRequest, SignableRequest
 export { ERROR_TABLE, type ErrorCode, GatewayError, type GatewayErrorDetails } from './core/errors.ts'
 export type { Ending, EventListener, GatewayEvent, OperatorAction } from './core/events.ts'
 export type { BodyFailure, BodyListener, ByteSink, ExchangeHandler, GatewayRequest } from './core/exchange.ts'
+export { type ClientAddress, forwardedAddress } from './core/forwarded-address.ts'
 export type { Ids } from './core/ids.ts'
 export {
   fromPino,
@@ -152,16 +152,11 @@ export type {
   RefundOptions,
 } from './gateway/account-books.ts'
 export type { AccountSpending, Spent } from './gateway/account-spending.ts'
+export type { AccountStorageOptions, StoredBound } from './gateway/account-storage.ts'
 export type { Accounts, AccountsPage, AccountsPageOptions, AccountUpdate } from './gateway/accounts.ts'
 export type { BatchOptions } from './gateway/batch-options.ts'
 export type { BillingOption } from './gateway/billing-mode.ts'
-export type {
-  CacheControl,
-  CacheOptions,
-  CachePartition,
-  CacheRule,
-  CacheStats,
-} from './gateway/cache-options.ts'
+export type { CacheControl, CacheOptions, CachePartition, CacheRule, CacheStats } from './gateway/cache-options.ts'
 export type { CatalogOptions, CatalogState } from './gateway/catalog-options.ts'
 export { createGateway, type Gateway, type InProcessOptions } from './gateway/gateway.ts'
 export type { FixedKey, GatewayOptions, ResponsesOptions } from './gateway/gateway-options.ts'
@@ -287,6 +282,7 @@ export type { Resolution } from './stores/resolution.ts'
 export { LONGEST_CACHE_KEEP_MS, type ResponseCache } from './stores/response-cache.ts'
 export type { ResponseStore, StoredItem, StoredResponse } from './stores/response-store.ts'
 export type { SpendingThresholds, ThresholdCrossing } from './stores/spending.ts'
+export type { StoredKind, StoredUsage } from './stores/stored-usage.ts'
 export type {
   DeferredRequest,
   DueQuery,

@@ -1,306 +1,149 @@
-import { Buffer } from 'node:buffer'
-import { describe, expect, test } from 'vitest'
-import { defineModel } from '../../src/catalog/model.ts'
-import { DASHSCOPE_IMAGE_MODELS } from '../../src/catalog/models/dashscope-models.ts'
-import { GEMINI_IMAGE_MODELS } from '../../src/catalog/models/gemini-models.ts'
-import { readCallerJson } from '../../src/core/json.ts'
-import type { ChatRequest } from '../../src/endpoints/chat/chat-request.ts'
-import type { ImageEditRequest } from '../../src/endpoints/image-edits/image-edit-request.ts'
-import { interactionImageEndpoint } from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
-import type { MultimodalImageRequest } from '../../src/endpoints/images/multimodal/multimodal-image-request.ts'
-import type { OpenAIImageRequest } from '../../src/endpoints/images/openai/openai-image-request.ts'
-import { splitSpeechText } from '../../src/endpoints/speech/split-speech-text.ts'
-import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
-import { openai } from '../../src/vendors/openai/openai.ts'
-import type { AnswerBody, StreamTransform, WireRequest } from '../../src/vendors/vendor.ts'
-import { sseReader } from '../../src/wire/sse.ts'
-import {
-  bodyChunks,
-  events,
-  FRESH_ID,
-  feed,
-  interactionCall,
-  interactionsOf,
-  relayedText,
-} from '../../test/vendors/gemini/interaction-call.ts'
-import { bodyBytes, jsonCall } from '../../test/vendors/openai/openai-image-calls.ts'
-import { callFromRequest, NOW_MS } from '../../test/vendors/shared/vendor-call.ts'
-import { processorMs } from './processor-ms.ts'
+import { createServer, request as httpRequest, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { performance } from 'node:perf_hooks'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { startChild } from '../child-process.mjs'
+import { CALLER_KEY, hostileAnswers, hostileRequests } from '../hostile-bodies.mjs'
 
-// Texts of many megabytes on which work that grows with the square of the length takes seconds to hours. The bounds are
-// several times what the work takes.
-
-/** 20 MB of base64. */
-const PICTURE = 'QUJD'.repeat(5_000_000)
-
-/** The bytes as a network gives them. */
-function reads(bytes: Uint8Array, size: number): Uint8Array[] {
-  return Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
-    bytes.subarray(index * size, (index + 1) * size),
-  )
+/** A request, and what its vendor answers; without an answer the vendor rejects it. */
+interface HostileCase {
+  readonly name: string
+  readonly path: string
+  readonly model?: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  readonly answer?: { readonly type: string; readonly body: Buffer } | undefined
 }
 
-/** Feeds a stream in such reads and gives how much the caller gets. */
-function relayedLength(stream: StreamTransform, bytes: Uint8Array, size: number): number {
-  return reads(bytes, size).reduce((length, read) => length + Buffer.byteLength(stream.push(read) ?? ''), 0)
+interface Child {
+  readonly ready: { readonly plain: string; readonly hooked: string; readonly baseline: string }
+  ask(question: 'begin'): Promise<void>
+  ask(question: 'end'): Promise<number>
+  stop(): Promise<void>
 }
 
-describe('events', () => {
-  test('of 5 and of 20 MB take time in proportion to their length', () => {
-    const timeOf = (megabytes: number): number => {
-      const pieces = [Buffer.from('data: '), ...Array.from({ length: megabytes * 16 }, () => Buffer.alloc(65_536, 'A'))]
-      let length = 0
-      const durationMs = processorMs(() => {
-        const reader = sseReader((event) => {
-          length = event.data.length
-        })
-        for (const piece of [...pieces, Buffer.from('\n\n')]) reader.push(piece)
-        reader.end()
-      })
-      expect(length).toBe(megabytes * 1024 * 1024)
-      return durationMs
-    }
-    timeOf(5)
-    const small = Math.min(timeOf(5), timeOf(5), timeOf(5))
-    const large = Math.min(timeOf(20), timeOf(20), timeOf(20))
+interface Answer {
+  readonly status: number
+  readonly text: string
+}
 
-    // Four times the bytes: quadratic work would take sixteen times as long.
-    expect(large).toBeLessThan(small * 10 + 50)
+/** Longest time for which the gateway may keep the event loop beyond what the engine needs for the JSON itself. */
+const MAX_BLOCKED_MS = 100
+
+const REJECTION = JSON.stringify({ error: { message: 'no', type: 'invalid_request_error' } })
+
+let answer: HostileCase['answer']
+let vendor: Server
+let child: Child
+
+beforeAll(async () => {
+  vendor = createServer((request, response) => {
+    request.resume().on('end', () => {
+      response.writeHead(answer === undefined ? 400 : 200, { 'content-type': answer?.type ?? 'application/json' })
+      response.end(answer?.body ?? REJECTION)
+    })
   })
-
-  test('of a relayed chat are not copied again for each read', () => {
-    const call = callFromRequest<ChatRequest>({
-      model: 'gp-5.4',
-      messages: [{ role: 'user', content: 'Hi' }],
-      stream: true,
-    })
-    const stream = openai({ apiKey: 'sk-test-0123456789abcdef' }).chat!.passThrough!.stream!(call)
-    const chunk = (content: string) =>
-      Buffer.from(
-        `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'vendor-model', choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`,
-      )
-    stream.push(chunk(''))
-    const wire = chunk('A'.repeat(20_000_000))
-    let length = 0
-
-    const durationMs = processorMs(() => {
-      length = relayedLength(stream, wire, 65_536)
-    })
-
-    expect(length).toBe(wire.length + 'gp-5.4'.length - 'vendor-model'.length)
-    // Quadratic copying would move some 3 GB and take many seconds.
-    expect(durationMs).toBeLessThan(3_000)
-  })
-
-  test('of a streamed interaction are not copied again for each read', () => {
-    const interaction = { id: 'v1_Q2FmZQ', object: 'interaction', model: 'gemini-3.1-flash-image' }
-    const wire = Buffer.from(
-      `${events(
-        { interaction: { ...interaction, status: 'in_progress' }, event_type: 'interaction.created' },
-        { index: 0, delta: { type: 'image', mime_type: 'image/jpeg', data: PICTURE }, event_type: 'step.delta' },
-        { interaction: { ...interaction, status: 'completed' }, event_type: 'interaction.completed' },
-      )}data: [DONE]\n\n`,
-    )
-    const stream = interactionsOf().stream!(interactionCall({ stream: true }))
-    let length = 0
-
-    const durationMs = processorMs(() => {
-      length = feed(stream, reads(wire, 16_384)).length
-    })
-
-    expect(length).toBe(wire.length + 2 * ('gmn-3.1-flash-image-preview'.length - interaction.model.length))
-    // Joining the pieces anew for each read would move some 12 GB.
-    expect(durationMs).toBeLessThan(1_000)
-  })
-
-  test('of a streamed answer of generateContent are not copied again for each read', () => {
-    const parts = [{ inlineData: { mimeType: 'image/jpeg', data: PICTURE } }]
-    const wire = Buffer.from(
-      `data: ${JSON.stringify({ candidates: [{ content: { parts }, index: 0, finishReason: 'STOP' }] })}\r\n\r\n`,
-    )
-    const stream = interactionsOf({ images: 'generateContent' }).stream!(interactionCall({ stream: true }))
-    let length = 0
-
-    const durationMs = processorMs(() => {
-      length = feed(stream, reads(wire, 16_384)).length
-    })
-
-    expect(length).toBeGreaterThan(20_000_000)
-    expect(durationMs).toBeLessThan(1_500)
-  })
-
-  test('of a stream of pictures are not copied again for each read', () => {
-    const usage = '"usage":{"input_tokens":50,"output_tokens":372}'
-    const wire = Buffer.from(`data: {"b64_json":"${PICTURE}","type":"image_edit.completed",${usage}}\n\n`)
-    const edits = openai({ apiKey: 'sk-test-0123456789abcdef' }).imageEdits!
-    const stream = edits.stream!(jsonCall<ImageEditRequest>('{"model":"gp-image-2","prompt":"a","stream":true}'))
-    let length = 0
-
-    const durationMs = processorMs(() => {
-      length = relayedLength(stream, wire, 16_384)
-    })
-
-    expect(length).toBe(wire.length)
-    expect(stream.isComplete).toBe(true)
-    expect(durationMs).toBeLessThan(2_000)
+  await new Promise<void>((resolve) => vendor.listen(0, '127.0.0.1', resolve))
+  const { port } = vendor.address() as AddressInfo
+  child = await startChild(new URL('../hostile-gateway.mjs', import.meta.url), {
+    arguments: [`http://127.0.0.1:${port}`],
+    execArguments: ['--max-old-space-size=512'],
   })
 })
+afterAll(async () => {
+  await child.stop()
+  vendor.closeAllConnections()
+  vendor.close()
+})
 
-describe('whole answers', () => {
-  const answer = {
-    id: 'odd',
-    object: 'interaction',
-    model: 'gemini-3.1-flash-image',
-    status: 'completed',
-    steps: [{ type: 'model_output', content: [{ type: 'image', mime_type: 'image/jpeg', data: PICTURE }] }],
-    usage: { total_tokens: 2, total_input_tokens: 1, total_output_tokens: 1 },
+test('keeps the event loop free for every endpoint whatever a caller sends', async () => {
+  expect(await slowOf(hostileRequests() as Iterable<HostileCase>, () => ['plain'])).toEqual([])
+}, 120_000)
+
+test('keeps the event loop free for every translator whatever a vendor answers', async () => {
+  expect(
+    await slowOf(hostileAnswers() as Iterable<HostileCase>, ({ path }) =>
+      path.includes('chat') ? ['plain', 'hooked'] : ['plain'],
+    ),
+  ).toEqual([])
+}, 120_000)
+
+/** Runs the cases and returns those for which the event loop was blocked, the gateway failed or `/livez` did not answer. */
+async function slowOf(
+  cases: Iterable<HostileCase>,
+  gatewaysOf: (one: HostileCase) => readonly ('plain' | 'hooked')[],
+): Promise<string[]> {
+  const slow: string[] = []
+  const beganMs = performance.now()
+  let count = 0
+  for (const lazy of cases) {
+    const one = { ...lazy, answer: lazy.answer && { ...lazy.answer } }
+    answer = one.answer
+    for (const gateway of gatewaysOf(one)) {
+      count += 1
+      const measured = await measure(one, child.ready[gateway])
+      if (measured !== undefined) slow.push(`${one.path} ${one.model ?? ''} ${one.name} (${gateway}): ${measured}`)
+    }
   }
+  console.log(`${count} cases in ${Math.round((performance.now() - beganMs) / 1000)} s`)
+  return slow
+}
 
-  test.each<[string, object]>([
-    ['in front', answer],
-    ['behind', Object.fromEntries(Object.entries(answer).reverse())],
-  ])('of an interaction with the model %s are not decoded', (_case, shape) => {
-    const chunks = reads(Buffer.from(JSON.stringify(shape)), 65_536)
-    let relayed: AnswerBody | undefined
+/** What is wrong with a case. Measured up to three times: what else the machine does only adds to a figure. */
+async function measure(one: HostileCase, origin: string): Promise<string | undefined> {
+  let fault: string | undefined
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    fault = await measureOnce(one, origin)
+    if (fault === undefined) return undefined
+  }
+  return fault
+}
 
-    const durationMs = processorMs(() => {
-      relayed = interactionsOf().fromWire(chunks, interactionCall())
+async function measureOnce(one: HostileCase, origin: string): Promise<string | undefined> {
+  await child.ask('begin')
+  const answered = send(origin, one)
+  const alive = send(origin, { method: 'GET', path: '/livez' })
+  const [{ status, text }, { status: livez }] = await Promise.all([answered, alive])
+  const blockedMs = await child.ask('end')
+  if (livez !== 200) return `/livez answered ${livez}`
+  if (status >= 500 && one.answer === undefined) return `${status} ${text.slice(0, 200)}`
+  if (blockedMs <= MAX_BLOCKED_MS) return undefined
+  const jsonMs = Number((await send(child.ready.baseline, { path: '/', body: jsonOf(one) })).text)
+  if (blockedMs - jsonMs <= MAX_BLOCKED_MS) return undefined
+  return `blocked for ${Math.round(blockedMs)} ms, of which its JSON takes ${Math.round(jsonMs)} ms`
+}
+
+/** The JSON that must be parsed in one go: the body of the request, or the answer or its longest event. */
+function jsonOf({ body, answer: given }: HostileCase): Buffer {
+  if (given === undefined) return body
+  if (given.type === 'application/json') return given.body
+  const lines = given.body.toString('latin1').split('\n')
+  const longest = lines.reduce((long, line) => (line.length > long.length ? line : long), '')
+  return Buffer.from(longest.slice('data: '.length), 'latin1')
+}
+
+interface Sent {
+  readonly path: string
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Buffer
+}
+
+function send(origin: string, { path, method = 'POST', headers = {}, body }: Sent): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const caller = httpRequest(`${origin}${path}`, {
+      method,
+      headers: { ...headers, authorization: `Bearer ${CALLER_KEY}` },
     })
-
-    expect(relayed?.usage?.images).toBe(1)
-    expect(JSON.parse(relayedText(relayed))).toMatchObject({ id: FRESH_ID, model: 'gmn-3.1-flash-image-preview' })
-    // Takes about 13 ms, most of it for joining the chunks.
-    expect(durationMs).toBeLessThan(150)
-  })
-
-  test('of an interaction may be full of escapes', () => {
-    const steps = [
-      {
-        type: 'model_output',
-        content: [{ type: 'image', mime_type: 'image/jpeg', data: '\\"'.repeat(2_000_000) }],
-      },
-    ]
-    const chunks = bodyChunks({ ...answer, steps })
-    const durationMs = processorMs(() => {
-      expect(interactionsOf().fromWire(chunks, interactionCall())?.usage?.images).toBe(1)
-    })
-
-    // Searching back to the beginning at each quote would take minutes.
-    expect(durationMs).toBeLessThan(1_500)
-  })
-
-  test('of generateContent are parsed and written once', () => {
-    const parts = [{ inlineData: { mimeType: 'image/jpeg', data: PICTURE } }]
-    const chunks = bodyChunks({ candidates: [{ content: { parts }, finishReason: 'STOP' }] })
-    const operation = interactionsOf({ images: 'generateContent' })
-    const durationMs = processorMs(() => {
-      expect(operation.fromWire(chunks, interactionCall())?.usage?.images).toBe(1)
-    })
-
-    expect(durationMs).toBeLessThan(500)
-  })
-
-  test('with pictures pass in one piece and in many', () => {
-    const body = Buffer.from(
-      `{"data":[{"b64_json":"${'A\\/'.repeat(7 * 1024 * 1024)}"}],"usage":{"input_tokens":1,"output_tokens":2}}`,
-    )
-    const images = openai({ apiKey: 'sk-test-0123456789abcdef' }).images!['generations']!
-    const call = jsonCall<OpenAIImageRequest>('{"model":"gp-image-2","prompt":"a"}')
-    for (const chunks of [[body], reads(body, 65_536)]) {
-      let relayed: AnswerBody | undefined
-      const durationMs = processorMs(() => {
-        relayed = images.fromWire(chunks, call)
-      })
-
-      expect(durationMs).toBeLessThan(2_000)
-      expect(relayed?.chunks).toBe(chunks)
-      expect(relayed?.usage).toEqual({ inputTokens: 1, outputTokens: 2, outputImageTokens: 2, images: 1 })
-    }
-  })
-})
-
-describe('requests', () => {
-  test('of megabytes of backslashes and quotes are read', () => {
-    const text = JSON.stringify({ a: '\\'.repeat(1_000_000), b: '"'.repeat(1_000_000) })
-    const durationMs = processorMs(() => {
-      expect(Buffer.from(readCallerJson(Buffer.from(text)).bytes).toString('utf8')).toBe(text)
-    })
-
-    expect(durationMs).toBeLessThan(2_000)
-  })
-
-  test('with a picture in base64, good or bad, are checked', () => {
-    const flash = defineModel(GEMINI_IMAGE_MODELS.find(({ id }) => id === 'gmn-3.1-flash-image-preview')!)
-    const parse = (data: string) =>
-      interactionImageEndpoint.parse(
-        { model: flash.id, input: [{ type: 'image', mime_type: 'image/png', data }] },
-        flash,
+    caller.on('error', reject)
+    caller.on('response', (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () =>
+        resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('latin1') }),
       )
-    const durationMs = processorMs(() => {
-      parse(PICTURE)
-      expect(() => parse(`${PICTURE.slice(0, -1)}!`)).toThrow('input[0].data')
     })
-
-    expect(durationMs).toBeLessThan(1_000)
+    caller.end(body)
   })
-
-  test('with reference pictures become interactions', () => {
-    const call = interactionCall({ input: [{ type: 'image', mime_type: 'image/png', data: PICTURE }] })
-    let body = ''
-    const durationMs = processorMs(() => {
-      body = String(interactionsOf().toWire(call).body)
-    })
-
-    expect(durationMs).toBeLessThan(500)
-    expect(body.length).toBeGreaterThan(20_000_000)
-  })
-
-  test('with pictures to edit go to OpenAI', () => {
-    const text = `{"images":[{"image_url":"data:image/png;base64,${PICTURE}"}],"response_format":"url","model":"gp-image-2","prompt":"a"}`
-    const call = jsonCall<ImageEditRequest>(text)
-    let sent: WireRequest['body'] = ''
-    const durationMs = processorMs(() => {
-      sent = openai({ apiKey: 'sk-test-0123456789abcdef' }).imageEdits!.toWire(call).body
-    })
-
-    expect(durationMs).toBeLessThan(1_000)
-    expect(bodyBytes(sent).byteLength).toBe(text.length - '"response_format":"url",'.length + 1)
-  })
-
-  test.each([
-    ['a long prompt', `"input":{"messages":[{"role":"user","content":[{"text":"${'\\"x'.repeat(7_000_000)}"}]}]}`],
-    [
-      'many members',
-      `"input":{"messages":[{"role":"user","content":[{"text":"a"}]}]},"list":[${'{"a":"b"},'.repeat(140_000)}0]`,
-    ],
-  ])('with %s go to DashScope', (_case, members) => {
-    const text = `{"model":"qw-image-max",${members}}`
-    const request = JSON.parse(text) as MultimodalImageRequest
-    const model = DASHSCOPE_IMAGE_MODELS.map(defineModel).find(({ id, aliases }) =>
-      [id, ...aliases].includes('qw-image-max'),
-    )!
-    const { bytes } = readCallerJson(Buffer.from(text))
-    const apiKey = 'sk-test-0123456789abcdef'
-    const call = { request, bytes, model, publicModel: request.model, apiKey, stream: false, nowMs: NOW_MS }
-    let sent: WireRequest['body'] = ''
-    const durationMs = processorMs(() => {
-      sent = dashscope({ apiKey }).images!.multimodal!.toWire(call).body
-    })
-
-    // Reading every name or string anew from its beginning would take many minutes.
-    expect(durationMs).toBeLessThan(5_000)
-    expect(bodyBytes(sent).byteLength).toBe(text.length + 2 + ',"parameters":{"size":"1024*1024"}'.length)
-  })
-})
-
-test('texts to speak are cut', () => {
-  const durationMs = processorMs(() => {
-    splitSpeechText('a'.repeat(100_000), 600)
-    splitSpeechText('. '.repeat(50_000), 600)
-    splitSpeechText('。」'.repeat(50_000), 600)
-    splitSpeechText(' '.repeat(100_000), 600)
-    splitSpeechText(`${'!'.repeat(99_999)}a`, 600)
-  })
-
-  expect(durationMs).toBeLessThan(3_000)
-})
+}

@@ -48,7 +48,7 @@ function operationOf(route: AdminRoute): OpenApiOperation {
   return {
     operationId: route.id,
     summary: route.summary,
-    description: `Takes the scope \`${route.scope}\`.`,
+    description: scopesOf(route),
     tags: [route.tag],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined
@@ -56,6 +56,12 @@ function operationOf(route: AdminRoute): OpenApiOperation {
       : { requestBody: { required: true, content: { 'application/json': { schema: body } } } }),
     responses: { 200: answerOf(route, answer), ...ERROR_RESPONSES },
   }
+}
+
+function scopesOf({ scope, alsoScope }: AdminRoute): string {
+  return alsoScope === undefined
+    ? `Takes the scope \`${scope}\`.`
+    : `Takes the scopes \`${scope}\` and \`${alsoScope}\`.`
 }
 
 function answerOf({ answers, summary }: AdminRoute, schema: JsonSchema | undefined) {

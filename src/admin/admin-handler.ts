@@ -19,7 +19,7 @@ import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import { mediaType } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { adminApi } from './admin-api.ts'
-import { type AdminAnswer, type AdminCall, type AdminRoute, checkScope } from './admin-route.ts'
+import { type AdminAnswer, type AdminCall, type AdminRoute, checkScopes } from './admin-route.ts'
 import { type IdentifiedOperator, type OperatorRules, Operators } from './operators.ts'
 import { AdminRouteTable, type MatchedRoute } from './route-table.ts'
 import { ADMIN_ROUTES } from './routes/admin-routes.ts'
@@ -121,7 +121,7 @@ class AdminEndpoint implements ExchangeHandler {
     // Reading what makes something, or what only those may see who may change it, is told as a change is.
     const isTold = route.scope === 'write'
     try {
-      checkScope(operator, route.scope)
+      checkScopes(operator, route)
       checkIdempotencyKey(call)
       const answer = await runRoute(route, call)
       if (isTold) this.#report({ route, call }, undefined)
@@ -137,7 +137,7 @@ class AdminEndpoint implements ExchangeHandler {
     const { route } = matched
     let change = { route, call: this.#call(request, matched, { operator, requestId }) }
     try {
-      checkScope(operator, route.scope)
+      checkScopes(operator, route)
       if (this.#parts.isReadOnly)
         throw new GatewayError('method_not_allowed', { message: 'Nothing can be changed here.' })
       if (!operator.hasKey) checkSameOrigin(request)

@@ -51,6 +51,8 @@ export interface AdminRoute {
   readonly summary: string
   /** What an operator must be allowed to do. */
   readonly scope: OperatorScope
+  /** Scope that the route requires in addition to `scope`. If omitted, `scope` is enough. */
+  readonly alsoScope?: OperatorScope
   /** Parameter that names what is changed, for the event; absent: the first one of the path. */
   readonly target?: string
   /** Member of the answer that is shown once and never kept. */
@@ -72,7 +74,10 @@ interface CheckedCall<Query, Body> extends Omit<AdminCall, 'query' | 'body'> {
   readonly body: Body
 }
 
-type RouteFacts = Pick<AdminRoute, 'id' | 'method' | 'path' | 'tag' | 'summary' | 'scope' | 'target' | 'secret'>
+type RouteFacts = Pick<
+  AdminRoute,
+  'id' | 'method' | 'path' | 'tag' | 'summary' | 'scope' | 'alsoScope' | 'target' | 'secret'
+>
 
 const NOTHING = z.strictObject({})
 
@@ -160,6 +165,12 @@ export function paramOf({ params }: Pick<AdminCall, 'params'>, name: string): st
 export function checkScope({ name, can }: Operator, scope: OperatorScope): void {
   if (can.includes(scope)) return
   throw new GatewayError('permission_denied', { message: `The operator ${name} may not do this: it takes "${scope}".` })
+}
+
+/** @throws GatewayError `permission_denied` for an operator who lacks a scope of the route. */
+export function checkScopes(operator: Operator, { scope, alsoScope = scope }: AdminRoute): void {
+  checkScope(operator, scope)
+  checkScope(operator, alsoScope)
 }
 
 /** A 404 about what the path names. */

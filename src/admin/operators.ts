@@ -1,17 +1,18 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { type Clock, isYoungerThan, type Timer } from '../core/clock.ts'
+import type { Clock, Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
+import type { ClientAddress } from '../core/forwarded-address.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
-import { SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
+import { operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
 import { bearerToken } from '../pipeline/authenticate.ts'
 
 /**
  * What operators may do. `read`: look at everything but content. `write`: accounts, keys, vendors, tasks, webhooks. `money`:
- * credits, corrections, refunds, holds, credit limits. `play`: calls in the name of an account. `content`: texts in which
- * vendors may quote prompts.
+ * credits, corrections, refunds, holds, credit limits. `play`: new calls in the name of an account. `content`: whatever shows
+ * prompts or answers. This includes error texts of tasks, new keys of callers, and calls that refer to what an account has stored.
  */
 export const OPERATOR_SCOPES = ['read', 'write', 'money', 'play', 'content'] as const
 /** One of {@link OPERATOR_SCOPES}. */
@@ -41,7 +42,7 @@ const OPERATOR_KEY_MEMBERS = {
 } satisfies MemberNames<OperatorKey>
 
 /** What a host's own check reads of a request. */
-export type OperatorRequest = Pick<GatewayRequest, 'method' | 'path' | 'header'>
+export type OperatorRequest = Pick<GatewayRequest, 'method' | 'path' | 'header' | 'remoteAddress'>
 
 /** How operators are told from others. At least one of `operatorKeys` and `authorize` is needed. */
 export interface OperatorRules {
@@ -53,10 +54,10 @@ export interface OperatorRules {
    */
   readonly authorize?: ((request: OperatorRequest) => MaybePromise<Operator | undefined>) | undefined
   /**
-   * Where a request comes from, for the limit of wrong keys: 5 a minute. Default: the other end of the connection, which behind a
-   * proxy is the proxy.
+   * Address of the client, for the limit of 5 wrong keys a minute. Default: the other end of the connection. Behind a proxy that is the
+   * proxy, so give {@link forwardedAddress}.
    */
-  readonly clientAddress?: ((request: OperatorRequest) => string | undefined) | undefined
+  readonly clientAddress?: ClientAddress | undefined
 }
 
 /** An operator, and how he was told from others. */
@@ -65,14 +66,12 @@ export interface IdentifiedOperator extends Operator {
   readonly hasKey: boolean
 }
 
-const WRONG_KEYS_PER_MINUTE = 5
 const LONGEST_CHECK_MS = 10_000
 
 /** Tells operators from others. Closed where nothing is configured. */
 export class Operators {
   readonly #keys: readonly { readonly digest: Buffer; readonly operator: Operator }[]
   readonly #rules: OperatorRules
-  readonly #tries: TryLimit
   readonly #clock: Clock
   readonly #logger: Logger
 
@@ -91,7 +90,6 @@ export class Operators {
     this.#rules = rules
     this.#clock = clock
     this.#logger = logger
-    this.#tries = new TryLimit(WRONG_KEYS_PER_MINUTE, clock)
   }
 
   /**
@@ -101,24 +99,11 @@ export class Operators {
    */
   async identify(request: GatewayRequest): Promise<IdentifiedOperator> {
     const token = bearerToken(request.header('authorization'))
-    const address = this.#addressOf(request)
-    if (token !== undefined && this.#keys.length > 0) {
-      // The key is not compared, so that further guesses are useless.
-      const retryAfterMs = this.#tries.waitMs(address)
-      if (retryAfterMs > 0) throw new GatewayError('rate_limited', { retryAfterSeconds: retryAfterMs / 1000 })
-      const operator = this.#byKey(token)
-      if (operator !== undefined) return { ...operator, hasKey: true }
-    }
+    const operator = token === undefined ? undefined : this.#byKey(token)
+    if (operator !== undefined) return { ...operator, hasKey: true }
     const vouched = await this.#byHost(request)
     if (vouched !== undefined) return { ...checkedOperator(vouched), hasKey: false }
-    if (token !== undefined) this.#tries.failed(address)
-    throw new GatewayError('invalid_api_key', {
-      message: 'This needs an operator. Send an operator key as bearer token.',
-    })
-  }
-
-  #addressOf(request: GatewayRequest): string {
-    return this.#rules.clientAddress?.(request) ?? request.remoteAddress ?? ''
+    throw operatorRefusal(request, this.#clock, this.#rules.clientAddress)
   }
 
   /** Compares with every key, so that the duration tells nothing about them. */
@@ -159,46 +144,4 @@ function checkedOperator({ name, can }: Operator): Operator {
 
 function digestOf(text: string): Buffer {
   return createHash('sha256').update(text).digest()
-}
-
-const WINDOW_MS = 60_000
-
-/** Most addresses that are remembered; beyond them the oldest are forgotten. */
-const MAX_ADDRESSES = 10_000
-
-/** Counts failed tries by address, in windows of a minute. */
-class TryLimit {
-  readonly #perMinute: number
-  readonly #clock: Clock
-  /** Those whose window began first stand first. */
-  readonly #failures = new Map<string, { count: number; beganAtMs: number }>()
-
-  constructor(perMinute: number, clock: Clock) {
-    this.#perMinute = perMinute
-    this.#clock = clock
-  }
-
-  /** How long until another try; 0: now. */
-  waitMs(address: string): number {
-    const known = this.#failures.get(address)
-    if (known === undefined || known.count < this.#perMinute) return 0
-    const nowMs = this.#clock.now()
-    // The clock was set back: the minute begins again.
-    known.beganAtMs = Math.min(known.beganAtMs, nowMs)
-    return Math.max(0, known.beganAtMs + WINDOW_MS - nowMs)
-  }
-
-  failed(address: string): void {
-    const nowMs = this.#clock.now()
-    const known = this.#failures.get(address)
-    if (known !== undefined && isYoungerThan(WINDOW_MS, known.beganAtMs, nowMs)) {
-      known.count += 1
-      return
-    }
-    this.#failures.delete(address)
-    this.#failures.set(address, { count: 1, beganAtMs: nowMs })
-    if (this.#failures.size <= MAX_ADDRESSES) return
-    const [oldest] = this.#failures.keys()
-    this.#failures.delete(oldest!)
-  }
 }

@@ -11,6 +11,7 @@ const unknownTokens = {
   document: count.exactOptional(),
   conversation: count.exactOptional(),
 }
+const storedBound = z.strictObject({ count: count.exactOptional(), byteLength: count.exactOptional() }).exactOptional()
 const policy = z.enum(['cancel', 'drain'])
 const milliseconds = z.number().positive()
 const partition = z.enum(['account', 'key', 'user'])
@@ -93,7 +94,6 @@ export const FURTHER_OPTIONS = z.strictObject({
   batches: z
     .strictObject({
       maxFileBytes: count.exactOptional(),
-      maxAccountBytes: count.exactOptional(),
       retentionDays: count.exactOptional(),
       maxRequests: count.exactOptional(),
       maxOpenBatches: count.exactOptional(),
@@ -102,6 +102,16 @@ export const FURTHER_OPTIONS = z.strictObject({
     })
     .exactOptional()
     .describe('files and batches: {} for the defaults'),
+  accountStorage: z
+    .strictObject({
+      idempotencyKeys: storedBound,
+      responses: storedBound,
+      conversations: storedBound,
+      files: storedBound,
+      tasks: storedBound,
+    })
+    .exactOptional()
+    .describe('most that one account may have stored, by kind'),
   usage: z
     .union(
       [

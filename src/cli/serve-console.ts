@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { consoleHandler } from '../console/index.ts'
+import { type ConsoleHandlerOptions, consoleHandler } from '../console/index.ts'
 import type { ExchangeHandler } from '../core/exchange.ts'
-import type { Logger } from '../core/logger.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import { SettingError } from './setting-values.ts'
 
@@ -29,9 +28,9 @@ export function consoleKey(given: string | undefined, isTrial: boolean): ServedO
 export function withConsole(
   gateway: Gateway,
   inner: ExchangeHandler,
-  { key, logger }: ServedOperatorKey & { readonly logger: Logger },
+  { key, clientAddress, logger }: ServedOperatorKey & Pick<ConsoleHandlerOptions, 'clientAddress' | 'logger'>,
 ): ExchangeHandler {
-  const operators = consoleHandler(gateway, { operatorKeys: [{ name: 'operator', key }], logger })
+  const operators = consoleHandler(gateway, { operatorKeys: [{ name: 'operator', key }], clientAddress, logger })
   return {
     handle(request, sink) {
       ;(isOfOperators(request.path) ? operators : inner).handle(request, sink)

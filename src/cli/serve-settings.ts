@@ -9,6 +9,7 @@ import { definePrices, type PriceFile, type Prices } from '../catalog/prices/pri
 import { NEWEST_OF_FAMILY, type UnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { GatewayError } from '../core/errors.ts'
+import { type ClientAddress, forwardedAddress } from '../core/forwarded-address.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { type CatalogOptions, isAddress } from '../gateway/catalog-options.ts'
 import type { GatewayOptions } from '../gateway/gateway-options.ts'
@@ -85,6 +86,7 @@ export interface ServeSettings {
   /** Share of the completed requests that have a line; undefined: requests are not logged. */
   readonly accessLogShare: number | undefined
   /** Origins of web pages that may call; undefined: none. */
+  readonly clientAddress: ClientAddress | undefined
   readonly corsOrigins: CorsOptions['origins'] | undefined
   /** How long requests are still taken after SIGTERM while `/readyz` answers 503, in milliseconds; 0: not at all. */
   readonly shutdownDelayMs: number
@@ -159,6 +161,7 @@ export function readServeSettings(environment: Environment, documents?: Document
     allowPrivateUrls: given('SIGNALBOX_ALLOW_PRIVATE_URLS', parseSwitch),
     log: given('SIGNALBOX_LOG', parseLogFormat),
     accessLogShare: given('SIGNALBOX_ACCESS_LOG', parseShare),
+    clientAddress: given('SIGNALBOX_TRUST_PROXY', parseProxies),
     corsOrigins: given('SIGNALBOX_CORS_ORIGINS', parseCorsOrigins),
     shutdownDelayMs: given('SIGNALBOX_SHUTDOWN_DELAY', parseDelay) ?? 0,
   }
@@ -168,6 +171,14 @@ function parseCatalog(name: string, from: string, environment: Environment): Cat
   if (!isAddress(from)) return { from }
   if (!URL.canParse(from)) throw new SettingError(`${name}: is not a URL such as https://intranet.example/catalog.json`)
   return { from, proxy: environmentProxy(from, environment) }
+}
+
+function parseProxies(name: string, text: string): ClientAddress {
+  try {
+    return forwardedAddress(text.split(',').map((entry) => entry.trim()))
+  } catch (cause) {
+    throw new SettingError((cause as TypeError).message.replace('proxies', name))
+  }
 }
 
 /** Reads `*`, or origins separated by commas. */

@@ -10,7 +10,7 @@ import type { Logger } from '../core/logger.ts'
 import { accessLog } from '../gateway/access-log.ts'
 import type { Gateway } from '../gateway/gateway.ts'
 import type { UnpricedModels } from '../gateway/unpriced-models.ts'
-import { type GatewayMetrics, metricsHandler, prometheus } from '../metrics/index.ts'
+import { type GatewayMetrics, type MetricsHandlerOptions, metricsHandler, prometheus } from '../metrics/index.ts'
 import { sandboxVendors } from '../testing/index.ts'
 import { announce } from './announce.ts'
 import { configuredVendors } from './configured-vendors.ts'
@@ -150,12 +150,13 @@ async function started(
     await withMcp(gateway, { ...settings, logger }, closers),
     settings.corsOrigins === undefined ? undefined : { origins: settings.corsOrigins },
   )
-  const { operatorKey } = settings
+  const { operatorKey, clientAddress } = settings
+  const access = { clientAddress, logger }
   const inner =
     metrics === undefined || operatorKey === undefined
       ? gatewayHandler
-      : withMetrics(gatewayHandler, metrics, { operatorKey, logger })
-  const handle = nodeHandler(operator === undefined ? inner : withConsole(gateway, inner, { ...operator, logger }))
+      : withMetrics(gatewayHandler, metrics, { operatorKey, ...access })
+  const handle = nodeHandler(operator === undefined ? inner : withConsole(gateway, inner, { ...operator, ...access }))
   let isClosing = false
   const server = createServer((request, response) => {
     // A balancer must not keep a connection on which the next request would meet a closed server.
@@ -284,11 +285,7 @@ function urlOf(server: Server, host: string): string {
 const METRICS_PATH = '/metrics'
 
 /** The gateway with its metrics at `/metrics`, for the operator. */
-function withMetrics(
-  inner: ExchangeHandler,
-  metrics: GatewayMetrics,
-  options: { readonly operatorKey: string; readonly logger: Logger },
-): ExchangeHandler {
+function withMetrics(inner: ExchangeHandler, metrics: GatewayMetrics, options: MetricsHandlerOptions): ExchangeHandler {
   const scrapes = metricsHandler(metrics, options)
   return {
     handle(request, sink) {

@@ -36,6 +36,7 @@ export function servedGateway(
       ...(settings.taskPollIntervalMs === undefined ? {} : { taskPollIntervalMs: settings.taskPollIntervalMs }),
       ...(settings.taskRetentionDays === undefined ? {} : { taskRetentionDays: settings.taskRetentionDays }),
       ...(settings.operatorKey === undefined ? {} : { operatorKey: settings.operatorKey }),
+      clientAddress: settings.clientAddress,
       ...(settings.allowPrivateUrls === undefined ? {} : { allowPrivateUrls: settings.allowPrivateUrls }),
       ...parts,
     })

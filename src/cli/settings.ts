@@ -291,6 +291,15 @@ export const SETTINGS: readonly Setting[] = [
     schema: reference,
   }),
   setting<string | readonly string[]>({
+    variable: 'SIGNALBOX_TRUST_PROXY',
+    flag: 'trust-proxy',
+    value: 'PROXIES',
+    text: '10.0.0.0/8,::1,…: proxies whose X-Forwarded-For names the client, for the limit of wrong operator keys (none)',
+    member: 'trustProxy',
+    schema: z.union([words, z.array(words).nonempty()]),
+    toText: listText,
+  }),
+  setting<string | readonly string[]>({
     variable: 'SIGNALBOX_CORS_ORIGINS',
     flag: 'cors-origins',
     value: 'ORIGINS',

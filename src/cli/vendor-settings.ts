@@ -51,7 +51,7 @@ const OWN = {
     tokenLimitFields: z.record(text, tokenLimitField).exactOptional(),
     defaultTokenLimitField: tokenLimitField.exactOptional(),
   },
-  anthropic: { keyVariable, baseURL, version: text.exactOptional() },
+  anthropic: { keyVariable, baseURL, version: text.exactOptional(), allowVendorObjects: flag },
   gemini: {
     keyVariable,
     baseURL,
@@ -74,6 +74,7 @@ const presetOptions = {
   displayName: text.exactOptional(),
   maxEmbeddingInputs: z.int().positive().exactOptional(),
   responses: flag,
+  allowVendorObjects: flag,
 }
 
 /** A vendor beside those that the environment names, at one more server or account. */
@@ -100,6 +101,7 @@ const FURTHER = {
       maxEmbeddingInputs: z.int().positive().exactOptional(),
       replaysExtensions: flag,
       responses: flag,
+      allowVendorObjects: flag,
     })
     .meta({ id: 'further-openai-compatible' }),
   'azure-openai': z

@@ -13,7 +13,7 @@ export interface ReceivedWebhook {
   readonly headers: WebhookHeaders
   /** The account's secret, `whsec_…`; several while it is being replaced. */
   readonly secret: string | readonly string[]
-  /** How old a message may be, or how far ahead, in seconds. Default 300. */
+  /** Maximum age of a message, or time that it may be ahead, in seconds: a number from 0 on. Default 300. */
   readonly toleranceSeconds?: number
 }
 
@@ -45,7 +45,7 @@ const DEFAULT_TOLERANCE_SECONDS = 300
  * Verifies a webhook of a gateway (Standard Webhooks 1.0) and gives its message. Needs `crypto.subtle`, which Node, Deno, Bun, workers and
  * pages on https have.
  * @throws ClientError `invalid_request` for a message that no secret has signed, that is too old, or that is not whole: answer it with 401.
- * @throws TypeError for a secret that is none.
+ * @throws TypeError if a secret is malformed, or `toleranceSeconds` is negative or not a number.
  */
 export async function verifyWebhook({
   body,
@@ -55,6 +55,8 @@ export async function verifyWebhook({
 }: ReceivedWebhook): Promise<WebhookMessage> {
   const keys = (typeof secret === 'string' ? [secret] : (secret ?? [])).map(keyBytes)
   if (keys.length === 0) throw new TypeError('webhooks: secret: give at least one')
+  if (!(toleranceSeconds >= 0))
+    throw new TypeError(`webhooks: toleranceSeconds: must be 0 or more, not ${toleranceSeconds}`)
   const [id, timestamp, signatures] = ['id', 'timestamp', 'signature'].map((name) => header(headers, `webhook-${name}`))
   if (!id || !timestamp || !signatures) throw refused('a header is missing: webhook-id, -timestamp or -signature')
   const ageSeconds = Date.now() / 1000 - Number(timestamp)

@@ -32,6 +32,14 @@ export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => workAtEndOfTurn(resolve))
 }
 
+/** Bytes of a request above which each step of the work on it has a turn of its own, so that other requests run in between. */
+const LARGE_BYTES = 256 * 1024
+
+/** Returns whether the work on so many bytes is to be done in several turns. */
+export function isLargeBody(bytes: Uint8Array | undefined): boolean {
+  return bytes !== undefined && bytes.byteLength > LARGE_BYTES
+}
+
 function sendAll(): void {
   const sending = senders
   senders = []

@@ -67,6 +67,7 @@ export const ERROR_TABLE = {
   unsupported_media_type: callerError(415, 'The content type is not supported on this route.'),
   idempotency_mismatch: callerError(422, 'This Idempotency-Key was used with another request.'),
   rate_limited: entry(429, 'rate_limit_error', 'Too many requests. Slow down and try again.', true),
+  storage_limit_reached: entry(429, 'insufficient_quota', 'This account has no room to store more. Delete something.'),
   request_denied: callerError(400, 'The request was denied by a rule of this service.'),
   answer_denied: callerError(400, 'The answer was withheld by a rule of this service.'),
   upstream_rejected: callerError(400, 'The model vendor refused the request.'),

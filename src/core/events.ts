@@ -328,7 +328,8 @@ export type GatewayEvent =
       /**
        * `price-unused`: no call can ever be charged by a row of the price list. `model-unpriced`: models that the operator's
        * own rows of models or prices name have no price, or only a part of one, and are refused. `fallback-unpriced`: a fallback has no price and is left out. `fallback-unreachable`: a
-       * fallback can never answer, because none of its vendors has a key. `task-key-missing`: no key can follow the tasks of one that was taken away.
+       * fallback can never answer, because none of its vendors has a key. `state-secret-missing`: several processes may share the
+       * store without `responses.stateSecret`. `task-key-missing`: no key can follow the tasks of one that was taken away.
        * `hook-units-unpriced`: a hook charges `hook_unit` for a model that has no price for it, and its requests are refused.
        * `catalog-refused`: a newer catalog cannot be loaded, and the one in force stays.
        */
@@ -337,6 +338,7 @@ export type GatewayEvent =
         | 'model-unpriced'
         | 'fallback-unpriced'
         | 'fallback-unreachable'
+        | 'state-secret-missing'
         | 'task-key-missing'
         | 'hook-units-unpriced'
         | 'catalog-refused'

@@ -7,7 +7,7 @@ import { GatewayError } from './errors.ts'
 const MAX_JSON_VALUES = 500_000
 
 /** Most members that all objects of a caller's JSON may have together. Each costs several times what a number does. */
-const MAX_JSON_MEMBERS = 150_000
+const MAX_JSON_MEMBERS = 100_000
 
 /** A text that is no longer than this is within both bounds. */
 export const ALWAYS_FITTING_LENGTH = MAX_JSON_MEMBERS

@@ -8,6 +8,7 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { InteractionStore } from '../stores/interaction-store.ts'
 import type { Tier } from '../stores/principal.ts'
 import type { ResponseStore, StoredResponse } from '../stores/response-store.ts'
+import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { Form } from '../wire/multipart.ts'
 import type { FormLimits } from '../wire/read-form.ts'
 import type { CachedAnswers } from './cached-answers.ts'
@@ -89,6 +90,8 @@ export interface Continuation<Request> {
 export interface AnswerAccess {
   readonly store: ResponseStore
   readonly conversations: ConversationStore
+  /** Bounds of the storage of the account. */
+  readonly bounds: StoredBounds
   readonly accountId: string
   readonly nowMs: number
   /** How long what is kept is kept, in milliseconds. */
@@ -130,6 +133,8 @@ export interface RecalledRequest<Request> {
   readonly makers?: ReadonlyMap<string, string>
   /** Set if everything that it refers to is kept by one vendor too. */
   readonly bound: BoundAnswer | undefined
+  /** Ids of objects at vendors that answers to the account have named. If omitted, there are none. */
+  readonly ownIds?: ReadonlySet<string>
   /** The turn to keep, apart from the answer; undefined: nothing is kept. */
   readonly turn: Pick<StoredResponse, 'previousId' | 'conversation' | 'input'> | undefined
 }
@@ -146,6 +151,7 @@ export interface ContinuedRequest {
   readonly recalled?: {
     readonly original: OriginalRequest | undefined
     readonly turn: RecalledRequest<object>['turn']
+    readonly ownIds?: RecalledRequest<object>['ownIds']
   }
 }
 

@@ -1,8 +1,11 @@
 import { isJsonObject } from '../core/json.ts'
 import { fieldPath } from './request-field.ts'
 
-/** What a text is: something said, reasoning, the arguments of a tool call as JSON text, or the transcript of sound. */
-export type TextKind = 'text' | 'reasoning' | 'tool_arguments' | 'transcript'
+/**
+ * Kind of a text: something said, reasoning, the arguments of a tool call as JSON text, or the transcript of sound. `parameter` is every
+ * other string of a request, such as `user`, a stop sequence, a URL or a string of an unknown member.
+ */
+export type TextKind = 'text' | 'reasoning' | 'tool_arguments' | 'transcript' | 'parameter'
 
 /** Who wrote a text of a request. */
 export type TextRole = 'system' | 'user' | 'assistant' | 'tool'
@@ -25,7 +28,7 @@ export interface TextPart {
 
 /** Where the texts of an endpoint's requests and answers are. Hooks read and replace texts by it. */
 export interface EndpointTexts<Request = { readonly model: string }> {
-  /** All texts that a model reads, in order. */
+  /** All strings that a vendor may read as text; the conversation comes last, in order. See `requestTexts`. */
   request(request: Request): readonly TextPart[]
   /** A request whose body is no JSON, such as a form, with other texts. Absent: its bodies are JSON. */
   replace?(request: Request, texts: ReadonlyMap<string, string>): Request
@@ -163,9 +166,9 @@ export function textsIn(
 export function withTexts<Value>(value: Value, parts: readonly TextPart[], texts: ReadonlyMap<string, string>): Value {
   let changed: unknown = value
   const copied = new Set<object>()
-  for (const { id, path, text: before } of parts) {
-    const text = texts.get(id)
-    if (text !== undefined && text !== before) changed = withText(changed, path, text, copied)
+  for (const part of parts) {
+    const text = texts.get(part.id)
+    if (text !== undefined && text !== part.text) changed = withText(changed, part.path, text, copied)
   }
   return changed as Value
 }

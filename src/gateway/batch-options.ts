@@ -9,8 +9,6 @@ export interface BatchOptions {
   readonly blobs?: BlobStore | undefined
   /** Largest file. Default 209,715,200 (200 MiB). */
   readonly maxFileBytes?: number | undefined
-  /** Most bytes of all files of an account, those that batches make included. Default 2,147,483,648 (2 GiB). */
-  readonly maxAccountBytes?: number | undefined
   /** How many days a file is kept whose caller does not say less. Default 30; at least 1. */
   readonly retentionDays?: number | undefined
   /** Most requests of one batch. Default 50,000. */
@@ -26,7 +24,6 @@ export interface BatchOptions {
 const BATCH_OPTIONS = {
   blobs: true,
   maxFileBytes: true,
-  maxAccountBytes: true,
   retentionDays: true,
   maxRequests: true,
   maxOpenBatches: true,
@@ -54,7 +51,6 @@ export function batchSettingsOf(options: BatchOptions | undefined, store: Gatewa
     blobs,
     outcomes,
     maxFileBytes: wholeNumber(options, 'maxFileBytes', 200 * 2 ** 20),
-    maxAccountBytes: wholeNumber(options, 'maxAccountBytes', 2 * 2 ** 30),
     retentionMs: wholeNumber(options, 'retentionDays', 30) * DAY_MS,
     maxRequests: wholeNumber(options, 'maxRequests', 50_000),
     maxOpen: wholeNumber(options, 'maxOpenBatches', 10),

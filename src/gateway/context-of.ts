@@ -1,3 +1,4 @@
+import cluster from 'node:cluster'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
 import { type Clock, systemClock } from '../core/clock.ts'
 import type { GatewayEvent } from '../core/events.ts'
@@ -26,10 +27,12 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import { memoryConcurrencyLimiter } from '../stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../stores/memory/memory-rate-limiter.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
+import { StoredBounds } from '../stores/stored-bounds.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { NameResolver } from '../transport/name-resolver.ts'
 import { undiciTransport } from '../transport/undici.ts'
 import { UsageRecorder } from '../usage/usage-recorder.ts'
+import { accountStorageOf } from './account-storage.ts'
 import { batchSettingsOf } from './batch-options.ts'
 import { billingModeOf } from './billing-mode.ts'
 import { answerCacheOf } from './cache-options.ts'
@@ -95,6 +98,7 @@ export function contextOf(
     heldBytes,
     fetchedBytes: new FetchedBytes(options.fetchedBytesPerAccount ?? DEFAULT_FETCHED_BYTES_PER_ACCOUNT, heldBytes),
     store,
+    storedBounds: new StoredBounds(store, clock, accountStorageOf(options.accountStorage)),
     usage: recorderOf(options, store, clock, (event) => {
       const { type, error } = event
       if (type === 'internal-error') logger.error('usage could not be summed up', { error })
@@ -126,6 +130,7 @@ export function contextOf(
     }),
     routing: { strategy, fallback, hedge, retryAfterTimeout },
     operatorKey: options.operatorKey,
+    clientAddress: options.clientAddress,
     timeouts,
     bodyLimitBytes: options.bodyLimitBytes ?? DEFAULT_BODY_LIMIT_BYTES,
     // Without billing it bounds claims of Idempotency-Keys alone, which no call may outlive.
@@ -167,8 +172,14 @@ export function contextOf(
     observers,
   }
   observers?.attached(() => stateOf(context))
+  const { stateSecret, store: kept } = options.responses ?? {}
+  if ((store.isShared === true || cluster.isWorker) && stateSecret === undefined && kept !== 'never')
+    context.warnings.warn({ code: 'state-secret-missing', message: STATE_SECRET_MISSING })
   return context
 }
+
+const STATE_SECRET_MISSING =
+  'responses.stateSecret is not set, but several processes may share the store. Reasoning that callers carry in encrypted_content is lost at another process and after a restart. Set the same secret in all of them.'
 
 /** What observers may ask for. */
 function stateOf({ routes, retryBudget, settlementRetries, usage, clock }: PipelineContext): GatewayState {

@@ -4,6 +4,7 @@ import type { PriceFile, Prices } from '../catalog/prices/prices.ts'
 import type { UnknownModels } from '../catalog/prices/unknown-model-prices.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
+import type { ClientAddress } from '../core/forwarded-address.ts'
 import type { Ids } from '../core/ids.ts'
 import type { MemberNames } from '../core/known-members.ts'
 import type { Logger } from '../core/logger.ts'
@@ -21,6 +22,7 @@ import type { SpendingThresholds } from '../stores/spending.ts'
 import type { Transport } from '../transport/transport.ts'
 import type { UsageRetentionDays } from '../usage/usage-recorder.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import type { AccountStorageOptions } from './account-storage.ts'
 import type { BatchOptions } from './batch-options.ts'
 import type { BillingOption } from './billing-mode.ts'
 import type { CacheOptions } from './cache-options.ts'
@@ -61,8 +63,8 @@ export interface ResponsesOptions {
   /** How many days they are kept; 30 by default. At least 1. */
   readonly retentionDays?: number | undefined
   /**
-   * Signs the state of vendors that callers carry in `encrypted_content`, so that they cannot change it; at least 24 characters.
-   * Unsigned by default.
+   * Signs the state of vendors that callers carry in `encrypted_content`, so that they cannot change it; at least 24 characters. If
+   * omitted, each process has a secret of its own: state of another process, or of before a restart, is dropped.
    */
   readonly stateSecret?: string | undefined
 }
@@ -153,6 +155,11 @@ export interface GatewayOptions {
    * 24 characters. Default: closed.
    */
   readonly operatorKey?: string | undefined
+  /**
+   * Address of the client of a request, for the limit of 5 wrong operator keys a minute. Default: the other end of the connection.
+   * Behind a proxy that is the proxy, so give `forwardedAddress(['10.0.0.0/8'])`.
+   */
+  readonly clientAddress?: ClientAddress | undefined
   /** Largest request body. Default 32 MiB. */
   readonly bodyLimitBytes?: number | undefined
   /**
@@ -207,6 +214,8 @@ export interface GatewayOptions {
   readonly cache?: CacheOptions | undefined
   /** Lets callers keep files and send batches of requests, at prices of their own: `{}`. Default: they cannot. */
   readonly batches?: BatchOptions | undefined
+  /** Bounds of what one account may have stored: `{ conversations: { count: 1_000, byteLength: 2 ** 26 } }`. */
+  readonly accountStorage?: AccountStorageOptions | undefined
   /**
    * When this process refuses further requests to models with 503 `overloaded`, before it reads their bodies. Default: never.
    */
@@ -276,6 +285,7 @@ export const GATEWAY_OPTIONS = {
   timeouts: true,
   routing: true,
   operatorKey: true,
+  clientAddress: true,
   bodyLimitBytes: true,
   fetchedBytesPerAccount: true,
   holdTtlMs: true,
@@ -290,6 +300,7 @@ export const GATEWAY_OPTIONS = {
   responses: true,
   cache: true,
   batches: true,
+  accountStorage: true,
   overload: true,
   webhookSecret: true,
   taskDeadlineMs: true,

@@ -49,12 +49,15 @@ export function csvLine(entry: LedgerEntry): string {
   return `${COLUMNS.map((column) => csvCell(cells[column] ?? '')).join(',')}\r\n`
 }
 
-/** How a cell begins that a spreadsheet may run as a formula (OWASP, "CSV Injection"). */
-const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
+/**
+ * Where a spreadsheet may begin to read a formula (OWASP, "CSV Injection"): at the start of a cell, and after whatever a spreadsheet
+ * of another locale reads as a separator, quotes and blanks included.
+ */
+const FORMULA = /^(?=[\t\r\n])|(^|[,;|\t\r\n])([ "]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g
 const NUMBER = /^-?\d+(?:\.\d+)?$/
 
-/** A text as a cell. One that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers. */
+/** Returns a text as a cell. An apostrophe precedes each place that a spreadsheet would run as a formula; numbers stay numbers. */
 export function csvCell(text: string): string {
-  const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+  const safe = NUMBER.test(text) ? text : text.replace(FORMULA, "$1'$2")
+  return /[",;|\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -29,7 +29,7 @@ import type { Health } from './health.ts'
 import type { InFlight } from './in-flight.ts'
 import type { LoadedBatches } from './loaded-batches.ts'
 import { listedModel, modelList } from './model-list.ts'
-import { bearsOperatorKey } from './operator-key.ts'
+import { bearsOperatorKey, operatorRefusal } from './operator-key.ts'
 import type { HeldRequest, OverloadGuard } from './overload-guard.ts'
 import { routeReport } from './route-report.ts'
 import { matchRoute, type Target, unknownRoute } from './routes.ts'
@@ -127,7 +127,7 @@ export async function serve(context: PipelineContext, server: ServerState, incom
 
 /**
  * The gateway's own state, and with `verbose` its parts and the state of the vendors, for the operator only.
- * @throws GatewayError `invalid_api_key`.
+ * @throws GatewayError `invalid_api_key`, or `rate_limited` after too many wrong keys.
  */
 async function serveHealth(
   context: PipelineContext,
@@ -136,7 +136,8 @@ async function serveHealth(
   { asks, requestId }: { readonly asks: 'ready' | 'alive'; readonly requestId: string },
 ): Promise<void> {
   const isVerbose = request.query !== '' && new URLSearchParams(request.query).has('verbose')
-  if (isVerbose && !bearsOperatorKey(request, context.operatorKey)) throw new GatewayError('invalid_api_key')
+  if (isVerbose && !bearsOperatorKey(request, context.operatorKey))
+    throw operatorRefusal(request, context.clock, context.clientAddress)
   if (asks === 'alive') return respondJson(sink, requestId, { status: 'ok' }, NOT_CACHED)
   const state = await health.read()
   const answer = isVerbose ? { ...state, ...routeReport(context) } : { status: state.status }

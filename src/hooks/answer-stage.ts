@@ -20,12 +20,14 @@ export interface AnswerCall extends WindowCall {
   ): MaybePromise<ReadonlyMap<string, string> | StreamDenial | undefined>
 }
 
-/** All of one text, and the event that it is sent with. */
+/** All of one text so far. */
 interface Gathered {
   readonly part: TextPart
-  readonly event: TextEvent
   text: string
 }
+
+/** Bytes that an event without any counts as. It is an object in memory. */
+const LEAST_KEPT_BYTES = 64
 
 /** Holds a stream back to its end, for a hook that reads whole answers. */
 export class AnswerStage implements TextStage {
@@ -54,9 +56,7 @@ export class AnswerStage implements TextStage {
     if (this.#isPassed) return [...events]
     if (this.#isOver) {
       // The end of the stream, which was decided on already. A text that nobody has looked at does not pass.
-      for (const event of events)
-        for (const part of [...event.added, ...event.repeated])
-          rewrite(event, part, this.#sent.get(part.id) ?? '', this.#reader)
+      for (const event of events) this.#rewrite(event, () => '')
       return [...events]
     }
     for (const event of events) this.#keep(event)
@@ -81,35 +81,38 @@ export class AnswerStage implements TextStage {
   /** The parts of a text are gathered in its first event. */
   #keep(event: TextEvent): void {
     let isNeeded = !event.step.isBare
+    const emptied = new Map<TextPart, string>()
     for (const part of event.added) {
       const known = this.#texts.get(part.id)
       this.#keptBytes += part.text.length
       if (known === undefined) {
-        this.#texts.set(part.id, { part, event, text: part.text })
+        this.#texts.set(part.id, { part, text: part.text })
         isNeeded = true
       } else {
         known.text += part.text
-        if (!event.step.isBare) rewrite(event, part, '', this.#reader)
+        if (!event.step.isBare) emptied.set(part, '')
       }
     }
+    rewrite(event, emptied, this.#reader)
     for (const part of event.repeated)
-      if (!this.#texts.has(part.id)) this.#texts.set(part.id, { part, event, text: part.text })
+      if (!this.#texts.has(part.id)) this.#texts.set(part.id, { part, text: part.text })
     if (!isNeeded) return
-    if (!event.step.isBare) this.#keptBytes += event.bytes?.byteLength ?? 0
+    if (!event.step.isBare) this.#keptBytes += Math.max(LEAST_KEPT_BYTES, event.bytes?.byteLength ?? 0)
     this.#kept.push(event)
   }
 
   #let(texts: ReadonlyMap<string, string> | undefined): TextEvent[] {
-    for (const [id, { part, event, text }] of this.#texts) {
-      const sent = texts?.get(id) ?? text
-      this.#sent.set(id, sent)
-      if (event.added.includes(part)) rewrite(event, part, sent, this.#reader)
-    }
-    for (const event of this.#kept)
-      for (const part of event.repeated) rewrite(event, part, this.#sent.get(part.id) ?? part.text, this.#reader)
+    for (const [id, { text }] of this.#texts) this.#sent.set(id, texts?.get(id) ?? text)
+    for (const event of this.#kept) this.#rewrite(event, ({ text }) => text)
     const kept = this.#kept
     this.#kept = []
     this.#texts.clear()
     return kept.filter(({ step, added }) => !step.isBare || added.length > 0)
+  }
+
+  /** Writes what is sent of each text into an event. @param unknown What is sent of a text that was not there before. */
+  #rewrite(event: TextEvent, unknown: (part: TextPart) => string): void {
+    const parts = [...event.added, ...event.repeated]
+    rewrite(event, new Map(parts.map((part) => [part, this.#sent.get(part.id) ?? unknown(part)])), this.#reader)
   }
 }

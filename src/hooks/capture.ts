@@ -230,14 +230,15 @@ class CaptureLog {
       this.#drop(1, 'full')
       return
     }
-    const texts = parts.map(({ id, kind, role, text }) => ({ id, kind, role, text: this.#redacted(text, kind) }))
+    const redacted = this.#redacted(parts)
+    const texts = parts.map(({ id, kind, role }, at) => ({ id, kind, role, text: redacted[at]! }))
     this.#enqueue({ ...head, texts, isCut: false }, bytes)
   }
 
   #close(key: string, { head, part, pieces, bytes, isCut }: OpenText): void {
     this.#open.delete(key)
     this.#bytes -= bytes
-    const text = this.#redacted(pieces.join(''), part.kind)
+    const [text = ''] = this.#redacted([{ kind: part.kind, text: pieces.join('') }])
     this.#enqueue({ ...head, texts: [{ ...part, text }], isCut }, bytes)
   }
 
@@ -250,8 +251,8 @@ class CaptureLog {
     }
   }
 
-  #redacted(text: string, kind: TextKind): string {
-    return this.#redactor?.whole(text, kind) ?? text
+  #redacted(parts: readonly Pick<TextPart, 'kind' | 'text'>[]): readonly string[] {
+    return this.#redactor?.all(parts) ?? parts.map(({ text }) => text)
   }
 
   #hasRoom(bytes: number): boolean {

@@ -36,7 +36,13 @@ const MEMBERS: readonly string[] = [
   ...['request', 'wire', 'answer', 'text', 'failed', 'appliesTo', 'start', 'close'],
 ]
 
-export const TEXT_KINDS: readonly string[] = ['text', 'reasoning', 'tool_arguments', 'transcript'] satisfies TextKind[]
+export const TEXT_KINDS: readonly string[] = [
+  'text',
+  'reasoning',
+  'tool_arguments',
+  'transcript',
+  'parameter',
+] satisfies TextKind[]
 
 const TEXT_MEMBERS: readonly string[] = ['holdBack', 'holdAll', 'check'] satisfies (keyof TextHook)[]
 

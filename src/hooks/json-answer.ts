@@ -1,7 +1,7 @@
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { TextPart } from '../endpoints/texts.ts'
 import type { EndpointId, Hook, HookAnswer } from './hook.ts'
-import { type CheckedJson, JsonCheck } from './json-check.ts'
+import { type CheckedJson, JsonCheck, type JsonTools } from './json-check.ts'
 import { MAX_REPLY_CHARACTERS, SECOND_TRY, type SecondTryAnswer, type SecondTryResult } from './second-try.ts'
 
 /** What is done with answers that should match a JSON schema. */
@@ -28,18 +28,17 @@ const JSON_ANSWER_OPTIONS = {
 } satisfies MemberNames<JsonAnswerOptions>
 
 /** Where the validator and the repair are loaded from, which only gateways with this hook need. */
-let loading: Promise<JsonCheck> | undefined
+let loading: Promise<JsonTools> | undefined
 
-function loadedCheck(): Promise<JsonCheck> {
+function loadedTools(): Promise<JsonTools> {
   loading ??= Promise.all([import('@cfworker/json-schema'), import('jsonrepair')]).then(
-    ([{ Validator }, { jsonrepair }]) =>
-      new JsonCheck({
-        faults: (schema, value) =>
-          new Validator(schema, '2020-12')
-            .validate(value)
-            .errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`),
-        repaired: jsonrepair,
-      }),
+    ([{ Validator }, { jsonrepair }]) => ({
+      faults: (schema, value) =>
+        new Validator(schema, '2020-12')
+          .validate(value)
+          .errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`),
+      repaired: jsonrepair,
+    }),
     (error: unknown) => {
       loading = undefined
       throw error
@@ -67,7 +66,7 @@ export function jsonAnswer<Id extends EndpointId = EndpointId>(options: JsonAnsw
     async answer(answer: SecondTryAnswer): Promise<SecondTryResult | undefined> {
       const parts = checkedParts(answer)
       if (parts.length === 0) return undefined
-      const check = await loadedCheck()
+      const check = new JsonCheck(await loadedTools())
       const checked = parts.map(({ text }) => check.of(text, answer.jsonSchema, repair !== 'none'))
       const states = new Set(checked.map(({ state }) => state))
       if (!states.has('invalid')) return mended(parts, checked, answer)

@@ -1,9 +1,10 @@
 import { isJsonObject } from '../core/json.ts'
+import { ProcessorLimit } from './processor-limit.ts'
 
 /** The tools of a check; both are pure. */
 export interface JsonTools {
   /** Where a value does not match, and why; empty: it does. Throws for a schema that cannot be used. */
-  faults(schema: Record<string, unknown>, value: unknown): readonly string[]
+  faults(schema: JsonSchema, value: unknown): readonly string[]
   /** JSON in place of a text that is nearly JSON. Throws where it is not. */
   repaired(text: string): string
 }
@@ -18,6 +19,8 @@ export interface CheckedJson {
   readonly fault: string | undefined
 }
 
+type JsonSchema = Record<string, unknown>
+
 /** What a value is worth. */
 type Verdict = Pick<CheckedJson, 'state' | 'fault'>
 
@@ -31,17 +34,22 @@ const MOST_FAULTS = 4
 /** Longest text that is mended. */
 const MAX_REPAIRED_CHARACTERS = 256 * 1024
 
-/** Above this length what takes more than one look at a text is not checked: formats, and whether items are unique. */
+/** Above this length, formats and unique items are not checked, and repairs and checks have a time limit. */
 const MAX_DEAR_CHARACTERS = 1_024
 
-/** Parts of a schema that one check may visit, all repetitions counted: about a tenth of a second. */
-const MAX_VISITS = 100_000
+/** Steps of one check: a visit of a schema counts its members and their entries, each time. */
+const MAX_STEPS = 100_000
 
 const FENCED = /^\s*```[a-zA-Z]*[ \t]*\r?\n([\s\S]*?)\r?\n?```\s*$/
 
-/** Checks texts against schemas that callers wrote, in bounded time. */
+/** Processor time for repairing and checking all texts of one answer, in milliseconds. Texts and schemas come from models and callers. */
+const MAX_CHECK_MS = 50
+
+/** Checks the texts of one answer against schemas that callers wrote, in bounded time. */
 export class JsonCheck {
   readonly #tools: JsonTools
+  readonly #limit = new ProcessorLimit(MAX_CHECK_MS)
+  #untimedLeft = MAX_DEAR_CHARACTERS
 
   constructor(tools: JsonTools) {
     this.#tools = tools
@@ -58,15 +66,24 @@ export class JsonCheck {
   }
 
   #mended(text: string): { readonly text: string; readonly json: unknown } | undefined {
-    const bare = FENCED.exec(text)?.[1] ?? text
-    const value = parsed(bare)
-    if (value !== undefined) return { text: bare, json: value.json }
     try {
-      const repaired = this.#tools.repaired(bare)
-      return { text: repaired, json: JSON.parse(repaired) }
+      return this.#limited(text.length, () => {
+        const bare = FENCED.exec(text)?.[1] ?? text
+        const value = parsed(bare)
+        if (value !== undefined) return { text: bare, json: value.json }
+        const repaired = this.#tools.repaired(bare)
+        return { text: repaired, json: JSON.parse(repaired) }
+      })
     } catch {
+      // It cannot be repaired, or not in time.
       return undefined
     }
+  }
+
+  /** Work on short texts is bounded by their length and by the steps, so a busy machine cannot change its result. */
+  #limited<Result>(length: number, step: () => Result): Result {
+    this.#untimedLeft -= length
+    return this.#untimedLeft >= 0 ? step() : this.#limit.run(step)
   }
 
   #verdictOn(value: unknown, schema: unknown, length: number): Verdict {
@@ -74,10 +91,10 @@ export class JsonCheck {
     if (!isJsonObject(schema)) return UNCHECKED
     try {
       const bounded = new BoundedSchema(length <= MAX_DEAR_CHARACTERS)
-      const faults = this.#tools.faults(bounded.copyOf(schema) as Record<string, unknown>, value)
+      const faults = this.#limited(length, () => this.#tools.faults(bounded.copyOf(schema) as JsonSchema, value))
       return faults.length === 0 ? VALID : { state: 'invalid', fault: faults.slice(0, MOST_FAULTS).join(' ') }
     } catch {
-      // An unknown reference, recursion without end, or more work than is allowed: the caller's schema, not the model's answer.
+      // An unknown reference, recursion without end, or more work or time than is allowed: the caller's schema, not the model's answer.
       return UNCHECKED
     }
   }
@@ -91,6 +108,11 @@ function parsed(text: string): { readonly json: unknown } | undefined {
   }
 }
 
+function entriesOf(value: unknown): number {
+  if (Array.isArray(value)) return value.length
+  return isJsonObject(value) ? Object.keys(value).length : 0
+}
+
 const SCHEMAS: ReadonlySet<string> = new Set([
   ...['additionalItems', 'unevaluatedItems', 'items', 'contains', 'additionalProperties', 'unevaluatedProperties'],
   ...['propertyNames', 'not', 'if', 'then', 'else', 'prefixItems', 'allOf', 'anyOf', 'oneOf'],
@@ -98,12 +120,12 @@ const SCHEMAS: ReadonlySet<string> = new Set([
 const MAPS_OF_SCHEMAS: ReadonlySet<string> = new Set(['$defs', 'definitions', 'properties', 'dependentSchemas'])
 
 /**
- * A copy of a schema that can be visited only so often. Its patterns are left out: an expression that a caller wrote can stop the
+ * A copy of a schema that allows a limited number of steps. Its patterns are left out: an expression that a caller wrote can stop the
  * process with a text of thirty characters.
  */
 class BoundedSchema {
   readonly #checksDear: boolean
-  #visits = 0
+  #steps = 0
 
   constructor(checksDear: boolean) {
     this.#checksDear = checksDear
@@ -123,14 +145,15 @@ class BoundedSchema {
         copy[name] = Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, this.copyOf(entry)]))
       else copy[name] = SCHEMAS.has(name) ? this.copyOf(value) : value
     }
+    const steps = Object.values(copy).reduce((sum: number, value) => sum + 1 + entriesOf(value), 1)
     // The validator reads it at each visit.
-    Object.defineProperty(copy, '$ref', { enumerable: true, get: () => this.#visited(schema['$ref']) })
+    Object.defineProperty(copy, '$ref', { enumerable: true, get: () => this.#visited(steps, schema['$ref']) })
     return copy
   }
 
-  #visited(reference: unknown): unknown {
-    this.#visits += 1
-    if (this.#visits > MAX_VISITS) throw new RangeError('checking this schema takes too long')
+  #visited(steps: number, reference: unknown): unknown {
+    this.#steps += steps
+    if (this.#steps > MAX_STEPS) throw new RangeError('checking this schema takes too long')
     return reference
   }
 }

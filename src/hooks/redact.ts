@@ -1,11 +1,12 @@
 import { Buffer } from 'node:buffer'
+import { createContext, Script } from 'node:vm'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { TextKind, TextPart } from '../endpoints/texts.ts'
 import { closingQuote } from '../wire/json-cursor.ts'
 import type { EndpointId, Hook, TextVerdict, TextWindow } from './hook.ts'
 import { TEXT_KINDS } from './hook-table.ts'
 import { QUIET_TEXTS, type QuietTextHook, quietTexts } from './quiet-texts.ts'
-import type { RedactionRule } from './redaction-rules.ts'
+import { LINEAR_PATTERNS, type RedactionRule } from './redaction-rules.ts'
 
 /** Where and how texts are redacted. */
 export interface RedactionOptions<Id extends EndpointId = EndpointId> {
@@ -29,7 +30,7 @@ const REDACTION_OPTIONS = {
 /** A rule, ready to search with. */
 interface CompiledRule {
   readonly rule: RedactionRule
-  readonly pattern: RegExp
+  readonly pattern: RegExp | undefined
   readonly mark: string
   /** By character code below 128: may a match contain it? */
   readonly within: Uint8Array | undefined
@@ -61,11 +62,9 @@ export function redact<Id extends EndpointId = EndpointId>(
   const redactor = new Redactor(rules)
   const takes = (kind: TextKind): boolean => kinds?.includes(kind) !== false
   const changed = (parts: readonly TextPart[]): { texts: ReadonlyMap<string, string> } | undefined => {
-    const texts = new Map<string, string>()
-    for (const { id, kind, text } of parts) {
-      const other = takes(kind) ? redactor.whole(text, kind) : text
-      if (other !== text) texts.set(id, other)
-    }
+    const read = parts.filter(({ kind }) => takes(kind))
+    const redacted = redactor.all(read)
+    const texts = new Map(redacted.flatMap((text, at) => (text === read[at]!.text ? [] : [[read[at]!.id, text]])))
     return texts.size === 0 ? undefined : { texts }
   }
   const text: QuietTextHook = {
@@ -79,7 +78,10 @@ export function redact<Id extends EndpointId = EndpointId>(
   const hook: Hook = {
     name,
     ...(endpoints && { endpoints }),
-    version: [...rules.map(({ name: mark, pattern }) => `${mark}=${pattern}`), kinds?.join() ?? ''].join('\n'),
+    version: [
+      ...rules.map(({ name: mark, pattern, find }) => `${mark}=${pattern ?? String(find)}`),
+      kinds?.join() ?? '',
+    ].join('\n'),
     ...(on.includes('request') && { request: (call) => changed(call.texts()) }),
     ...(on.includes('answer') && { answer: (answer) => changed(answer.texts()), text }),
   }
@@ -96,19 +98,41 @@ function checkList(member: string, list: readonly string[], known: readonly stri
 export class Redactor {
   readonly maxLength: number
   readonly #rules: readonly CompiledRule[]
+  readonly #limit: TimeLimit | undefined
 
   constructor(rules: readonly RedactionRule[]) {
     if (!Array.isArray(rules) || rules.length === 0) throw new TypeError('redact: give at least one rule')
     this.#rules = rules.map(compiled)
     this.maxLength = Math.max(...rules.map(({ maxLength }) => maxLength))
+    const isLinear = rules.every(({ pattern }) => pattern === undefined || LINEAR_PATTERNS.has(pattern))
+    if (!isLinear) this.#limit = new TimeLimit()
   }
 
-  /** A text without what the rules find. */
-  whole(text: string, kind: TextKind): string {
+  /**
+   * Returns the texts without what the rules find, in the same order.
+   * @throws Error if patterns of the host exceed their time.
+   */
+  all(parts: readonly Pick<TextPart, 'text' | 'kind'>[]): readonly string[] {
+    const redacted = (): readonly string[] => parts.map(({ text, kind }) => this.#whole(text, kind))
+    if (this.#limit === undefined) return redacted()
+    return this.#limit.run(
+      parts.reduce((sum, { text }) => sum + text.length, 0),
+      redacted,
+    )
+  }
+
+  /** @throws Error if patterns of the host exceed their time. */
+  window(window: TextWindow): TextVerdict {
+    const { before, held, fresh } = window
+    if (this.#limit === undefined) return this.#verdict(window)
+    return this.#limit.run(before.length + held.length + fresh.length, () => this.#verdict(window))
+  }
+
+  #whole(text: string, kind: TextKind): string {
     return kind === 'tool_arguments' ? this.#json(text) : this.#replaced(text, this.#find(text, 0), 0, text.length)
   }
 
-  window({ kind, before, held, fresh, isLast }: TextWindow): TextVerdict {
+  #verdict({ kind, before, held, fresh, isLast }: TextWindow): TextVerdict {
     const text = held + fresh
     if (kind === 'tool_arguments') return { replace: this.#json(text) }
     const all = before + text
@@ -138,7 +162,12 @@ export class Redactor {
   #find(text: string, from: number): readonly Found[] {
     let found: Found[] | undefined
     for (const { rule, pattern, mark } of this.#rules) {
-      if (rule.needs !== undefined && !text.includes(rule.needs)) continue
+      for (const [start, end] of rule.find?.(text) ?? []) {
+        if (start < from) continue
+        found ??= []
+        found.push({ start, end, mark })
+      }
+      if (pattern === undefined || (rule.needs !== undefined && !text.includes(rule.needs))) continue
       pattern.lastIndex = 0
       for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
         const length = rule.accept === undefined ? match[0].length : rule.accept(match[0])
@@ -184,7 +213,7 @@ export class Redactor {
     for (const { start, end } of valuesOf(bytes)) {
       const value = bytes.toString('utf8', start, end)
       const read = bytes[start] === QUOTE ? (JSON.parse(value) as string) : value
-      const other = this.whole(read, 'text')
+      const other = this.#whole(read, 'text')
       if (other === read) continue
       redacted += bytes.toString('utf8', copied, start) + JSON.stringify(other)
       copied = end
@@ -229,16 +258,44 @@ function compiled(rule: RedactionRule): CompiledRule {
   // A name of a rule that there is not, such as `pii.mail`, is undefined where no compiler says so.
   if (typeof rule !== 'object' || rule === null)
     throw new TypeError('redact: every rule must be an object, such as pii.email')
-  const { name, pattern, maxLength, within, containsOneOf } = rule
+  const { name, pattern, find, maxLength, within, containsOneOf } = rule
   if (typeof name !== 'string' || name === '') throw new TypeError('redact: every rule needs a name')
-  if (!(pattern instanceof RegExp)) throw new TypeError(`redact: the rule ${name} needs a pattern`)
+  if (pattern instanceof RegExp === (typeof find === 'function'))
+    throw new TypeError(
+      `redact: the rule ${name} needs a pattern, a regular expression, or find, a function, and not both`,
+    )
   if (!(Number.isSafeInteger(maxLength) && maxLength > 0))
     throw new TypeError(`redact: the rule ${name} needs maxLength, a whole number of characters`)
   for (const [member, characters] of Object.entries({ within, containsOneOf }))
     if (characters !== undefined && (characters.global || characters.sticky))
       throw new TypeError(`redact: ${member} of the rule ${name} must not have the flags g and y`)
-  const flags = `${pattern.flags.replace(/[gy]/g, '')}g`
+  const flags = `${pattern?.flags.replace(/[gy]/g, '')}g`
   const table =
     within && Uint8Array.from({ length: 128 }, (_, code) => (within.test(String.fromCharCode(code)) ? 1 : 0))
-  return { rule, pattern: new RegExp(pattern.source, flags), mark: `[${name.toUpperCase()}]`, within: table }
+  const search = pattern && new RegExp(pattern.source, flags)
+  return { rule, pattern: search, mark: `[${name.toUpperCase()}]`, within: table }
+}
+
+const MAX_PATTERN_MS = 100
+const CHARACTERS_PER_MS = 20_000
+
+/** Ends a search for which an expression of the host takes too long. Nothing else can interrupt an expression. */
+class TimeLimit {
+  readonly #held: { work: (() => unknown) | undefined } = { work: undefined }
+  readonly #context = createContext(this.#held)
+  readonly #script = new Script('work()')
+
+  /** @throws Error if `work` takes longer than texts of so many characters may. */
+  run<Result>(characters: number, work: () => Result): Result {
+    const timeout = MAX_PATTERN_MS + Math.ceil(characters / CHARACTERS_PER_MS)
+    this.#held.work = work
+    try {
+      return this.#script.runInContext(this.#context, { timeout }) as Result
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== 'ERR_SCRIPT_EXECUTION_TIMEOUT') throw cause
+      throw new Error(`redact: the patterns took longer than ${timeout} ms. Simplify them, or use find`, { cause })
+    } finally {
+      this.#held.work = undefined
+    }
+  }
 }

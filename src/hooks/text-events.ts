@@ -62,12 +62,13 @@ export function textEvent(
   return { bytes, name, value, step, added: step.added, repeated: step.repeated, isChanged: false, isPlain: false }
 }
 
-/** Writes another text into an event, where it adds to a text or repeats one. */
-export function rewrite(event: TextEvent, part: TextPart, text: string, reader: TextStreamReader): void {
-  if (event.value === undefined || text === part.text) return
-  setText(event.value, part.path, text)
+/** Writes other texts into an event, by the parts that it adds or repeats. All of them together, so that the work is linear. */
+export function rewrite(event: TextEvent, texts: ReadonlyMap<TextPart, string>, reader: TextStreamReader): void {
+  const changed = [...texts].filter(([part, text]) => text !== part.text)
+  if (changed.length === 0 || event.value === undefined) return
+  for (const [part, text] of changed) setText(event.value, part.path, text)
   reader.replaced?.(event.value)
-  const other = (known: TextPart): TextPart => (known === part ? { ...part, text } : known)
+  const other = (known: TextPart): TextPart => ({ ...known, text: texts.get(known) ?? known.text })
   event.added = event.added.map(other).filter((known) => known.text !== '')
   event.repeated = event.repeated.map(other)
   event.isChanged = true
@@ -83,9 +84,12 @@ export function moreOf(event: TextEvent, part: TextPart, text: string, reader: T
   return { bytes: undefined, name, value, step, added: step.added, repeated: [], isChanged: true, isPlain: false }
 }
 
-/** Does a text end with, or before, this event? */
-export function endsIn({ step }: TextEvent, id: string): boolean {
-  const { ended } = step
-  for (let index = 0; index < ended.length; index++) if (id.startsWith(ended[index]!)) return true
-  return false
+/** Returns whether the text with an id ends with, or before, this event. Linear for an event that ends many texts. */
+export function endingsOf({ step: { ended } }: TextEvent): (id: string) => boolean {
+  if (ended.length <= FEW_ENDINGS) return (id) => ended.some((beginning) => id.startsWith(beginning))
+  const beginnings = new Set(ended)
+  const lengths = [...new Set(ended.map(({ length }) => length))]
+  return (id) => lengths.some((length) => beginnings.has(id.slice(0, length)))
 }
+
+const FEW_ENDINGS = 8

@@ -6,7 +6,7 @@ import type { TextVerdict } from './hook.ts'
 import type { CompiledHook } from './hook-table.ts'
 import { QUIET_TEXTS, type QuietTextHook, type QuietTexts } from './quiet-texts.ts'
 import {
-  endsIn,
+  endingsOf,
   MAX_HELD_CHARACTERS,
   moreOf,
   rewrite,
@@ -15,6 +15,12 @@ import {
   type TextEvent,
   type TextStage,
 } from './text-events.ts'
+
+/**
+ * Maximum number of texts of a stream that are open at the same time. A hook fails with `too-large` beyond it, because every event that
+ * ends a text is compared with all open ones. An answer of 128 choices has a few hundred.
+ */
+const MAX_OPEN_TEXTS = 2_048
 
 /** Most characters of what stands before a window that its hook is shown. */
 const MAX_BEFORE = 64
@@ -74,6 +80,7 @@ export class WindowStage implements TextStage {
   readonly #sent = new Map<string, string>()
   readonly #quiet: QuietTexts | undefined
   #heldCharacters = 0
+  #isOverfull = false
 
   constructor(hook: CompiledHook, call: WindowCall, reader: TextStreamReader) {
     this.#hook = hook
@@ -97,14 +104,17 @@ export class WindowStage implements TextStage {
         dirty.add(this.#take(event, only))
         continue
       }
-      yield* this.#closeBefore(event, out)
+      const isEnded = endingsOf(event)
+      yield* this.#closeBefore(event, isEnded, out)
+      const texts = new Map<TextPart, string>()
       for (const part of event.added) {
         const channel = this.#take(event, part)
-        const isLast = endsIn(event, part.id)
-        rewrite(event, part, yield* this.#release(channel, isLast), this.#reader)
+        const isLast = isEnded(part.id)
+        texts.set(part, yield* this.#release(channel, isLast))
         if (isLast) this.#close(channel)
       }
-      for (const part of event.repeated) yield* this.#repeat(event, part)
+      for (const part of event.repeated) texts.set(part, yield* this.#repeated(event, part))
+      rewrite(event, texts, this.#reader)
       out.push(event)
     }
     for (const channel of dirty) if (channel.fresh.length > 0) yield* this.#goOn(channel, false, out)
@@ -120,7 +130,8 @@ export class WindowStage implements TextStage {
       const part = onlyPart(event)
       if (part === undefined || !quiet.isQuiet(part.text, part.kind)) return undefined
       const known = this.#open.get(part.id)
-      if (known !== undefined && (!known.isQuiet || known.isPassed)) return undefined
+      if (known === undefined ? this.#open.size + events.length > MAX_OPEN_TEXTS : !known.isQuiet || known.isPassed)
+        return undefined
       characters += part.text.length
     }
     if (characters > MAX_HELD_CHARACTERS) return undefined
@@ -188,8 +199,13 @@ export class WindowStage implements TextStage {
       return known
     }
     const { id } = part
-    const channel = { id, before: [], held: [], isQuiet: true, fresh: [], sent: '', last: event, part, isPassed: false }
-    this.#open.set(id, channel)
+    const isPassed = this.#open.size >= MAX_OPEN_TEXTS
+    const channel = { id, before: [], held: [], isQuiet: true, fresh: [], sent: '', last: event, part, isPassed }
+    if (!isPassed) this.#open.set(id, channel)
+    else if (!this.#isOverfull) {
+      this.#isOverfull = true
+      this.#fail('too-large', new RangeError(`more than ${MAX_OPEN_TEXTS} texts would be open at the same time`))
+    }
     return channel
   }
 
@@ -199,10 +215,11 @@ export class WindowStage implements TextStage {
   }
 
   /** Texts end before the event that closes them, unless it adds to them once more. */
-  *#closeBefore(event: TextEvent, out: TextEvent[]): StreamWork<void> {
-    if (event.step.ended.length === 0) return
+  *#closeBefore(event: TextEvent, isEnded: (id: string) => boolean, out: TextEvent[]): StreamWork<void> {
+    if (event.step.ended.length === 0 || this.#open.size === 0) return
+    const added = new Set(event.added.map(({ id }) => id))
     for (const channel of [...this.#open.values()]) {
-      if (!endsIn(event, channel.id) || event.added.some(({ id }) => id === channel.id)) continue
+      if (added.has(channel.id) || !isEnded(channel.id)) continue
       yield* this.#goOn(channel, true, out)
       this.#close(channel)
     }
@@ -223,14 +240,13 @@ export class WindowStage implements TextStage {
   }
 
   /** A text that was given in parts is repeated as it was sent; one that comes as a whole for the first time is looked at now. */
-  *#repeat(event: TextEvent, part: TextPart): StreamWork<void> {
-    let sent = this.sentOf(part.id)
-    if (sent === undefined) {
-      const channel = this.#take(event, part)
-      sent = yield* this.#release(channel, true)
-      this.#close(channel)
-    }
-    rewrite(event, part, sent, this.#reader)
+  *#repeated(event: TextEvent, part: TextPart): StreamWork<string> {
+    const known = this.sentOf(part.id)
+    if (known !== undefined) return known
+    const channel = this.#take(event, part)
+    const sent = yield* this.#release(channel, true)
+    this.#close(channel)
+    return sent
   }
 
   *#release(channel: Channel, isLast: boolean): StreamWork<string> {

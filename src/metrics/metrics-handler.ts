@@ -1,7 +1,9 @@
+import { systemClock } from '../core/clock.ts'
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
+import type { ClientAddress } from '../core/forwarded-address.ts'
 import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
 import { type Logger, silentLogger } from '../core/logger.ts'
-import { bearsOperatorKey, SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
+import { bearsOperatorKey, operatorRefusal, SHORTEST_OPERATOR_KEY } from '../gateway/operator-key.ts'
 import { exposition, formatFor } from './exposition.ts'
 import type { GatewayMetrics } from './gateway-metrics.ts'
 
@@ -11,6 +13,8 @@ export interface MetricsHandlerOptions {
   readonly operatorKey?: string | undefined
   /** The host's own check. A rejection is answered by 503. */
   readonly authorize?: ((request: GatewayRequest) => boolean | Promise<boolean>) | undefined
+  /** Address of the client, for the limit of wrong keys, which all handlers for operators share. Default: the other end of the connection. */
+  readonly clientAddress?: ClientAddress | undefined
   /** Default: silent. */
   readonly logger?: Logger
 }
@@ -18,6 +22,7 @@ export interface MetricsHandlerOptions {
 const METRICS_HANDLER_OPTIONS = {
   operatorKey: true,
   authorize: true,
+  clientAddress: true,
   logger: true,
 } satisfies MemberNames<MetricsHandlerOptions>
 
@@ -28,7 +33,7 @@ const METRICS_HANDLER_OPTIONS = {
  */
 export function metricsHandler(metrics: GatewayMetrics, options: MetricsHandlerOptions): ExchangeHandler {
   checkGivenMembers(options, METRICS_HANDLER_OPTIONS, 'metricsHandler')
-  const { operatorKey, authorize, logger = silentLogger } = options
+  const { operatorKey, authorize, clientAddress, logger = silentLogger } = options
   if (operatorKey === undefined && authorize === undefined)
     throw new TypeError('metricsHandler: give an operatorKey, or authorize, which decides who may read the metrics')
   if (operatorKey !== undefined && operatorKey.length < SHORTEST_OPERATOR_KEY)
@@ -47,6 +52,15 @@ export function metricsHandler(metrics: GatewayMetrics, options: MetricsHandlerO
       return respond(sink, request, { status: 503, text: 'The authorization failed.\n' })
     }
     if (!mayRead) {
+      const { retryAfterSeconds } = operatorRefusal(request, systemClock, clientAddress)
+      if (retryAfterSeconds !== undefined) {
+        const headers = ['retry-after', String(Math.ceil(retryAfterSeconds))]
+        return respond(sink, request, {
+          status: 429,
+          text: 'Too many wrong operator keys. Try again later.\n',
+          headers,
+        })
+      }
       const text = 'The operator key is missing or invalid. Send it as: Authorization: Bearer <OPERATOR_KEY>.\n'
       return respond(sink, request, { status: 401, text, headers: ['www-authenticate', 'Bearer'] })
     }

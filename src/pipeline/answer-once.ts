@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { ByteSink } from '../core/exchange.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { IdempotencyClaim } from '../stores/idempotency-store.ts'
-import { claimKey, completeKey, replayOf } from './idempotency-key.ts'
+import { claimKey, completeKey, createWithinBounds, replayOf } from './idempotency-key.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { respondJson, respondReplay } from './respond.ts'
 
@@ -17,7 +17,7 @@ interface OnceRequest {
 /**
  * Makes and sends an answer, or sends again that of an earlier request with the same Idempotency-Key. An answer that cannot be made frees
  * the key.
- * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`; and what `make` and the store throw.
+ * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`, `storage_limit_reached`; and what `make` and the store throw.
  */
 export async function answerOnce(
   context: PipelineContext,
@@ -25,7 +25,8 @@ export async function answerOnce(
   make: () => Promise<object>,
 ): Promise<void> {
   if (claim !== undefined) {
-    const result = await claimKey(context, claim)
+    const { accountId } = claim
+    const result = await createWithinBounds(context, { accountId, claim }, () => claimKey(context, claim))
     if (result.status !== 'claimed') return respondReplay(sink, replayOf(result), requestId)
   }
   respondJson(sink, requestId, await made(context, requestId, claim, make))

@@ -18,7 +18,7 @@ import {
 import type { PipelineContext } from './pipeline-context.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
 import { headersAt, pathAt, withCredential } from './vendor-address.ts'
-import { sendWithCredential, withoutToken } from './vendor-credential.ts'
+import { sendWithCredential, withoutSecrets } from './vendor-credential.ts'
 
 /** Most concurrent calls of a split batch. */
 const MAX_PARALLEL_CALLS = 8
@@ -125,7 +125,11 @@ function outcomeOf(
   if (body === undefined) return { kind: 'failed', failure: errorIn2xx(context, vendor, collected) }
   const [first] = collected
   if (body.failure !== undefined) {
-    const failure = failureOfAnswer(body.failure, body.usage, body.outputBytes ?? bytesOf(collected))
+    const failure = failureOfAnswer(
+      withoutSecrets(body.failure, vendor),
+      body.usage,
+      body.outputBytes ?? bytesOf(collected),
+    )
     return { kind: 'failed', failure: first === undefined ? failure : withRequestId(failure, first) }
   }
   const isRecorded = context.usage !== undefined && first !== undefined
@@ -254,7 +258,7 @@ function answeredFailure(
     { status: answer.status, headers: answer.headers, body: joinChunks(answer.chunks) },
     context.clock.now(),
   )
-  return withRequestId(failureOfVendor(withoutToken(failure, credential)), answer)
+  return withRequestId(failureOfVendor(withoutSecrets(failure, vendor, credential)), answer)
 }
 
 /** Adds the id in the response headers for the operator, where the body tells none. Callers do not read it. */
@@ -267,7 +271,8 @@ function withRequestId(failure: AttemptFailure, { headers }: Pick<ChunkedAnswer,
 function errorIn2xx(context: PipelineContext, vendor: Vendor, answers: readonly ChunkedAnswer[]): AttemptFailure {
   for (const { status, headers, chunks } of answers) {
     const failure = vendor.errorFrom({ status, headers, body: joinChunks(chunks) }, context.clock.now())
-    if (failure.kind !== 'invalid_response') return withRequestId(failureOfVendor(failure), { headers })
+    if (failure.kind !== 'invalid_response')
+      return withRequestId(failureOfVendor(withoutSecrets(failure, vendor)), { headers })
   }
   const [first] = answers
   const unusable = unusableResponse('the answer is not what the vendor promises', first?.status)
@@ -367,7 +372,7 @@ function openingFailure(
         ? errorIn2xx(context, vendor, [opening.answer])
         : answeredFailure(context, vendor, opening.answer, credential)
     case 'vendor-failure':
-      return failureOfVendor(withoutToken(opening.failure, credential))
+      return failureOfVendor(withoutSecrets(opening.failure, vendor, credential))
     case 'transport-failure':
       return failureOfTransport(opening.failure)
     case 'empty':

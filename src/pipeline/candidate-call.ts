@@ -6,6 +6,7 @@ import type { AttemptObservation } from './call-observation.ts'
 import type { Attempt, Reserved } from './call-record.ts'
 import type { AttemptFailure } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
+import { toldWithoutQuotes } from './quoted-prompts.ts'
 
 /**
  * One call at a candidate, from its start to its outcome. Updates its circuits, load and latencies, and emits events for
@@ -14,6 +15,7 @@ import { emit, type PipelineContext } from './pipeline-context.ts'
 export class CandidateCall implements Attempt {
   readonly candidate: RouteCandidate
   readonly #context: PipelineContext
+  readonly #call: Reserved
   readonly #startedAtMs: number
   readonly #requestedAtMs: number
   readonly #probed: Probed
@@ -25,6 +27,7 @@ export class CandidateCall implements Attempt {
   constructor(context: PipelineContext, candidate: RouteCandidate, call: Reserved) {
     this.candidate = candidate
     this.#context = context
+    this.#call = call
     this.#startedAtMs = context.clock.now()
     this.#probed = candidate.begin(this.#startedAtMs, context.routes.nextTurn())
     this.#requestedAtMs = call.startedAtMs
@@ -93,7 +96,7 @@ export class CandidateCall implements Attempt {
     this.#failure = failure
     this.candidate.release()
     this.#observation?.ended(failure.reason, failure.status, failure.error.code)
-    report(this.#context, requestId, this.candidate, failure)
+    report(this.#context, requestId, this.candidate, failure, this.#call.body)
   }
 
   /** A started stream was cut or failed; emits an event. */
@@ -101,7 +104,8 @@ export class CandidateCall implements Attempt {
     this.#fail('failing', undefined)
     this.#failure = failure
     this.candidate.release()
-    report(this.#context, requestId, this.candidate, failure)
+    // The body was released when the stream began.
+    report(this.#context, requestId, this.candidate, failure, undefined)
     this.#observation?.ended('broken', undefined, 'upstream_unavailable')
   }
 
@@ -159,11 +163,18 @@ export class CandidateCall implements Attempt {
 }
 
 /** One event and one line, and one more event where the operator must act. */
-function report(context: PipelineContext, requestId: string, candidate: RouteCandidate, failure: AttemptFailure): void {
+function report(
+  context: PipelineContext,
+  requestId: string,
+  candidate: RouteCandidate,
+  failure: AttemptFailure,
+  body: object | undefined,
+): void {
   const { vendorId: vendor, credentialId } = candidate.key
   const model = candidate.model.id
   const { reason, status, operatorProblem } = failure
-  const { code, message, vendorRequestId } = failure.report
+  const { code, vendorRequestId } = failure.report
+  const { message, problem: problemText } = toldWithoutQuotes(failure, body)
   emit(context, {
     type: 'attempt-failed',
     requestId,
@@ -177,7 +188,7 @@ function report(context: PipelineContext, requestId: string, candidate: RouteCan
     vendorRequestId,
   })
   if (operatorProblem !== undefined) {
-    const problem = { status: operatorProblem.status, code: operatorProblem.code, message: operatorProblem.message }
+    const problem = { status: operatorProblem.status, code: operatorProblem.code, message: problemText }
     emit(context, { type: 'vendor-account-problem', requestId, vendor, ...problem })
   }
   const level = operatorProblem !== undefined ? 'error' : failure.outcome === 'caller-error' ? 'info' : 'warn'

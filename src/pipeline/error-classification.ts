@@ -58,6 +58,8 @@ export interface FailureReport {
    * blames the request: such texts quote prompts, and the caller reads them.
    */
   readonly message: string | undefined
+  /** True if `message` is the vendor's own text, which may quote the prompt. Absent: the text is the gateway's or the network's. */
+  readonly isVendorText?: true | undefined
   /** The vendor's own id of the request. */
   readonly vendorRequestId: string | undefined
 }
@@ -145,6 +147,7 @@ function reportOfVendor({ kind, message, code, type, requestId }: VendorFailure)
   return {
     code: code ?? type,
     message: kind === 'caller' ? undefined : message.slice(0, MAX_REPORTED_CHARACTERS),
+    isVendorText: true,
     vendorRequestId: requestId,
   }
 }
@@ -277,5 +280,6 @@ function egressProblem({ kind, error }: TransportFailure): VendorFailure | undef
 
 /** An unusable response: a redirect, truncated JSON, the wrong type, too large. */
 export function unusableResponse(why: string, status: number | undefined): AttemptFailure {
-  return failureOfVendor({ kind: 'invalid_response', status: status ?? 0, message: why })
+  const failure = failureOfVendor({ kind: 'invalid_response', status: status ?? 0, message: why })
+  return { ...failure, report: { ...failure.report, isVendorText: undefined } }
 }

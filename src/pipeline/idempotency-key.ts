@@ -1,6 +1,7 @@
 import { GatewayError } from '../core/errors.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
+import type { Creation } from '../stores/stored-bounds.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
 /**
@@ -13,6 +14,36 @@ export function claimKey(
 ): MaybePromise<ClaimResult> {
   const nowMs = clock.now()
   return store.idempotency.claim({ ...claim, pendingUntilMs: nowMs + holdTtlMs }, nowMs)
+}
+
+/** Data that a request is about to store. */
+export interface PlannedStorage {
+  readonly accountId: string
+  /** The Idempotency-Key to claim, if any. */
+  readonly claim: IdempotencyClaim | undefined
+  /** Everything else, in the order of `STORED_KINDS`. */
+  readonly creations?: readonly Creation[]
+}
+
+/**
+ * Stores something, and claims its key, if the account has room. Without room, a known key still returns what it is known for.
+ * @throws GatewayError `storage_limit_reached`, and what `create` and the store throw.
+ */
+export async function createWithinBounds<Value>(
+  context: PipelineContext,
+  { accountId, claim, creations = [] }: PlannedStorage,
+  create: () => MaybePromise<Value>,
+): Promise<Value | ClaimResult> {
+  const all: readonly Creation[] = claim === undefined ? creations : [{ kind: 'idempotencyKeys' }, ...creations]
+  try {
+    return await context.storedBounds.add(accountId, all, create)
+  } catch (error) {
+    if (claim === undefined || !GatewayError.isInstance(error) || error.code !== 'storage_limit_reached') throw error
+    const found = await claimKey(context, claim)
+    if (found.status !== 'claimed') return found
+    await context.store.idempotency.release(claim)
+    throw error
+  }
 }
 
 /**

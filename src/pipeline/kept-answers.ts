@@ -13,7 +13,8 @@ export function answerAccess(context: PipelineContext, { accountId }: Principal)
   const { keeps, retentionMs } = context.keptAnswers
   const { responses: store, conversations } = context.store
   const newId = (prefix: string): string => context.ids.next(prefix)
-  return { store, conversations, accountId, nowMs: context.clock.now(), keeps, retentionMs, newId }
+  const bounds = context.storedBounds
+  return { store, conversations, bounds, accountId, nowMs: context.clock.now(), keeps, retentionMs, newId }
 }
 
 /**
@@ -32,9 +33,10 @@ export async function recall(context: PipelineContext, parsed: Parsed): Promise<
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
   }
-  const { request, bound, turn } = recalled
-  const original = recalled.original && { request: recalled.original, bytes, makers: recalled.makers }
-  parsed.continues({ previous: bound, isStored: turn !== undefined, freshId, recalled: { original, turn } })
+  const { request, bound, turn, ownIds } = recalled
+  const written = recalled.original && { request: recalled.original, makers: recalled.makers }
+  const original = written && { ...written, bytes: written.request === body ? bytes : undefined }
+  parsed.continues({ previous: bound, isStored: turn !== undefined, freshId, recalled: { original, turn, ownIds } })
   if (request === body) return
   // Items of a conversation may have come without a request.
   checkCallerUrls(context, parsed.endpoint.callerUrls?.(request), parsed.chain)

@@ -1,4 +1,5 @@
 import type { CatalogModel } from '../catalog/model.ts'
+import { GatewayError } from '../core/errors.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import {
   type MediaFacts,
@@ -15,9 +16,20 @@ import type { PipelineContext } from './pipeline-context.ts'
 /** What a request gives the model to read. */
 export type RequestInput = Pick<ParsedRequest, 'textBytes' | 'media'>
 
-/** Measures a checked request: its text without its media, and what the headers of the media tell. */
+/** Maximum number of media in one request. The header of each is read; models accept a few thousand images at most. */
+const MAX_MEDIA = 5_000
+
+/**
+ * Measures a checked request: its text without its media, and what the headers of the media tell.
+ * @throws GatewayError `invalid_request` for more media than {@link MAX_MEDIA}.
+ */
 export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedRequest, 'body' | 'bytes'>): RequestInput {
   const inputs = endpoint.media?.(body) ?? NO_INPUTS
+  if (inputs.length > MAX_MEDIA) {
+    const most = MAX_MEDIA.toLocaleString('en-US')
+    const message = `The request has more than ${most} images, recordings, videos and documents.`
+    throw new GatewayError('invalid_request', { message })
+  }
   const media = inputs.length === 0 ? NO_MEDIA : inputs.map(mediaFacts)
   if (endpoint.textBytes !== undefined) return { textBytes: endpoint.textBytes(body), media }
   return { textBytes: textBytesBeside(inputs, body) ?? bytes?.byteLength ?? 0, media }

@@ -13,7 +13,7 @@ export const MIN_CHOSEN_TOKENS = 256
 /** Part of the free money that the longest answer may cost: 1/50, or 2 %. */
 const LONGEST_ANSWER_DIVISOR = 50n
 
-/** What a bound is chosen from. */
+/** Facts from which a bound is chosen. */
 export interface OutputBoundFacts {
   /** Least of balance, rest of every applicable cap and rest of a credit limit, in nano-dollars. `undefined` if nothing limits it. */
   readonly freeMoney: bigint | undefined
@@ -102,9 +102,14 @@ export function unboundedRequest(
   if (assumedOutputTokens({ outputBounds }, parsed, priced.chain[0]!) === undefined) return undefined
   const { defaultMaxOutputTokens: defaultBound, balanceSharePerCall: share } = outputBounds
   const limits = priced.chain.map(({ limits: { maxOutputTokens } }) => maxOutputTokens ?? defaultBound)
-  const bounded = (tokens: number): BoundedRequest => ({ tokens, priced: pricedFor(priced, limits, { tokens, defaultBound }) })
+  const bounded = (tokens: number): BoundedRequest => ({
+    tokens,
+    priced: pricedFor(priced, limits, { tokens, defaultBound }),
+  })
   // A vendor rejects a bound above its model's longest answer, and any model of the chain may get it.
-  const longestAnswer = Math.min(...priced.chain.map((model, index) => roomFor(model, priced.estimates[index]!, limits[index]!)))
+  const longestAnswer = Math.min(
+    ...priced.chain.map((model, index) => roomFor(model, priced.estimates[index]!, limits[index]!)),
+  )
   const tokens = Math.min(longestAnswer, defaultBound)
   const isPriced = limits.every((limit) => Math.min(limit, defaultBound) === tokens)
   const usual = isPriced ? { tokens, priced } : bounded(tokens)
@@ -148,7 +153,7 @@ export function boundedAmounts(
 
 /** The request with the bound in its body, in its bytes and in its estimate. */
 export function outputFit(admitted: Admitted, { tokens, priced }: BoundedRequest): OutputFit {
-  // What hooks charge is priced in addition to the estimate of what a vendor is sent.
+  // Charges of hooks are priced in addition to the call of the vendor.
   const { hookUnits: _hookUnits, ...estimate } = priced.estimates[0] ?? admitted.estimate
   return { ...withOutputBound(admitted, tokens), estimate, outputTokens: tokens }
 }

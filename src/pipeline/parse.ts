@@ -3,6 +3,7 @@ import { createHash, type Hash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { ModelFacts } from '../catalog/model-facts.ts'
 import { isInScope } from '../catalog/model-scope.ts'
+import { endOfTurn, isLargeBody } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import { bodyError, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
 import { freeMemory } from '../core/free-memory.ts'
@@ -53,23 +54,27 @@ export function parse(context: PipelineContext, authenticated: Authenticated): P
 }
 
 /** @param chunks What a form was read from. */
-function checked(
+async function checked(
   context: PipelineContext,
   authenticated: Authenticated,
   received: ReceivedBody,
   chunks?: readonly Uint8Array[],
-): Parsed {
+): Promise<Parsed> {
   const { called, request, principal, requestId } = authenticated
   const { value, bytes } = isForm(received)
     ? { value: called.formBody!(received), bytes: undefined }
     : withDefaultModel(called, readCallerJson(received))
+  const isLarge = isLargeBody(bytes)
+  if (isLarge) await endOfTurn()
   const model = requestedModel(context, authenticated, value)
   const endpoint = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   const shaped = authenticated.shaped(endpoint)
   const body = endpoint.parse(value, factsOf(context, endpoint, model))
+  if (isLarge) await endOfTurn()
   const chain = modelChain(context, shaped, { model, isShaped: called.shapes !== undefined })
   checkCallerUrls(context, endpoint.callerUrls?.(body), chain)
   const { textBytes, media } = measureInput(endpoint, { body, bytes })
+  if (isLarge) await endOfTurn()
   return shaped.parsed({
     body,
     bytes,

@@ -4,6 +4,7 @@ import type { Prices } from '../catalog/prices/prices.ts'
 import type { CallsUnderWay } from '../core/calls-under-way.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener, GatewayEvent } from '../core/events.ts'
+import type { ClientAddress } from '../core/forwarded-address.ts'
 import type { HeldBytes } from '../core/held-bytes.ts'
 import type { Ids } from '../core/ids.ts'
 import type { MemberNames } from '../core/known-members.ts'
@@ -21,6 +22,7 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate, BillingMode } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
 import type { SpendingThresholds } from '../stores/spending.ts'
+import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { ImageFetcher } from '../transport/fetch-image.ts'
 import type { NameResolver } from '../transport/name-resolver.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -95,8 +97,6 @@ export interface BatchSettings {
   readonly outcomes: BatchStore
   /** Most bytes of one file. */
   readonly maxFileBytes: number
-  /** Most bytes of all files of an account. */
-  readonly maxAccountBytes: number
   /** How long files are kept. */
   readonly retentionMs: number
   /** Most requests of one batch. */
@@ -123,6 +123,8 @@ export interface PipelineContext {
   readonly heldBytes: HeldBytes
   readonly fetchedBytes: FetchedBytes
   readonly store: GatewayStore
+  /** Bounds of the storage of each account. */
+  readonly storedBounds: StoredBounds
   /** Undefined: calls are not recorded. */
   readonly usage: UsageRecorder | undefined
   readonly authenticate: Authenticate
@@ -154,6 +156,7 @@ export interface PipelineContext {
   readonly routing: RoutingSettings
   /** Undefined: the state of the vendors is not available over HTTP. */
   readonly operatorKey: string | undefined
+  readonly clientAddress: ClientAddress | undefined
   readonly timeouts: Timeouts
   readonly bodyLimitBytes: number
   readonly holdTtlMs: number

@@ -1,8 +1,10 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Clock } from '../core/clock.ts'
+import { endOfTurn, isLargeBody } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Operation, VendorCall } from '../endpoints/operation.ts'
+import { withOwnObjects } from '../endpoints/vendor-objects.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { billedUsage, quotedCost } from './pricing.ts'
@@ -20,7 +22,8 @@ export function prepareOperation(
   call: Reserved,
   candidate: Candidate,
 ): Operation | Promise<Operation> {
-  const body = withRemoteMedia(context, call, candidate)
+  const media = withRemoteMedia(context, call, candidate)
+  const body = isLargeBody(call.bytes) && !(media instanceof Promise) ? endOfTurn().then(() => media) : media
   return body instanceof Promise
     ? body.then((fetched) => createOperation(context, call, candidate, fetched))
     : createOperation(context, call, candidate, body)
@@ -51,7 +54,8 @@ function createOperation(
   body: Reserved['body'],
 ): Operation {
   const { endpoint } = call
-  const vendorCall = new CallFacts(call, candidate, body, context)
+  const own = candidate.vendor.allowsVendorObjects === true ? body : withOwnObjects(body, ownIdsOf(call))
+  const vendorCall = new CallFacts(call, candidate, own, context, own !== body)
   const operation = endpoint.createOperation(candidate.vendor, vendorCall)
   if (operation !== undefined) {
     vendorCall.operation.reasonsUnseen = operation.reasonsUnseen === true
@@ -63,6 +67,12 @@ function createOperation(
     param: 'model',
   })
 }
+
+function ownIdsOf({ continued }: Reserved): ReadonlySet<string> {
+  return continued?.recalled?.ownIds ?? NONE
+}
+
+const NONE: ReadonlySet<string> = new Set()
 
 type BilledUsageOf = NonNullable<VendorCall<Reserved['body']>['billedUsage']>
 
@@ -91,7 +101,14 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly stateSecret: string | undefined
   readonly promptCaching: VendorCall<Reserved['body']>['promptCaching']
 
-  constructor(call: Reserved, candidate: Candidate, body: Reserved['body'], context: PipelineContext) {
+  /** @param isRewritten Whether ids were replaced in the body, so that the request as its caller wrote it must not be sent. */
+  constructor(
+    call: Reserved,
+    candidate: Candidate,
+    body: Reserved['body'],
+    context: PipelineContext,
+    isRewritten: boolean,
+  ) {
     const { continued, request } = call
     this.request = body
     // Bytes that no longer match the body must not be passed through.
@@ -110,7 +127,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.operation = operation
     this.billedUsage = billedUsageOf(call, candidate, operation)
     this.header = call.endpoint.passesHeaders === true ? (name) => request.header(name) : undefined
-    const previous = continued?.previous
+    const previous = isRewritten ? undefined : continued?.previous
     this.conversation = continued && {
       previousUpstreamId: previous?.credentialId === candidate.credentialId ? previous.upstreamId : undefined,
       freshId: continued.freshId,

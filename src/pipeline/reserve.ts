@@ -1,13 +1,15 @@
+import { Buffer } from 'node:buffer'
 import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
 import { furtherHoldId, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
 import type { Principal } from '../stores/principal.ts'
+import type { Creation } from '../stores/stored-bounds.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Admitted, Reserved } from './call-record.ts'
 import { freeMoneyOf } from './free-money.ts'
-import { claimKey, replayOf } from './idempotency-key.ts'
+import { claimKey, createWithinBounds, replayOf } from './idempotency-key.ts'
 import {
   type BoundedRequest,
   boundedAmounts,
@@ -43,7 +45,7 @@ export interface TaskPlan {
  * Sets money aside for the dearest model that could answer, and claims the caller's Idempotency-Key in the same step.
  * @param priced What is held, where it is not the price of the request.
  * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `account_frozen`, `credit_limit_reached`,
- *   `spending_cap_reached`, `invalid_principal`, `idempotency_in_flight`, `idempotency_mismatch`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
+ *   `spending_cap_reached`, `invalid_principal`, `idempotency_in_flight`, `idempotency_mismatch`, `storage_limit_reached`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
 export function reserve(
   context: PipelineContext,
@@ -203,8 +205,8 @@ function reserveOnce(
     const { observation } = admitted
     const claimed =
       observation === undefined
-        ? claim(context, admitted, attempt)
-        : observation.timed('reserve', () => claim(context, admitted, attempt))
+        ? claimWithinBounds(context, admitted, attempt)
+        : observation.timed('reserve', () => claimWithinBounds(context, admitted, attempt))
     return isPending(claimed)
       ? claimed.then(undefined, (cause: unknown) => storeFailed(context, admitted, attempt, cause))
       : claimed
@@ -315,6 +317,26 @@ async function freeOwnClaim(context: PipelineContext, admitted: Admitted, attemp
 }
 
 const IN_ARREARS = 'The account owes money for earlier requests. Add credit: what is owed is paid from it first.'
+
+/** An answer that is stored at the end of its call needs room before the vendor is called. */
+function claimWithinBounds(
+  context: PipelineContext,
+  admitted: Admitted,
+  attempt: ReserveAttempt,
+): MaybePromise<ReserveResult | ClaimResult> {
+  const { claim: key, principal, continued } = admitted
+  const turn = continued?.recalled?.turn
+  const creations: Creation[] = []
+  if (turn !== undefined) creations.push({ kind: 'responses' })
+  if (turn?.conversation !== undefined) creations.push({ kind: 'conversations', count: 0 })
+  if (attempt.plan !== undefined) {
+    const waiting = attempt.plan.task.details.deferred?.body ?? ''
+    creations.push({ kind: 'tasks', byteLength: Buffer.byteLength(waiting) })
+  }
+  if (key === undefined && creations.length === 0) return claim(context, admitted, attempt)
+  const planned = { accountId: principal.accountId, claim: key, creations }
+  return createWithinBounds(context, planned, () => claim(context, admitted, attempt))
+}
 
 const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }
 

@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { endOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
@@ -178,8 +179,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
   #work(): void {
     if (this.#isOver || this.#isBusy) return
     if (this.#waiting.length > 0) {
-      const bytes = joinChunks(this.#waiting)
-      this.#waiting.length = 0
+      const bytes = joinChunks(this.#waiting.splice(0, MAX_READS))
       const events = this.#eventsIn(bytes)
       let passed: TextEvent[] | undefined
       try {
@@ -190,16 +190,22 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
       }
       if (passed !== undefined) {
         this.#write(passed)
-        if (this.#end !== undefined) this.#work()
+        this.#continue()
       } else
         this.#drive(this.#pass(events), (passing) => {
           this.#write(passing)
-          this.#work()
+          this.#continue()
         })
     } else if (this.#end !== undefined) {
       const end = this.#end
       this.#drive(this.#finish(), () => this.#finished(end))
     }
+  }
+
+  /** Works on what came in the meantime, after other work of the process. */
+  #continue(): void {
+    if (this.#waiting.length > 0) this.#drive(anotherTurn(), () => this.#work())
+    else if (this.#end !== undefined) this.#work()
   }
 
   /** Runs a work until it waits, and goes on when it may. */
@@ -292,9 +298,11 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     if (told === undefined) return this.#errors.streamEvent(error)
     // The end of a stream that broke may repeat what was held back.
     const events = this.#eventsIn(Buffer.from(told))
-    for (const event of events)
-      for (const part of [...event.added, ...event.repeated])
-        rewrite(event, part, this.#stages.at(-1)?.sentOf(part.id) ?? '', this.#reader)
+    for (const event of events) {
+      const parts = [...event.added, ...event.repeated]
+      const sent = parts.map((part) => [part, this.#stages.at(-1)?.sentOf(part.id) ?? ''] as const)
+      rewrite(event, new Map(sent), this.#reader)
+    }
     return Buffer.from(joinChunks(events.map((event) => this.#bytesOf(event)))).toString('utf8')
   }
 
@@ -360,6 +368,13 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     this.#out = []
     this.#receiver?.onBytes(joinChunks(chunks))
   }
+}
+
+/** Maximum number of network reads whose events are worked on in one turn of the event loop. */
+const MAX_READS = 4
+
+function* anotherTurn(): StreamWork<void> {
+  yield endOfTurn()
 }
 
 const END_MARK = { ...NO_TEXT, ended: [''] }

@@ -91,6 +91,7 @@ async function remove(
   if (turn === undefined) throw new GatewayError('response_not_found')
   if (turn.upstreamId !== undefined) await removeAtVendor(context, turn, turn.upstreamId, kept)
   await store.delete(accountId, id)
+  context.storedBounds.freed(accountId, 'responses')
   respondJson(sink, requestId, { id, object: 'response', deleted: true })
 }
 

@@ -2,6 +2,7 @@ import type { Timer } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { StreamTransform } from '../endpoints/stream-transform.ts'
+import type { Vendor } from '../vendors/vendor.ts'
 import { SSE_COMMENT } from '../wire/sse.ts'
 import type { AbortScope } from './abort-scope.ts'
 import type { Reserved } from './call-record.ts'
@@ -18,6 +19,7 @@ import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
 import type { StreamEnd, StreamReceiver, VendorStreamEnd } from './stream-call.ts'
 import { StreamRecording } from './stream-recording.ts'
 import { abandonedPictures, cutUsage, estimatedUsage } from './usage-estimate.ts'
+import { withoutSecrets } from './vendor-credential.ts'
 import { type CallEnding, refusedEnding, type StreamResponse, uncharged } from './vendor-response.ts'
 
 /** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
@@ -129,7 +131,7 @@ class StreamPump implements StreamReceiver {
     const { transform } = this.#response.call
     if (transform.isComplete && transform.failure === undefined) this.#response.end('completed')
     else if (end.kind === 'denied' || calls.isAborted || caller.isDisconnected) this.#response.end('aborted')
-    else this.#response.end({ requestId, failure: failureOf(transform, end) })
+    else this.#response.end({ requestId, failure: failureOf(transform, end, this.#response.candidate.vendor) })
     const { error } = ending
     if (error === undefined && this.#beforeEnd !== undefined) {
       // Never rejects: an answer is not withheld because it cannot be kept.
@@ -191,7 +193,7 @@ class StreamPump implements StreamReceiver {
     // The caller has no more of it than of a whole answer that failed.
     const isBare = !transform.hasContent
     if (transform.failure !== undefined) {
-      const failure = failureOfVendor(transform.failure)
+      const failure = failureOf(transform, end, this.#response.candidate.vendor)
       return { kind: 'failed', ...(isBare ? this.#failedUsage(failure) : made), error: failure.error }
     }
     const { caller, calls } = this.#reserved
@@ -199,7 +201,7 @@ class StreamPump implements StreamReceiver {
       return this.#abandonedEnding(calls.refusal ?? new GatewayError('client_closed_request'))
     if (this.#sinkFault !== undefined) return { kind: 'failed', ...made, error: this.#sinkFault }
     const isFree = isBare && !chargesBroken(this.#context, this.#reserved)
-    const came = isFree ? this.#failedUsage(failureOf(transform, end)) : made
+    const came = isFree ? this.#failedUsage(failureOf(transform, end, this.#response.candidate.vendor)) : made
     return { kind: 'failed', ...came, error: cutError(end, calls) }
   }
 
@@ -302,8 +304,8 @@ export function deniedEnding(
 }
 
 /** Why a stream that had begun is not whole. */
-function failureOf({ failure }: StreamTransform, end: VendorStreamEnd): AttemptFailure {
-  if (failure !== undefined) return failureOfVendor(failure)
+function failureOf({ failure }: StreamTransform, end: VendorStreamEnd, vendor: Vendor): AttemptFailure {
+  if (failure !== undefined) return failureOfVendor(withoutSecrets(failure, vendor))
   return end.kind === 'ended' ? unusableResponse(CUT, undefined) : failureOfTransport(end.failure)
 }
 

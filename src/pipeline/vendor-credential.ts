@@ -2,6 +2,7 @@ import type { Credential } from '../core/credential.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import { type CredentialCache, CredentialError } from '../routing/credential-cache.ts'
+import type { Vendor } from '../vendors/vendor.ts'
 import type { AbortScope } from './abort-scope.ts'
 import { type AttemptFailure, failureOfTransport } from './error-classification.ts'
 
@@ -53,10 +54,32 @@ function isExpiry({ code, type, message }: VendorFailure): boolean {
   return EXPIRED.test(`${code} ${type} ${message}`)
 }
 
-/** The failure without the token, which vendors repeat in their texts. */
-export function withoutToken(failure: VendorFailure, credential: Credential | undefined): VendorFailure {
-  if (credential === undefined || !failure.message.includes(credential.token)) return failure
-  return { ...failure, message: failure.message.replaceAll(credential.token, '[redacted]') }
+/** Shorter values would also remove ordinary words. */
+const MIN_SECRET_LENGTH = 8
+
+/**
+ * Returns the failure without the token and without the values of the operator's own `headers` and `query`, which vendors repeat in
+ * their texts.
+ */
+export function withoutSecrets(
+  failure: VendorFailure,
+  { headers = [], query }: Vendor,
+  credential?: Credential,
+): VendorFailure {
+  const values = [...headers.filter((_, place) => place % 2 === 1), ...new URLSearchParams(query).values()]
+  const secrets = values.flatMap((value) => [value, value.replace(/^\w+ /, ''), encodeURIComponent(value)])
+  if (credential !== undefined) secrets.push(credential.token)
+  const clean = (text: string): string =>
+    secrets.reduce(
+      (shown, secret) => (secret.length < MIN_SECRET_LENGTH ? shown : shown.replaceAll(secret, '[redacted]')),
+      text,
+    )
+  const { message, details } = failure
+  return {
+    ...failure,
+    message: clean(message),
+    ...(details === undefined ? {} : { details: JSON.parse(clean(JSON.stringify(details))) }),
+  }
 }
 
 /** A credential, or why there is none; ends with the scope. */

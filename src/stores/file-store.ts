@@ -46,8 +46,6 @@ export interface FileStore {
   find(accountId: string, id: string, nowMs: number): MaybePromise<FileRecord | undefined>
   /** A page of an account's files that have not expired. */
   list(accountId: string, query: FileQuery, nowMs: number): MaybePromise<FilePage>
-  /** Bytes of all files of an account that have not expired. */
-  byteLength(accountId: string, nowMs: number): MaybePromise<number>
   /** False for an unknown or foreign id. */
   delete(accountId: string, id: string): MaybePromise<boolean>
   /** Deletes at most `limit` that have expired; gives their ids, by which their bytes can be deleted. */

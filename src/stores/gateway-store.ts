@@ -9,11 +9,14 @@ import type { InteractionStore } from './interaction-store.ts'
 import type { KeyStore } from './key-store.ts'
 import type { Ledger } from './ledger.ts'
 import type { ResponseStore } from './response-store.ts'
+import type { StoredKind, StoredUsage } from './stored-usage.ts'
 import type { TaskStore } from './task-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 /** All durable data of one driver. */
 export interface GatewayStore {
+  /** Whether processes on several machines may use the data at the same time. Default false. */
+  readonly isShared?: boolean | undefined
   /** Accounts, balances, holds and the journal. */
   readonly ledger: Ledger
   /** API keys, by their hashes. */
@@ -38,6 +41,8 @@ export interface GatewayStore {
   readonly blobs?: BlobStore | undefined
   /** Outcomes of the requests of batches. */
   readonly batches?: BatchStore | undefined
+  /** Counts what an account has stored of a kind and what has not expired. Called before something is created. */
+  stored(accountId: string, kind: StoredKind, nowMs: number): MaybePromise<StoredUsage>
   /** Opens connections and brings the schema up to date. */
   start(): Promise<void>
   /** Rejects while the store can be read only, for probes; changes nothing. Absent: what can be read can be changed. */

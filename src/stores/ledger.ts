@@ -231,7 +231,10 @@ export function lesserOf(one: bigint, other: bigint): bigint {
  * Returns the reservation to place: with its larger amount if `judge` finds the free money for that, else as it is.
  * @param judge Returns the outcome of a reservation and changes nothing.
  */
-export function largestReservation(reservation: Reservation, judge: (tried: Reservation) => ReserveResult): Reservation {
+export function largestReservation(
+  reservation: Reservation,
+  judge: (tried: Reservation) => ReserveResult,
+): Reservation {
   const { larger, ...rest } = reservation
   if (larger === undefined) return reservation
   const tried = { ...rest, ...larger }

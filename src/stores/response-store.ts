@@ -55,6 +55,8 @@ export interface ResponseStore {
   conversation(accountId: string, id: string, nowMs: number): MaybePromise<readonly StoredResponse[] | undefined>
   /** An account's own turns that hold one of these items, the newest first. */
   findByItems(accountId: string, itemIds: readonly string[], nowMs: number): MaybePromise<readonly StoredResponse[]>
+  /** Returns the ids in `itemIds` that items of an account's own turns have, each once. */
+  knownItems(accountId: string, itemIds: readonly string[], nowMs: number): MaybePromise<readonly string[]>
   /** Deletes an account's own turn with its items, expired or not. False if there is none. */
   delete(accountId: string, id: string): MaybePromise<boolean>
 }
@@ -70,7 +72,13 @@ export function namedItemsOf(turn: StoredResponse): readonly StoredItem[] {
   return [...turn.input, ...outputOf(turn)].filter((item) => typeof (item as { id?: unknown }).id === 'string')
 }
 
-/** Ids of all items of a turn, each once. */
+/** Whether an item has content that its vendor encrypted and bound to its id. */
+export function isEncrypted({ encrypted_content: content }: Readonly<Record<string, unknown>>): boolean {
+  return typeof content === 'string' && content !== ''
+}
+
+/** Ids by which a turn is found, each once. Encrypted items of callers are left out, because only their vendor knows whose they are. */
 export function itemIdsOf(turn: StoredResponse): readonly string[] {
-  return [...new Set(namedItemsOf(turn).map(({ id }) => id))]
+  const input = turn.input.filter((item) => !isEncrypted(item))
+  return [...new Set(namedItemsOf({ ...turn, input }).map(({ id }) => id))]
 }

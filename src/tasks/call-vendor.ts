@@ -5,7 +5,7 @@ import { BufferedCall } from '../pipeline/buffered-call.ts'
 import { failureOfVendor } from '../pipeline/error-classification.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { headersAt, pathAt, withCredential } from '../pipeline/vendor-address.ts'
-import { refusesCredential, withoutToken } from '../pipeline/vendor-credential.ts'
+import { refusesCredential, withoutSecrets } from '../pipeline/vendor-credential.ts'
 import { type CredentialCache, CredentialError } from '../routing/credential-cache.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
@@ -109,7 +109,7 @@ async function send<Value>(
     return { kind: 'unreachable', reason: 'a redirect, which is never followed', wasSent: true }
   const value = status >= 200 && status < 300 ? read(answer) : undefined
   if (value !== undefined) return { kind: 'answer', value }
-  const failure = withoutToken(vendor.errorFrom(answer, context.clock.now()), credential)
+  const failure = withoutSecrets(vendor.errorFrom(answer, context.clock.now()), vendor, credential)
   return failure.kind === 'invalid_response'
     ? { kind: 'unreachable', reason: 'the answer is not what the vendor promises', wasSent: true }
     : { kind: 'refused', failure }

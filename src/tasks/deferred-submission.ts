@@ -105,7 +105,10 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
   const model = priced?.chain[0] ?? chain[0]!
   // As its caller wrote it: what it refers to is looked up when it is run.
   const original = continued?.recalled?.original?.request
-  const { fittedOutputTokens: bound, endpoint: { outputBound } } = admitted
+  const {
+    fittedOutputTokens: bound,
+    endpoint: { outputBound },
+  } = admitted
   const isBounded = bound !== undefined && outputBound !== undefined
   const request = original && isBounded ? { ...original, [outputBound.member]: bound } : (original ?? admitted.body)
   const id = context.ids.next(endpoint.kept?.idPrefix ?? 'task')

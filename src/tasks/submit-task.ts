@@ -142,7 +142,7 @@ async function reserveAgain(
  * written down, the key is its own for its whole time: whatever becomes of this process, another one finds the task and completes the key.
  */
 async function claimAndInsert(context: PipelineContext, admitted: Admitted, plan: TaskPlan): Promise<ReserveOutcome> {
-  const outcome = await reserve(context, admitted)
+  const outcome = await reserve(context, admitted, plan)
   if (outcome instanceof StoredReplay) return outcome
   const { claim } = admitted
   const insert = async (): Promise<void> => context.store.tasks.insert(plan.task)

@@ -1,6 +1,7 @@
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
+import { TEXT_LEFT_OUT } from '../pipeline/quoted-prompts.ts'
 import { emitGivenUp, emitShortfall } from '../pipeline/settle.ts'
 import { emitCrossings } from '../pipeline/spending-events.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
@@ -77,10 +78,12 @@ function reportUnanswered(
     context.logger.warn(text, { ...named, reason: answer.reason })
     return
   }
-  const { kind: reason, status, code, message } = answer.failure
+  // The prompt is not kept with the task, so quotes of it cannot be found.
+  const message = TEXT_LEFT_OUT
+  const { kind: reason, status, code } = answer.failure
   if (reason === 'operator') emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
   const level = reason === 'operator' ? 'error' : 'warn'
-  context.logger[level](text, { ...named, reason, status, vendorCode: code, vendorMessage: message })
+  context.logger[level](text, { ...named, reason, status, vendorCode: code })
 }
 
 /** What the vendor says of the operator's account, which the owner of the task does not read. */
@@ -88,11 +91,11 @@ function reportProblem(
   context: PipelineContext,
   { id: taskId, details: { requestId, model } }: TaskRecord,
   asked: TaskVendor,
-  { status, code, message }: VendorFailure,
+  { status, code }: VendorFailure,
 ): void {
   const vendor = asked.vendor.id
-  emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
-  const named = { requestId, taskId, vendor, model, vendorCode: code, vendorMessage: message }
+  emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message: TEXT_LEFT_OUT })
+  const named = { requestId, taskId, vendor, model, vendorCode: code }
   context.logger.error("a vendor gave a task up because of the operator's account", named)
 }
 

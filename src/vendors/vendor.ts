@@ -98,6 +98,11 @@ export interface Vendor extends VendorOffers {
    * text are refused.
    */
   readonly fetchesUrls?: boolean
+  /**
+   * Whether requests may name objects of the operator's account at the vendor, such as files. If omitted, they may name only what
+   * an answer to the same account has named.
+   */
+  readonly allowsVendorObjects?: boolean | undefined
   /** What an operator must set to configure the vendor, for error texts: `OPENAI_API_KEY or openai({ apiKey })`. */
   readonly configuredBy: string
   /** Catalog rows that this vendor brings along. */

@@ -131,6 +131,35 @@ test('with an operator key the metrics are at /metrics, for the operator alone',
   expect(await open.text()).toMatch(/^signalbox_refusals_total\{endpoint="chat",code="\w+"\} 1$/m)
 })
 
+test('wrong operator keys of one client behind a proxy are limited over all doors, and no right key is', async () => {
+  const key = 'operator-key-0123456789abcdef'
+  await start({ SIGNALBOX_OPERATOR_KEY: key, SIGNALBOX_TRUST_PROXY: '127.0.0.1,::1' })
+  const statusOf = async (path: string, token: string, client: string) => {
+    const headers = { authorization: `Bearer ${token}`, 'x-forwarded-for': client }
+    const response = await fetch(`${running?.url}${path}`, { headers })
+    await response.arrayBuffer()
+    return response.status
+  }
+  const doors = ['/admin/v1/session', '/readyz?verbose', '/metrics']
+  const statusesOf = (token: string, client: string) => Promise.all(doors.map((door) => statusOf(door, token, client)))
+  const first = await statusesOf('wrong', '198.51.100.7')
+  const second = [
+    await statusOf('/readyz?verbose', 'wrong', '198.51.100.7'),
+    await statusOf('/metrics', 'w', '198.51.100.7'),
+  ]
+
+  expect([...first, ...second]).toEqual([401, 401, 401, 401, 401])
+  expect(await statusesOf('wrong', '198.51.100.7')).toEqual([429, 429, 429])
+  expect(await statusesOf(key, '198.51.100.7')).toEqual([200, 200, 200])
+  expect(await statusesOf('wrong', '198.51.100.8')).toEqual([401, 401, 401])
+})
+
+test('a trusted proxy that is no address stops the start', async () => {
+  await expect(start({ SIGNALBOX_TRUST_PROXY: 'loopback' })).rejects.toThrow(
+    'SIGNALBOX_TRUST_PROXY: "loopback" is neither an IP address nor a block such as 10.0.0.0/8',
+  )
+})
+
 test('without an operator key there are no metrics', async () => {
   await start({}, { serveConsole: false })
 

@@ -95,6 +95,13 @@ describe('client.webhooks.verify', () => {
     await expect(verifyWebhook(received({ secret }))).rejects.toThrow(TypeError)
   })
 
+  test.each([[Number.NaN], [-1], [Number('five minutes')]])(
+    'rejects a tolerance of %d seconds, which would accept messages of any age',
+    async (toleranceSeconds) => {
+      await expect(verifyWebhook(received({ toleranceSeconds }))).rejects.toThrow(/toleranceSeconds: must be 0 or more/)
+    },
+  )
+
   test('says that a secret is missing', async () => {
     const { secret: _, ...webhook } = received()
 

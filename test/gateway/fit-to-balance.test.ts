@@ -24,7 +24,7 @@ async function startWith(dollars: string, options: Partial<GatewayOptions> = {})
 }
 
 describe('a request without a bound of its output', () => {
-  test('at cl-sonnet-4-6 with $1.00 is held and sent with a bound of 16,384 tokens', async () => {
+  test('is held and sent with a bound of 16,384 tokens at cl-sonnet-4-6 with $1.00', async () => {
     const { post, sent, gateway } = await startWith('1.00')
     const estimate = await gateway.estimate(
       { accountId: 'acct_small', keyId: 'key_small', tier: 'paid' },

@@ -10,7 +10,7 @@ beforeEach(async () => {
 afterEach(() => started.close())
 
 /** Objects of two members each are within the bounds of a body. */
-const MANY = 70_000
+const MANY = 48_000
 const list = (item: string): string => `[${`${item},`.repeat(MANY - 1)}${item}]`
 const members = (prefix: string): string =>
   Array.from({ length: MANY }, (_, index) => `"${prefix}${index}":1`).join(',')

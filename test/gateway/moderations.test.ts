@@ -208,7 +208,12 @@ test('hooks read the texts of a request and may replace them', async () => {
   ]
   const answer = await answerOf(await started.post(PATH, { input }))
 
-  expect(seen).toEqual([[['input[1].text', 'violence']]])
+  expect(seen).toEqual([
+    [
+      ['input[0].image_url.url', 'https://pictures.example/a.png'],
+      ['input[1].text', 'violence'],
+    ],
+  ])
   expect(answer.results[0]!.flagged).toBe(false)
 })
 

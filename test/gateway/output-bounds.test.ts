@@ -37,11 +37,26 @@ async function startVendor() {
     const tokens = bound * (body.n ?? 1)
     const usage = { prompt_tokens: 1, completion_tokens: tokens, total_tokens: tokens + 1 }
     const message = { role: 'assistant', content: 'hi' }
-    const chat = { id: 'chat_1', object: 'chat.completion', created: 1, model: 'm', choices: [{ index: 0, message, finish_reason: 'length' }], usage }
+    const chat = {
+      id: 'chat_1',
+      object: 'chat.completion',
+      created: 1,
+      model: 'm',
+      choices: [{ index: 0, message, finish_reason: 'length' }],
+      usage,
+    }
     const text = { type: 'output_text', text: 'hi', annotations: [] }
     const output = [{ type: 'message', id: 'msg_1', status: 'completed', role: 'assistant', content: [text] }]
     const counts = { input_tokens: 1, output_tokens: tokens, total_tokens: tokens + 1 }
-    const own = { id: 'resp_1', object: 'response', created_at: 1, status: 'completed', model: 'm', output, usage: counts }
+    const own = {
+      id: 'resp_1',
+      object: 'response',
+      created_at: 1,
+      status: 'completed',
+      model: 'm',
+      output,
+      usage: counts,
+    }
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify(path.endsWith('/responses') ? own : chat))
   }
@@ -75,7 +90,9 @@ async function startWith(account: Omit<NewAccount, 'id'>, dollars: string, optio
   const vendor = await startVendor()
   const gateway = await startGateway({
     vendors: [openai({ apiKey: 'vendor-key', baseURL: vendor.origin })],
-    models: [{ id: 'long', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: LONGEST_ANSWER } }],
+    models: [
+      { id: 'long', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: LONGEST_ANSWER } },
+    ],
     prices: { currency: 'USD', prices: PRICES },
     ...options,
   })

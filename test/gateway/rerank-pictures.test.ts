@@ -63,7 +63,7 @@ describe('pictures', () => {
     expect(await started.account()).toEqual({ balance: START - costNanoDollars, held: 0n })
   })
 
-  test('are shown to no hook that reads texts', async () => {
+  test('are shown to hooks by their addresses only', async () => {
     await started.close()
     const seen: string[] = []
     started = await startGateway({
@@ -71,7 +71,7 @@ describe('pictures', () => {
     })
 
     expect((await ask(pictures)).status).toBe(200)
-    expect(seen).toEqual([QUERY, 'Quito'])
+    expect(seen).toEqual([QUERY, 'https://example.com/capital-of-peru.png', 'Quito'])
   })
 
   test.each<[string, unknown[], string]>([

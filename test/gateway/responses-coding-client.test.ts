@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { withOwnItemIds } from '../../src/endpoints/responses/own-items.ts'
+import type { ResponsesItem } from '../../src/endpoints/responses/responses-request.ts'
 import { checkGrammar, responseEvents } from '../endpoints/responses/response-events.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { testPrices } from '../support/test-prices.ts'
@@ -86,7 +88,7 @@ describe.each(MODELS)('a coding client with %s', (model) => {
   })
 })
 
-test('a request of a coding client passes byte for byte at a vendor of its dialect, and nothing is kept', async () => {
+test('a request of a coding client passes at a vendor of its dialect but for unknown item ids, and nothing is kept', async () => {
   for (const [, { file }] of FAMILIES) {
     const body = { ...recorded(file), model: 'chat-relayed', input: [...recorded(file).input, message('user', 'hi')] }
     const answer = await started.post('/v1/responses', body, HEADERS)
@@ -96,7 +98,8 @@ test('a request of a coding client passes byte for byte at a vendor of its diale
       headers: { authorization: 'Bearer sk-test-0123456789' },
     })
 
-    expect(sent).toEqual({ ...body, model: 'gpt-5.4' })
+    const input = body.input.map((item) => withOwnItemIds(item as ResponsesItem, new Set()))
+    expect(sent).toEqual({ ...body, input, model: 'gpt-5.4' })
     expect(Object.keys(headers).filter((name) => name in HEADERS && name !== 'accept')).toEqual([])
     expect(stored.status).toBe(404)
   }

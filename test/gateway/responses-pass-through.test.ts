@@ -205,7 +205,7 @@ describe('tools that the vendor runs', () => {
     ['vector stores', { tools: [{ type: 'file_search', vector_store_ids: ['vs_1'] }] }, 'tools[0].vector_store_ids'],
     ['a container', { tools: [{ type: 'code_interpreter', container: 'cntr_1' }] }, 'tools[0].container'],
     ['a connector', { tools: [{ type: 'mcp', server_label: 'x', connector_id: 'c' }] }, 'tools[0].connector_id'],
-    ['a prompt', { prompt: { id: 'pmpt_1' } }, 'prompt'],
+    ['a prompt', { prompt: { id: 'pmpt_1' } }, 'prompt.id'],
     ['a conversation', { conversation: 'conv_1' }, 'conversation'],
     [
       'a file',

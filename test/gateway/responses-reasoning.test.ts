@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { withOwnItemIds } from '../../src/endpoints/responses/own-items.ts'
+import type { ResponsesItem } from '../../src/endpoints/responses/responses-request.ts'
 import { type CapturedRecord, capture } from '../../src/hooks/capture.ts'
 import type { AnyHook, Hook } from '../../src/hooks/hook.ts'
 import { redact } from '../../src/hooks/redact.ts'
@@ -56,13 +58,15 @@ describe('at a vendor that encrypts reasoning for the organisation of its key', 
 
   const followUp = { model: MODEL, store: false, input: [user('hi'), reasoning, message, user('and now')] }
 
-  test('a client gets its items as they were, and the vendor gets them back as they were', async () => {
+  test('a client gets its items as they were, and the vendor gets them back under ids that it does not store', async () => {
     const items = await streamedItems({ model: MODEL, input: [user('hi')] })
     expect(items).toEqual([reasoning, message])
     await (await started.post('/v1/responses', followUp)).text()
 
-    // Neither an id nor the order of reasoning and what follows it has changed.
-    expect(JSON.parse(vendors[0]!.calls[1]!.body)).toEqual({ ...followUp, model: 'gpt-5.4' })
+    // With `store: false` nobody knows whose the items are. Encrypted reasoning is bound to its id.
+    const input = followUp.input.map((item) => withOwnItemIds(item as ResponsesItem, new Set()))
+    expect(JSON.parse(vendors[0]!.calls[1]!.body)).toEqual({ ...followUp, input, model: 'gpt-5.4' })
+    expect(input[1]).toEqual(reasoning)
   })
 
   test.each([false, true])(

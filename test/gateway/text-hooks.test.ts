@@ -327,6 +327,39 @@ test('more than a mebibyte is not held back', async () => {
   expect(open.eventsOf('hook-bypassed')).toMatchObject([{ reason: 'too-large' }])
 })
 
+test.each(['choices', 'tool calls'])(
+  'reads an answer of 20,000 %s in one event, which ends too many texts to hold back, in linear time',
+  async (what) => {
+    const many = Array.from({ length: 20_000 }, (_, index) => index)
+    const call = (index: number) => ({
+      index,
+      id: `c${index}`,
+      type: 'function',
+      function: { name: 'f', arguments: '{}' },
+    })
+    const event =
+      what === 'choices'
+        ? { ...chunk({}), choices: many.map((index) => ({ index, delta: { content: 'ab' }, finish_reason: null })) }
+        : chunk({ tool_calls: many.map(call) })
+    const hook: AnyHook = {
+      name: 'windows',
+      text: { holdBack: { chars: 1 }, check: ({ held, fresh }) => ({ replace: (held + fresh).toUpperCase() }) },
+    }
+    const started = await start([hook], (response) => {
+      eventStream(response)
+      response.end(`data: ${JSON.stringify(event)}\n\ndata: ${JSON.stringify(chunk({}, 'stop'))}\n\ndata: [DONE]\n\n`)
+    })
+    const began = process.cpuUsage()
+    const answer = await started.post(CHAT, chatBody('chat-relayed', 'hi', { stream: true }))
+    await answer.text()
+    const { user } = process.cpuUsage(began)
+
+    expect(answer.status).toBe(503)
+    // Comparing each text with each takes 20 seconds.
+    expect(user / 1000).toBeLessThan(3_000)
+  },
+)
+
 test('headers do not wait longer than 15 seconds for a text that is held back', async () => {
   const clock = fakeClock({ startMs: Date.now() })
   const { hook } = watching({ holdBack: 'all' })

@@ -5,7 +5,7 @@ import { chatEndpoint } from '../../src/endpoints/chat/chat-endpoint.ts'
 import { messagesEndpoint } from '../../src/endpoints/messages/messages-endpoint.ts'
 import type { Hook } from '../../src/hooks/hook.ts'
 import { HookTable } from '../../src/hooks/hook-table.ts'
-import { redact } from '../../src/hooks/redact.ts'
+import { Redactor, redact } from '../../src/hooks/redact.ts'
 import { pii, type RedactionRule } from '../../src/hooks/redaction-rules.ts'
 import { ScreenedStream } from '../../src/pipeline/screened-stream.ts'
 import type { AnswerScreen } from '../../src/pipeline/shown-answer.ts'
@@ -221,7 +221,9 @@ describe.each(DIALECTS)('a stream of %s that is redacted', (_name, endpoint, wri
 test.each(ALL.map((rule) => [rule.name, rule] as const))(
   'the rule %s names characters of all that it finds',
   (_name, rule) => {
-    const found = SECRETS.filter((secret) => new RegExp(rule.pattern.source, rule.pattern.flags).test(secret))
+    const redactor = new Redactor([rule])
+    const found = SECRETS.filter((text) => redactor.all([{ kind: 'text', text }])[0] !== text)
+    expect(found.length).toBeGreaterThan(0)
     for (const secret of found) expect(rule.containsOneOf?.test(secret)).toBe(true)
     expect(rule.containsOneOf).toBeDefined()
   },

@@ -120,6 +120,7 @@ test('a rule that cannot be used is an error that names it', () => {
   expect(() => redact([])).toThrow('at least one rule')
   expect(() => redact([undefined as never])).toThrow('must be an object, such as pii.email')
   expect(() => redact([{ name: 'x', pattern: 'x' as never, maxLength: 1 }])).toThrow('rule x needs a pattern')
+  expect(() => redact([{ name: 'x', pattern: /x/, find: () => [], maxLength: 1 }])).toThrow('and not both')
   expect(() => redact([{ name: 'x', pattern: /x/, maxLength: 0 }])).toThrow('rule x needs maxLength')
   expect(() => redact([{ name: 'x', pattern: /x/, maxLength: 1, within: /x/g }])).toThrow('flags g and y')
 })
@@ -145,4 +146,19 @@ test('its version, which keys of a cache contain, changes with its rules, their 
 
   expect(new Set(versions).size).toBe(versions.length)
   expect(redact([rule]).version).toBe(versions[0])
+})
+
+test('an expression of the host that never ends fails the hook within its time', () => {
+  const rule: RedactionRule = { name: 'x', pattern: /(?:a+)+b/, maxLength: 100 }
+  const part = { id: 'x', kind: 'text', index: 0, text: 'a'.repeat(60), path: ['x'] } as const
+  const call = { texts: () => [part] }
+
+  expect(() => redact([rule]).request?.(call as never)).toThrow('took longer than 101 ms')
+  expect(() => streamed([part.text], [rule])).toThrow('took longer than 101 ms')
+  expect(streamed(['aab!'], [rule])).toBe('[X]!')
+})
+
+test('a rule may have a function in place of an expression', () => {
+  const rule: RedactionRule = { name: 'end', find: (text) => [[text.length - 2, text.length]], maxLength: 2 }
+  expect(streamed(['abcd'], [rule])).toBe('ab[END]')
 })

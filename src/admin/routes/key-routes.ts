@@ -40,6 +40,8 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     tag: 'keys',
     summary: 'Makes a key, which is shown this once',
     scope: 'write',
+    // With a key one reads what its account has stored.
+    alsoScope: 'content',
     target: 'account',
     secret: 'key',
     body: z.strictObject({
@@ -118,6 +120,8 @@ export const KEY_ROUTES: readonly AdminRoute[] = [
     tag: 'keys',
     summary: 'Makes a key like an old one, which ends after the overlap; the new one is shown this once',
     scope: 'write',
+    // With a key one reads what its account has stored.
+    alsoScope: 'content',
     secret: 'key',
     body: z.strictObject({ overlap_ms: z.number().min(0).optional() }),
     answer: madeKeySchema,

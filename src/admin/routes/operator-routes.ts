@@ -1,9 +1,10 @@
 import { Buffer } from 'node:buffer'
 import * as z from 'zod'
 import type { GatewayRequest } from '../../core/exchange.ts'
-import { type AdminRoute, changeId, defineRawRoute, defineRoute, existing } from '../admin-route.ts'
+import { type AdminRoute, changeId, checkScope, defineRawRoute, defineRoute, existing } from '../admin-route.ts'
 import { id } from '../objects/fields.ts'
 import { OPERATOR_SCOPES } from '../operators.ts'
+import { storedReference } from '../stored-references.ts'
 
 /** What concerns the operator himself. */
 export const OPERATOR_ROUTES: readonly AdminRoute[] = [
@@ -37,7 +38,8 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
     method: 'POST',
     path: '/playground',
     tag: 'operator',
-    summary: 'Makes a call in the name of an account, which is charged as any other; the answer is the gateway’s own',
+    summary:
+      'Makes a call in the name of an account, which is charged as any other; what the account has stored takes the scope `content` too',
     scope: 'play',
     target: 'account',
     body: z.strictObject({
@@ -50,6 +52,8 @@ export const OPERATOR_ROUTES: readonly AdminRoute[] = [
     async run(call) {
       const { gateway, operator } = call
       const { account: accountId, path, request } = call.body
+      // The answer, or the model's next one, would show what the account has stored.
+      if (storedReference(path, request) !== undefined) checkScope(operator, 'content')
       const account = existing('account', accountId, await gateway.accounts.get(accountId))
       const caller = gateway.exchangeAs({
         accountId,

@@ -9,21 +9,19 @@ const SPOKEN_ANSWER_TOKENS = 16_384
 
 /** Inputs of a chat that are no text: pictures, sound, video and files, with vendors' own types of parts. */
 export function chatMedia({ messages }: ChatRequest): readonly MediaInput[] {
-  let media: MediaInput[] | undefined
+  const media: MediaInput[] = []
   for (let index = 0; index < messages.length; index++) {
     const message = messages[index]!
     const { content } = message
     const { audio } = message as unknown as Part
     const isSpoken = isJsonObject(audio) && typeof audio['id'] === 'string'
     if (!Array.isArray(content) && !isSpoken) continue
-    const found = Array.isArray(content) ? content.flatMap((part) => partMedia(part as Part)) : []
-    if (isSpoken) found.push({ kind: 'audio', maxTokens: SPOKEN_ANSWER_TOKENS })
-    if (found.length > 0) media = media === undefined ? found : [...media, ...found]
+    if (Array.isArray(content))
+      for (const part of content) for (const input of partMedia(part as Part)) media.push(input)
+    if (isSpoken) media.push({ kind: 'audio', maxTokens: SPOKEN_ANSWER_TOKENS })
   }
-  return media ?? NONE
+  return media
 }
-
-const NONE: readonly MediaInput[] = []
 
 function partMedia(part: Part): MediaInput[] {
   const { type } = part

@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import { SSE_DONE, sseData } from '../../wire/sse.ts'
+import { type RequestPlaces, requestTexts } from '../request-texts.ts'
 import {
   type AnswerObject,
   type EndpointTexts,
@@ -44,36 +45,22 @@ function sourceTexts(answer: AnswerObject): TextPart[] {
   return texts
 }
 
-/** Where a tool says what it does, by its type. */
-const DESCRIBED = ['function', 'custom'] as const
-
 const ROLES: Readonly<Record<string, TextRole>> = { developer: 'system', function: 'tool' }
+
+const PLACES: RequestPlaces = {
+  kindOf,
+  last: ['functions', 'tools', 'prediction', 'messages'],
+  roleOf(member, entry) {
+    if (member === 'prediction') return 'assistant'
+    if (member === 'tools' || member === 'functions') return 'system'
+    if (member !== 'messages' || !isJsonObject(entry)) return undefined
+    return ROLES[String(entry['role'])] ?? (entry['role'] as TextRole)
+  },
+}
 
 /** Where texts of the chat dialect are. */
 export const chatTexts: EndpointTexts<ChatRequest> = {
-  request(request) {
-    const texts = request.messages.flatMap((message, index) =>
-      textsIn(message, ['messages', index], { kindOf, index, role: ROLES[message.role] ?? (message.role as TextRole) }),
-    )
-    const { prediction, tools } = request
-    if (prediction !== undefined)
-      texts.push(...textsIn(prediction, ['prediction'], { kindOf, index: 0, role: 'assistant' }))
-    for (const [index, tool] of (tools ?? []).entries())
-      for (const member of DESCRIBED) {
-        const described: unknown = Reflect.get(tool, member)
-        if (!isJsonObject(described)) continue
-        const path = ['tools', index, member, 'description']
-        texts.push(...textsIn(described['description'], path, { kindOf, index, role: 'system' }))
-      }
-    // The form of tools before there were tools; vendors take it still.
-    const functions: unknown = Reflect.get(request, 'functions')
-    for (const [index, named] of (Array.isArray(functions) ? functions : []).entries())
-      if (isJsonObject(named)) {
-        const path = ['functions', index, 'description']
-        texts.push(...textsIn(named['description'], path, { kindOf, index, role: 'system' }))
-      }
-    return texts
-  },
+  request: (request) => requestTexts(request, PLACES),
   jsonSchema({ response_format: format }) {
     if (format?.type !== 'json_schema') return undefined
     const { json_schema: named } = format as { readonly json_schema?: unknown }
@@ -324,6 +311,7 @@ function detailsOf(delta: AnswerObject): readonly AnswerObject[] {
 function deltaTexts(delta: AnswerObject, { position, index, annotations }: DeltaPlace): TextPart[] {
   const path = ['choices', position, 'delta']
   const parts = textsIn(delta, path, { kindOf, index })
+  const details = detailsOf(delta)
   return parts.map((part) => {
     const rest = part.path.slice(path.length)
     const calls = delta['tool_calls']
@@ -331,7 +319,7 @@ function deltaTexts(delta: AnswerObject, { position, index, annotations }: Delta
     const number = isJsonObject(call) && typeof call['index'] === 'number' ? call['index'] : rest[1]
     let place = call === undefined ? rest : ['tool_calls', number as number, ...rest.slice(2)]
     if (rest[0] === 'reasoning_details') {
-      const { index: detail } = detailsOf(delta)[rest[1] as number] ?? {}
+      const { index: detail } = details[rest[1] as number] ?? {}
       if (typeof detail === 'number') place = ['reasoning_details', detail, ...rest.slice(2)]
     }
     if (rest[0] === 'annotations') place = ['annotations', annotations + (rest[1] as number), ...rest.slice(2)]

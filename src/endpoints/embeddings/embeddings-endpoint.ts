@@ -2,7 +2,7 @@ import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
 import { checkRequest } from '../request-field.ts'
-import { textsIn } from '../texts.ts'
+import { requestTexts } from '../request-texts.ts'
 import { createEmbeddingsOperation, type EmbeddingsOffer } from './embeddings-operation.ts'
 import { type EmbeddingsRequest, embeddingsSchema } from './embeddings-request.ts'
 
@@ -19,7 +19,9 @@ export const embeddingsEndpoint = defineEndpoint<EmbeddingsRequest, EmbeddingsOf
   requestSchema: () => jsonSchemaOf(embeddingsSchema(), 'input'),
   isStream: () => false,
   estimate: (_request, inputTokens) => ({ inputTokens, outputTokens: 0 }),
-  texts: { request: ({ input }) => textsIn(input, ['input'], { kindOf: () => 'text', index: 0, role: 'user' }) },
+  texts: {
+    request: (request) => requestTexts(request, { kinds: { input: 'text' }, last: ['input'], roleOf: () => 'user' }),
+  },
   createOperation: ({ embeddings }, call) =>
     embeddings === undefined ? undefined : createEmbeddingsOperation(embeddings, call),
   cached: { leftOut: new Set(['user']), isDeterministic: () => true, isExcluded: () => false, refusals: [] },

@@ -41,8 +41,8 @@ export interface EmbeddingsOffer {
 /**
  * Embeddings at a vendor. A batch above the vendor's limit is split and joined again; the gateway resizes vectors and
  * encodes base64 where the vendor cannot; everything else passes as bytes.
- * @throws GatewayError `invalid_request` for a size that the model does not support, or token ids at a vendor that takes
- *   only text.
+ * @throws GatewayError `invalid_request` for a size that the model does not support, token ids at a vendor that takes only text,
+ *   or a list that would become more than {@link MAX_CALLS} calls.
  */
 export function createEmbeddingsOperation(
   operation: EmbeddingsOperation,
@@ -63,6 +63,7 @@ export function createEmbeddingsOperation(
     typeof maxInputs === 'number' ? maxInputs : maxInputs(upstream),
     maxTokens?.(upstream),
   )
+  if (batches.length > MAX_CALLS) throw tooManyCalls(request.input, batches.length)
   const isWhole =
     batches.length === 1 && plan.truncateTo === undefined && plan.ask === (request.dimensions ?? undefined)
   if (isWhole && operation.passThrough?.applies(call) === true)
@@ -79,6 +80,18 @@ export function createEmbeddingsOperation(
     partialUsage: (answers) => partialUsage(operation, calls, answers),
     stream: neverStreams,
   }
+}
+
+/** Maximum number of vendor calls that one request may become. Some models embed one input per call. */
+const MAX_CALLS = 512
+
+function tooManyCalls(input: EmbeddingsRequest['input'], calls: number): GatewayError {
+  return new GatewayError('invalid_request', {
+    message:
+      `input: its ${input.length} entries would become ${calls} calls to the vendor of this model; ` +
+      `at most ${MAX_CALLS} are allowed. Send fewer entries per request.`,
+    param: 'input',
+  })
 }
 
 function holdsTokens(input: EmbeddingsRequest['input']): boolean {

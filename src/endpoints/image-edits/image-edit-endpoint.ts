@@ -3,6 +3,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
+import { formTexts, withFormTexts } from '../form-texts.ts'
 import {
   checkListedSize,
   checkPictureOptions,
@@ -13,7 +14,7 @@ import { pictureSchema } from '../images/openai/openai-image-schema.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
 import { type PassThroughOperation, passThrough } from '../operation.ts'
 import { checkRequest } from '../request-field.ts'
-import { textsIn } from '../texts.ts'
+import { type RequestPlaces, requestTexts } from '../request-texts.ts'
 import { checkPictures, isDataUrl } from './edited-pictures.ts'
 import { ImageEditForm, type ImageEditRequest, imageReference, imageReferencesSchema } from './image-edit-request.ts'
 
@@ -54,11 +55,14 @@ export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffe
   priceFieldNames: ['size', 'quality'],
   callerUrls,
   texts: {
-    request: ({ prompt }) => textsIn(prompt, ['prompt'], { kindOf: () => 'text', index: 0, role: 'user' }),
-    replace: withPrompt,
+    request: (request) =>
+      request.form === undefined ? requestTexts(request, PLACES) : formTexts(request.form, PLACES),
+    replace: ({ form = [] }, texts) => formRequest(new ImageEditForm(withFormTexts(form, texts))),
   },
   createOperation: ({ imageEdits }, call) => imageEdits && passThrough(imageEdits.toWire(call), imageEdits, call),
 })
+
+const PLACES: RequestPlaces = { kinds: { prompt: 'text' }, last: ['prompt'], roleOf: () => 'user' }
 
 function formRequest(body: ImageEditForm): ImageEditRequest {
   const fields = checkRequest<EditFields>(pictureSchema(), body.fields)
@@ -83,15 +87,6 @@ function jsonRequest(body: unknown): ImageEditRequest {
     markup: markup ? imageReference(markup) : undefined,
     form: undefined,
   }
-}
-
-/** A form goes to the vendor as it came, so its own field is replaced too. */
-function withPrompt(request: ImageEditRequest, texts: ReadonlyMap<string, string>): ImageEditRequest {
-  const prompt = texts.get('prompt') ?? request.prompt
-  const form = request.form?.map((part) =>
-    part.kind === 'field' && part.name === 'prompt' ? { ...part, value: prompt } : part,
-  )
-  return { ...checkRequest<ImageEditRequest>(pictureSchema(), { ...request, prompt }), form }
 }
 
 /** Addresses of pictures in a JSON body, which the vendor fetches. */

@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { fieldPath } from '../request-field.ts'
+import { type RequestPlaces, requestTexts } from '../request-texts.ts'
 import {
   type AnswerObject,
   type EndpointTexts,
@@ -30,20 +31,19 @@ const kindByName = kindsByName({
 const kindOf: KindOf = (name, owner) =>
   name === 'data' ? (owner['type'] === 'text' ? 'text' : undefined) : kindByName(name, owner)
 
+const PLACES: RequestPlaces = {
+  kinds: { system: 'text' },
+  kindOf,
+  last: ['tools', 'system', 'messages'],
+  roleOf(member, entry) {
+    if (member === 'tools' || member === 'system') return 'system'
+    return member === 'messages' && isJsonObject(entry) ? (entry['role'] as TextRole) : undefined
+  },
+}
+
 /** Where texts of the Messages dialect are. */
 export const messagesTexts: EndpointTexts<MessagesRequest> = {
-  request({ system, messages, tools }) {
-    const texts =
-      system === undefined ? [] : textsIn(system, ['system'], { kindOf: systemKind, index: 0, role: 'system' })
-    for (const [index, message] of messages.entries())
-      texts.push(...textsIn(message, ['messages', index], { kindOf, index, role: message.role as TextRole }))
-    for (const [index, tool] of (tools ?? []).entries()) {
-      const { description } = tool
-      if (typeof description === 'string')
-        texts.push(...textsIn(description, ['tools', index, 'description'], { kindOf, index, role: 'system' }))
-    }
-    return texts
-  },
+  request: (request) => requestTexts(request, PLACES),
   jsonSchema({ output_config: output }) {
     const format = output?.['format']
     return isJsonObject(format) && format['type'] === 'json_schema' ? format['schema'] : undefined
@@ -82,8 +82,6 @@ function saidInMessage(text: string, { model, nowMs, seed, isStream }: SaidFacts
   writer.done({})
   return writer.take({})
 }
-
-const systemKind: KindOf = (name, owner) => (name === 'system' ? 'text' : kindOf(name, owner))
 
 function blockTexts(block: unknown, path: readonly (string | number)[], index: number): TextPart[] {
   return textsIn(block, path, { kindOf, index })

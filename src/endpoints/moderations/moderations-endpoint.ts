@@ -3,7 +3,7 @@ import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
 import { isInline, type MediaInput } from '../media-input.ts'
 import { checkRequest } from '../request-field.ts'
-import { textsIn } from '../texts.ts'
+import { requestTexts } from '../request-texts.ts'
 import { addWebUrls } from '../web-urls.ts'
 import { createModerationsOperation, type ModerationsOffer } from './moderation-operation.ts'
 import { type ModerationRequest, moderationSchema, partsOf } from './moderation-request.ts'
@@ -29,11 +29,12 @@ export const moderationsEndpoint = defineEndpoint<ModerationRequest, Moderations
   media: picturesOf,
   estimate: (_request, inputTokens) => ({ inputTokens, outputTokens: 0 }),
   texts: {
-    request: ({ input }) =>
-      textsIn(input, ['input'], {
-        kindOf: (name) => (name === 'input' || name === 'text' ? 'text' : undefined),
-        index: 0,
-        role: 'user',
+    request: (request) =>
+      requestTexts(request, {
+        kinds: { input: 'text' },
+        kindOf: (name) => (name === 'text' ? 'text' : undefined),
+        last: ['input'],
+        roleOf: () => 'user',
       }),
   },
   createOperation: createModerationsOperation,

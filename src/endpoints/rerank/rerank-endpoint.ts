@@ -3,7 +3,7 @@ import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
 import { isInline, type MediaInput } from '../media-input.ts'
 import { checkRequest } from '../request-field.ts'
-import { textsIn } from '../texts.ts'
+import { requestTexts } from '../request-texts.ts'
 import { isWebUrl } from '../web-urls.ts'
 import { createRerankOperation, type RerankOffer } from './rerank-operation.ts'
 import { pictureOf, type RerankRequest, rerankSchema, withCheckedPictures } from './rerank-request.ts'
@@ -44,15 +44,15 @@ function rerankAt(path: string) {
     textBytes: rerankTextBytes,
     estimate: rerankEstimate,
     texts: {
-      request: ({ query, documents }) => [
-        ...textsIn(query, ['query'], { kindOf: () => 'text', index: 0, role: 'user' }),
-        // Every text of an object: one without `text` is ranked by all of them.
-        ...textsIn(documents, ['documents'], {
+      request: (request) =>
+        requestTexts(request, {
+          kinds: { query: 'text', documents: 'text' },
+          // Every text of an object: one without `text` is ranked by all of them.
           kindOf: (_name, holder) => (pictureOf(holder) === undefined ? 'text' : undefined),
-          index: 0,
-          role: 'user',
+          last: ['query', 'documents'],
+          open: ['documents'],
+          roleOf: () => 'user',
         }),
-      ],
     },
     createOperation: ({ rerank }, call) => (rerank === undefined ? undefined : createRerankOperation(rerank, call)),
     cached: {

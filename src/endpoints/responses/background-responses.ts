@@ -2,6 +2,7 @@ import { isJsonObject } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import type { Deferral } from '../deferral.ts'
 import { keepAliveEvent } from './broken-stream.ts'
+import { withOwnItemIds } from './own-items.ts'
 import { turnOf } from './recalled-responses.ts'
 import { responseObject } from './response-object.ts'
 import { inputItems, itemType, type ResponsesRequest } from './responses-request.ts'
@@ -23,7 +24,8 @@ export const backgroundResponses: Deferral<ResponsesRequest> = {
   unmade(task, { state }) {
     const { deferred, error } = task.details
     const request = (deferred === undefined ? {} : JSON.parse(deferred.body)) as Partial<ResponsesRequest>
-    const own = inputItems({ input: request.input ?? [] }).filter((item) => itemType(item) !== 'item_reference')
+    const given = inputItems({ input: request.input ?? [] }).filter((item) => itemType(item) !== 'item_reference')
+    const own = given.map((item) => withOwnItemIds(item, new Set()))
     const { previousId, input } = turnOf(request.previous_response_id ?? undefined, own)
     const failure =
       state === 'cancelled' ? null : { code: error?.code ?? 'server_error', message: error?.message ?? '' }

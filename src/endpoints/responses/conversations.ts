@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import * as z from 'zod'
 import { GatewayError } from '../../core/errors.ts'
 import { onDemand } from '../../core/on-demand.ts'
@@ -69,15 +70,18 @@ async function create({ body }: ObjectRequest, access: ObjectAccess): Promise<ob
     createdAtMs: nowMs,
     expiresAtMs: nowMs + access.retentionMs,
   }
-  await access.conversations.create(conversation, await newItems(first ?? [], access))
+  const own = await newItems(first ?? [], access)
+  const size = { kind: 'conversations', byteLength: byteLengthOf(own) } as const
+  await access.bounds.add(accountId, [size], () => access.conversations.create(conversation, own))
   return shown(conversation)
 }
 
 async function serveConversation(id: string, { method, body }: ObjectRequest, access: AnswerAccess): Promise<object> {
-  const { conversations: store, accountId, nowMs } = access
+  const { conversations: store, bounds, accountId, nowMs } = access
   if (method === 'DELETE') {
     if ((await store.find(accountId, id, nowMs)) === undefined || !(await store.delete(accountId, id)))
       throw new GatewayError('conversation_not_found')
+    bounds.freed(accountId, 'conversations')
     return { id, object: 'conversation.deleted', deleted: true }
   }
   if (method === 'POST') {
@@ -95,9 +99,11 @@ async function serveItems(
 ): Promise<object> {
   const { conversations: store, accountId, nowMs } = access
   if (method === 'POST') {
-    const { items: added } = checkRequest<{ items: ResponsesItem[] }>(addition(), body)
-    const own = await newItems(added, access)
-    const outcome = await store.add(accountId, id, { items: own, expiresAtMs: nowMs + access.retentionMs }, nowMs)
+    const { items: given } = checkRequest<{ items: ResponsesItem[] }>(addition(), body)
+    const own = await newItems(given, access)
+    const added = { items: own, expiresAtMs: nowMs + access.retentionMs }
+    const size = { kind: 'conversations', count: 0, byteLength: byteLengthOf(own) } as const
+    const outcome = await access.bounds.add(accountId, [size], () => store.add(accountId, id, added, nowMs))
     if (outcome === 'unknown') throw new GatewayError('conversation_not_found')
     if (outcome === 'full') throw invalidField('items', TOO_MANY)
     return itemList({ items: own, hasMore: false })
@@ -116,7 +122,7 @@ async function serveItem(
   id: string,
   itemId: string,
   { method }: ObjectRequest,
-  { conversations: store, accountId, nowMs }: AnswerAccess,
+  { conversations: store, bounds, accountId, nowMs }: AnswerAccess,
 ): Promise<object> {
   const conversation = await store.find(accountId, id, nowMs)
   if (conversation === undefined) throw new GatewayError('conversation_not_found')
@@ -124,7 +130,12 @@ async function serveItem(
   if (item === undefined) throw new GatewayError('conversation_not_found')
   if (method !== 'DELETE') return item
   await store.deleteItem(accountId, id, itemId, nowMs)
+  bounds.freed(accountId, 'conversations')
   return shown(conversation)
+}
+
+function byteLengthOf(items: readonly StoredItem[]): number {
+  return items.reduce((sum, item) => sum + Buffer.byteLength(JSON.stringify(item)), 0)
 }
 
 const TOO_MANY = `a conversation holds at most ${MAX_CONVERSATION_ITEMS} items and ${MAX_CONVERSATION_BYTES} bytes`

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '../../core/errors.ts'
 import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { isSparse } from '../../core/json-size.ts'
@@ -15,6 +15,8 @@ const MAX_ENVELOPE_LENGTH = 1024 * 1024
 const MAC_LENGTH = 22
 const VERSION = 1
 
+const PROCESS_SECRET = randomBytes(32)
+
 /** State of a vendor that must come back with the next turn. */
 export interface ReasoningState {
   /** Blocks signed by the vendor, which precede the answer of their turn. */
@@ -29,7 +31,7 @@ export interface ReasoningState {
 export interface EnvelopeOwner {
   /** Id of the vendor whose state it is. */
   readonly vendor: string
-  /** Absent: the signature shows damage only, and no forgery. */
+  /** If omitted, a secret of this process signs: state of another process is dropped. */
   readonly secret?: string | undefined
 }
 
@@ -49,15 +51,17 @@ export function isEnvelope(content: unknown): content is string {
 }
 
 /**
- * The state in an envelope; undefined if it is another vendor's.
+ * The state in an envelope; undefined if it is another vendor's, or if it may be of another process without a secret in common.
  * @param param Path of the content in the request.
  * @throws GatewayError `invalid_request` naming the content if it was damaged or changed.
  */
 export function openReasoning(content: string, owner: EnvelopeOwner, param: string): ReasoningState | undefined {
   const dot = content.lastIndexOf('.')
   const payload = content.slice(ENVELOPE_MARK.length, Math.max(dot, ENVELOPE_MARK.length))
-  if (content.length > MAX_ENVELOPE_LENGTH || dot === -1 || !isMacOf(content.slice(dot + 1), payload, owner.secret))
+  if (content.length > MAX_ENVELOPE_LENGTH || dot === -1 || !isMacOf(content.slice(dot + 1), payload, owner.secret)) {
+    if (owner.secret === undefined) return undefined
     throw invalidField(param, 'was damaged or changed; send it as it came', 'invalid_encrypted_content')
+  }
   const read = readPayload(payload)
   return read?.vendor === owner.vendor ? read.state : undefined
 }
@@ -96,7 +100,7 @@ function readPayload(payload: string): { readonly vendor: unknown; readonly stat
   }
 }
 
-/** False for what a caller wrote without a secret in the way: nested too deep, or with a member `__proto__`. */
+/** False for what only a caller can have written: nested too deep, or with a member `__proto__`. */
 function isPlain(value: unknown): boolean {
   try {
     assertPlainJson(value)
@@ -107,7 +111,7 @@ function isPlain(value: unknown): boolean {
   }
 }
 
-function macOf(payload: string, secret = ''): string {
+function macOf(payload: string, secret: string | Buffer = PROCESS_SECRET): string {
   return createHmac('sha256', secret).update(payload).digest('base64url').slice(0, MAC_LENGTH)
 }
 

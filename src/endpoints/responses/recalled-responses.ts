@@ -4,6 +4,7 @@ import { outputOf, type StoredItem, type StoredResponse } from '../../stores/res
 import type { AnswerAccess, BoundAnswer, RecalledRequest } from '../endpoint.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { type ContinuedConversation, conversationItem, readConversation } from './conversations.ts'
+import { ownObjectIds, withOwnIds } from './own-items.ts'
 import {
   inputItems,
   isItemId,
@@ -19,32 +20,50 @@ import {
  * @throws GatewayError `invalid_request` naming the reference that is unknown, foreign, expired or deleted.
  */
 export async function recallResponses(
-  request: ResponsesRequest,
+  given: ResponsesRequest,
   access: AnswerAccess,
 ): Promise<RecalledRequest<ResponsesRequest>> {
-  const { previous_response_id: previousId } = request
-  const items = inputItems(request)
+  const { previous_response_id: previousId } = given
+  const givenItems = inputItems(given)
+  const items = await withOwnIds(givenItems, access)
+  const request = items === givenItems ? given : { ...given, input: [...items] }
   const hasReferences = items.some((item) => itemType(item) === 'item_reference')
   if (!access.keeps) return { request: notKept(request, hasReferences), ...NOTHING }
   const isKept = request.store !== false
   const conversationId = conversationIdOf(request)
   if (typeof previousId !== 'string' && !hasReferences && conversationId === undefined)
-    return { ...NOTHING, request, turn: isKept ? turnOf(undefined, items) : undefined }
+    return {
+      ...NOTHING,
+      request,
+      ownIds: await ownObjectIds([], items, access),
+      turn: isKept ? turnOf(undefined, items) : undefined,
+    }
   const turns = typeof previousId === 'string' ? await conversationOf(previousId, access) : []
   const conversation = conversationId === undefined ? undefined : await readConversation(conversationId, items, access)
   const before = conversation?.items ?? (await itemsBefore(turns, access))
   if (before === undefined) throw previousNotFound(previousId ?? '')
   const { own, holders } = hasReferences ? await resolved(items, before, access) : { own: items, holders: [] }
+  const answered = new Set([...turns, ...holders].flatMap((turn) => outputOf(turn).map(({ id }) => id)))
+  const isAnswered = items.every((item) => itemType(item) !== 'item_reference' || answered.has(item.id ?? ''))
   const history = [...before, ...turns.flatMap((turn) => [...turn.input, ...outputOf(turn)])]
+  // Items of a conversation have the ids that its callers chose.
+  const all = await withOwnIds([...history, ...own], access)
+  const added = all.slice(history.length)
   const { previous_response_id: _previous, conversation: _conversation, ...rest } = request
   const last = turns.at(-1)
+  // A vendor knows the items of its answers only by their ids.
+  const named = last === undefined ? holders : [last, ...holders]
   return {
-    request: { ...rest, input: [...history, ...own].map(asSent) },
+    request: { ...rest, input: all.map(asSent) },
     original: request,
     makers: makersOf([...turns, ...holders]),
-    bound:
-      conversation === undefined ? boundTo(last === undefined ? holders : [last, ...holders]) : preferred(conversation),
-    turn: !isKept ? undefined : conversation === undefined ? turnOf(last?.id, own) : turnIn(conversation, own, access),
+    ownIds: await ownObjectIds([...turns, ...holders], [...before, ...own], access),
+    bound: conversation !== undefined ? preferred(conversation) : isAnswered ? boundTo(named) : undefined,
+    turn: !isKept
+      ? undefined
+      : conversation === undefined
+        ? turnOf(last?.id, added)
+        : turnIn(conversation, own, access),
   }
 }
 

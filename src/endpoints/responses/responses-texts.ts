@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import { sseEvent } from '../../wire/sse.ts'
 import { fieldPath } from '../request-field.ts'
+import { type RequestPlaces, requestTexts } from '../request-texts.ts'
 import {
   type AnswerObject,
   type EndpointTexts,
@@ -42,22 +43,26 @@ const kindOf = kindsByName({
 /** Inside an item of reasoning every text is reasoning. */
 const reasoningKind: KindOf = (name, owner) => (kindOf(name, owner) === undefined ? undefined : 'reasoning')
 
+/** Kind of a string of an input item. What reasoning says is reasoning, by the type of the item or of its part. */
+const inputKind: KindOf = (name, owner) =>
+  String(owner['type']).startsWith('reasoning') || owner['type'] === 'summary_text'
+    ? reasoningKind(name, owner)
+    : kindOf(name, owner)
+
+const REQUEST_PLACES: RequestPlaces = {
+  kinds: { instructions: 'text', input: 'text' },
+  kindOf: inputKind,
+  last: ['tools', 'instructions', 'input'],
+  roleOf(member, entry) {
+    if (member === 'tools' || member === 'instructions') return 'system'
+    if (member !== 'input') return undefined
+    return isJsonObject(entry) ? roleOf(entry) : 'user'
+  },
+}
+
 /** Where texts of the Responses dialect are. */
 export const responsesTexts: EndpointTexts<ResponsesRequest> = {
-  request(request) {
-    const { instructions, input, tools } = request
-    const texts: TextPart[] = []
-    if (typeof instructions === 'string')
-      texts.push(...textsIn(instructions, ['instructions'], { kindOf: () => 'text', index: 0, role: 'system' }))
-    if (typeof input === 'string')
-      texts.push(...textsIn(input, ['input'], { kindOf: () => 'text', index: 0, role: 'user' }))
-    else
-      for (const [index, item] of inputItems(request).entries())
-        texts.push(...itemTexts(item, ['input', index], index, roleOf(item)))
-    for (const [index, tool] of (tools ?? []).entries())
-      texts.push(...textsIn(tool['description'], ['tools', index, 'description'], { kindOf, index, role: 'system' }))
-    return texts
-  },
+  request: (request) => requestTexts(request, REQUEST_PLACES),
   jsonSchema: ({ text }) => (text?.format?.type === 'json_schema' ? text.format['schema'] : undefined),
   continued(body, answer, reply) {
     return { ...body, input: [...inputItems(body), ...turnsOf(answer, reply)] }
@@ -93,14 +98,9 @@ function roleOf(item: ResponsesItem): TextRole | undefined {
   return itemType(item).endsWith('_output') ? 'tool' : 'assistant'
 }
 
-function itemTexts(
-  item: unknown,
-  path: readonly (string | number)[],
-  index: number,
-  role?: TextRole | undefined,
-): TextPart[] {
+function itemTexts(item: unknown, path: readonly (string | number)[], index: number): TextPart[] {
   const isReasoning = isJsonObject(item) && item['type'] === 'reasoning'
-  return textsIn(item, path, { kindOf: isReasoning ? reasoningKind : kindOf, index, role })
+  return textsIn(item, path, { kindOf: isReasoning ? reasoningKind : kindOf, index })
 }
 
 function outputTexts(output: unknown, path: readonly (string | number)[]): TextPart[] {

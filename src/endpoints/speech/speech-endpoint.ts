@@ -4,7 +4,7 @@ import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
 import { checkRequest } from '../request-field.ts'
-import { textsIn } from '../texts.ts'
+import { requestTexts } from '../request-texts.ts'
 import { checkSpeechAbilities, type SpeechOptions, speechFormat } from './check-speech-abilities.ts'
 import { createSpeechOperation, type SpeechOffer } from './speech-operation.ts'
 import { type SpeechFormat, type SpeechRequest, speechSchema } from './speech-request.ts'
@@ -32,10 +32,12 @@ export const speechEndpoint = defineEndpoint<SpeechRequest, SpeechOffer>({
   streamType: (request) => (request.stream_format === 'sse' ? EVENT_STREAM : CONTENT_TYPES[request.response_format]),
   estimate: (request) => ({ characters: countCharacters(request.input) }),
   texts: {
-    request: ({ input, instructions }) => [
-      ...textsIn(input, ['input'], { kindOf: () => 'text', index: 0, role: 'user' }),
-      ...textsIn(instructions, ['instructions'], { kindOf: () => 'text', index: 0, role: 'system' }),
-    ],
+    request: (request) =>
+      requestTexts(request, {
+        kinds: { input: 'text', instructions: 'text' },
+        last: ['instructions', 'input'],
+        roleOf: (member) => (member === 'instructions' ? 'system' : 'user'),
+      }),
   },
   createOperation: ({ speech }, call) => speech && createSpeechOperation(speech, call),
 })

@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
-import type { FormPart } from '../../wire/multipart.ts'
 import { sseData } from '../../wire/sse.ts'
+import { formTexts, withFormTexts } from '../form-texts.ts'
+import type { RequestPlaces } from '../request-texts.ts'
 import {
   type AnswerObject,
   type EndpointTexts,
@@ -10,45 +11,35 @@ import {
   type TextStreamReader,
   textsIn,
 } from '../texts.ts'
-import { fieldName } from './transcription-form.ts'
+import { TranscriptionForm } from './transcription-form.ts'
 import type { TranscriptionRequest } from './transcription-request.ts'
+
+const LISTS = ['keywords']
+const PLACES: RequestPlaces = {
+  kinds: { prompt: 'text', keywords: 'text' },
+  last: ['prompt', 'keywords'],
+  roleOf: () => 'user',
+}
 
 /** Where the texts of transcriptions are. */
 export const transcriptionTexts: EndpointTexts<TranscriptionRequest> = {
-  request: ({ prompt, keywords }) => [
-    ...textsIn(prompt, ['prompt'], { kindOf: () => 'text', index: 0, role: 'user' }),
-    ...(keywords ?? []).flatMap((keyword, index) =>
-      textsIn(keyword, ['keywords', index], { kindOf: () => 'text', index, role: 'user' }),
-    ),
-  ],
-  replace: withFormTexts,
+  request: ({ form }) => formTexts(form, PLACES, LISTS),
+  replace(request, texts) {
+    const form = withFormTexts(request.form, texts, LISTS)
+    const { prompt, keywords, known_speaker_names: names } = new TranscriptionForm(form).fields
+    const changed = { prompt, keywords, known_speaker_names: names } as Partial<TranscriptionRequest>
+    return {
+      ...request,
+      ...Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined)),
+      form,
+    }
+  },
   answer: {
     whole: (answer) => [...transcriptIn(answer['text'], ['text'], 0), ...segmentTexts(answer)],
     replaced: withoutTokens,
     refusal: ({ usage }, message) => ({ text: message, ...(usage === undefined ? {} : { usage }) }),
     stream: () => new TranscriptReader(),
   },
-}
-
-/** A form goes to the vendor as it came, so its own fields are replaced too. */
-function withFormTexts(request: TranscriptionRequest, texts: ReadonlyMap<string, string>): TranscriptionRequest {
-  const prompt = texts.get('prompt') ?? request.prompt
-  const keywords = request.keywords?.map((keyword, index) => texts.get(`keywords[${index}]`) ?? keyword)
-  let keyword = 0
-  const form = request.form.map((part): FormPart => {
-    if (part.kind === 'file') return part
-    if (part.name === 'prompt' && prompt !== undefined) return { ...part, value: prompt }
-    if (fieldName(part.name) !== 'keywords') return part
-    const value = keywords?.[keyword] ?? part.value
-    keyword += 1
-    return { ...part, value }
-  })
-  return {
-    ...request,
-    ...(prompt === undefined ? {} : { prompt }),
-    ...(keywords === undefined ? {} : { keywords }),
-    form,
-  }
 }
 
 function transcriptIn(value: unknown, path: readonly (string | number)[], index: number): TextPart[] {

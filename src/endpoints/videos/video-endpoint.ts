@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer'
 import { type CallerUrl, defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
-import { type KindOf, textsIn } from '../texts.ts'
+import { requestTexts } from '../request-texts.ts'
+import type { KindOf } from '../texts.ts'
 import { isWebUrl } from '../web-urls.ts'
 import { parseVideoRequest, videoSchema } from './parse-video-request.ts'
 import { createVideoOperation, type VideosOffer } from './video-operation.ts'
@@ -37,7 +38,7 @@ export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   }),
   priceFieldNames: ['resolution', 'aspect_ratio', 'audio'],
   callerUrls,
-  texts: { request: ({ input }) => textsIn(input, ['input'], { kindOf: promptKind, index: 0, role: 'user' }) },
+  texts: { request: (request) => requestTexts(request, { kindOf: promptKind, last: ['input'], roleOf: () => 'user' }) },
   createOperation: ({ videos }, call) => videos && createVideoOperation(videos, call),
   task: videoTask,
 })

@@ -1,4 +1,6 @@
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
+import type { StoredUsage } from '../stored-usage.ts'
+import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 
 /** Bounds of what is kept for replay. */
@@ -10,6 +12,7 @@ export interface MemoryClaimsOptions {
 }
 
 interface ClaimEntry {
+  readonly accountId: string
   readonly fingerprint: string
   /** When the key is free: without an answer it may be sooner. */
   expiresAtMs: number
@@ -24,21 +27,21 @@ const SWEPT_PER_CLAIM = 2
 
 /**
  * Idempotency keys in this process, shared by the memory ledger and the memory idempotency store. Keys in flight are never
- * dropped; answers beyond the bounds are, the oldest first.
+ * dropped. Answers beyond the bounds are, the oldest of accounts that have more than their share.
  */
 export class MemoryClaims {
   readonly #entries = new Map<string, ClaimEntry>()
   readonly #cursor = new MapCursor(this.#entries)
-  /** Bytes of each answer by the entry's name, oldest answer first. */
-  readonly #answered = new Map<string, number>()
-  readonly #oldestAnswers = new MapCursor(this.#answered)
-  readonly #maxAnswers: number
-  readonly #maxAnswerBytes: number
-  #answerBytes = 0
+  readonly #claimed = new AccountShares()
+  readonly #answered: AccountShares
 
-  constructor(options: MemoryClaimsOptions = {}) {
-    this.#maxAnswers = options.maxAnswers ?? 100_000
-    this.#maxAnswerBytes = options.maxAnswerBytes ?? 128 * 1024 * 1024
+  constructor({ maxAnswers = 100_000, maxAnswerBytes = 128 * 1024 * 1024 }: MemoryClaimsOptions = {}) {
+    this.#answered = new AccountShares(maxAnswers, maxAnswerBytes)
+  }
+
+  /** Counts what an account has stored and what has not expired. */
+  stored(accountId: string, nowMs: number): StoredUsage {
+    return this.#claimed.usage(accountId, (name) => this.#entries.get(name)!.expiresAtMs > nowMs)
   }
 
   /** What claiming would find, without claiming. */
@@ -61,7 +64,8 @@ export class MemoryClaims {
     }
     if (found !== CLAIMED) return found
     this.#drop(name)
-    this.#entries.set(name, { fingerprint, expiresAtMs, claimedBy, answer: undefined })
+    this.#entries.set(name, { accountId: claim.accountId, fingerprint, expiresAtMs, claimedBy, answer: undefined })
+    this.#claimed.set(claim.accountId, name)
     this.#sweep(nowMs)
     return CLAIMED
   }
@@ -73,13 +77,8 @@ export class MemoryClaims {
     if (entry.answer !== undefined) return true
     entry.answer = answer
     entry.expiresAtMs = Math.max(entry.expiresAtMs, claim.expiresAtMs)
-    this.#answered.set(name, answer.body.byteLength)
-    this.#answerBytes += answer.body.byteLength
-    while (this.#answered.size > this.#maxAnswers || this.#answerBytes > this.#maxAnswerBytes) {
-      const oldest = this.#oldestAnswers.next()
-      if (oldest === undefined) break
-      this.#drop(oldest[0])
-    }
+    for (const shares of [this.#claimed, this.#answered]) shares.set(claim.accountId, name, answer.body.byteLength)
+    for (const surplus of this.#answered.surplus(claim.accountId)) this.#drop(surplus)
     return true
   }
 
@@ -97,9 +96,11 @@ export class MemoryClaims {
   }
 
   #drop(name: string): void {
+    const entry = this.#entries.get(name)
+    if (entry === undefined) return
     this.#entries.delete(name)
-    this.#answerBytes -= this.#answered.get(name) ?? 0
-    this.#answered.delete(name)
+    this.#claimed.delete(entry.accountId, name)
+    this.#answered.delete(entry.accountId, name)
   }
 }
 

@@ -1,13 +1,15 @@
 import { Buffer } from 'node:buffer'
 import { type ConversationStore, isBeyondConversation, type StoredConversation } from '../conversation-store.ts'
 import { namedItemsOf, type StoredItem, type StoredResponse } from '../response-store.ts'
+import type { StoredUsage } from '../stored-usage.ts'
+import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 
 /** Bounds of what is kept of conversations that turns are added to. */
 export interface MemoryConversationsOptions {
-  /** Most conversations kept, those used longest ago are dropped first; 10,000 when absent. */
+  /** Maximum number of conversations; of accounts with more than their share, those used longest ago are dropped first. Default 10,000. */
   readonly maxConversations?: number | undefined
-  /** Most bytes of the JSON text of their items together, those used longest ago are dropped first; 128 MiB when absent. */
+  /** Maximum size of the JSON of their items in bytes, as with `maxConversations`. Default 128 MiB. */
   readonly maxConversationBytes?: number | undefined
 }
 
@@ -15,6 +17,8 @@ export interface MemoryConversationsOptions {
 export interface MemoryConversations extends ConversationStore {
   /** Adds the items of a turn to its conversation, if it has one. */
   addTurn(turn: StoredResponse): void
+  /** Counts what an account has stored and what has not expired. */
+  stored(accountId: string, nowMs: number): StoredUsage
 }
 
 const SWEPT_PER_CHANGE = 2
@@ -41,27 +45,23 @@ interface KeptConversation {
 /** Conversations in this process, bounded in number and in bytes; answers at once. */
 export function memoryConversations(options: MemoryConversationsOptions = {}): MemoryConversations {
   const { maxConversations = 10_000, maxConversationBytes = DEFAULT_MAX_BYTES } = options
-  /** Those used longest ago first. */
+  const shares = new AccountShares(maxConversations, maxConversationBytes)
   const conversations = new Map<string, KeptConversation>()
   const cursor = new MapCursor(conversations)
-  let byteLength = 0
 
   function drop(name: string): boolean {
     const kept = conversations.get(name)
     if (kept === undefined) return false
-    byteLength -= kept.byteLength
+    shares.delete(kept.facts.accountId, name)
     return conversations.delete(name)
   }
 
-  function sweep(nowMs: number): void {
+  function sweep(accountId: string, nowMs: number): void {
     for (let count = 0; count < SWEPT_PER_CHANGE; count++) {
       const next = cursor.next()
       if (next !== undefined && next[1].facts.expiresAtMs <= nowMs) drop(next[0])
     }
-    while (conversations.size > maxConversations || byteLength > maxConversationBytes) {
-      const [oldest] = conversations.keys()
-      if (oldest === undefined || !drop(oldest)) return
-    }
+    for (const surplus of shares.surplus(accountId)) drop(surplus)
   }
 
   function live(accountId: string, id: string, nowMs: number): KeptConversation | undefined {
@@ -69,12 +69,12 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
     return kept === undefined || kept.facts.expiresAtMs <= nowMs ? undefined : kept
   }
 
-  /** Puts a changed conversation behind all others. */
+  /** Makes a changed conversation the newest of its account. */
   function used(kept: KeptConversation, change: { metadata?: string; expiresAtMs: number }): void {
     const { facts } = kept
     const name = accountKey(facts.accountId, facts.id)
     const expiresAtMs = Math.max(facts.expiresAtMs, change.expiresAtMs)
-    conversations.delete(name)
+    shares.set(facts.accountId, name, kept.byteLength)
     conversations.set(name, { ...kept, metadata: change.metadata ?? kept.metadata, facts: { ...facts, expiresAtMs } })
   }
 
@@ -84,7 +84,6 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
       kept.position += 1
       kept.items.set(id, { position: kept.position, text, byteLength: length })
       kept.byteLength += length
-      byteLength += length
     }
   }
 
@@ -103,7 +102,8 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
       }
       conversations.set(name, kept)
       append(kept, items.map(textOf))
-      sweep(facts.createdAtMs)
+      shares.set(facts.accountId, name, kept.byteLength)
+      sweep(facts.accountId, facts.createdAtMs)
     },
 
     find(accountId, id, nowMs) {
@@ -129,7 +129,7 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
       if (isBeyondConversation(size)) return 'full'
       append(kept, added)
       used(kept, { expiresAtMs })
-      sweep(nowMs)
+      sweep(accountId, nowMs)
       return 'added'
     },
 
@@ -140,8 +140,10 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
       append(kept, namedItemsOf(turn).map(textOf))
       kept.credentialId = turn.credentialId
       used(kept, { expiresAtMs })
-      sweep(createdAtMs)
+      sweep(accountId, createdAtMs)
     },
+
+    stored: (accountId, nowMs) => shares.usage(accountId, (name) => conversations.get(name)!.facts.expiresAtMs > nowMs),
 
     history(accountId, id, nowMs, untilPosition = Number.POSITIVE_INFINITY) {
       const kept = live(accountId, id, nowMs)
@@ -172,8 +174,9 @@ export function memoryConversations(options: MemoryConversationsOptions = {}): M
       const item = kept?.items.get(itemId)
       if (kept === undefined || item === undefined) return false
       kept.byteLength -= item.byteLength
-      byteLength -= item.byteLength
-      return kept.items.delete(itemId)
+      kept.items.delete(itemId)
+      used(kept, { expiresAtMs: 0 })
+      return true
     },
 
     delete: (accountId, id) => drop(accountKey(accountId, id)),

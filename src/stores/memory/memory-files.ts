@@ -1,6 +1,8 @@
 import type { BatchOutcome, BatchStore } from '../batch-store.ts'
 import { assertBlobId, type BlobStore } from '../blob-store.ts'
 import type { FileRecord, FileStore } from '../file-store.ts'
+import type { StoredUsage } from '../stored-usage.ts'
+import { AccountShares } from './account-shares.ts'
 import { accountKey } from './map-scans.ts'
 
 /** Bounds of what is kept of files. */
@@ -78,13 +80,23 @@ async function* rangeOf({ bytes }: KeptBlob, start: number, end: number): AsyncI
 }
 
 /** Who owns which file, in this process; answers at once. */
-export function memoryFiles(): FileStore {
+export function memoryFiles(): FileStore & { stored(accountId: string, nowMs: number): StoredUsage } {
   const files = new Map<string, FileRecord>()
+  const sizes = new AccountShares()
+  const drop = (accountId: string, id: string): boolean => {
+    const name = accountKey(accountId, id)
+    sizes.delete(accountId, name)
+    return files.delete(name)
+  }
   const ownedBy = (accountId: string, nowMs: number): FileRecord[] =>
     [...files.values()].filter((file) => file.accountId === accountId && file.expiresAtMs > nowMs)
 
   return {
-    save: (file) => void files.set(accountKey(file.accountId, file.id), file),
+    save(file) {
+      const name = accountKey(file.accountId, file.id)
+      files.set(name, file)
+      sizes.set(file.accountId, name, file.byteLength)
+    },
     find(accountId, id, nowMs) {
       const file = files.get(accountKey(accountId, id))
       return file === undefined || file.expiresAtMs <= nowMs ? undefined : file
@@ -97,12 +109,12 @@ export function memoryFiles(): FileStore {
       const behind = sorted.slice(start).filter((file) => purpose === undefined || file.purpose === purpose)
       return { files: behind.slice(0, limit), hasMore: behind.length > limit }
     },
-    byteLength: (accountId, nowMs) => ownedBy(accountId, nowMs).reduce((sum, file) => sum + file.byteLength, 0),
-    delete: (accountId, id) => files.delete(accountKey(accountId, id)),
+    stored: (accountId, nowMs) => sizes.usage(accountId, (name) => files.get(name)!.expiresAtMs > nowMs),
+    delete: drop,
     purge(nowMs, limit) {
-      const expired = [...files].filter(([, { expiresAtMs }]) => expiresAtMs <= nowMs).slice(0, limit)
-      for (const [name] of expired) files.delete(name)
-      return expired.map(([, { id }]) => id)
+      const expired = [...files.values()].filter(({ expiresAtMs }) => expiresAtMs <= nowMs).slice(0, limit)
+      for (const { accountId, id } of expired) drop(accountId, id)
+      return expired.map(({ id }) => id)
     },
   }
 }

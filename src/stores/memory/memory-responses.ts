@@ -1,13 +1,15 @@
 import { Buffer } from 'node:buffer'
 import { itemIdsOf, MAX_TURNS, type ResponseStore, type StoredResponse } from '../response-store.ts'
+import type { StoredUsage } from '../stored-usage.ts'
+import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 import type { MemoryConversations } from './memory-conversations.ts'
 
 /** Bounds of what is kept of answers. */
 export interface MemoryResponsesOptions {
-  /** Most answers kept, the oldest are dropped first; 10,000 when absent. */
+  /** Maximum number of answers; the oldest of accounts with more than their share are dropped first. Default 10,000. */
   readonly maxResponses?: number | undefined
-  /** Most bytes of their JSON text together, the oldest are dropped first; 128 MiB when absent. */
+  /** Maximum size of their JSON in bytes, as with `maxResponses`. Default 128 MiB. */
   readonly maxResponseBytes?: number | undefined
 }
 
@@ -30,20 +32,20 @@ interface KeptTurn {
 export function memoryResponses(
   options: MemoryResponsesOptions = {},
   conversations?: Pick<MemoryConversations, 'addTurn'>,
-): ResponseStore {
+): ResponseStore & { stored(accountId: string, nowMs: number): StoredUsage } {
   const { maxResponses = 10_000, maxResponseBytes = DEFAULT_MAX_BYTES } = options
+  const shares = new AccountShares(maxResponses, maxResponseBytes)
   const turns = new Map<string, KeptTurn>()
   /** Names of the turns that hold an item, the newest last. */
   const byItem = new Map<string, Set<string>>()
   const cursor = new MapCursor(turns)
-  let byteLength = 0
   let newestMs = Number.NEGATIVE_INFINITY
 
   function drop(name: string): boolean {
     const turn = turns.get(name)
     if (turn === undefined) return false
     turns.delete(name)
-    byteLength -= turn.byteLength
+    shares.delete(turn.accountId, name)
     for (const id of turn.itemIds) {
       const item = accountKey(turn.accountId, id)
       const holders = byItem.get(item)
@@ -53,15 +55,12 @@ export function memoryResponses(
     return true
   }
 
-  function sweep(): void {
+  function sweep(accountId: string): void {
     for (let count = 0; count < SWEPT_PER_SAVE; count++) {
       const next = cursor.next()
       if (next !== undefined && next[1].expiresAtMs <= newestMs) drop(next[0])
     }
-    while (turns.size > maxResponses || byteLength > maxResponseBytes) {
-      const [oldest] = turns.keys()
-      if (oldest === undefined || !drop(oldest)) return
-    }
+    for (const surplus of shares.surplus(accountId)) drop(surplus)
   }
 
   function read(name: string, nowMs: number): StoredResponse | undefined {
@@ -82,7 +81,7 @@ export function memoryResponses(
       drop(name)
       const kept: KeptTurn = { text, byteLength: Buffer.byteLength(text), expiresAtMs, accountId, itemIds }
       turns.set(name, kept)
-      byteLength += kept.byteLength
+      shares.set(accountId, name, kept.byteLength)
       for (const id of itemIds) {
         const item = accountKey(accountId, id)
         const holders = byItem.get(item)
@@ -91,9 +90,11 @@ export function memoryResponses(
       }
       // Saving gets no time, so the turn's time is now.
       newestMs = Math.max(newestMs, turn.createdAtMs)
-      sweep()
+      sweep(accountId)
       conversations?.addTurn(turn)
     },
+
+    stored: (accountId, nowMs) => shares.usage(accountId, (name) => turns.get(name)!.expiresAtMs > nowMs),
 
     find: (accountId, id, nowMs) => read(accountKey(accountId, id), nowMs),
 
@@ -112,6 +113,11 @@ export function memoryResponses(
       const names = new Set(itemIds.flatMap((id) => [...(byItem.get(accountKey(accountId, id)) ?? [])]))
       const found = [...names].flatMap((name) => read(name, nowMs) ?? [])
       return found.sort((one, other) => other.createdAtMs - one.createdAtMs)
+    },
+
+    knownItems(accountId, itemIds, nowMs) {
+      const isRead = (name: string): boolean => (turns.get(name)?.expiresAtMs ?? nowMs) > nowMs
+      return itemIds.filter((id) => [...(byItem.get(accountKey(accountId, id)) ?? [])].some(isRead))
     },
 
     delete: (accountId, id) => drop(accountKey(accountId, id)),

@@ -3,6 +3,8 @@ import type { GatewayStore } from '../gateway-store.ts'
 import type { InteractionRecord, InteractionStore } from '../interaction-store.ts'
 import { type KeyRecord, type KeyStore, keyPage } from '../key-store.ts'
 import type { SpendingCap } from '../principal.ts'
+import type { StoredKind, StoredUsage } from '../stored-usage.ts'
+import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
 import { type MemoryConversationsOptions, memoryConversations } from './memory-conversations.ts'
@@ -16,7 +18,7 @@ import { type MemoryWebhooksOptions, memoryWebhooks } from './memory-webhooks.ts
 
 /** Bounds of what is kept of conversations. */
 export interface MemoryInteractionsOptions {
-  /** Most records kept, the oldest are dropped first; 100,000 when absent. */
+  /** Maximum number of records; the oldest of accounts with more than their share are dropped first. Default 100,000. */
   readonly maxInteractions?: number | undefined
 }
 
@@ -63,6 +65,14 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   const responses = memoryResponses(options, conversations)
   const addRecord: MemoryLedgerOptions['addRecord'] = (draft, ended) => usage.add(draft, ended)
   const ledger = memoryLedger({ ...options, claims, tasks: table, keyCap: keys.capOf, addRecord })
+  const files = memoryFiles()
+  const stored: Readonly<Record<StoredKind, (accountId: string, nowMs: number) => StoredUsage>> = {
+    idempotencyKeys: (accountId, nowMs) => claims.stored(accountId, nowMs),
+    responses: responses.stored,
+    conversations: conversations.stored,
+    files: files.stored,
+    tasks: (accountId) => table.stored(accountId),
+  }
   const usage = new MemoryUsage(options, (accountId) => ledger.entries(accountId, Number.MAX_SAFE_INTEGER))
   return {
     ledger,
@@ -78,9 +88,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
     tasks: memoryTasks({ table, ledger, claims, webhooks, responses }),
     webhooks,
     usage,
-    files: memoryFiles(),
+    files,
     blobs: memoryBlobs(options),
     batches: memoryBatches(),
+    stored: (accountId, kind, nowMs) => stored[kind](accountId, nowMs),
     start: async () => {},
     close: async () => {},
   }
@@ -135,19 +146,22 @@ const SWEPT_PER_SAVE = 2
 
 /** Owners of conversations in this process; answers at once. */
 function memoryInteractions(options: MemoryInteractionsOptions = {}): InteractionStore {
-  const maxInteractions = options.maxInteractions ?? 100_000
+  const shares = new AccountShares(options.maxInteractions ?? 100_000)
   const records = new Map<string, InteractionRecord>()
   const cursor = new MapCursor(records)
   let newestMs = Number.NEGATIVE_INFINITY
 
-  function sweep(): void {
+  function drop(accountId: string, name: string): void {
+    records.delete(name)
+    shares.delete(accountId, name)
+  }
+
+  function sweep(accountId: string): void {
     for (let count = 0; count < SWEPT_PER_SAVE; count++) {
       const next = cursor.next()
-      if (next !== undefined && next[1].expiresAtMs <= newestMs) records.delete(next[0])
+      if (next !== undefined && next[1].expiresAtMs <= newestMs) drop(next[1].accountId, next[0])
     }
-    if (records.size <= maxInteractions) return
-    const [oldest] = records.keys()
-    if (oldest !== undefined) records.delete(oldest)
+    for (const name of shares.surplus(accountId)) drop(records.get(name)!.accountId, name)
   }
 
   return {
@@ -155,9 +169,10 @@ function memoryInteractions(options: MemoryInteractionsOptions = {}): Interactio
       const name = accountKey(record.accountId, record.id)
       records.delete(name)
       records.set(name, record)
+      shares.set(record.accountId, name)
       // Saving gets no time, so the record's time is now.
       newestMs = Math.max(newestMs, record.createdAtMs)
-      sweep()
+      sweep(record.accountId)
     },
 
     find(accountId, id, nowMs) {

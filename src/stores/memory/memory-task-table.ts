@@ -1,8 +1,13 @@
+import { Buffer } from 'node:buffer'
+import type { StoredUsage } from '../stored-usage.ts'
 import { OPEN_TASK_STATES, type TaskPage, type TaskRecord } from '../task-store.ts'
+import { AccountShares } from './account-shares.ts'
 
 /** Bounds of what is kept of tasks. */
 export interface MemoryTasksOptions {
-  /** Most tasks kept that have ended, those that ended first are dropped first; 10,000 when absent. */
+  /**
+   * Maximum number of ended tasks; of accounts with more than their share, those that ended first are dropped first. Default 10,000.
+   */
   readonly maxFinishedTasks?: number | undefined
 }
 
@@ -29,10 +34,10 @@ export class MemoryTaskTable {
   /** Open tasks that no vendor is polled about. Each is in only one set, because inserting into a large set is expensive. */
   readonly #unpolled = new Set<TaskEntry>()
   readonly #finished = new Set<TaskEntry>()
-  readonly #maxFinished: number
+  readonly #finishedShares: AccountShares
 
   constructor(options: MemoryTasksOptions = {}) {
-    this.#maxFinished = options.maxFinishedTasks ?? 10_000
+    this.#finishedShares = new AccountShares(options.maxFinishedTasks ?? 10_000)
   }
 
   /** Adds a task; an existing one with the same id stays unchanged. */
@@ -53,6 +58,13 @@ export class MemoryTaskTable {
   find(accountId: string, id: string): TaskRecord | undefined {
     const record = this.#entries.get(id)?.record
     return record?.accountId === accountId ? record : this.#accounts.get(accountId)?.byUpstreamId.get(id)?.record
+  }
+
+  /** Counts the tasks of an account, and the bytes of requests that wait, which are the only large part. */
+  stored(accountId: string): StoredUsage {
+    const entries = this.#accounts.get(accountId)?.entries ?? []
+    const sizes = entries.map(({ record }) => Buffer.byteLength(record.details.deferred?.body ?? ''))
+    return { count: entries.length, byteLength: sizes.reduce((sum, size) => sum + size, 0) }
   }
 
   isOpen(id: string): boolean {
@@ -159,9 +171,10 @@ export class MemoryTaskTable {
         break
       }
       case 'finished': {
+        const { accountId, id } = entry.record
         this.#finished.add(entry)
-        const [oldest] = this.#finished
-        if (this.#finished.size > this.#maxFinished && oldest !== undefined) this.remove(oldest)
+        this.#finishedShares.set(accountId, id)
+        for (const surplus of this.#finishedShares.surplus(accountId)) this.remove(this.#entries.get(surplus)!)
       }
     }
   }
@@ -169,8 +182,10 @@ export class MemoryTaskTable {
   #unindex(entry: TaskEntry, before: TaskRecord): void {
     const place = placeOfState(before)
     if (place === 'unpolled') this.#unpolled.delete(entry)
-    else if (place === 'finished') this.#finished.delete(entry)
-    else this.#removePolled(entry, before.credentialId)
+    else if (place === 'finished') {
+      this.#finished.delete(entry)
+      this.#finishedShares.delete(before.accountId, before.id)
+    } else this.#removePolled(entry, before.credentialId)
   }
 
   #removePolled(entry: TaskEntry, credentialId: string): void {

@@ -5,11 +5,12 @@ import {
   type WebhookSecret,
   type WebhookStore,
 } from '../webhook-store.ts'
+import { AccountShares } from './account-shares.ts'
 import { longestOverdue, newestFirst } from './map-scans.ts'
 
 /** Bounds of what is kept of messages. */
 export interface MemoryWebhooksOptions {
-  /** Most finished messages kept, the oldest are dropped first; default 10,000. */
+  /** Maximum number of finished messages; the oldest of accounts with more than their share are dropped first. Default 10,000. */
   readonly maxFinishedDeliveries?: number | undefined
 }
 
@@ -30,25 +31,24 @@ interface Entry {
 
 /** Messages and secrets in this process; answers at once. */
 export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebhooks {
-  const maxFinished = options.maxFinishedDeliveries ?? 10_000
+  const finished = new AccountShares(options.maxFinishedDeliveries ?? 10_000)
   const entries = new Map<string, Entry>()
   const byTask = new Map<string, Set<Entry>>()
   const pending = new Set<Entry>()
-  const finished = new Set<Entry>()
   const secretsByAccount = new Map<string, WebhookSecret[]>()
 
   function place(entry: Entry): void {
-    const isPending = entry.delivery.state === 'pending'
-    const [goal, other] = isPending ? [pending, finished] : [finished, pending]
-    other.delete(entry)
-    goal.add(entry)
-    const [oldest] = finished
-    if (finished.size > maxFinished && oldest !== undefined) drop(oldest)
+    const { accountId, id, state } = entry.delivery
+    finished.delete(accountId, id)
+    if (state === 'pending') return void pending.add(entry)
+    pending.delete(entry)
+    finished.set(accountId, id)
+    for (const surplus of finished.surplus(accountId)) drop(entries.get(surplus)!)
   }
 
   function drop(entry: Entry): void {
-    const { id, taskId } = entry.delivery
-    finished.delete(entry)
+    const { id, taskId, accountId } = entry.delivery
+    finished.delete(accountId, id)
     entries.delete(id)
     const siblings = byTask.get(taskId)
     siblings?.delete(entry)

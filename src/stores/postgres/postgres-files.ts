@@ -47,13 +47,6 @@ export function postgresFiles({ run }: Run, schema: string): FileStore {
       )
       return { files: rows.slice(0, limit).map(fileOf), hasMore: rows.length > limit }
     },
-    async byteLength(accountId, nowMs) {
-      const [row] = await run(
-        `SELECT coalesce(sum(byte_length), 0)::text AS bytes FROM ${table} WHERE account_id = $1 AND expires_at_ms > $2`,
-        [accountId, timeParameter(nowMs)],
-      )
-      return Number(row?.['bytes'] ?? 0)
-    },
     async delete(accountId, id) {
       const rows = await run(`DELETE FROM ${table} WHERE account_id = $1 AND id = $2 RETURNING id`, [
         accountId,

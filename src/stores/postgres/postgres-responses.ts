@@ -50,6 +50,16 @@ export function postgresResponses({ run, transaction }: PostgresConnection, sche
       return rows.map(responseOf)
     },
 
+    async knownItems(accountId, itemIds, nowMs) {
+      const rows = await run(
+        `SELECT DISTINCT i.item_id FROM ${schema}.response_items i
+         JOIN ${schema}.responses r ON r.account_id = i.account_id AND r.id = i.response_id
+         WHERE i.account_id = $1 AND i.item_id = ANY ($2) AND r.expires_at_ms > $3`,
+        [accountId, itemIds.filter(isStorable), timeParameter(nowMs)],
+      )
+      return rows.map((row) => String(row['item_id']))
+    },
+
     async delete(accountId, id) {
       const rows = await run(`DELETE FROM ${schema}.responses WHERE account_id = $1 AND id = $2 RETURNING id`, [
         accountId,

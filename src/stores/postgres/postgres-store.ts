@@ -3,6 +3,7 @@ import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
 import type { InteractionStore } from '../interaction-store.ts'
 import { INTERACTION_COLUMNS, interactionOf, interactionValues } from '../sql-rows.ts'
+import type { StoredKind, StoredUsage } from '../stored-usage.ts'
 import {
   answerParameters,
   claimResultOf,
@@ -103,9 +104,11 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     blobs: postgresBlobs(connection, quotedSchema),
     batches: postgresBatches(connection, quotedSchema),
     conversations: postgresConversations(connection, quotedSchema),
+    isShared: true,
     tasks: postgresTasks(connection, quotedSchema, clock),
     webhooks: postgresWebhooks(connection, quotedSchema),
     usage: postgresUsage(connection, quotedSchema),
+    stored: (accountId, kind, nowMs) => storedOf(connection, quotedSchema, { accountId, kind, nowMs }),
     async start() {
       const migration = postgresConnection(pool, MIGRATION_TIMEOUT_MS)
       await migration.transaction((session) => migrate(session, schema))
@@ -116,6 +119,29 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
     },
     close: () => connection.close(),
   }
+}
+
+/** Tables of the kinds, the size of a row, and the condition for rows that have not expired. `octet_length` reads no large values. */
+const STORED_TABLES: Readonly<Record<StoredKind, readonly [table: string, byteLength: string, isLive: string]>> = {
+  idempotencyKeys: ['claims', 'coalesce(octet_length(answer_body), 0)', 'expires_at_ms > $2'],
+  responses: ['responses', 'octet_length(input) + octet_length(response)', 'expires_at_ms > $2'],
+  conversations: ['conversations', 'byte_length', 'expires_at_ms > $2'],
+  files: ['files', 'byte_length', 'expires_at_ms > $2'],
+  tasks: ['tasks', 'octet_length(details)', '$2::bigint IS NOT NULL'],
+}
+
+async function storedOf(
+  { run }: PostgresConnection,
+  schema: string,
+  { accountId, kind, nowMs }: { readonly accountId: string; readonly kind: StoredKind; readonly nowMs: number },
+): Promise<StoredUsage> {
+  const [table, byteLength, isLive] = STORED_TABLES[kind]
+  const [row] = await run(
+    `SELECT count(*)::text AS count, coalesce(sum(${byteLength}), 0)::text AS byte_length
+    FROM ${schema}.${table} WHERE account_id = $1 AND ${isLive}`,
+    [accountId, timeParameter(nowMs)],
+  )
+  return { count: Number(row!['count']), byteLength: Number(row!['byte_length']) }
 }
 
 /** Idempotency keys in PostgreSQL, the same ones that the ledger claims. */

@@ -58,9 +58,6 @@ export type SqliteFiles = Synchronous<FileStore>
 export function sqliteFiles(database: SqliteDatabase): SqliteFiles {
   const save = database.prepare(`INSERT OR REPLACE INTO signalbox_files (${FILE_COLUMNS}) VALUES (${listOf('?', 7)})`)
   const select = database.prepare('SELECT * FROM signalbox_files WHERE account_id = ? AND id = ? AND expires_at_ms > ?')
-  const sum = database.prepare(
-    'SELECT coalesce(sum(byte_length), 0) AS bytes FROM signalbox_files WHERE account_id = ? AND expires_at_ms > ?',
-  )
   const remove = database.prepare('DELETE FROM signalbox_files WHERE account_id = ? AND id = ?')
   const purge = database.prepare(
     `DELETE FROM signalbox_files WHERE (account_id, id) IN
@@ -93,7 +90,6 @@ export function sqliteFiles(database: SqliteDatabase): SqliteFiles {
       const rows = statement.all(...values, limit + 1) as SqlRow[]
       return { files: rows.slice(0, limit).map(fileOf), hasMore: rows.length > limit }
     },
-    byteLength: (accountId, nowMs) => Number((sum.get(accountId, nowMs) as SqlRow)['bytes']),
     delete: (accountId, id) => Number(remove.run(accountId, id).changes) > 0,
     purge: (nowMs, limit) => (purge.all(nowMs, limit) as SqlRow[]).map(({ id }) => id as string),
   }

@@ -1,6 +1,7 @@
 import { usageRecord } from '../../usage/usage-record.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
-import { heldResult, largestReservation, lesserOf, type Reservation, type ReserveResult, type Settlement } from '../ledger.ts'
+import type { Reservation, ReserveResult, Settlement } from '../ledger.ts'
+import { heldResult, largestReservation, lesserOf } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
 import { crossingsOf, exceededCap, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
 import type { TaskRecord } from '../task-store.ts'
@@ -241,8 +242,7 @@ export class SqliteHolds implements WriteBuffer {
 
   /** The result of a reservation whose id is new. */
   #judge(reservation: Reservation, nowMs: number): ReserveResult {
-    const { accountId, keyId, claim, caps } = reservation
-    const amount = reservation.requiredFree ?? reservation.amount
+    const { accountId, keyId, claim, caps, requiredFree: amount = reservation.amount } = reservation
     const { money, claims } = this.#parts
     const account = money.account(accountId)
     if (account === undefined) return { status: 'unknown_account' }

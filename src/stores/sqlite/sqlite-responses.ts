@@ -71,6 +71,10 @@ export function sqliteResponses(database: SqliteDatabase, conversations: SqliteC
        SELECT response FROM signalbox_response_items WHERE account_id = ? AND item_id IN (SELECT value FROM json_each(?))
      ) ORDER BY created_at_ms DESC, number DESC`,
   )
+  const selectKnown = database.prepare(
+    `SELECT DISTINCT i.item_id FROM signalbox_response_items i JOIN signalbox_responses r ON r.number = i.response
+     WHERE i.account_id = ? AND i.item_id IN (SELECT value FROM json_each(?)) AND r.expires_at_ms > ?`,
+  )
 
   return {
     save(turn) {
@@ -89,6 +93,10 @@ export function sqliteResponses(database: SqliteDatabase, conversations: SqliteC
       conversationOf(selectConversation.all(accountId, id, nowMs, accountId, nowMs) as readonly SqlRow[]),
     findByItems: (accountId, itemIds, nowMs) =>
       (selectByItems.all(nowMs, accountId, JSON.stringify(itemIds)) as readonly SqlRow[]).map(responseOf),
+    knownItems: (accountId, itemIds, nowMs) =>
+      (selectKnown.all(accountId, JSON.stringify(itemIds), nowMs) as readonly SqlRow[]).map((row) =>
+        String(row['item_id']),
+      ),
     delete: (accountId, id) => Number(remove.run(accountId, id).changes) > 0,
   }
 }

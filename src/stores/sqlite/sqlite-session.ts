@@ -33,6 +33,7 @@ import {
 import { SqliteHolds } from './sqlite-holds.ts'
 import { SqliteMoney } from './sqlite-money.ts'
 import { type SqliteResponses, sqliteResponses } from './sqlite-responses.ts'
+import { type SqliteStored, sqliteStored } from './sqlite-stored.ts'
 import { type SqliteTasks, sqliteTaskInsert, sqliteTasks } from './sqlite-tasks.ts'
 import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 import { type SqliteWebhooks, sqliteWebhooks } from './sqlite-webhooks.ts'
@@ -58,6 +59,7 @@ export interface SqliteTables {
   readonly files: SqliteFiles
   readonly blobs: SqliteBlobSteps
   readonly batches: SqliteBatches
+  readonly stored: SqliteStored
   readonly purge: ReturnType<typeof sqlitePurge>
 }
 
@@ -106,6 +108,7 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
     files: sqliteFiles(database),
     blobs: sqliteBlobSteps(database),
     batches: sqliteBatches(database),
+    stored: sqliteStored(database),
     purge: (nowMs) => purge(timeOf(nowMs)),
   }
   const group = new GroupCommit(database, options, holds)
@@ -164,6 +167,7 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
       async (step) => session().read(({ blobs }) => step(blobs)),
     ),
     batches: batchesOn(session),
+    stored: async (accountId, kind, nowMs) => session().read(({ stored }) => stored(accountId, kind, nowMs)),
   }
 }
 
@@ -172,7 +176,6 @@ function filesOn(session: () => SqliteSession): FileStore {
     save: async (file) => session().write(({ files }) => files.save(file)),
     find: async (accountId, id, nowMs) => session().read(({ files }) => files.find(accountId, id, nowMs)),
     list: async (accountId, query, nowMs) => session().read(({ files }) => files.list(accountId, query, nowMs)),
-    byteLength: async (accountId, nowMs) => session().read(({ files }) => files.byteLength(accountId, nowMs)),
     delete: async (accountId, id) => session().write(({ files }) => files.delete(accountId, id)),
     purge: async (nowMs, limit) => session().write(({ files }) => files.purge(nowMs, limit)),
   }
@@ -199,6 +202,8 @@ function responsesOn(session: () => SqliteSession): ResponseStore {
       session().read(({ responses }) => responses.conversation(accountId, id, nowMs)),
     findByItems: async (accountId, itemIds, nowMs) =>
       session().read(({ responses }) => responses.findByItems(accountId, itemIds, nowMs)),
+    knownItems: async (accountId, itemIds, nowMs) =>
+      session().read(({ responses }) => responses.knownItems(accountId, itemIds, nowMs)),
     delete: async (accountId, id) => session().write(({ responses }) => responses.delete(accountId, id)),
   }
 }

@@ -42,6 +42,7 @@ export async function serveFileRequest(
     if (action === 'content') return await sendFile(settings, asked, file)
     if (request.method !== 'DELETE') return respondJson(sink, requestId, fileObject(file))
     if (!(await settings.files.delete(principal.accountId, file.id))) throw new GatewayError('file_not_found')
+    context.storedBounds.freed(principal.accountId, 'files')
     await settings.blobs.delete(file.id)
     respondJson(sink, requestId, { id: file.id, object: 'file', deleted: true })
   } catch (cause) {
@@ -59,7 +60,7 @@ async function uploadFile(
   let isKept = false
   try {
     await answerOnce(context, { sink, requestId, claim }, async () => {
-      await keepFile(settings, file)
+      await keepFile(context, settings, file)
       isKept = true
       return fileObject(file)
     })

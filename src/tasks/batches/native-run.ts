@@ -273,7 +273,6 @@ export class NativeRun {
         this.#context.logger.warn('a vendor made nothing of a batch; its requests are sent as ordinary calls', {
           ...at.named,
           vendorCode: report.failure?.code,
-          vendorMessage: report.failure?.message,
         })
         return await this.#toPaced(at, report.failure?.code ?? 'failed')
       case 'ended':

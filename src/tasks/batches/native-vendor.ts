@@ -2,6 +2,7 @@ import type { LinesBody, NativeBatches, NativeCall } from '../../endpoints/nativ
 import type { WireAnswer } from '../../endpoints/operation.ts'
 import { failureOfVendor } from '../../pipeline/error-classification.ts'
 import { type BatchSettings, emit, type PipelineContext } from '../../pipeline/pipeline-context.ts'
+import { TEXT_LEFT_OUT } from '../../pipeline/quoted-prompts.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { type CalledVendor, callVendor, type OwnCall, type TaskResponse } from '../call-vendor.ts'
 import { linesBody } from './lines-body.ts'
@@ -107,12 +108,14 @@ export class NativeVendor {
       this.#context.logger.warn(text, { ...this.named, reason: response.reason })
       return
     }
-    const { kind: reason, status, code, message } = response.failure
+    // The vendor has the prompts in a file, so quotes of them cannot be found.
+    const message = TEXT_LEFT_OUT
+    const { kind: reason, status, code } = response.failure
     const { requestId } = this.#task.details
     const vendor = this.plan.vendor
     if (reason === 'operator')
       emit(this.#context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
-    this.#context.logger.warn(text, { ...this.named, reason, status, vendorCode: code, vendorMessage: message })
+    this.#context.logger.warn(text, { ...this.named, reason, status, vendorCode: code })
   }
 }
 

@@ -4,7 +4,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { CallRecord } from '../../pipeline/call-record.ts'
-import { claimKey, completeKey, replayOf } from '../../pipeline/idempotency-key.ts'
+import { claimKey, completeKey, createWithinBounds, replayOf } from '../../pipeline/idempotency-key.ts'
 import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { StoredReplay } from '../../pipeline/reserve.ts'
@@ -133,10 +133,11 @@ async function keepFailed(
 ): Promise<StoredAnswer | StoredReplay> {
   const { idempotency, tasks } = context.store
   const receipt = queuedReceipt(context, failed)
-  const result = claim && (await claimKey(context, claim))
+  const { accountId } = failed
+  const result = claim && (await createWithinBounds(context, { accountId, claim }, () => claimKey(context, claim)))
   if (result !== undefined && result.status !== 'claimed') return new StoredReplay(replayOf(result))
   try {
-    await tasks.insert(failed)
+    await context.storedBounds.add(accountId, [{ kind: 'tasks' }], () => tasks.insert(failed))
   } catch (error) {
     if (claim !== undefined) await idempotency.release(claim)
     throw error

@@ -33,7 +33,7 @@ export interface ReceivedFile {
  * Stores the bytes of the file of a form (OpenAI API reference, "Upload file") while they arrive. Who calls it then keeps the file by
  * {@link keepFile}, or deletes its bytes.
  * @throws GatewayError `unsupported_media_type`, `body_too_large`, `client_closed_request`, and `invalid_request` for a form that
- *   cannot be read, another purpose than `batch`, and an account whose files are full. Nothing is stored then.
+ *   cannot be read and another purpose than `batch`, and `storage_limit_reached`. Nothing is stored then.
  */
 export async function receiveFile(
   context: PipelineContext,
@@ -50,7 +50,10 @@ export async function receiveFile(
   const { blobs, maxFileBytes, retentionMs } = settings
   const claim = streamedClaimOf(context, request, { accountId, requestId })
   const nowMs = context.clock.now()
-  await checkRoom(settings, accountId, nowMs, 0)
+  // Checked before the bytes are stored, and again when the file is.
+  const announced = Number(request.header('content-length') ?? 0) - FORM_BYTES
+  const byteLength = Math.min(Math.max(0, announced), maxFileBytes)
+  await context.storedBounds.add(accountId, [{ kind: 'files', byteLength }], () => undefined)
   const upload: Upload = {
     id: context.ids.next('file'),
     queue: new PieceQueue(),
@@ -59,7 +62,7 @@ export async function receiveFile(
   }
   const body = bodyPieces(request, maxFileBytes + FORM_BYTES)
   let form: Form
-  let byteLength: number
+  let fileBytes: number
   try {
     form = await streamForm(contentType, body, {
       sinkOf({ name, filename }) {
@@ -79,7 +82,7 @@ export async function receiveFile(
           ? Promise.resolve()
           : Promise.race([upload.queue.drained(), failureOf(upload.stored)]),
     })
-    byteLength = await storedBytes(upload)
+    fileBytes = await storedBytes(upload)
   } catch (error) {
     upload.queue.fail(error)
     await upload.stored?.catch(() => undefined)
@@ -87,7 +90,7 @@ export async function receiveFile(
     throw isNoForm ? unreadableBody(request, error) : error
   }
   try {
-    if (byteLength > maxFileBytes)
+    if (fileBytes > maxFileBytes)
       throw new GatewayError('body_too_large', {
         message: `The file is larger than ${maxFileBytes} bytes.`,
         param: 'file',
@@ -99,11 +102,11 @@ export async function receiveFile(
       accountId,
       purpose: purposeOf(form),
       filename,
-      byteLength,
+      byteLength: fileBytes,
       createdAtMs: nowMs,
       expiresAtMs,
     }
-    return { file, claim: claim && claimOfForm(claim, form, byteLength) }
+    return { file, claim: claim && claimOfForm(claim, form, fileBytes) }
   } catch (error) {
     await blobs.delete(upload.id)
     throw error
@@ -112,19 +115,15 @@ export async function receiveFile(
 
 /**
  * Gives an account a file that was received.
- * @throws GatewayError `invalid_request` when its files are full.
+ * @throws GatewayError `storage_limit_reached`.
  */
-export async function keepFile(settings: BatchSettings, file: FileRecord): Promise<void> {
-  const { id, accountId, createdAtMs, byteLength } = file
-  await checkRoom(settings, accountId, createdAtMs, byteLength)
-  await settings.files.save(file)
-  try {
-    // Others may have been kept since the room was measured. Of files that come at once all may be refused, and never too many kept.
-    await checkRoom(settings, accountId, createdAtMs, 0)
-  } catch (error) {
-    await settings.files.delete(accountId, id)
-    throw error
-  }
+export async function keepFile(
+  { storedBounds }: PipelineContext,
+  { files }: BatchSettings,
+  file: FileRecord,
+): Promise<void> {
+  const { accountId, byteLength } = file
+  await storedBounds.add(accountId, [{ kind: 'files', byteLength }], () => files.save(file))
 }
 
 function hashedSink(queue: PieceQueue, claim: StreamedClaim): FileSink {
@@ -157,20 +156,6 @@ async function storedBytes({ stored }: Upload): Promise<number> {
   if (stored === undefined)
     throw new GatewayError('invalid_request', { message: 'file: the form has none', param: 'file' })
   return await stored
-}
-
-async function checkRoom(
-  { files, maxAccountBytes }: BatchSettings,
-  accountId: string,
-  nowMs: number,
-  byteLength: number,
-): Promise<void> {
-  const kept = await files.byteLength(accountId, nowMs)
-  if (kept + byteLength < maxAccountBytes) return
-  throw new GatewayError('invalid_request', {
-    message: `The files of this account may have ${maxAccountBytes} bytes together. Delete some of them.`,
-    param: 'file',
-  })
 }
 
 function purposeOf(form: Form): string {

@@ -175,7 +175,8 @@ function item(number: number): StoredItem {
   return { id: `msg_${number}`, type: 'message', role: 'user', content: 'hi' }
 }
 
-function exampleConversation(overrides: Partial<StoredConversation> = {}): StoredConversation {
+/** An example for suites of several stores. */
+export function exampleConversation(overrides: Partial<StoredConversation> = {}): StoredConversation {
   return {
     id: 'conv_1',
     accountId: ACCOUNT_ID,

@@ -68,6 +68,16 @@ export function describeResponseStore(
       expect(await store.findByItems(ACCOUNT_ID, ['msg_out'], now + 60_000)).toEqual([])
     })
 
+    check('tells which items an account has', async (store) => {
+      await store.save(exampleResponse({ id: 'resp_1' }))
+      await store.save(exampleResponse({ id: 'resp_2' }))
+      const asked = ['msg_in', 'msg_out', 'msg_x', '\u0000', "' OR '1' = '1"]
+      expect([...(await store.knownItems(ACCOUNT_ID, asked, now))].sort()).toEqual(['msg_in', 'msg_out'])
+      expect(await store.knownItems('account_2', asked, now)).toEqual([])
+      expect(await store.knownItems(ACCOUNT_ID, asked, now + 60_000)).toEqual([])
+      expect(await store.knownItems(ACCOUNT_ID, [], now)).toEqual([])
+    })
+
     check('deletes a turn with its items, and no other', async (store) => {
       await store.save(exampleResponse({ id: 'resp_1' }))
       await store.save(exampleResponse({ id: 'resp_2' }))

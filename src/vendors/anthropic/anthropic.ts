@@ -32,12 +32,18 @@ export interface AnthropicOptions extends UnlistedModelOptions, ConnectionOption
   readonly baseURL?: string | undefined
   /** Value of the `anthropic-version` header, where the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
+  /**
+   * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
+   * gateway share them, so each caller could read what another one stored.
+   */
+  readonly allowVendorObjects?: boolean | undefined
 }
 
 const ANTHROPIC_OPTIONS = {
   apiKey: true,
   baseURL: true,
   version: true,
+  allowVendorObjects: true,
   passUnknownModels: true,
   headers: true,
   query: true,
@@ -181,6 +187,7 @@ function messagesVendor(
     ...names,
     origin,
     ...vendorConnection(options),
+    allowsVendorObjects: options.allowVendorObjects,
     ...pool,
     models: [],
     catalogId: 'anthropic',

@@ -145,12 +145,10 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     rulesFor: (deployment) =>
       rules[tokenLimitField(modelOf(deployment), options.tokenLimitFields, DEFAULT_TOKEN_LIMIT_FIELD)],
     reasonsUnseen: (deployment, request) => reasonsUnseen(modelOf(deployment), request),
-    allowsVendorObjects: options.allowVendorObjects === true,
   })
   const responses: OpenAIResponsesDialect = {
     ...common,
     ...responsesAddress(`${prefix}/openai`, apiVersion),
-    allowsVendorObjects: options.allowVendorObjects === true,
     // No page of Azure's lists the count.
     countsTokens: false,
     reasonsUnseen: (deployment, effort) => effortUnseen(modelOf(deployment), effort),
@@ -161,6 +159,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     displayName: options.displayName ?? 'Azure OpenAI',
     origin,
     ...vendorConnection(options),
+    allowsVendorObjects: options.allowVendorObjects,
     ...pool,
     configuredBy: 'AZURE_OPENAI_API_KEY or azureOpenai({ apiKey })',
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),

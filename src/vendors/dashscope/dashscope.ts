@@ -69,6 +69,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
   if (!Object.hasOwn(REGION_ORIGINS, region)) throw new TypeError(`unknown DashScope region: ${region}`)
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool
+  const secrets = [...apiKeys, ...Object.values(options.headers ?? {}), ...Object.values(options.query ?? {})]
   const { origin, prefix } = addressOf(options.baseURL ?? REGION_ORIGINS[region])
   const errors = errorReader(DASHSCOPE_ERROR_WORDS, apiKeys)
   return {
@@ -113,7 +114,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
       native: `${prefix}${NATIVE_PATH}/services/rerank/text-rerank/text-rerank`,
     }),
     images: { multimodal: multimodalImages(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`) },
-    videos: videoOperation(`${prefix}${NATIVE_PATH}`, apiKeys, errors),
+    videos: videoOperation(`${prefix}${NATIVE_PATH}`, secrets, errors),
     speech: speechOperation(`${prefix}${NATIVE_PATH}/services/aigc/multimodal-generation/generation`, errors),
     transcription: transcriptionOperation(`${prefix}${COMPATIBLE_PATH}/chat/completions`),
     batches: openaiBatches({

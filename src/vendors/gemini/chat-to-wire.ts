@@ -1,4 +1,5 @@
 import { isJsonObject } from '../../core/json.ts'
+import { WorkBudget } from '../../core/work-budget.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { reportLostMarks } from '../shared/lost-cache-marks.ts'
@@ -81,11 +82,12 @@ export function chatToWire(call: VendorCall<ChatRequest>, { basePath, hasCallIds
   reportDroppedFields(request, report)
   reportLostMarks(request, report)
   const { systemInstruction, contents } = conversationToWire(request.messages, abilities, report, hasCallIds)
-  const config = generationConfig(request, { abilities, stream, report })
+  const budget = new WorkBudget()
+  const config = generationConfig(request, { abilities, stream, budget, report })
   const body: GenerateContentRequest = {
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     contents,
-    ...toolsToWire(request, abilities, report),
+    ...toolsToWire(request, abilities, budget, report),
     ...(config === undefined ? {} : { generationConfig: config }),
   }
   const method = stream ? 'streamGenerateContent' : 'generateContent'
@@ -102,6 +104,8 @@ const MAX_CANDIDATES = 8
 interface GenerationContext {
   readonly abilities: ModelAbilities
   readonly stream: boolean
+  /** Work that the schemas of the request may still cause. */
+  readonly budget: WorkBudget
   /** Names a field of the request that is left out or changed. */
   readonly report: (field: string) => void
 }
@@ -185,7 +189,7 @@ function addResponseFormat(config: GenerationConfig, request: ChatRequest, conte
   const schema: unknown = format.json_schema?.schema
   if (!isJsonObject(schema)) return
   if (context.abilities.jsonSchema) config.responseJsonSchema = schema
-  else config.responseSchema = schemaToWire(schema, 'response_format.json_schema.schema')
+  else config.responseSchema = schemaToWire(schema, 'response_format.json_schema.schema', context.budget)
 }
 
 function isSet<Value>(value: Value | null | undefined): value is Value {

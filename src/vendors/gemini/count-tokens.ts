@@ -1,4 +1,5 @@
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { WorkBudget } from '../../core/work-budget.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { TokenCountOperation, VendorCall, WireRequest } from '../vendor.ts'
 import { apiRequestHead, type GeminiApi, modelResource } from './api-request.ts'
@@ -29,7 +30,7 @@ function countTokensToWire({ request, model, apiKey }: VendorCall<ChatRequest>, 
   const counted = {
     ...(systemInstruction === undefined ? {} : { systemInstruction }),
     contents,
-    ...toolsToWire(request, abilities, report),
+    ...toolsToWire(request, abilities, new WorkBudget(), report),
   }
   return {
     ...apiRequestHead({ basePath: api.basePath, model: model.upstream, method: 'countTokens', apiKey }),

@@ -1,11 +1,11 @@
 import { isJsonObject } from '../../core/json.ts'
+import type { WorkBudget } from '../../core/work-budget.ts'
 import {
   type JsonSchema,
   mergeSchemas,
   resolveSchema,
   type SchemaDocument,
   type SchemaPlace,
-  schemaDocument,
 } from '../shared/resolve-schema.ts'
 
 /** The part of OpenAPI's schema that the vendor takes (Gemini API, "Schema"); any other keyword is a 400 there. */
@@ -33,10 +33,10 @@ export interface OpenApiSchema {
  * merged, null becomes `nullable`. Rules outside the subset are written into the description (values, defaults, formats,
  * open bounds) or left out, so the result never allows less than the schema.
  * @param path Path of the schema in the request, for error texts.
- * @throws GatewayError `invalid_request` if resolving references makes the schema too large.
+ * @throws GatewayError `invalid_request` if the schemas of the request cause too much work.
  */
-export function schemaToWire(schema: unknown, path: string): OpenApiSchema {
-  return convert(schema, [], schemaDocument(schema, path))
+export function schemaToWire(schema: unknown, path: string, budget: WorkBudget): OpenApiSchema {
+  return convert(schema, [], { root: schema, path, budget })
 }
 
 /**
@@ -44,8 +44,8 @@ export function schemaToWire(schema: unknown, path: string): OpenApiSchema {
  * Alternatives at the top become one object that requires only the members required by all of them.
  * @throws GatewayError as {@link schemaToWire}.
  */
-export function parametersToWire(schema: unknown, path: string): OpenApiSchema | undefined {
-  const converted = schemaToWire(schema, path)
+export function parametersToWire(schema: unknown, path: string, budget: WorkBudget): OpenApiSchema | undefined {
+  const converted = schemaToWire(schema, path, budget)
   const parameters = converted.anyOf === undefined ? converted : unitedObject(converted.anyOf)
   if (parameters.type === 'OBJECT' && parameters.properties === undefined) return undefined
   return parameters
@@ -85,10 +85,12 @@ function convertAlternatives(place: SchemaPlace, members: unknown[], document: S
       nullable = true
       continue
     }
-    const converted = convert(mergeSchemas(shared, resolved.schema), resolved.trail, document)
+    const converted = convert(mergeSchemas(shared, resolved.schema, document), resolved.trail, document)
     if (converted.nullable === true) nullable = true
     delete converted.nullable
-    distinct.set(JSON.stringify(converted), converted)
+    const written = JSON.stringify(converted)
+    document.budget.payForText(written.length, document.path)
+    distinct.set(written, converted)
   }
   const [only, ...others] = distinct.values()
   const united: OpenApiSchema = only !== undefined && others.length === 0 ? only : { anyOf: [...distinct.values()] }
@@ -175,8 +177,8 @@ function unitedObject(alternatives: readonly OpenApiSchema[]): OpenApiSchema {
   let required: string[] | undefined
   for (const alternative of alternatives) {
     Object.assign(properties, alternative.properties)
-    const names: string[] = alternative.required ?? []
-    required = required === undefined ? names : required.filter((name) => names.includes(name))
+    const names = new Set(alternative.required)
+    required = required === undefined ? [...names] : required.filter((name) => names.has(name))
   }
   return {
     type: 'OBJECT',

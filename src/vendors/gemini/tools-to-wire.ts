@@ -1,4 +1,5 @@
 import { isJsonObject } from '../../core/json.ts'
+import type { WorkBudget } from '../../core/work-budget.ts'
 import type { ChatRequest, ChatTool } from '../../endpoints/chat/chat-request.ts'
 import { forcesCall } from '../shared/chat-fields.ts'
 import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
@@ -15,11 +16,12 @@ import { parametersToWire } from './schema-to-wire.ts'
 export function toolsToWire(
   request: ChatRequest,
   abilities: ModelAbilities,
+  budget: WorkBudget,
   report: (field: string) => void,
 ): Pick<GenerateContentRequest, 'tools' | 'toolConfig'> {
-  const tools = (request.tools ?? []).map((tool, index) => functionOf(tool, `tools[${index}]`))
+  const tools = (request.tools ?? []).map((tool, index) => functionOf(tool, `tools[${index}]`, budget))
   const allowed = allowedNames(request.tool_choice)
-  const offered = allowed === undefined ? tools : tools.filter((tool) => allowed.includes(tool.name))
+  const offered = allowed === undefined ? tools : tools.filter((tool) => allowed.has(tool.name))
   if (allowed !== undefined && offered.length === 0) {
     throw invalidParameter('tool_choice', 'tool_choice: none of the allowed tools is among tools.')
   }
@@ -42,7 +44,7 @@ interface OfferedFunction {
   readonly declaration: FunctionDeclaration
 }
 
-function functionOf(tool: ChatTool, path: string): OfferedFunction {
+function functionOf(tool: ChatTool, path: string, budget: WorkBudget): OfferedFunction {
   if (tool.type !== 'function') {
     throw unsupportedParameter(`${path}.type`, `${path}.type: the model supports tools of type "function" only.`)
   }
@@ -51,7 +53,9 @@ function functionOf(tool: ChatTool, path: string): OfferedFunction {
     throw invalidParameter(`${path}.function.name`, `${path}.function.name is required.`)
   }
   const { name, description, parameters, strict } = definition
-  const schema = isJsonObject(parameters) ? parametersToWire(parameters, `${path}.function.parameters`) : undefined
+  const schema = isJsonObject(parameters)
+    ? parametersToWire(parameters, `${path}.function.parameters`, budget)
+    : undefined
   const declaration: FunctionDeclaration = {
     name,
     ...(typeof description === 'string' ? { description } : {}),
@@ -61,14 +65,15 @@ function functionOf(tool: ChatTool, path: string): OfferedFunction {
 }
 
 /** The names of a choice of the form `allowed_tools`. Tools outside it are not sent, which holds in every calling mode. */
-function allowedNames(choice: ChatRequest['tool_choice']): string[] | undefined {
+function allowedNames(choice: ChatRequest['tool_choice']): ReadonlySet<string> | undefined {
   if (!isJsonObject(choice) || choice.type !== 'allowed_tools') return undefined
   const tools: unknown = choice.allowed_tools?.tools
-  return (Array.isArray(tools) ? tools : []).flatMap((tool) => {
+  const names = (Array.isArray(tools) ? tools : []).flatMap((tool) => {
     const definition = isJsonObject(tool) ? tool['function'] : undefined
     const name = isJsonObject(definition) ? definition['name'] : undefined
     return typeof name === 'string' ? [name] : []
   })
+  return new Set(names)
 }
 
 function callingConfig(choice: ChatRequest['tool_choice'], isStrict: boolean): FunctionCallingConfig | undefined {

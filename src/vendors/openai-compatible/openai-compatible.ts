@@ -55,6 +55,11 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
    * which refuses them.
    */
   readonly fetchesUrls?: boolean | undefined
+  /**
+   * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
+   * gateway share them, so each caller could read what another one stored.
+   */
+  readonly allowVendorObjects?: boolean | undefined
 }
 
 const OPENAI_COMPATIBLE_OPTIONS = {
@@ -67,6 +72,7 @@ const OPENAI_COMPATIBLE_OPTIONS = {
   replaysExtensions: true,
   responses: true,
   fetchesUrls: true,
+  allowVendorObjects: true,
   passUnknownModels: true,
   headers: true,
   query: true,
@@ -100,6 +106,11 @@ export interface PresetOptions extends UnlistedModelOptions, ConnectionOptions {
    * which refuses them.
    */
   readonly fetchesUrls?: boolean | undefined
+  /**
+   * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
+   * gateway share them, so each caller could read what another one stored.
+   */
+  readonly allowVendorObjects?: boolean | undefined
 }
 
 const PRESET_OPTIONS = {
@@ -112,6 +123,7 @@ const PRESET_OPTIONS = {
   maxEmbeddingInputs: true,
   responses: true,
   fetchesUrls: true,
+  allowVendorObjects: true,
   passUnknownModels: true,
   headers: true,
   query: true,
@@ -163,7 +175,6 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
   })
   const responses: OpenAIResponsesDialect = {
     path: `${prefix}/responses`,
-    allowsVendorObjects: false,
     cachesAsMarked,
     streamFailure,
   }
@@ -172,6 +183,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     displayName: options.displayName ?? options.id,
     origin,
     ...vendorConnection(options),
+    allowsVendorObjects: options.allowVendorObjects,
     // An empty key is one key: the server needs no credential, only its address.
     ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
     configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
@@ -219,7 +231,6 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     keepsAnswers: preset.responses?.keepsAnswers === true,
     countsTokens: false,
     takesImageUrls: preset.takesImageUrls,
-    allowsVendorObjects: false,
     cachesAsMarked,
     streamFailure: errors.fromStream,
   }
@@ -230,6 +241,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     displayName: options.displayName ?? preset.name,
     origin,
     ...vendorConnection(options),
+    allowsVendorObjects: options.allowVendorObjects,
     ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
     configuredBy: [...preset.keyVariables, `openaiCompatible(presets.${preset.id}, { apiKey })`].join(' or '),
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),

@@ -95,7 +95,6 @@ export function openai(options: OpenAIOptions = {}): Vendor {
   const chat = openaiChat({
     path: `${prefix}${API_PATH}/chat/completions`,
     rulesFor: (upstream) => (takesBreakpoints(upstream) ? BREAKPOINT_RULES : OPENAI_RULES)[fieldOf(upstream)],
-    allowsVendorObjects: options.allowVendorObjects === true,
     reasonsUnseen,
     moderates: true,
     takesCacheControl: takesBreakpoints,
@@ -103,7 +102,6 @@ export function openai(options: OpenAIOptions = {}): Vendor {
   })
   const responses: OpenAIResponsesDialect = {
     path: `${prefix}${API_PATH}/responses`,
-    allowsVendorObjects: options.allowVendorObjects === true,
     reasonsUnseen: effortUnseen,
     moderates: true,
     chatRulesFor: (upstream) => (takesBreakpoints(upstream) ? RESPONSES_BREAKPOINTS : {}),
@@ -114,6 +112,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     displayName: 'OpenAI',
     origin,
     ...vendorConnection(options),
+    allowsVendorObjects: options.allowVendorObjects,
     ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
     models: [...OPENAI_SPEECH_MODELS, ...OPENAI_TRANSCRIPTION_MODELS, ...OPENAI_MODERATION_MODELS],

@@ -43,7 +43,7 @@ export function chatByResponses(
 
 /** Chat at a server that has Responses and no chat completions. */
 export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
-  const { path, query = '', headers = bearerHeaders, allowsVendorObjects } = dialect
+  const { path, query = '', headers = bearerHeaders } = dialect
   return {
     protocol: RESPONSES_PROTOCOL,
     reasonsUnseen: ({ model, request }) => dialect.reasonsUnseen?.(model.upstream, request.reasoning_effort) ?? false,
@@ -52,7 +52,7 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
         dialect.moderates === true ? { request: call.request, dropped: [] } : withoutModeration(call.request)
       const ruled = applyFieldRules(plain, dialect.chatRulesFor?.(call.model.upstream) ?? {})
       const asked = { ...call, request: (ruled.body as ChatRequest | undefined) ?? plain }
-      const { request, dropped: lost } = responsesFromChat({ call: asked, allowsVendorObjects })
+      const { request, dropped: lost } = responsesFromChat({ call: asked })
       const dropped = [...new Set([...unread, ...ruled.dropped, ...lost])]
       const accepted = call.stream ? 'text/event-stream' : 'application/json'
       return {

@@ -1,3 +1,4 @@
+import { WorkBudget } from '../../core/work-budget.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { VendorCall } from '../vendor.ts'
@@ -70,7 +71,8 @@ export function messagesFromChat(
   const forcedToolChoice =
     abilities.forcedToolChoice === 'always' || (abilities.forcedToolChoice === 'without_thinking' && !reasoning.thinks)
   const structuredOutput = abilities.structuredOutput && !isPrefilled
-  const answerFormat = answerFormatFor({ request, structuredOutput, forcedToolChoice })
+  const budget = new WorkBudget()
+  const answerFormat = answerFormatFor({ request, structuredOutput, forcedToolChoice, budget })
   if (answerFormat.kind === 'instruction') system.push({ type: 'text', text: answerFormat.text })
   // Thinking allows no other than default sampling.
   const refusesSampling = abilities.sampling === 'default_only' || reasoning.thinks || isWithoutSampling
@@ -87,7 +89,14 @@ export function messagesFromChat(
     messages: turns,
     ...samplingToWire(request, { isRefused: refusesSampling, takesBoth: abilities.sampling === 'both' }, report),
     ...(stopSequences.length === 0 ? {} : { stop_sequences: stopSequences }),
-    ...toolsToWire({ request, answerFormat, forcedToolChoice, strictTools: abilities.structuredOutput, report }),
+    ...toolsToWire({
+      request,
+      answerFormat,
+      forcedToolChoice,
+      strictTools: abilities.structuredOutput,
+      budget,
+      report,
+    }),
     ...(reasoning.thinking === undefined ? {} : { thinking: reasoning.thinking }),
     ...(Object.keys(outputConfig).length === 0 ? {} : { output_config: outputConfig }),
     ...(userId === undefined ? {} : { metadata: { user_id: userId } }),

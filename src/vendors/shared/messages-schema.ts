@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
+import type { WorkBudget } from '../../core/work-budget.ts'
 import { isObjectSchema, SCHEMA_MAPS } from '../../endpoints/json-schema.ts'
-import { type JsonSchema, resolveSchema, type SchemaDocument, schemaDocument } from './resolve-schema.ts'
+import { type JsonSchema, payForVisit, resolveSchema, type SchemaDocument } from './resolve-schema.ts'
 
 /** Members that hold one schema. */
 const SCHEMA_MEMBERS: ReadonlySet<string> = new Set(['items'])
@@ -45,20 +46,23 @@ const FORMATS: ReadonlySet<unknown> = new Set([
  * A schema with its `allOf` merged, because each part would be closed by itself and then allow nothing of the others. A lone reference
  * stays one; others are put in place, cycles cut.
  * @param path Of the schema in the request, for error texts.
- * @throws GatewayError `invalid_request` if that makes the schema too large.
+ * @throws GatewayError `invalid_request` if the schemas of the request cause too much work.
  */
-export function withMergedParts(schema: JsonSchema, path: string): JsonSchema {
-  return merged(schema, [], schemaDocument(schema, path))
+export function withMergedParts(schema: JsonSchema, path: string, budget: WorkBudget): JsonSchema {
+  return merged(schema, [], { root: schema, path, budget })
 }
 
 function merged(given: JsonSchema, trail: readonly string[], document: SchemaDocument): JsonSchema {
   const place = Array.isArray(given['allOf']) ? mergedPlace(given, trail, document) : { schema: given, trail }
+  payForVisit(place.schema, document)
   const within = (value: unknown): unknown => (isJsonObject(value) ? merged(value, place.trail, document) : value)
   return Object.fromEntries(
     Object.entries(place.schema).map(([member, value]) => {
       if (SCHEMA_LISTS.has(member) && Array.isArray(value)) return [member, value.map(within)]
-      if (SCHEMA_MAPS.has(member) && isJsonObject(value))
+      if (SCHEMA_MAPS.has(member) && isJsonObject(value)) {
+        document.budget.payFor(value, document.path, 1)
         return [member, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, within(one)]))]
+      }
       return [member, SCHEMA_MEMBERS.has(member) ? within(value) : value]
     }),
   )

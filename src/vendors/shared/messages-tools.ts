@@ -1,5 +1,6 @@
 import type { GatewayError } from '../../core/errors.ts'
 import { isJsonObject } from '../../core/json.ts'
+import type { WorkBudget } from '../../core/work-budget.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { hasOpenObjects, schemaToWire, withMergedParts } from './messages-schema.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
@@ -32,6 +33,8 @@ interface ToolsInput {
   /** Can a call be forced? Otherwise the model chooses, and that is reported. */
   readonly forcedToolChoice: boolean
   readonly strictTools: boolean
+  /** Work that the schemas of the request may still cause. */
+  readonly budget: WorkBudget
   readonly report: (field: string) => void
 }
 
@@ -85,7 +88,7 @@ function convertedTools(input: ToolsInput): MessagesTool[] {
     if (!isJsonObject(definition) || typeof definition['name'] !== 'string')
       throw invalid(`${path}.function.name`, 'a string')
     const schemaPath = `${path}.function.parameters`
-    const schema = inputSchema(definition['parameters'], schemaPath)
+    const schema = inputSchema(definition['parameters'], schemaPath, input.budget)
     const isStrict = definition['strict'] === true
     if (isStrict && !takesStrict) input.report('tools.function.strict')
     const { name, description } = definition
@@ -93,16 +96,16 @@ function convertedTools(input: ToolsInput): MessagesTool[] {
       name,
       ...(typeof description === 'string' && description !== '' ? { description } : {}),
       ...(isStrict && takesStrict
-        ? { input_schema: schemaToWire(withMergedParts(schema, schemaPath)), strict: true as const }
+        ? { input_schema: schemaToWire(withMergedParts(schema, schemaPath, input.budget)), strict: true as const }
         : { input_schema: schema }),
     }
   })
 }
 
-function inputSchema(parameters: unknown, path: string): Record<string, unknown> {
+function inputSchema(parameters: unknown, path: string, budget: WorkBudget): Record<string, unknown> {
   if (parameters === undefined || parameters === null) return { type: 'object', properties: {} }
   if (!isJsonObject(parameters)) throw invalid(path, 'a JSON Schema')
-  const schema = toolInputSchema(parameters, path)
+  const schema = toolInputSchema(parameters, path, budget)
   return schema['type'] === 'object' ? schema : { ...schema, type: 'object' }
 }
 
@@ -157,6 +160,8 @@ interface AnswerFormatInput {
   readonly structuredOutput: boolean
   /** A tool call may be forced. */
   readonly forcedToolChoice: boolean
+  /** Work that the schemas of the request may still cause. */
+  readonly budget: WorkBudget
 }
 
 /**
@@ -169,14 +174,14 @@ export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
   const schema = requestedSchema(input.request)
   if (schema === undefined) return { kind: 'text' }
   if (input.structuredOutput) {
-    const merged = withMergedParts(schema.schema, SCHEMA_PATH)
+    const merged = withMergedParts(schema.schema, SCHEMA_PATH, input.budget)
     if (!hasOpenObjects(merged)) return { kind: 'schema', schema: schemaToWire(merged) }
   }
   if (input.forcedToolChoice && schema.schema['type'] === 'object') {
     return {
       kind: 'tool',
       name: answerToolName(input.request),
-      schema: toolInputSchema(schema.schema, SCHEMA_PATH),
+      schema: toolInputSchema(schema.schema, SCHEMA_PATH, input.budget),
       description: schema.description ?? 'Gives the whole answer to the user, as the members of one JSON object.',
     }
   }

@@ -51,8 +51,6 @@ export interface OpenAIChatDialect {
   readonly reasonsUnseen?: ((upstream: string, request: ChatRequest) => boolean) | undefined
   /** True for servers whose models may refuse system messages after the first: translated conversations get one. */
   readonly systemFirst?: true | undefined
-  /** False where callers may not name files of the operator's account by their ids. Absent: they may. */
-  readonly allowsVendorObjects?: boolean | undefined
   /** True for servers that carry out the field `moderation`. Absent: it is left out, and a request to block is refused. */
   readonly moderates?: true | undefined
   /** Reads an error envelope that came inside a stream. */

@@ -11,7 +11,6 @@ import { brokenCompletion, openaiChatFromWire, passChatBody } from './openai-cha
 import { OpenAIChatDecoder } from './openai-chat-decoder.ts'
 import { type OpenAIChatDialect, pathFor } from './openai-chat-dialect.ts'
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
-import { refuseOperatorFiles } from './operator-files.ts'
 import { systemFirst } from './system-first.ts'
 import { withoutModeration } from './without-moderation.ts'
 
@@ -61,7 +60,6 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
  */
 function chatToWire(asked: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
   // Who calls in this dialect knows the server; a translated conversation is as its client wrote it for another one.
-  if (dialect.allowsVendorObjects === false) refuseOperatorFiles(asked.request.messages)
   const isTranslated = asked.bytes === undefined
   const given = isCollected(asked, dialect) ? collectedCall(asked) : asked
   const call = isTranslated && dialect.systemFirst === true ? withSystemFirst(given) : given

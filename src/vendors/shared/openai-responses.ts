@@ -8,7 +8,6 @@ import { ownMembersOf } from '../../endpoints/responses/response-object.ts'
 import { readsUnseen } from '../../endpoints/responses/responses-media.ts'
 import type { ResponsesPassThroughOperation } from '../../endpoints/responses/responses-operation.ts'
 import { inputItems, itemType, type ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
-import { refuseVendorObjects } from '../../endpoints/responses/vendor-objects.ts'
 import { asBuffer, joinChunks } from '../../wire/join-chunks.ts'
 import { replaceString } from '../../wire/json-edits.ts'
 import type { AnswerBody, VendorCall, VendorFailure, WireRequest } from '../vendor.ts'
@@ -38,8 +37,6 @@ export interface OpenAIResponsesDialect {
   readonly moderates?: true | undefined
   /** False for servers that take pictures as bytes only. */
   readonly takesImageUrls?: boolean | undefined
-  /** May callers name files, vector stores and other objects of the operator's account? */
-  readonly allowsVendorObjects: boolean
   reasonsUnseen?(upstream: string, effort: string | null | undefined): boolean
   /** As in `OpenAIChatDialect`. */
   readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined
@@ -53,8 +50,7 @@ export interface OpenAIResponsesDialect {
 export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassThroughOperation {
   const { path, query = '', headers = bearerHeaders, keepsAnswers = true, countsTokens = true } = dialect
   const rules = keepsAnswers ? (dialect.rules ?? NO_RULES) : { ...STATELESS, ...dialect.rules }
-  const { allowsVendorObjects, moderates } = dialect
-  const sender = { allowsVendorObjects, moderates: moderates === true, headers, rules }
+  const sender = { moderates: dialect.moderates === true, headers, rules }
   return {
     toWire: (call) => responsesToWire(call, sender, `${path}${query}`),
     fromWire: (chunks, call) => passResponse(chunks, call, dialect),
@@ -102,7 +98,6 @@ function leftOut(field: string): FieldRule<ResponsesRequest> {
 
 /** How requests are written. */
 interface Sender {
-  readonly allowsVendorObjects: boolean
   readonly moderates: boolean
   readonly headers: KeyHeaders
   readonly rules: FieldRules<ResponsesRequest>
@@ -111,7 +106,7 @@ interface Sender {
 /**
  * Sends a request: the caller's own bytes with only the value of `model` replaced. State of other vendors is removed, because
  * this vendor refuses what it did not encrypt.
- * @throws GatewayError `unsupported_parameter` for what is not priced, or belongs to the operator.
+ * @throws GatewayError `unsupported_parameter` for what is not priced.
  */
 function responsesToWire(call: VendorCall<ResponsesRequest>, sender: Sender, path: string): WireRequest {
   if (call.request['moderation'] === undefined || sender.moderates) return writtenRequest(call, sender, path)
@@ -129,16 +124,11 @@ function responsesToWire(call: VendorCall<ResponsesRequest>, sender: Sender, pat
   return { ...wire, dropped: [...dropped, ...wire.dropped] }
 }
 
-function writtenRequest(
-  call: VendorCall<ResponsesRequest>,
-  { allowsVendorObjects, headers, rules }: Sender,
-  path: string,
-): WireRequest {
+function writtenRequest(call: VendorCall<ResponsesRequest>, { headers, rules }: Sender, path: string): WireRequest {
   const { request, bytes } = requestFor(call)
   if (request.background === true)
     throw unsupportedParameter('background', 'background: answers come on the connection only')
   if (request === call.request) refuseReferences(request)
-  if (!allowsVendorObjects) refuseVendorObjects(request)
   refuseUnpriced(request)
   const own = withoutForeignState(request, bytes, call)
   const { body: ruled, dropped } = applyFieldRules(own, rules, isNeutral)

@@ -1,21 +1,31 @@
 import { isJsonObject } from '../../core/json.ts'
-import { invalidParameter } from './parameter-errors.ts'
+import type { WorkBudget } from '../../core/work-budget.ts'
 
 /** A JSON Schema as a caller wrote it. */
 export type JsonSchema = Record<string, unknown>
 
-/** References put in place multiply; real schemas stay far below this. */
-const MAX_SUBSCHEMAS = 5000
+/**
+ * Levels that a visit reads of members with schemas, each of which is paid for when it is visited itself. Definitions are not read: their
+ * schemas are visited through references.
+ */
+const LEVELS_READ: ReadonlyMap<string, number> = new Map([
+  ...['properties', 'items', 'anyOf', 'oneOf', 'allOf'].map((name) => [name, 1] as const),
+  ...['$defs', 'definitions'].map((name) => [name, 0] as const),
+])
+
+/** Units of a visit in addition to what it reads, because each schema is written as an object of its own. */
+const VISIT_UNITS = 8
 
 /** Deepest chain of references within references. */
 const MAX_REFERENCES = 32
 
-/** One conversion: the document that references point into, and how much of it may still be written. */
+/** One conversion: the document that references point into, and the budget that each step pays from. */
 export interface SchemaDocument {
   readonly root: unknown
   /** Path of the schema in the request, for error texts. */
   readonly path: string
-  subschemasLeft: number
+  /** Shared by all schemas of the request. */
+  readonly budget: WorkBudget
 }
 
 /** A place in a document: the schema there and the references that led to it. */
@@ -24,34 +34,44 @@ export interface SchemaPlace {
   readonly trail: readonly string[]
 }
 
-/** Begins a conversion. */
-export function schemaDocument(root: unknown, path: string): SchemaDocument {
-  return { root, path, subschemasLeft: MAX_SUBSCHEMAS }
+/**
+ * Pays for a visit of a schema: its own members and values, and the number of its subschemas.
+ * @throws GatewayError `invalid_request` if the schemas of the request cause too much work.
+ */
+export function payForVisit(schema: JsonSchema, { budget, path }: SchemaDocument): void {
+  budget.pay(VISIT_UNITS, path)
+  for (const name in schema) {
+    budget.payFor(name, path)
+    budget.payFor(schema[name], path, LEVELS_READ.get(name))
+  }
 }
 
 /**
  * A schema with its `$ref` and `allOf` resolved in place; their sibling members are merged in. A circular reference is cut:
  * only the type and description of its target remain.
- * @throws GatewayError `invalid_request` if resolving references makes the schema too large.
+ * @throws GatewayError `invalid_request` if the schemas of the request cause too much work.
  */
 export function resolveSchema(place: SchemaPlace, document: SchemaDocument): SchemaPlace {
-  countSubschema(document)
+  payForVisit(place.schema, document)
   const followed = followReference(place, document)
+  if (!Array.isArray(followed.schema['allOf'])) return followed
   const { allOf, ...own } = followed.schema
-  if (!Array.isArray(allOf)) return followed
-  let trail = followed.trail
+  const trail = new Set(followed.trail)
   let merged: JsonSchema = {}
-  for (const member of allOf) {
+  for (const member of allOf as readonly unknown[]) {
     if (!isJsonObject(member)) continue
     const resolved = resolveSchema({ schema: member, trail: followed.trail }, document)
-    trail = [...new Set([...trail, ...resolved.trail])]
-    merged = mergeSchemas(merged, resolved.schema)
+    document.budget.pay(resolved.trail.length, document.path)
+    for (const reference of resolved.trail) trail.add(reference)
+    merged = mergeSchemas(merged, resolved.schema, document)
   }
-  return { schema: mergeSchemas(merged, own), trail }
+  return { schema: mergeSchemas(merged, own, document), trail: [...trail] }
 }
 
 /** Two schemas that hold at once: properties and required names add up, for all else the second one counts. */
-export function mergeSchemas(first: JsonSchema, second: JsonSchema): JsonSchema {
+export function mergeSchemas(first: JsonSchema, second: JsonSchema, document: SchemaDocument): JsonSchema {
+  payForCopy(first, document)
+  payForCopy(second, document)
   const merged: JsonSchema = { ...first, ...second }
   if (isJsonObject(first['properties']) && isJsonObject(second['properties'])) {
     merged['properties'] = { ...first['properties'], ...second['properties'] }
@@ -62,28 +82,29 @@ export function mergeSchemas(first: JsonSchema, second: JsonSchema): JsonSchema 
   return merged
 }
 
+/** Pays for a copy of a schema's own members and of what {@link mergeSchemas} copies with them. */
+function payForCopy(schema: JsonSchema, { budget, path }: SchemaDocument): void {
+  const { properties, required } = schema
+  budget.pay(Object.keys(schema).length, path)
+  if (isJsonObject(properties)) budget.pay(Object.keys(properties).length, path)
+  if (Array.isArray(required)) budget.pay(required.length, path)
+}
+
 function followReference(place: SchemaPlace, document: SchemaDocument): SchemaPlace {
-  const { $ref: reference, ...siblings } = place.schema
-  if (typeof reference !== 'string') return place
+  if (typeof place.schema['$ref'] !== 'string') return place
+  const { $ref: reference, ...siblings } = place.schema as { readonly $ref: string }
+  document.budget.pay(place.trail.length + reference.length / 4, document.path)
   const target = referencedSchema(document.root, reference)
   if (target === undefined) return { schema: { type: 'object', ...siblings }, trail: place.trail }
   if (place.trail.includes(reference) || place.trail.length >= MAX_REFERENCES) {
     const { type = 'object', description } = target
-    return {
-      schema: { type, ...(description === undefined ? {} : { description }), ...siblings },
-      trail: place.trail,
-    }
+    const schema = { type, ...(description === undefined ? {} : { description }), ...siblings }
+    payForVisit(schema, document)
+    return { schema, trail: place.trail }
   }
-  return resolveSchema({ schema: mergeSchemas(target, siblings), trail: [...place.trail, reference] }, document)
-}
-
-function countSubschema(document: SchemaDocument): void {
-  document.subschemasLeft -= 1
-  if (document.subschemasLeft >= 0) return
-  const { path } = document
-  throw invalidParameter(
-    path,
-    `${path}: the schema has more than ${MAX_SUBSCHEMAS} pieces once its references are put in place.`,
+  return resolveSchema(
+    { schema: mergeSchemas(target, siblings, document), trail: [...place.trail, reference] },
+    document,
   )
 }
 

@@ -74,7 +74,7 @@ export interface ResponsesFacts extends Omit<ItemContext, 'report' | 'call'> {
  * Translates a chat into a request for a response that is not stored: the caller carries the conversation.
  * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field that cannot be carried.
  */
-export function responsesFromChat({ call, allowsVendorObjects }: ResponsesFacts): {
+export function responsesFromChat({ call }: ResponsesFacts): {
   readonly request: ResponsesRequest
   readonly dropped: readonly string[]
 } {
@@ -102,7 +102,7 @@ export function responsesFromChat({ call, allowsVendorObjects }: ResponsesFacts)
   if (tools.length === 0 && forcesCall(chat.tool_choice)) report('tool_choice')
   const request: ResponsesRequest = {
     model: model.upstream,
-    input: itemsFromChat(chat.messages, { call, allowsVendorObjects, report }),
+    input: itemsFromChat(chat.messages, { call, report }),
     ...(bound === undefined ? {} : { max_output_tokens: bound }),
     ...sampling(chat),
     ...(tools.length === 0 ? {} : { tools }),

@@ -4,14 +4,11 @@ import type { ChatContentPart, ChatMessage, ChatRequest, ChatToolCall } from '..
 import type { ResponsesItem } from '../../endpoints/responses/responses-request.ts'
 import type { VendorCall } from '../vendor.ts'
 import { readReasoning } from './encrypted-reasoning.ts'
-import { operatorsFile } from './operator-files.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 
 /** What translating messages needs besides them. */
 export interface ItemContext {
   readonly call: Pick<VendorCall<ChatRequest>, 'apiKey' | 'model'>
-  /** May callers name files of the operator's account? */
-  readonly allowsVendorObjects: boolean
   /** Names what is left out. */
   readonly report: (field: string) => void
 }
@@ -36,7 +33,7 @@ export function itemsFromChat(messages: readonly ChatMessage[], context: ItemCon
     if (message.role === 'assistant') addAssistant(message, path, { ...context, items, callIds })
     else if (message.role === 'tool') items.push(toolOutput(message, path, callIds))
     else {
-      const content = inputContent(message.content, `${path}.content`, context)
+      const content = inputContent(message.content, `${path}.content`)
       items.push({ type: 'message', role: message.role, content })
     }
   })
@@ -121,26 +118,21 @@ function wireCallId(id: string): string {
   return `call_${createHash('sha256').update(id).digest('hex').slice(0, 32)}`
 }
 
-function inputContent(
-  content: ChatMessage['content'],
-  path: string,
-  context: ItemContext,
-): string | Record<string, unknown>[] {
+function inputContent(content: ChatMessage['content'], path: string): string | Record<string, unknown>[] {
   if (!Array.isArray(content)) return content ?? ''
   return content.map((part, index) => {
-    const item = inputPart(part, `${path}[${index}]`, context)
+    const item = inputPart(part, `${path}[${index}]`)
     const { prompt_cache_breakpoint } = part as { readonly prompt_cache_breakpoint?: unknown }
     return isJsonObject(prompt_cache_breakpoint) ? { ...item, prompt_cache_breakpoint } : item
   })
 }
 
-function inputPart(part: ChatContentPart, path: string, { allowsVendorObjects }: ItemContext): Record<string, unknown> {
+function inputPart(part: ChatContentPart, path: string): Record<string, unknown> {
   if (part.type === 'text') return { type: 'input_text', text: part.text }
   if (part.type === 'image_url')
     return { type: 'input_image', image_url: part.image_url.url, detail: part.image_url.detail ?? 'auto' }
   if (part.type !== 'file' || !isJsonObject(part.file)) throw unsupportedPart(path, 'text, image_url and file')
   const { file_data: data, file_id: fileId, filename } = part.file
-  if (typeof fileId === 'string' && !allowsVendorObjects) throw operatorsFile(path)
   return {
     type: 'input_file',
     ...(fileId === undefined ? {} : { file_id: fileId }),

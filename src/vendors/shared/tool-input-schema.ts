@@ -1,11 +1,9 @@
 import { isJsonObject } from '../../core/json.ts'
-import {
-  type JsonSchema,
-  resolveSchema,
-  type SchemaDocument,
-  type SchemaPlace,
-  schemaDocument,
-} from './resolve-schema.ts'
+import type { WorkBudget } from '../../core/work-budget.ts'
+import { type JsonSchema, resolveSchema, type SchemaDocument, type SchemaPlace } from './resolve-schema.ts'
+
+/** Units of a property that is compared with those of other alternatives. */
+const UNITS_PER_PROPERTY = 6
 
 const COMBINATIONS = ['allOf', 'anyOf', 'oneOf'] as const
 
@@ -14,11 +12,11 @@ const COMBINATIONS = ['allOf', 'anyOf', 'oneOf'] as const
  * at the top level". Alternatives become one object with the members of all; what each of them requires stands in the description, where
  * the model reads it. Schemas further inside stay as they are.
  * @param path Of the schema in the request, for error texts.
- * @throws GatewayError `invalid_request` if its references, put in place, make it too large.
+ * @throws GatewayError `invalid_request` if the schemas of the request cause too much work.
  */
-export function toolInputSchema(schema: JsonSchema, path: string): JsonSchema {
+export function toolInputSchema(schema: JsonSchema, path: string, budget: WorkBudget): JsonSchema {
   const isOneObject = COMBINATIONS.every((name) => !Array.isArray(schema[name]))
-  return isOneObject ? schema : oneObject({ schema, trail: [] }, schemaDocument(schema, path))
+  return isOneObject ? schema : oneObject({ schema, trail: [] }, { root: schema, path, budget })
 }
 
 function oneObject(given: SchemaPlace, document: SchemaDocument): JsonSchema {
@@ -30,12 +28,13 @@ function oneObject(given: SchemaPlace, document: SchemaDocument): JsonSchema {
   if (alternatives.length === 0) return own
   const needs = alternatives.map(({ required }) => listOf(required))
   const [first = [], ...others] = needs
-  const ofAll = first.filter((name) => others.every((names) => names.includes(name)))
+  let ofAll: readonly unknown[] = first
+  for (const names of others.map((list) => new Set(list))) ofAll = ofAll.filter((name) => names.has(name))
   const required = [...new Set([...listOf(own['required']), ...ofAll])]
   return {
     ...own,
     type: 'object',
-    properties: unitedProperties([own, ...alternatives]),
+    properties: unitedProperties([own, ...alternatives], document),
     ...(required.length === 0 ? {} : { required }),
     ...(needs.some((names) => names.length > ofAll.length)
       ? { description: described(own['description'], needs) }
@@ -44,12 +43,15 @@ function oneObject(given: SchemaPlace, document: SchemaDocument): JsonSchema {
 }
 
 /** A member that several schemas describe in different ways may be as any of them says. */
-function unitedProperties(schemas: readonly JsonSchema[]): JsonSchema {
+function unitedProperties(schemas: readonly JsonSchema[], { budget, path }: SchemaDocument): JsonSchema {
   const found = new Map<string, Map<string, unknown>>()
   for (const { properties } of schemas)
     for (const [name, property] of Object.entries(isJsonObject(properties) ? properties : {})) {
       const kinds = found.get(name) ?? new Map<string, unknown>()
-      found.set(name, kinds.set(JSON.stringify(property), property))
+      const written = JSON.stringify(property)
+      budget.pay(UNITS_PER_PROPERTY, path)
+      budget.payForText(written.length, path)
+      found.set(name, kinds.set(written, property))
     }
   return Object.fromEntries(
     [...found].map(([name, kinds]) => [

@@ -6,44 +6,49 @@ const DATA: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'example'
 /** Keywords whose values are schemas by names, which are no keywords. */
 const SCHEMAS_BY_NAME: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions'])
 
+/** Names of types. Other values of `type` stay where they are, so that a long one is not repeated. */
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
+
 /**
  * A value with JSON schemas somewhere in it, written so that `type` stands in the branches of an `anyOf` and never beside it, and without
- * `$schema`. It allows at least the same. The value itself is never written to, and is returned if nothing changes.
+ * `$schema`. It allows at least the same. The value itself is never written to, and is returned if nothing changes. Visits each part once.
  */
 export function withTypedBranches(value: unknown): unknown {
-  return written(value, false)
+  return written(value, false, undefined)
 }
 
-function written(value: unknown, isByName: boolean): unknown {
+/** @param outerType Type of the `anyOf` that the value is a branch of; undefined for other values. */
+function written(value: unknown, isByName: boolean, outerType: unknown): unknown {
   if (Array.isArray(value)) {
-    const items = value.map((item) => written(item, false))
+    const items = value.map((item) => written(item, false, outerType))
     return items.some((item, index) => item !== value[index]) ? items : value
   }
   if (!isJsonObject(value)) return value
+  const { $schema: dialect, type, anyOf } = value
+  const movesType = !isByName && Array.isArray(anyOf) && isType(type)
+  const branchType = movesType ? type : type === undefined ? outerType : undefined
   let changed: Record<string, unknown> | undefined
   for (const [name, member] of Object.entries(value)) {
-    const mapped = !isByName && DATA.has(name) ? member : written(member, !isByName && SCHEMAS_BY_NAME.has(name))
+    if (!isByName && DATA.has(name)) continue
+    const isBranches = !isByName && name === 'anyOf' && Array.isArray(member)
+    const mapped = written(member, !isByName && SCHEMAS_BY_NAME.has(name), isBranches ? branchType : undefined)
     if (mapped === member) continue
     changed ??= { ...value }
     changed[name] = mapped
   }
   if (isByName) return changed ?? value
-  const { $schema: dialect, type, anyOf: branches } = changed ?? value
   if (typeof dialect === 'string') {
     changed ??= { ...value }
     delete changed['$schema']
   }
-  if (Array.isArray(branches) && (typeof type === 'string' || Array.isArray(type))) {
+  if (movesType) {
     changed ??= { ...value }
     delete changed['type']
-    changed['anyOf'] = branches.map((branch) => typed(branch, type))
   }
-  return changed ?? value
+  const hasType = ['type', 'anyOf', '$ref'].some((name) => value[name] !== undefined)
+  return outerType === undefined || hasType ? (changed ?? value) : { type: outerType, ...(changed ?? value) }
 }
 
-function typed(branch: unknown, type: unknown): unknown {
-  if (isJsonObject(branch) && branch['type'] === undefined && Array.isArray(branch['anyOf']))
-    return { ...branch, anyOf: branch['anyOf'].map((inner) => typed(inner, type)) }
-  const hasType = isJsonObject(branch) && ['type', 'anyOf', '$ref'].some((name) => branch[name] !== undefined)
-  return isJsonObject(branch) && !hasType ? { type, ...branch } : branch
+function isType(type: unknown): boolean {
+  return Array.isArray(type) ? type.length <= TYPES.size && type.every((name) => TYPES.has(name)) : TYPES.has(type)
 }

@@ -4,9 +4,12 @@ import { chatRequestFromResponses } from '../../../src/endpoints/responses/chat-
 import { sealReasoning } from '../../../src/endpoints/responses/reasoning-envelope.ts'
 import type { ResponsesItem, ResponsesRequest } from '../../../src/endpoints/responses/responses-request.ts'
 
-const OWNER = { vendor: 'some-vendor', secret: undefined }
+const OWNER = { vendor: 'some-vendor', secret: 's'.repeat(24) }
 
-function translated(rest: Partial<ResponsesRequest>, facts: { maxOutputTokens?: number; vendor?: string } = {}) {
+function translated(
+  rest: Partial<ResponsesRequest>,
+  facts: { maxOutputTokens?: number; vendor?: string; secret?: string | undefined } = {},
+) {
   return chatRequestFromResponses({ model: 'm1', input: 'hi', ...rest }, { ...OWNER, ...facts })
 }
 
@@ -265,7 +268,7 @@ describe('state of a vendor', () => {
   })
 
   test('of another vendor, or that the gateway did not write, is dropped and reported', () => {
-    for (const encrypted of [sealReasoning({ blocks: [block] }, { vendor: 'another' })!, 'gAAAA-of-openai']) {
+    for (const encrypted of [sealReasoning({ blocks: [block] }, { ...OWNER, vendor: 'another' })!, 'gAAAA-of-openai']) {
       const { request, dropped } = translated({ input: input(encrypted) })
       expect(request.messages[1]?.thinking_blocks).toBe(undefined)
       expect(dropped).toEqual(['input.encrypted_content'])
@@ -273,12 +276,25 @@ describe('state of a vendor', () => {
   })
 
   test('of another vendor whose reasoning the caller has as a summary is not reported: nothing is lost', () => {
-    const sealed = sealReasoning({ text: '' }, { vendor: 'another' })!
+    const sealed = sealReasoning({ text: '' }, { ...OWNER, vendor: 'another' })!
     const item = { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }], encrypted_content: sealed }
     const { request, dropped } = translated({ input: [user('hi'), item, call('c1'), output('c1')] })
 
     expect(request.messages[1]).toMatchObject({ reasoning_content: 'hm' })
     expect(dropped).toEqual([])
+  })
+
+  test('without a configured secret is dropped and reported if it is forged, or signed by another process', () => {
+    const owner = { vendor: OWNER.vendor, secret: undefined }
+    const own = sealReasoning({ blocks: [block] }, owner)!
+    expect(translated({ input: input(own) }, owner).request.messages[1]?.thinking_blocks).toEqual([block])
+
+    const { dropped, request } = translated(
+      { input: input(sealReasoning({ text: 'forged' }, { ...owner, secret: '' })!) },
+      owner,
+    )
+    expect(JSON.stringify(request)).not.toContain('forged')
+    expect(dropped).toEqual(['input.encrypted_content'])
   })
 
   test('that was changed is refused', () => {

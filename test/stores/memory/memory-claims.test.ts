@@ -35,6 +35,25 @@ describe('memory claims', () => {
     expect(claims.peek(claimOf('c'), NOW_MS).status).toBe('replay')
   })
 
+  it('keeps the answers of an account and of operators while another account adds 34 answers of 4 MB', () => {
+    const claims = new MemoryClaims()
+    const others = ['account_1', 'operator ops'].map((accountId) => claimOf('mine', { accountId }))
+    for (const claim of others) {
+      claims.claim(claim, NOW_MS)
+      claims.complete(claim, answerOf(1_000_000))
+    }
+    const large = answerOf(4_000_000)
+    for (let count = 0; count < 34; count++) {
+      const claim = claimOf(`flood ${count}`, { accountId: 'account_2' })
+      claims.claim(claim, NOW_MS)
+      claims.complete(claim, large)
+    }
+
+    expect(others.map((claim) => claims.peek(claim, NOW_MS).status)).toEqual(['replay', 'replay'])
+    expect(claims.peek(claimOf('flood 0', { accountId: 'account_2' }), NOW_MS).status).toBe('claimed')
+    expect(claims.peek(claimOf('flood 33', { accountId: 'account_2' }), NOW_MS).status).toBe('replay')
+  })
+
   it('never drops a key that is under way to make room', () => {
     const claims = new MemoryClaims({ maxAnswers: 1 })
     claims.claim(claimOf('under way'), NOW_MS)

@@ -8,6 +8,7 @@ import { describeInteractionStore } from '../../../src/testing/contracts/interac
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
+import { describeStoredUsage } from '../../../src/testing/contracts/stored-usage-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
@@ -23,6 +24,7 @@ describeBlobStore(runner, { create: () => memoryStore().blobs! })
 describeBatchStore(runner, { create: () => memoryStore().batches! })
 describeResponseStore(runner, { create: () => memoryStore().responses })
 describeConversationStore(runner, { create: () => memoryStore() })
+describeStoredUsage(runner, { create: () => memoryStore() })
 describeTaskStore(runner, { create: () => memoryStore() })
 describeUsageStore(runner, { create: () => memoryStore() })
 describeWebhookStore(runner, { create: () => memoryStore() })

@@ -107,6 +107,8 @@ describe('sqlite store on a database that cannot be used', () => {
     )
     const later = ['batch_outcomes', 'blob_rows', 'blobs', 'files', 'usage_model_days']
     database.exec(`${later.map((table) => `DROP TABLE signalbox_${table};`).join(' ')} ${dropped.join(' ')}
+      DROP INDEX signalbox_conversations_stored;
+      ${['idempotency', 'responses', 'tasks'].map((table) => `DROP INDEX signalbox_${table}_stored; ALTER TABLE signalbox_${table} DROP COLUMN byte_length;`).join(' ')}
       ALTER TABLE signalbox_idempotency DROP COLUMN claimed_by;
       DROP INDEX signalbox_deliveries_by_account; DROP INDEX signalbox_keys_by_time;
       DELETE FROM signalbox_migrations WHERE version > ${MIGRATIONS.indexOf(MODEL_DAYS_MIGRATION)}`)

@@ -11,6 +11,7 @@ import { describeInteractionStore } from '../../../src/testing/contracts/interac
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
+import { describeStoredUsage } from '../../../src/testing/contracts/stored-usage-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
 import { describeWebhookStore } from '../../../src/testing/contracts/webhook-store-contract.ts'
@@ -78,6 +79,10 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
       remember(create, (store) => store.batches!),
     )
     describeConversationStore(
+      runner,
+      remember(create, (store) => store),
+    )
+    describeStoredUsage(
       runner,
       remember(create, (store) => store),
     )

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { WorkBudget } from '../../../src/core/work-budget.ts'
 import { hasOpenObjects, schemaToWire, withMergedParts } from '../../../src/vendors/shared/messages-schema.ts'
 
 const CLOSED = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
@@ -57,7 +58,7 @@ describe('schemaToWire', () => {
 })
 
 describe('withMergedParts', () => {
-  const merged = (schema: Record<string, unknown>) => withMergedParts(schema, 'schema')
+  const merged = (schema: Record<string, unknown>) => withMergedParts(schema, 'schema', new WorkBudget())
   const text = { type: 'string' }
   const part = (name: string) => ({ type: 'object', properties: { [name]: text }, required: [name] })
 

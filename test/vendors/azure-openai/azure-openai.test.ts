@@ -119,9 +119,8 @@ describe('requests', () => {
       messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }],
     }
 
-    expect(() => chatTo(vendorWith(), file)).toThrow(
-      expect.objectContaining({ param: 'messages[0].content[0].file.file_id' }),
-    )
+    expect(vendorWith().allowsVendorObjects).toBeUndefined()
+    expect(vendorWith({ allowVendorObjects: true }).allowsVendorObjects).toBe(true)
     expect(bodyOf(chatTo(vendorWith({ allowVendorObjects: true }), file).body)).toMatchObject(file)
 
     for (const vendor of [vendorWith(), vendorWith(dated)])

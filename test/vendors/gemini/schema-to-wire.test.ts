@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { WorkBudget } from '../../../src/core/work-budget.ts'
 import { parametersToWire, schemaToWire } from '../../../src/vendors/gemini/schema-to-wire.ts'
 
-const convert = (schema: unknown) => schemaToWire(schema, 'tools[0].function.parameters')
+const convert = (schema: unknown) => schemaToWire(schema, 'tools[0].function.parameters', new WorkBudget())
 
 describe('keywords that the vendor refuses', () => {
   test.each<[keyword: string, schema: unknown, expected: object]>([
@@ -243,7 +244,7 @@ describe('references', () => {
 })
 
 describe('parameters of a function', () => {
-  const parameters = (schema: unknown) => parametersToWire(schema, 'tools[0].function.parameters')
+  const parameters = (schema: unknown) => parametersToWire(schema, 'tools[0].function.parameters', new WorkBudget())
 
   test.each([
     ['no properties', { type: 'object', properties: {} }],

@@ -33,20 +33,6 @@ describe('openai chat requests', () => {
     ])
   })
 
-  it('names no file of the account, which all callers share, unless its operator allows it', () => {
-    const content = '[{"type":"text","text":"a"},{"type":"file","file":{"file_id":"file-1"}}]'
-    const text = `{"model":"gpt-4o","messages":[{"role":"user","content":"Hi"},{"role":"user","content":${content}}]}`
-    const call = callFromText<ChatRequest>(text)
-    const allowing = openai({ apiKey: 'sk-x', allowVendorObjects: true })
-
-    for (const stream of [false, true])
-      expect(() => chat.toWire({ ...call, stream })).toThrow(
-        expect.objectContaining({ code: 'unsupported_parameter', param: 'messages[1].content[1].file.file_id' }),
-      )
-    expect(allowing.chat!.toWire(call).body).toBe(call.bytes)
-    expect(chat.toWire(callFromText<ChatRequest>(text.replace('file_id', 'file_data'))).dropped).toEqual([])
-  })
-
   it('accepts an event stream when streaming', () => {
     const wire = chat.toWire(callFromText<ChatRequest>(`{"model":"gpt-4o",${HI},"stream":true}`))
 

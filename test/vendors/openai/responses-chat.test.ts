@@ -162,10 +162,6 @@ describe('chats for models with Responses only', () => {
       'messages[0].content[1]',
       { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, { type: 'input_audio' }] }] },
     ],
-    [
-      'messages[0].content[0].file.file_id',
-      { messages: [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file-1' } }] }] },
-    ],
     ['messages[0].audio', { messages: [{ role: 'assistant', audio: { id: 'a' } }] }],
     [
       'messages[0].tool_calls[0]',

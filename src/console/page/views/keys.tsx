@@ -49,6 +49,8 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
   })
   const spent = new Map(spending?.keys.map((key) => [key.key, key]))
   const mayChange = may(session, 'write')
+  // A key reads what its account has stored.
+  const mayMake = mayChange && may(session, 'content')
   return (
     <Section title="Keys">
       {made?.key == null ? null : (
@@ -59,7 +61,7 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
           </button>
         </p>
       )}
-      {mayChange ? (
+      {mayMake ? (
         <Disclosure summary="New key">
           <Form
             name="New key"
@@ -99,7 +101,7 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
       <Loaded of={keys}>
         {({ data, next }) =>
           data.length === 0 ? (
-            <Empty>No keys. {mayChange ? 'Create one above; callers send it as bearer token.' : ''}</Empty>
+            <Empty>No keys. {mayMake ? 'Create one above; callers send it as bearer token.' : ''}</Empty>
           ) : (
             <>
               <Table name="Keys" head={['label', 'key', 'scope', 'limits', 'spent', 'created', 'state', 'action']}>
@@ -122,11 +124,13 @@ export function Keys({ account, session, spending, onChange }: KeysProps) {
                           <button type="button" class="small" onClick={() => setLimited(key)}>
                             Limits
                           </button>{' '}
-                          <ConfirmButton
-                            label="Rotate"
-                            question="Make a new key? This one ends in a day."
-                            onConfirm={() => rotation.run('POST', `keys/${encodeURIComponent(key.id)}/rotate`)}
-                          />{' '}
+                          {mayMake ? (
+                            <ConfirmButton
+                              label="Rotate"
+                              question="Make a new key? This one ends in a day."
+                              onConfirm={() => rotation.run('POST', `keys/${encodeURIComponent(key.id)}/rotate`)}
+                            />
+                          ) : null}{' '}
                           <ConfirmButton
                             label="Revoke"
                             question="End this key for good?"

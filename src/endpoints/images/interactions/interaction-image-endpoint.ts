@@ -4,7 +4,8 @@ import { type CallerUrl, defineEndpoint } from '../../endpoint.ts'
 import { jsonSchemaOf } from '../../json-schema.ts'
 import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
-import { type KindOf, textsIn } from '../../texts.ts'
+import { requestTexts } from '../../request-texts.ts'
+import type { KindOf } from '../../texts.ts'
 import { interactionErrors, refuseOtherShape } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
 import { withoutNulls } from '../null-members.ts'
@@ -57,10 +58,13 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
     store: ({ interactions }) => interactions,
   },
   texts: {
-    request: ({ input, system_instruction: instruction }) => [
-      ...textsIn(input, ['input'], { kindOf, index: 0, role: 'user' }),
-      ...textsIn(instruction, ['system_instruction'], { kindOf, index: 0, role: 'system' }),
-    ],
+    request: (request) =>
+      requestTexts(request, {
+        kinds: { input: 'text', system_instruction: 'text' },
+        kindOf,
+        last: ['system_instruction', 'input'],
+        roleOf: (member) => (member === 'system_instruction' ? 'system' : 'user'),
+      }),
   },
   createOperation({ images }, call) {
     const operation = images?.interactions
@@ -68,9 +72,7 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
   },
 })
 
-const TEXT_MEMBERS: ReadonlySet<string> = new Set(['input', 'text', 'system_instruction'])
-
-const kindOf: KindOf = (name) => (TEXT_MEMBERS.has(name) ? 'text' : undefined)
+const kindOf: KindOf = (name) => (name === 'text' ? 'text' : undefined)
 
 /** Bytes of everything that the model reads as text: prompt, instruction, declarations of functions. */
 function textBytes({ input, system_instruction, tools }: InteractionRequest): number {

@@ -3,7 +3,8 @@ import { defineEndpoint } from '../../endpoint.ts'
 import { jsonSchemaOf } from '../../json-schema.ts'
 import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
-import { type KindOf, textsIn } from '../../texts.ts'
+import { requestTexts } from '../../request-texts.ts'
+import type { KindOf } from '../../texts.ts'
 import { multimodalErrors, refuseOtherShape } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
 import { withoutNulls } from '../null-members.ts'
@@ -50,10 +51,7 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
       param: `input.messages[0].content[${position}].image`,
     })),
   texts: {
-    request: ({ input, parameters }) => [
-      ...textsIn(input, ['input'], { kindOf, index: 0, role: 'user' }),
-      ...textsIn(parameters, ['parameters'], { kindOf, index: 0, role: 'user' }),
-    ],
+    request: (request) => requestTexts(request, { kindOf, last: ['input', 'parameters'], roleOf: () => 'user' }),
   },
   createOperation({ images }, call) {
     const operation = images?.multimodal

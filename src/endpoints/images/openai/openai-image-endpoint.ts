@@ -4,7 +4,7 @@ import { openaiErrors } from '../../error-dialect.ts'
 import { jsonSchemaOf } from '../../json-schema.ts'
 import { passThrough } from '../../operation.ts'
 import { checkRequest } from '../../request-field.ts'
-import { textsIn } from '../../texts.ts'
+import { requestTexts } from '../../request-texts.ts'
 import { refuseOtherShape } from '../image-errors.ts'
 import type { ImagesOffer } from '../image-operation.ts'
 import {
@@ -36,7 +36,9 @@ export const openaiImageEndpoint = defineEndpoint<OpenAIImageRequest, ImagesOffe
   estimate: (request, textTokens, model) => pictureEstimate(request, { textTokens, pictures: 0 }, model),
   priceFields: pictureBillingFields,
   priceFieldNames: ['size', 'quality'],
-  texts: { request: ({ prompt }) => textsIn(prompt, ['prompt'], { kindOf: () => 'text', index: 0, role: 'user' }) },
+  texts: {
+    request: (request) => requestTexts(request, { kinds: { prompt: 'text' }, last: ['prompt'], roleOf: () => 'user' }),
+  },
   createOperation({ images }, call) {
     const operation = images?.generations
     return operation && passThrough(operation.toWire(call), operation, call)

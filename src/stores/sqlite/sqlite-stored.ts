@@ -1,0 +1,39 @@
+import type { StoredKind, StoredUsage } from '../stored-usage.ts'
+import type { SqliteDatabase } from './sqlite-database.ts'
+
+/** Indexes that alone answer how much an account has stored, so that counting reads no prompts and answers. */
+export const STORED_MIGRATION = `
+ALTER TABLE signalbox_idempotency ADD COLUMN byte_length INTEGER AS (ifnull(length(answer_body), 0)) VIRTUAL;
+ALTER TABLE signalbox_responses ADD COLUMN byte_length INTEGER
+  AS (length(CAST(input AS BLOB)) + length(CAST(response AS BLOB))) VIRTUAL;
+ALTER TABLE signalbox_tasks ADD COLUMN byte_length INTEGER AS (length(CAST(details AS BLOB))) VIRTUAL;
+CREATE INDEX signalbox_idempotency_stored ON signalbox_idempotency (account_id, expires_at_ms, byte_length);
+CREATE INDEX signalbox_responses_stored ON signalbox_responses (account_id, expires_at_ms, byte_length);
+CREATE INDEX signalbox_conversations_stored ON signalbox_conversations (account_id, expires_at_ms, byte_length);
+CREATE INDEX signalbox_tasks_stored ON signalbox_tasks (account_id, byte_length);
+`
+
+/** Tables of the kinds, and the condition for rows that have not expired. */
+const TABLES: Readonly<Record<StoredKind, readonly [table: string, isLive: string]>> = {
+  idempotencyKeys: ['signalbox_idempotency INDEXED BY signalbox_idempotency_stored', 'expires_at_ms > ?'],
+  responses: ['signalbox_responses INDEXED BY signalbox_responses_stored', 'expires_at_ms > ?'],
+  conversations: ['signalbox_conversations INDEXED BY signalbox_conversations_stored', 'expires_at_ms > ?'],
+  files: ['signalbox_files', 'expires_at_ms > ?'],
+  tasks: ['signalbox_tasks INDEXED BY signalbox_tasks_stored', '? IS NOT NULL'],
+}
+
+/** Counts what accounts have stored. */
+export type SqliteStored = (accountId: string, kind: StoredKind, nowMs: number) => StoredUsage
+
+/** Prepares the statements of {@link SqliteStored}. */
+export function sqliteStored(database: SqliteDatabase): SqliteStored {
+  const count = ([table, isLive]: (typeof TABLES)[StoredKind]) =>
+    database.prepare(
+      `SELECT count(*) AS count, ifnull(sum(byte_length), 0) AS byteLength FROM ${table} WHERE account_id = ? AND ${isLive}`,
+    )
+  const counts = Object.fromEntries(Object.entries(TABLES).map(([kind, table]) => [kind, count(table)]))
+  return (accountId, kind, nowMs) => {
+    const row = counts[kind]!.get(accountId, nowMs) as Record<keyof StoredUsage, number | bigint>
+    return { count: Number(row.count), byteLength: Number(row.byteLength) }
+  }
+}
