@@ -31,6 +31,7 @@ interface SentBody {
 async function startVendor() {
   const sent: SentBody[] = []
   const waiting: (() => void)[] = []
+  const watchers: (() => void)[] = []
   let isReleased = false
   const answer = (response: ServerResponse, path: string, body: SentBody): void => {
     const bound = body.max_completion_tokens ?? body.max_output_tokens ?? LONGEST_ANSWER
@@ -65,6 +66,7 @@ async function startVendor() {
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as SentBody
     sent.push(body)
+    for (const watcher of watchers) watcher()
     const reply = () => answer(response, request.url ?? '', body)
     if (isReleased) reply()
     else waiting.push(reply)
@@ -75,7 +77,7 @@ async function startVendor() {
     isReleased = true
     for (const reply of waiting) reply()
   }
-  return { origin: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, sent, release }
+  return { origin: `http://127.0.0.1:${(http.address() as AddressInfo).port}`, sent, watchers, release }
 }
 
 const PRICES = (['input_token', 'output_token'] as const).map((meter) => ({
@@ -105,14 +107,17 @@ async function startWith(account: Omit<NewAccount, 'id'>, dollars: string, optio
   /** Sends calls together and lets the vendor answer when each has reached it or was rejected. */
   const postTogether = async (count: number, body: unknown = chatBody('long', 'hi'), path?: string) => {
     let ended = 0
+    const releaseAll = () => {
+      if (vendor.sent.length + ended === count) vendor.release()
+    }
+    vendor.watchers.push(releaseAll)
     const answers = Array.from({ length: count }, async () => {
       const response = await post(body, path)
       ended += 1
+      releaseAll()
       await response.text()
       return response
     })
-    await vi.waitFor(() => expect(vendor.sent.length + ended).toBe(count), { timeout: 10_000, interval: 5 })
-    vendor.release()
     return Promise.all(answers)
   }
   const bill = (): bigint =>
@@ -187,8 +192,8 @@ describe('the bound of a call that sets none', () => {
     vendor.release()
     const response = await post({ model: 'long', input: 'hi', background: true }, '/v1/responses')
     expect(response.status).toBe(200)
-    await vi.waitFor(() => expect(vendor.sent).toHaveLength(1), { timeout: 10_000, interval: 5 })
-    await vi.waitFor(async () => expect((await gateway.accounts.get('acct_b'))?.held).toBe(0n), { timeout: 10_000 })
+    await vi.waitFor(() => expect(vendor.sent).toHaveLength(1), { timeout: 25_000, interval: 5 })
+    await vi.waitFor(async () => expect((await gateway.accounts.get('acct_b'))?.held).toBe(0n), { timeout: 25_000 })
 
     expect(response.headers.get('x-signalbox-max-output-tokens')).toBe('16384')
     expect(bill()).toBeLessThanOrEqual(DOLLAR)
