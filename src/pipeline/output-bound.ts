@@ -11,7 +11,7 @@ import { assumedOutputTokens, withOutputBound } from './usage-estimate.ts'
 export const MIN_CHOSEN_TOKENS = 256
 
 /** Part of the free money that the longest answer may cost: 1/50, or 2 %. */
-const LONGEST_ANSWER_DIVISOR = 50n
+export const LONGEST_ANSWER_DIVISOR = 50n
 
 /** Facts from which a bound is chosen. */
 export interface OutputBoundFacts {
@@ -64,7 +64,8 @@ function moneyForPart(amount: bigint, share: number): bigint {
   return least < MAX_AMOUNT ? least : MAX_AMOUNT
 }
 
-function partOf(amount: bigint, share: number): bigint {
+/** Returns a part of an amount, rounded down. */
+export function partOf(amount: bigint, share: number): bigint {
   return (amount * shareUnits(share)) / SHARE_UNITS
 }
 

@@ -170,6 +170,16 @@ export type ReserveResult =
   | { readonly status: 'spending_limit'; readonly counter: string }
   | Exclude<ClaimResult, { status: 'claimed' }>
 
+/** Outcome of adding to a hold. All but `held` change nothing. */
+export type EnlargeStatus =
+  | 'held'
+  | 'not_held'
+  | 'account_frozen'
+  | 'in_arrears'
+  | 'credit_limit'
+  | 'insufficient_balance'
+  | 'spending_limit'
+
 /** How a hold ends with a charge. */
 export interface Settlement {
   /** Id of the reservation. */
@@ -205,6 +215,11 @@ export interface Ledger extends Journal {
   credit(credit: Credit, nowMs: number): MaybePromise<boolean>
   /** A frozen account comes first, then a key that is taken, so that an answer is replayed on an empty balance too. */
   reserve(reservation: Reservation, nowMs: number): MaybePromise<ReserveResult>
+  /**
+   * Adds an amount to an open hold, under the rules of a reservation. Returns `held`, or why nothing was added: `not_held` if the hold
+   * has ended or is unknown.
+   */
+  enlarge(holdId: string, amount: bigint, nowMs: number): MaybePromise<EnlargeStatus>
   /**
    * Ends a hold with a charge. A hold that has expired is charged too, against the balance, once: the work was done. Then no
    * answer is stored, because the Idempotency-Key may belong to another request by now.

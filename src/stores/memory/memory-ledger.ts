@@ -120,22 +120,12 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
     const { amount, requiredFree = amount, keyId, expiresAtMs, claim, caps } = reservation
     const isMetered = (account.billing ?? reservation.billing) === 'metered'
     const refusal = moneyRefusal(account, requiredFree, isMetered)
-    if (refusal !== undefined) return refusal
+    if (refusal !== undefined) return { status: refusal }
     const spentByKey = keySpending.of(keyId, spendingPeriod(nowMs))
     const period = Math.max(account.spending.period, spentByKey.period)
     account.spending.reach(period)
     spentByKey.reach(period)
-    const capOfKey = keyCap(keyId)
-    const isCapped = account.spendingCap !== undefined || capOfKey !== undefined || caps !== undefined
-    const exceeded = isCapped
-      ? exceededCap(
-          [
-            { owner: 'account', id: account.id, counts: account.spending, caps: [account.spendingCap, caps?.account] },
-            { owner: 'key', id: keyId, counts: spentByKey, caps: [capOfKey, caps?.key] },
-          ],
-          requiredFree,
-        )
-      : undefined
+    const exceeded = exceededCapOf({ account, keyId, keySpending: spentByKey }, caps, requiredFree)
     if (exceeded !== undefined) return { status: 'spending_limit', counter: exceeded }
     if (claim !== undefined) claims.claim(claim, nowMs)
     const taskId = reservation.task?.id
@@ -155,6 +145,23 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
     openHolds.set(reservation.holdId, hold)
     if (reservation.task !== undefined) tasks.insert(reservation.task)
     return HELD
+  }
+
+  function exceededCapOf(
+    { account, keyId, keySpending }: Pick<HeldMoney, 'account' | 'keyId' | 'keySpending'>,
+    caps: Reservation['caps'],
+    amount: bigint,
+  ): string | undefined {
+    const capOfKey = keyCap(keyId)
+    const isCapped = account.spendingCap !== undefined || capOfKey !== undefined || caps !== undefined
+    if (!isCapped) return undefined
+    return exceededCap(
+      [
+        { owner: 'account', id: account.id, counts: account.spending, caps: [account.spendingCap, caps?.account] },
+        { owner: 'key', id: keyId, counts: keySpending, caps: [capOfKey, caps?.key] },
+      ],
+      amount,
+    )
   }
 
   function remember(holdId: string, outcome: ReserveResult): void {
@@ -316,6 +323,23 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
           : decide(reservation, nowMs)
       remember(reservation.holdId, outcome)
       return outcome
+    },
+
+    enlarge(holdId, amount, nowMs) {
+      assertAmount(amount)
+      const hold = openHolds.get(holdId)
+      if (hold === undefined) return 'not_held'
+      const { account, isMetered } = hold
+      expireDue(account, nowMs)
+      if (account.frozen !== undefined) return 'account_frozen'
+      const refusal = moneyRefusal(account, amount, isMetered)
+      if (refusal !== undefined) return refusal
+      account.spending.reach(spendingPeriod(nowMs))
+      hold.keySpending.reach(spendingPeriod(nowMs))
+      if (exceededCapOf(hold, undefined, amount) !== undefined) return 'spending_limit'
+      setAside({ ...hold, amount })
+      openHolds.set(holdId, { ...hold, amount: hold.amount + amount })
+      return 'held'
     },
 
     settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {

@@ -3,6 +3,7 @@ import {
   type Account,
   assertAmount,
   assertCreditOf,
+  type EnlargeStatus,
   type Ledger,
   type Reservation,
   type ReserveResult,
@@ -131,6 +132,13 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
       assertAmount(reservation.amount)
       for (const cap of Object.values(reservation.caps ?? {})) if (cap !== undefined) assertAmount(cap.amount)
       return reserve(reservation, nowMs)
+    },
+
+    async enlarge(holdId, amount, nowMs) {
+      assertAmount(amount)
+      const values = [holdId, String(amount), timeOf(nowMs)]
+      const [row] = await run(`SELECT ${schema}.enlarge_hold($1, $2, $3) AS status`, values)
+      return row!['status'] as EnlargeStatus
     },
 
     async settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {

@@ -1,6 +1,6 @@
 import { usageRecord } from '../../usage/usage-record.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
-import type { Reservation, ReserveResult, Settlement } from '../ledger.ts'
+import type { EnlargeStatus, Reservation, ReserveResult, Settlement } from '../ledger.ts'
 import { heldResult, largestReservation, lesserOf } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
 import { crossingsOf, exceededCap, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
@@ -65,6 +65,7 @@ export class SqliteHolds implements WriteBuffer {
   readonly #selectClaim: SqliteStatement
   readonly #selectEnded: SqliteStatement
   readonly #setEnd: SqliteStatement
+  readonly #addToHold: SqliteStatement
   readonly #selectExpired: SqliteStatement
   readonly #endHolds: ReturnType<typeof prepareRows>
   readonly #earlierCharge: SqliteEarlierCharge
@@ -108,6 +109,9 @@ export class SqliteHolds implements WriteBuffer {
     this.#selectEnded = prepareExact(database, `SELECT ${HOLD_COLUMNS}, ended_by FROM signalbox_holds WHERE id = ?`)
     this.#setEnd = database.prepare('UPDATE signalbox_holds SET ended_by = ? WHERE id = ?')
     // The hold of an open task ends with its task, however long that takes.
+    this.#addToHold = database.prepare(
+      'UPDATE signalbox_holds SET amount = amount + ? WHERE id = ? AND ended_at_ms IS NULL',
+    )
     this.#selectExpired = database.prepare(
       `SELECT id FROM signalbox_holds AS holds WHERE ended_at_ms IS NULL AND expires_at_ms <= ?
          AND NOT EXISTS (SELECT 1 FROM signalbox_tasks WHERE hold_id = holds.id
@@ -172,6 +176,22 @@ export class SqliteHolds implements WriteBuffer {
     if (task === undefined) this.#placed.add(holdId, hold)
     else this.#parts.insertTask(task)
     return heldResult(asked, amount)
+  }
+
+  enlarge(holdId: string, amount: bigint, nowMs: number): EnlargeStatus {
+    const timeMs = wholeMilliseconds(this.#parts.timeOf(nowMs))
+    const hold = this.#findOpen(holdId, timeMs)
+    if (hold === undefined) return 'not_held'
+    const { account_id: accountId, key_id: keyId, is_metered: isMetered } = hold
+    this.#expireCredits(accountId, timeMs)
+    const billing = isMetered === 1n ? 'metered' : 'prepaid'
+    const { status } = this.#judge({ holdId, accountId, keyId, amount, expiresAtMs: timeMs, billing }, nowMs)
+    if (status !== 'held') return status as EnlargeStatus
+    this.#addToHold.run(amount, holdId)
+    // The row that was kept has the old amount.
+    this.#placed.delete(holdId)
+    this.#moveHeld(hold, amount, 0n)
+    return 'held'
   }
 
   settle({ holdId, amount, description, details, answer, record, thresholds }: Settlement, nowMs: number): Resolution {

@@ -155,6 +155,55 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
   END $$`,
 ]
 
+/** Adding to an open hold, under the rules of a reservation. */
+export const ENLARGE_FUNCTIONS: readonly string[] = [
+  `CREATE FUNCTION enlarge_hold(p_hold text, p_amount bigint, p_now bigint) RETURNS text
+  LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
+  DECLARE
+    v_hold holds;
+    v_account accounts;
+    v_key_count spending;
+    v_now bigint := coalesce(p_now, now_ms());
+  BEGIN
+    SELECT * INTO v_hold FROM holds h WHERE h.id = p_hold AND h.status = 'held' FOR UPDATE;
+    IF NOT FOUND THEN
+      RETURN 'not_held';
+    END IF;
+    SELECT * INTO STRICT v_account FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
+    SELECT (k.spending).* INTO v_key_count FROM lock_keys(ARRAY[v_hold.key_id]) k;
+    IF v_account.first_expiry_ms <= v_now THEN
+      v_account.balance := v_account.balance - expire_credits(v_hold.account_id, v_now);
+    END IF;
+    IF v_account.frozen_at_ms IS NOT NULL THEN
+      RETURN 'account_frozen';
+    ELSIF v_hold.is_metered THEN
+      IF p_amount > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance THEN
+        RETURN 'credit_limit';
+      END IF;
+    ELSIF v_account.owed > 0 THEN
+      RETURN 'in_arrears';
+    ELSIF v_account.balance < p_amount THEN
+      RETURN 'insufficient_balance';
+    END IF;
+    v_account.spending := spending_at(v_account.spending, period_of(v_now));
+    IF passes_cap(v_account.spending, p_amount, v_account.cap_amount, v_account.cap_period)
+      OR EXISTS (SELECT 1 FROM keys k WHERE k.id = v_hold.key_id
+        AND passes_cap(spending_at(v_key_count, period_of(v_now)), p_amount, k.cap_amount, k.cap_period)) THEN
+      RETURN 'spending_limit';
+    END IF;
+    UPDATE holds SET amount = amount + p_amount WHERE id = p_hold;
+    UPDATE accounts a SET
+      balance = a.balance - CASE WHEN v_hold.is_metered THEN 0 ELSE p_amount END,
+      held = a.held + CASE WHEN v_hold.is_metered THEN 0 ELSE p_amount END,
+      credit_held = a.credit_held + CASE WHEN v_hold.is_metered THEN p_amount ELSE 0 END,
+      spending = spending_changed(a.spending, v_hold.period, 0, p_amount)
+    WHERE a.id = v_hold.account_id;
+    UPDATE key_spending s SET spending = spending_changed(s.spending, v_hold.period, 0, p_amount)
+    WHERE s.key_id = v_hold.key_id;
+    RETURN 'held';
+  END $$`,
+]
+
 /** Ends of holds, credits and purging. The order of locks is that of reserving. */
 export const RESOLVE_FUNCTIONS: readonly string[] = [
   // Pays what accounts owe from their balances, as far as those go, after what has expired is taken. The caller has locked
