@@ -262,7 +262,7 @@ function ledgerOn(session: () => SqliteSession): Ledger {
     enlarge: (holdId, amount, nowMs) =>
       asAsync(() => {
         assertAmount(amount)
-        // Beside a task, which outlives the process.
+        // The hold of a task outlives the process.
         return session().writeHolds((holds) => holds.enlarge(holdId, amount, nowMs), true)
       }),
     settle: (settlement, nowMs) =>

@@ -22,7 +22,7 @@ export interface PlannedRequest {
   readonly body: unknown
   /** By which of the batch's prices it is charged; absent: nothing is charged. */
   readonly price?: string
-  /** Its costs at three bounds of its answer, in nano-dollars: shortest, usual, longest; one if it sets a bound. If omitted, it is free. */
+  /** Costs at three bounds of the answer, in nano-dollars: shortest, usual, longest; one if it sets a bound. If omitted, it is free. */
   readonly costs?: readonly string[]
 }
 
@@ -46,7 +46,7 @@ export class RequestChecks {
   readonly faults: LineFault[] = []
   /** Prices by the name that requests have, and model: `0 gp-5.4`. Undefined: billing is off, or the endpoint is free. */
   prices: Record<string, readonly MeterPrice[]> | undefined
-  /** Of all requests. */
+  /** Costs of all requests. */
   costs = NO_COSTS
   estimate: Usage = {}
   total = 0

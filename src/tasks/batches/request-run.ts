@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { createRate } from '../../catalog/prices/rate.ts'
 import { BATCH_FIELD, IN_BATCH } from '../../catalog/prices/prices.ts'
+import { createRate } from '../../catalog/prices/rate.ts'
 import { type ErrorCode, GatewayError } from '../../core/errors.ts'
 import { parseVendorJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
@@ -9,14 +9,14 @@ import { type Admitted, CallRecord, type Candidate, type Reserved } from '../../
 import type { Ask, Completion } from '../../pipeline/completion.ts'
 import { InnerCaller, innerRequest } from '../../pipeline/inner-request.ts'
 import { keepAnswer } from '../../pipeline/kept-answers.ts'
+import { unboundedRequest } from '../../pipeline/output-bound.ts'
 import { runToEnd } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
-import { unboundedRequest } from '../../pipeline/output-bound.ts'
 import { chargeFor, type PricedRequest, priceRequest } from '../../pipeline/pricing.ts'
 import { settledUsage } from '../../pipeline/settled-usage.ts'
 import { emitUnbilledEnding, emitUnbilledUsage, type UsedCall } from '../../pipeline/unbilled-usage.ts'
-import type { CallEnding, JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
 import { estimateFor } from '../../pipeline/usage-estimate.ts'
+import type { CallEnding, JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
 import type { BatchOutcome } from '../../stores/batch-store.ts'
 import type { EnlargeStatus } from '../../stores/ledger.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
@@ -152,7 +152,7 @@ export class RequestRun implements Completion {
     if (chain.length === 0) throw new GatewayError('model_not_priced')
     const rates = chain.map(({ id }) => createRate(id, prices[`${planned.price} ${id}`]!))
     const estimates = chain.map((model) => estimateFor(context, admitted, model))
-    this.#bounded(context, admitted, { amount: 0n, rates, chain, estimates })
+    this.#bounded(context, admitted, { amount: this.#held.amount, rates, chain, estimates })
     return admitted.reserved({ id: task.holdId, amount: 0n, rates }, chain)
   }
 
@@ -184,9 +184,7 @@ export class RequestRun implements Completion {
   #bounded(context: PipelineContext, admitted: Admitted, priced: PricedRequest): PricedRequest {
     const { outputBound } = factsOf(this.#run.task)
     const unbounded = unboundedRequest(context, admitted, priced)
-    return unbounded === undefined || outputBound === null
-      ? priced
-      : applyBatchBound(admitted, unbounded, outputBound)
+    return unbounded === undefined || outputBound === null ? priced : applyBatchBound(admitted, unbounded, outputBound)
   }
 
   async end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void> {

@@ -106,7 +106,12 @@ export async function submitBatch(
     record.shaped(endpoint)
     record.claim = rest.claim
     record.chain = []
-    const priced = context.prices && { amount: costAtBound(checks.costs, outputBound), rates: [], chain: [], estimates: [] }
+    const priced = context.prices && {
+      amount: costAtBound(checks.costs, outputBound),
+      rates: [],
+      chain: [],
+      estimates: [],
+    }
     const held = await reserveTask(
       context,
       record,
