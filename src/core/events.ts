@@ -131,6 +131,17 @@ export type GatewayEvent =
       readonly usage: Usage
     }
   | {
+      /** A caller left before the vendor reported usage: the call is charged by an estimate. */
+      readonly type: 'call-abandoned'
+      readonly requestId: string
+      readonly vendor: string
+      readonly model: string
+      /** Time from the request to the end of the call at the vendor, in milliseconds. */
+      readonly elapsedMs: number
+      /** Usage that is charged. */
+      readonly usage: Usage
+    }
+  | {
       /** A vendor bills, or may bill, a failed call that no account is charged for. */
       readonly type: 'unbilled-usage'
       readonly requestId: string

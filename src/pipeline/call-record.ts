@@ -14,7 +14,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { AbortScope, DisconnectSignal } from './abort-scope.ts'
 import type { CachePlan } from './cache/cache-plan.ts'
 import type { CallObservation } from './call-observation.ts'
-import type { ModelHabits } from './token-sizes.ts'
+import { DEFAULT_TOKENS_PER_SECOND, type ModelHabits } from './token-sizes.ts'
 
 /**
  * A request in progress. Each stage takes the record of the previous one and returns a longer one, so types check the order
@@ -171,6 +171,8 @@ export interface Reserved extends Admitted {
   readonly bytesPerToken: number
   /** Tokens of reasoning that such a call usually has; undefined: not known. The same until the call is settled. */
   readonly usualReasoningTokens: number | undefined
+  /** Output tokens per second of the models that may answer. */
+  readonly tokensPerSecond: number
   measuredBy(habits: ModelHabits): void
   /** Notes a call to a vendor that begins. */
   tries(attempt: Attempt): void
@@ -252,6 +254,7 @@ export class CallRecord implements Reserved {
   earlier: EarlierCall | undefined = undefined
   bytesPerToken = GENERATED_BYTES_PER_TOKEN
   usualReasoningTokens: number | undefined = undefined
+  tokensPerSecond = DEFAULT_TOKENS_PER_SECOND
   #firstAttempt: Attempt | undefined = undefined
   /** Undefined for most requests: one list less. */
   #furtherAttempts: Attempt[] | undefined = undefined
@@ -364,8 +367,9 @@ export class CallRecord implements Reserved {
     Object.assign(this, request)
   }
 
-  measuredBy({ bytesPerToken, reasoningTokens }: ModelHabits): void {
+  measuredBy({ bytesPerToken, reasoningTokens, tokensPerSecond }: ModelHabits): void {
     this.bytesPerToken = bytesPerToken
+    this.tokensPerSecond = tokensPerSecond
     this.usualReasoningTokens = reasoningTokens
   }
 

@@ -18,6 +18,10 @@ export function settledUsage(
     const isMissing = ending.kind === 'completed' && isSoldByUsage(reserved)
     if (isMissing && estimatedUsage !== undefined)
       emit(context, { type: 'usage-missing', ...namedCall(reserved, candidate), usage: estimatedUsage })
+    if (ending.kind === 'abandoned' && estimatedUsage !== undefined && isSoldByUsage(reserved)) {
+      const elapsedMs = context.clock.now() - reserved.startedAtMs
+      emit(context, { type: 'call-abandoned', ...namedCall(reserved, candidate), elapsedMs, usage: estimatedUsage })
+    }
     return estimatedUsage
   }
   const bounds = { ...reportBounds(reserved, candidate.model), estimated: estimatedUsage ?? NOTHING_ESTIMATED }

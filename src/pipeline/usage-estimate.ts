@@ -68,7 +68,7 @@ export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'b
   return { body, bytes: editMembers(text, new Map([[endpoint.outputBound.member, String(tokens)]]))?.apply(text) }
 }
 
-type Measured = Pick<Reserved, 'estimate' | 'bytesPerToken' | 'usualReasoningTokens'>
+type Measured = Pick<Reserved, 'estimate' | 'bytesPerToken' | 'usualReasoningTokens' | 'tokensPerSecond'>
 
 /** What is known of an answer without a usage report. */
 export interface UnreportedOutput {
@@ -78,25 +78,30 @@ export interface UnreportedOutput {
   readonly isUnseen: boolean
   /** Did the caller, or the time that a whole answer may take, end it? Absent: no. */
   readonly isStopped?: boolean
+  /** Time from the request until its caller's leaving stopped it, in milliseconds. If omitted, unseen output counts as held. */
+  readonly stoppedAfterMs?: number
 }
 
 /**
  * What an answer is charged for when the vendor reported nothing: the prompt, and the text it sent, within the estimate. One
  * rule for whole answers, streams, and streams that were cut or left. Output that is neither visible nor reported is charged
- * as the model usually reasons. It is charged as it was held for while that is not known, and where our side ended the call: a caller
- * who could choose the moment would choose one after more reasoning than usual. Pictures, speech and searches are charged as they were
+ * as the model usually reasons, and as it was held for while that is not known. If the caller left, the model has written for as long
+ * as the call ran, at its measured speed. Pictures, speech and searches are charged as they were
  * held for: the vendor makes them even if the caller has gone.
  */
 export function estimatedUsage(
-  { estimate, bytesPerToken, usualReasoningTokens }: Measured,
-  { outputBytes, isUnseen, isStopped = false }: UnreportedOutput,
+  { estimate, bytesPerToken, usualReasoningTokens, tokensPerSecond }: Measured,
+  { outputBytes, isUnseen, isStopped = false, stoppedAfterMs }: UnreportedOutput,
 ): Usage {
   if (isSetByRequest(estimate)) return estimate
   const { inputTokens = 0, inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
   const webSearches = isUnseen && isStopped ? estimate.webSearches : undefined
   const textTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
-  const unseenTokens = isStopped ? undefined : usualReasoningTokens
-  const generated = isUnseen ? (unseenTokens === undefined ? heldFor : textTokens + unseenTokens) : textTokens
+  const writtenTokens = stoppedAfterMs === undefined ? undefined : Math.ceil((stoppedAfterMs / 1_000) * tokensPerSecond)
+  const reasonedTokens = usualReasoningTokens === undefined ? undefined : textTokens + usualReasoningTokens
+  const stopped = writtenTokens === undefined ? undefined : Math.max(textTokens, writtenTokens)
+  const unseen = isStopped ? stopped : reasonedTokens
+  const generated = isUnseen ? (unseen ?? heldFor) : textTokens
   const outputTokens = Math.min(generated ?? textTokens, heldFor ?? textTokens)
   const hasMedia = inputImageTokens !== undefined || inputAudioTokens !== undefined || audioSeconds !== undefined
   if (!hasMedia && webSearches === undefined) return { inputTokens, outputTokens }
