@@ -58,7 +58,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
         exampleReservation({ ...capped, amount: 400n, requiredFree: 801n }),
         EXAMPLE_NOW_MS,
       )
-      expect(aboveCap.status).toBe('spending_limit')
+      expect(aboveCap.status).toEqual('spending_limit')
       const exact = exampleReservation({ holdId: 'hold_3', amount: 400n, requiredFree: 1_000n })
       expect(await store.ledger.reserve(exact, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
       expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
