@@ -96,12 +96,12 @@ export interface UnboundedRequest {
 
 /** Returns how a request can be bounded; `undefined` if it sets its own bound, accepts none, or costs nothing. */
 export function unboundedRequest(
-  { outputBounds }: PipelineContext,
+  context: PipelineContext,
   parsed: Parsed,
   priced: PricedRequest,
 ): UnboundedRequest | undefined {
-  if (assumedOutputTokens({ outputBounds }, parsed, priced.chain[0]!) === undefined) return undefined
-  const { defaultMaxOutputTokens: defaultBound, balanceSharePerCall: share } = outputBounds
+  if (assumedOutputTokens(context, parsed, priced.chain[0]!) === undefined) return undefined
+  const { defaultMaxOutputTokens: defaultBound, balanceSharePerCall: share } = context.outputBounds
   const limits = priced.chain.map(({ limits: { maxOutputTokens } }) => maxOutputTokens ?? defaultBound)
   const bounded = (tokens: number): BoundedRequest => ({
     tokens,

@@ -90,9 +90,7 @@ export function reserveIfCovered(
 ): MaybePromise<ReserveOutcome | undefined> {
   const attempt = { id: furtherHoldId(admitted.requestId, 'both'), priced, plan: undefined }
   const outcome = (result: ReserveResult | ClaimResult): ReserveOutcome | undefined =>
-    LACKS_MONEY.has(result.status) || result.status === 'spending_limit'
-      ? undefined
-      : outcomeOf(context, admitted, attempt, result)
+    LACKS_MONEY.has(result.status) ? undefined : outcomeOf(context, admitted, attempt, result)
   const result = reserveOnce(context, admitted, attempt)
   return isPending(result) ? result.then(outcome) : outcome(result)
 }
@@ -113,7 +111,7 @@ function outcomeOrFit(
     const { longest = unbounded.usual, usual } = unbounded
     return boundedOutcome(context, admitted, attempt, { result, bounded: result.isLarger === true ? longest : usual })
   }
-  return LACKS_MONEY.has(result.status) || result.status === 'spending_limit'
+  return LACKS_MONEY.has(result.status)
     ? reserveFitted(context, admitted, unbounded, result)
     : outcomeOf(context, admitted, attempt, result)
 }
@@ -153,8 +151,7 @@ async function reserveFitted(
     needed = priced.amount
     const attempt = { id: furtherHoldId(admitted.requestId, `fitted${fitting}`), priced, plan: undefined }
     const result = await reserveOnce(context, admitted, attempt)
-    if (!LACKS_MONEY.has(result.status) && result.status !== 'spending_limit')
-      return boundedOutcome(context, admitted, attempt, { result, bounded })
+    if (!LACKS_MONEY.has(result.status)) return boundedOutcome(context, admitted, attempt, { result, bounded })
     status = result.status
   }
   throw balanceError(context, admitted, { status, needed, available: available ?? 0n })
@@ -225,7 +222,11 @@ function storeFailed(context: PipelineContext, admitted: Admitted, attempt: Rese
 }
 
 /** Outcomes that a shorter answer may turn. */
-const LACKS_MONEY: ReadonlySet<string> = new Set<ReserveResult['status']>(['insufficient_balance', 'credit_limit'])
+const LACKS_MONEY: ReadonlySet<string> = new Set<ReserveResult['status']>([
+  'insufficient_balance',
+  'credit_limit',
+  'spending_limit',
+])
 
 function outcomeOf(
   { principalFaults }: PipelineContext,

@@ -56,8 +56,8 @@ function emitImplausible(
 }
 
 /** Members of usage by their names, without those that are absent. */
-export function membersOf(usage: Usage, names: readonly string[]): Usage {
-  return Object.fromEntries(Object.entries(usage).filter(([name]) => names.includes(name))) as Usage
+export function membersOf(usage: Usage, names: readonly string[]): Readonly<Partial<Record<UsageField, number>>> {
+  return Object.fromEntries(Object.entries(usage).filter(([name]) => names.includes(name)))
 }
 
 /** Which call it was, for an event. */

@@ -1,6 +1,8 @@
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
@@ -9,11 +11,20 @@ const INPUT = 1_250n
 const OUTPUT = 15_000n
 const row = { model: MODEL, per: 1_000_000 } as const
 const PRIORITY = { service_tier: 'priority' }
+const FLEX = { service_tier: 'flex' }
+const CLAUDE = 'cl-sonnet-4-6'
+const SMALL_QWEN = 'small-qwen'
 const PRICES = [
   { ...row, meter: 'input_token', amount: '1.25' },
   { ...row, meter: 'output_token', amount: '15' },
   { ...row, meter: 'web_search', amount: '10', per: 1_000 },
   { ...row, meter: 'output_token', amount: '30', when: PRIORITY },
+  { ...row, meter: 'output_token', amount: '7.5', when: FLEX },
+  { ...row, model: CLAUDE, meter: 'input_token', amount: '3' },
+  { ...row, model: CLAUDE, meter: 'output_token', amount: '15' },
+  { ...row, model: CLAUDE, meter: 'web_search', amount: '10', per: 1_000 },
+  { ...row, model: SMALL_QWEN, meter: 'input_token', amount: '0.1' },
+  { ...row, model: SMALL_QWEN, meter: 'output_token', amount: '4.2' },
 ] as const
 
 let server: Server
@@ -26,6 +37,7 @@ beforeEach(async () => {
   tier = undefined
   server = createServer((request, response) => {
     request.resume().once('end', () => {
+      if (request.url === '/v1/messages') return sendMessage(response, usage)
       const head = { id: 'a_1', model: MODEL, ...(tier === undefined ? {} : { service_tier: tier }) }
       const message = { role: 'assistant', content: 'hello', refusal: null }
       const text = { type: 'output_text', text: 'hello', annotations: [] }
@@ -47,9 +59,15 @@ beforeEach(async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   started = await startGateway({
-    vendors: [openai({ apiKey: 'key', baseURL: `http://127.0.0.1:${port}` })],
+    vendors: [openai, anthropic, dashscope].map((vendor) =>
+      vendor({ apiKey: 'key', baseURL: `http://127.0.0.1:${port}` }),
+    ),
     models: [
       { id: MODEL, kind: 'chat', vendor: 'openai', limits: { contextTokens: 200_000, maxOutputTokens: 128_000 } },
+      {
+        ...{ id: SMALL_QWEN, kind: 'chat', vendor: 'dashscope', upstream: 'qwen3-0.6b' },
+        limits: { contextTokens: 32_768, maxOutputTokens: 8_192 },
+      },
     ],
     prices: { currency: 'USD', prices: PRICES },
   })
@@ -60,9 +78,20 @@ afterEach(async () => {
   server.close()
 })
 
+function sendMessage(response: ServerResponse, reported: object): void {
+  const content = [{ type: 'text', text: 'hello' }]
+  response.setHeader('content-type', 'application/json')
+  response.end(
+    JSON.stringify({
+      ...{ id: 'msg_1', type: 'message', role: 'assistant', model: 'c', content, stop_reason: 'end_turn' },
+      ...{ stop_sequence: null, usage: reported },
+    }),
+  )
+}
+
 /** What a call costs, in nano-dollars. */
-async function due(path: string, members: object): Promise<bigint> {
-  const answer = await started.post(path, { model: MODEL, ...members })
+async function due(path: string, members: object, headers?: Record<string, string>): Promise<bigint> {
+  const answer = await started.post(path, { model: MODEL, ...members }, headers)
   expect(await answer.text()).toContain('hello')
   return (await started.ended(answer)).dueNanoDollars
 }
@@ -87,6 +116,34 @@ test('charges the input and the searches of deep research as reported', async ()
   )
 })
 
+test('charges the balance and owes the rest if a report costs more', async () => {
+  const { gateway } = started
+  await gateway.accounts.create({ id: 'acct_b' })
+  await gateway.accounts.credit('acct_b', '2')
+  const { key } = await gateway.keys.create({ accountId: 'acct_b' })
+  usage = { prompt_tokens: 0, completion_tokens: 8 * 128_000, total_tokens: 8 * 128_000 }
+  const bill = 8n * 128_000n * OUTPUT
+
+  expect(await due(CHAT, { messages, n: 8, max_tokens: 16 }, { authorization: `Bearer ${key}` })).toBe(bill)
+  const { balance, owed } = (await gateway.accounts.get('acct_b'))!
+  expect([balance, owed]).toEqual([0n, bill - 2_000_000_000n])
+})
+
+test('charges thinking of a small model that exceeds its longest answer', async () => {
+  usage = { prompt_tokens: 10, completion_tokens: 30_000, total_tokens: 30_010 }
+
+  expect(await due(CHAT, { model: SMALL_QWEN, messages, max_tokens: 100 })).toBe(10n * 100n + 30_000n * 4_200n)
+})
+
+test.each([1, 60])('charges 60 searches of Claude that a request with max_uses of %i reports', async (max_uses) => {
+  const server_tool_use = { web_search_requests: 60 }
+  const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses }]
+  usage = { input_tokens: 900_000, output_tokens: 1_000, server_tool_use }
+  const bill = 900_000n * 3_000n + 1_000n * 15_000n + 60n * 10_000_000n
+
+  expect(await due('/v1/messages', { model: CLAUDE, messages, max_tokens: 2_000, tools })).toBe(bill)
+})
+
 test('charges a report above the ceiling at the ceiling', async () => {
   usage = { prompt_tokens: 2 ** 31, completion_tokens: 2 ** 31, total_tokens: 2 ** 32 }
 
@@ -96,6 +153,9 @@ test('charges a report above the ceiling at the ceiling', async () => {
 test.each([
   [undefined, 'priority', 30_000n],
   [undefined, 'default', 15_000n],
+  [undefined, 'flex', 7_500n],
+  ['flex', 'flex', 7_500n],
+  ['flex', 'default', 15_000n],
   ['priority', 'default', 15_000n],
   ['priority', 'priority', 30_000n],
   ['priority', undefined, 30_000n],

@@ -23,44 +23,18 @@ const messages: FieldMapping<ChatRequest> = {
 }
 
 /**
- * Bounds of the output. `max_tokens` limits the answer only, and `thinking_budget` the thinking only (Model Studio, "Deep thinking",
- * "Limit thinking length"). So both share the caller's bound while a model thinks.
+ * The older name may limit the answer without its thinking; the newer one limits both (Model Studio, "Notice of Changes to Certain
+ * Model Fields", April 2026). With both, the smaller counts.
  */
-function boundFields(thinksByDefault: boolean): Pick<ChatFieldTable, 'max_tokens' | 'max_completion_tokens'> {
-  const thinks = ({ enable_thinking: enabled, reasoning_effort: effort }: Record<string, unknown>): boolean => {
-    if (enabled !== undefined) return enabled === true
-    return effort === undefined || effort === null ? thinksByDefault : effort !== 'none'
-  }
-  const share = (body: Record<string, unknown>, bound: unknown): void => {
-    if (typeof bound !== 'number') return
-    body['max_tokens'] = bound
-    if (!thinks(body) || bound < 2) return
-    const half = Math.floor(bound / 2)
-    const { thinking_budget: budget } = body
-    const thinking = typeof budget === 'number' && budget > 0 && budget < bound ? budget : half
-    body['thinking_budget'] = thinking
-    body['max_tokens'] = bound - thinking
-  }
-  const ofAll: FieldMapping<ChatRequest> = {
-    needed: () => true,
-    apply: (body, value) => {
-      delete body['max_completion_tokens']
-      share(body, value)
-    },
-  }
-  const older: FieldMapping<ChatRequest> = {
-    needed: (value, request) => typeof value === 'number' && !isGiven(request.max_completion_tokens) && thinks(request),
-    apply: share,
-  }
-  return { max_tokens: older, max_completion_tokens: ofAll }
+const asCompletionTokens: FieldMapping<ChatRequest> = {
+  needed: () => true,
+  apply: (body, value) => {
+    delete body['max_tokens']
+    if (typeof value !== 'number') return
+    const { max_completion_tokens: other } = body
+    body['max_completion_tokens'] = typeof other === 'number' ? Math.min(other, value) : value
+  },
 }
-
-function isGiven(value: unknown): boolean {
-  return value !== undefined && value !== null
-}
-
-/** Models that think unless a request says otherwise: Qwen3.5 and later, open Qwen3, and those that always think. */
-const THINKING_BY_DEFAULT = /^qwen3\.[567]-|^qwen3-\d+(?:\.\d+)?b(?:-a\d+b)?$|-thinking(?:-\d+)?$|^q[wv]q\b/
 
 /** The vendor refuses an empty list of tools; leaving it out means the same. What is said about tools goes with it. */
 const toolsUnlessEmpty: FieldMapping<ChatRequest> = {
@@ -129,12 +103,11 @@ const withoutThinking: FieldMapping<ChatRequest> = {
 export const DASHSCOPE_FIELDS: ChatFieldTable = {
   ...PASS_ALL,
   messages,
-  ...boundFields(false),
+  max_tokens: asCompletionTokens,
   tools: toolsUnlessEmpty,
   frequency_penalty: 'drop',
 }
 
-const THINKING_BOUNDS = boundFields(true)
 const RULES = activeRules(DASHSCOPE_FIELDS)
 const HYBRID_FIELDS: ChatFieldTable = { ...DASHSCOPE_FIELDS, reasoning_effort: effortUnlessNone }
 const HYBRID_RULES = activeRules(HYBRID_FIELDS)
@@ -142,9 +115,8 @@ const STREAMED_RULES = activeRules({ ...HYBRID_FIELDS, model: withoutThinking })
 
 /** The rules that do something, by the vendor's own id of a model. */
 export function dashscopeRules(upstream: string): FieldRules<ChatRequest> {
-  const isHybrid = HYBRID_MODELS.some((pattern) => pattern.test(upstream))
-  const rules = THINKING_IN_STREAMS.test(upstream) ? STREAMED_RULES : isHybrid ? HYBRID_RULES : RULES
-  return THINKING_BY_DEFAULT.test(upstream) ? { ...rules, ...THINKING_BOUNDS } : rules
+  if (THINKING_IN_STREAMS.test(upstream)) return STREAMED_RULES
+  return HYBRID_MODELS.some((pattern) => pattern.test(upstream)) ? HYBRID_RULES : RULES
 }
 
 /** The vendor returns vectors only as numbers; the gateway encodes base64. */

@@ -14,7 +14,7 @@ const PARAGRAPH = '\n\n'
 
 /** What of a call an answer is read by. */
 interface AnswerCall extends Pick<VendorCall<object>, 'apiKey' | 'model'> {
-  readonly request: { readonly service_tier?: unknown }
+  readonly request: object
 }
 
 /**
@@ -202,7 +202,7 @@ export class ResponsesAnswerReader {
   #end(response: Json): void {
     this.#start(response)
     for (const [place, item] of listOf(response['output']).entries()) this.readItem(place, item)
-    this.usage = responsesUsage(response, this.#call.request.service_tier)
+    this.usage = responsesUsage(response, (this.#call.request as { readonly service_tier?: unknown }).service_tier)
     if (this.#reasoning.length > 0 && this.#textLength > 0)
       this.#writer.extraContent(carriedReasoning(this.#reasoning, this.#call))
     this.#writer.finish(finishReason(response, this.#calls.size > 0))

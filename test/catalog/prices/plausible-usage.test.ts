@@ -126,13 +126,20 @@ describe('plausibleUsage', () => {
   })
 
   it('has a ceiling where the limits of the model are not known', () => {
-    const unknown = { hold, limits: {} }
+    const unknown = { hold, limits: {}, samplings: 1 }
 
     expect(plausibleUsage({ inputTokens: 4_194_304 }, unknown).implausible).toEqual([])
     expect(plausibleUsage({ inputTokens: 4_194_305, outputTokens: 2 ** 31 }, unknown).usage).toEqual({
       inputTokens: 4_194_304,
       outputTokens: 524_288,
     })
+  })
+
+  it('cuts to four times the hold where the request decides and the limits of the model are not known', () => {
+    const reported = { inputTokens: 401, outputTokens: 200 }
+
+    expect(plausibleUsage(reported, { hold, limits: {} }).usage).toEqual({ inputTokens: 400, outputTokens: 200 })
+    expect(plausibleUsage({ outputTokens: 5_000 }, { hold: {}, limits: {} }).implausible).toEqual([])
   })
 
   it('cuts parts to their total, a replaced total included', () => {
