@@ -95,7 +95,7 @@ export function estimatedUsage(
 ): Usage {
   if (isSetByRequest(estimate)) return estimate
   const { inputTokens = 0, inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
-  const webSearches = isUnseen && isStopped ? estimate.webSearches : undefined
+  const webSearches = isUnseen && isStopped ? searchesWithin(estimate.webSearches, stoppedAfterMs) : undefined
   const textTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
   const writtenTokens = stoppedAfterMs === undefined ? undefined : Math.ceil((stoppedAfterMs / 1_000) * tokensPerSecond)
   const reasonedTokens = usualReasoningTokens === undefined ? undefined : textTokens + usualReasoningTokens
@@ -113,6 +113,11 @@ export function estimatedUsage(
     ...(inputAudioTokens === undefined ? {} : { inputAudioTokens }),
     outputTokens,
   }
+}
+
+/** Searches that a model can have made in this time: at most one in each second. */
+function searchesWithin(held: number | undefined, elapsedMs = Number.POSITIVE_INFINITY): number | undefined {
+  return held === undefined ? undefined : Math.min(held, Math.ceil(elapsedMs / 1_000))
 }
 
 /** Does a call generate tokens, whose number only its end tells? Pictures, speech and searches are known from the request. */
