@@ -105,7 +105,7 @@ describe('a whole answer whose caller leaves while it is made', () => {
     await started.gateway.accounts.get('acct_test')
     await expect
       .poll(() => {
-        clock.advance(500)
+        clock.advance(1_000)
         return vendor.aborted
       })
       .toBe(1)
