@@ -96,7 +96,7 @@ const VENDORS: readonly (readonly [string, (origin: string) => Vendor, string, s
   ['Mistral', (baseURL) => openaiCompatible(presets.mistral, { apiKey: 'k', baseURL }), 'mistral-large', 'max_tokens'],
 ]
 
-describe.each(VENDORS)('a call without a bound at %s', (_name, at, upstream, member, ofResponses = member) => {
+describe.each(VENDORS)('a call without a bound at %s', (...[, at, upstream, member, ofResponses = member]) => {
   test('is sent with the chosen bound in the field of the vendor', async () => {
     const { sent, credit, post } = await start(at, upstream)
     await credit('1')
