@@ -89,7 +89,7 @@ function sendMessage(response: ServerResponse, reported: object): void {
   )
 }
 
-/** What a call costs, in nano-dollars. */
+/** Returns the cost of a call, in nano-dollars. */
 async function due(path: string, members: object, headers?: Record<string, string>): Promise<bigint> {
   const answer = await started.post(path, { model: MODEL, ...members }, headers)
   expect(await answer.text()).toContain('hello')

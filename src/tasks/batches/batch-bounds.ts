@@ -1,6 +1,6 @@
 import type { Admitted } from '../../pipeline/call-record.ts'
 import {
-  LONGEST_ANSWER_DIVISOR,
+  FREE_MONEY_DIVISOR,
   MIN_CHOSEN_TOKENS,
   outputFit,
   partOf,
@@ -57,7 +57,7 @@ export function addCosts(one: BoundCosts, other: BoundCosts): BoundCosts {
  */
 export function chooseBatchBound(costs: BoundCosts, freeMoney: bigint | undefined, share: number): BatchBound {
   const { shortest, usual, longest } = costs
-  if (freeMoney === undefined || longest * LONGEST_ANSWER_DIVISOR <= freeMoney) return 'longest'
+  if (freeMoney === undefined || longest * FREE_MONEY_DIVISOR <= freeMoney) return 'longest'
   const budget = partOf(freeMoney, share)
   if (usual <= budget) return USUAL
   return shortest >= budget ? 0 : Number(((budget - shortest) * BigInt(USUAL)) / (usual - shortest))
