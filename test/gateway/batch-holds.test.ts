@@ -130,7 +130,7 @@ const REWRITES: readonly (readonly [string, NonNullable<Hook['request']>])[] = [
     'has a longer prompt',
     (call) => ({ body: { ...call.body, messages: [{ role: 'user', content: 'x'.repeat(400_000) }] } }),
   ],
-  ['has no bound any more', ({ body: { max_tokens: _bound, ...body } }) => ({ body })],
+  ['has no bound any more', ({ body }) => ({ body: { ...body, max_tokens: undefined } })],
   ['has a search without a price', (call) => ({ body: { ...call.body, web_search_options: {} } })],
 ]
 
