@@ -10,7 +10,7 @@ import { chatMedia } from './chat-media.ts'
 import { type ChatOffer, createChatOperation } from './chat-operation.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
-import { CHAT_SURCHARGES, chatExtras, chatFieldParam, chatSearches, chatSurcharges } from './chat-surcharges.ts'
+import { CHAT_SURCHARGES, chatExtras, chatFieldParam, chatPriceFields, chatSearches } from './chat-surcharges.ts'
 import { chatTexts } from './chat-texts.ts'
 import { chatUrls, remoteImages } from './remote-images.ts'
 
@@ -49,7 +49,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
     member: 'max_tokens',
   },
   mostOutputTokens: ({ chat }, model) => chat?.mostOutputTokens?.(model),
-  priceFields: chatSurcharges,
+  priceFields: chatPriceFields,
   surcharges: CHAT_SURCHARGES,
   priceFieldParam: chatFieldParam,
   // A translation has no words for them.
