@@ -70,7 +70,8 @@ export function denseTokensIn(text: Uint8Array): number {
     parts += PARTS[(before << 3) | kind]!
     before = kind
   }
-  return Math.max(0, Math.ceil(parts / PARTS_PER_TOKEN) - Math.ceil(text.length / ESTIMATED_BYTES_PER_TOKEN))
+  const tokens = Math.min(Math.ceil(parts / PARTS_PER_TOKEN), text.length)
+  return Math.max(0, tokens - Math.ceil(text.length / ESTIMATED_BYTES_PER_TOKEN))
 }
 
 /**
