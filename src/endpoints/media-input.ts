@@ -118,7 +118,7 @@ export function isInline(text: string): boolean {
   return /^data:/i.test(text) || !/^[a-z][a-z0-9+.-]*:/i.test(text.slice(0, 32))
 }
 
-/** The JSON of a body without the strings that hold media; undefined: none of them does. */
+/** JSON of a body without the strings that hold media, or undefined if none of them does. */
 export function textBeside(inputs: readonly MediaInput[], body: object): Buffer | undefined {
   if (inputs.length === 0) return undefined
   const held = new Map<unknown, number>()

@@ -25,15 +25,23 @@ export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedReq
     throw new GatewayError('invalid_request', { message })
   }
   const media = inputs.length === 0 ? NO_MEDIA : inputs.map(mediaFacts)
-  const text = textBeside(inputs, body) ?? bytes ?? NO_TEXT
-  const denseTokens = denseTokensIn(text)
-  if (endpoint.textBytes === undefined) return { textBytes: text.byteLength, denseTokens, media }
+  if (endpoint.textBytes === undefined) {
+    const text = textBeside(inputs, body) ?? bytes ?? NO_TEXT
+    return { textBytes: text.byteLength, denseTokens: denseTokensIn(text), media }
+  }
   const textBytes = endpoint.textBytes(body)
-  // The model may read a part of the request, or a part of it several times.
-  return { textBytes, denseTokens: Math.ceil((denseTokens * textBytes) / Math.max(1, text.byteLength)), media }
+  // The model may read a part of the request several times. The rest of a body that is much longer is files.
+  const isText = media.length === 0 && bytes !== undefined && bytes.byteLength <= textBytes * LONGEST_SYNTAX
+  return {
+    textBytes,
+    denseTokens: isText ? Math.ceil((denseTokensIn(bytes) * textBytes) / bytes.byteLength) : 0,
+    media,
+  }
 }
 
 const NO_TEXT = new Uint8Array()
+/** Bytes of JSON for a byte of the text that it contains, at most. */
+const LONGEST_SYNTAX = 4
 const NO_INPUTS: readonly MediaInput[] = []
 const NO_MEDIA: readonly MediaFacts[] = []
 

@@ -12,7 +12,7 @@ const DOLLAR = 1_000_000_000n
 
 let vendor: AnsweringVendor
 let started: StartedGateway
-/** Input tokens that the vendor reports for a call, by its request; undefined: it reports nothing. */
+/** Input tokens that the vendor reports for a call, by its request, or undefined if it reports nothing. */
 let tokensOf: (body: Record<string, unknown>) => number | undefined
 let billed: number
 

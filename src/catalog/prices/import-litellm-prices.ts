@@ -47,8 +47,8 @@ const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
  * another provider has another price and is left out.
  *
  * Amounts keep every digit. Prices of long prompts (`…_above_200k_tokens`, `tiered_pricing`) become rows with `inputTokensAbove`. At
- * vendors that price output by mode, `output_cost_per_reasoning_token` becomes a row with `thinking: 'on'`. What a price
- * file cannot say is reported and not used: batch, flex and priority prices, spoken answers, web search
+ * vendors that price output by mode, `output_cost_per_reasoning_token` becomes a row with `thinking: 'on'`. Prices
+ * that a price file cannot express are reported and not used: batch, flex and priority prices, spoken answers, web search
  * (whose price depends on its size there).
  *
  * @param json the parsed file.

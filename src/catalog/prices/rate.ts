@@ -104,7 +104,7 @@ export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
 
 const NO_TIERS: readonly RateTier[] = []
 
-/** Of each meter and mode the price of the highest tier that a call with more than so many input tokens is in. */
+/** Prices of the highest tier that a call with more than so many input tokens is in, for each meter and mode. */
 function pricesAbove(prices: readonly MeterPrice[], above: number): readonly MeterPrice[] {
   const chosen = new Map<string, MeterPrice>()
   for (const price of prices) {

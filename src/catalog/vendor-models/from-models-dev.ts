@@ -21,7 +21,7 @@ const COST_FIELDS: CostFields = {
   input_audio: 'inputAudio',
 }
 
-/** The same of vendors that price output by thinking mode. */
+/** Members of `cost` at vendors that price output by thinking mode. */
 const MODE_COST_FIELDS: CostFields = { ...COST_FIELDS, reasoning: 'thinkingOutput' }
 
 /**
