@@ -105,11 +105,21 @@ export type GatewayEvent =
       readonly model: string | undefined
     }
   | {
+      /** A vendor reported usage that cannot be right: malformed and missing counts are estimated, and counts that are too high are cut. */
       readonly type: 'usage-implausible'
       readonly requestId: string
       readonly vendor: string
       readonly model: string
+      /** Names of the counts of {@link Usage}. */
       readonly fields: readonly string[]
+      /** These counts as the vendor reported them; those that it did not report are absent. */
+      readonly reported: Readonly<Record<string, unknown>>
+      /** These counts as they are charged. */
+      readonly charged: Usage
+      /** Cost of the report as it was received, in nano-dollars; undefined if a count is missing or malformed, or if billing is off. */
+      readonly reportedNanoDollars: bigint | undefined
+      /** Cost of what is charged for, in nano-dollars; undefined if billing is off. */
+      readonly dueNanoDollars: bigint | undefined
     }
   | {
       /** A vendor answered in full and reported no usage: the call is charged by an estimate. */

@@ -185,15 +185,23 @@ export function isSetByRequest({ images, characters, searchUnits }: Usage): bool
   return images !== undefined || characters !== undefined || searchUnits !== undefined
 }
 
+/** What a report of a call at a model is checked against. */
+export function reportBounds(
+  { endpoint, body, estimate }: Pick<Reserved, 'endpoint' | 'body' | 'estimate'>,
+  { limits }: Pick<CatalogModel, 'limits'>,
+): UsageBounds {
+  return { hold: estimate, limits, samplings: endpoint.samplings?.(body) }
+}
+
 /** Usage that can be charged for, and what was wrong with the report. */
 export interface ChargeableUsage {
   readonly usage: Usage
-  /** Names of the counts that were missing or implausible, and were estimated instead. */
+  /** Names of the counts that were missing or malformed, and were estimated instead, and of those that were cut. */
   readonly replaced: readonly string[]
 }
 
 /**
- * Makes a vendor's report chargeable: implausible counts are replaced, and missing ones filled by `estimated`. The caller reads
+ * Makes a vendor's report chargeable: malformed counts are replaced, and missing ones filled by `estimated`. The caller reads
  * the same usage.
  */
 export function chargeableUsage(reported: Usage, bounds: UsageBounds & { readonly estimated: Usage }): ChargeableUsage {

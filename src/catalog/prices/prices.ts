@@ -1,3 +1,4 @@
+import { ORDINARY_TIER } from '../../core/usage.ts'
 import { isPattern, starOf } from '../id-pattern.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
@@ -71,6 +72,12 @@ export const IN_BATCH = 'true'
 export const THINKING_FIELD = 'thinking'
 export const THINKING_ON = 'on'
 export const THINKING_OFF = 'off'
+
+/**
+ * Price field of the tier of service. Requests name the ordinary tier explicitly as {@link ORDINARY_TIER}, which needs no row; a
+ * request without the field may be served at any tier.
+ */
+export const TIER_FIELD = 'service_tier'
 
 /** Is a row for calls of their own, and not for requests of batches or answers from the cache alone? */
 export function isOfCalls({ when }: PriceRow): boolean {
@@ -153,12 +160,14 @@ function quoteOf(model: string, rulesByMeter: readonly (readonly PriceRule[])[])
     for (const [name, value] of rule.conditions) getOrAdd(values, name, () => new Set<string>()).add(value)
   }
   values.get(THINKING_FIELD)?.add(THINKING_OFF)
+  values.get(TIER_FIELD)?.add(ORDINARY_TIER)
   const rates = new Map<string, Rate | undefined>()
   const named = [...values]
   const isCovered = (fields: BillingFields, surcharges: readonly string[]): boolean => {
     for (const name of surcharges) {
       const value = fields[name]
-      if (value !== undefined && values.get(name)?.has(value) !== true) return false
+      if (value === undefined || (name === TIER_FIELD && value === ORDINARY_TIER)) continue
+      if (values.get(name)?.has(value) !== true) return false
     }
     return true
   }
@@ -176,7 +185,7 @@ function quoteOf(model: string, rulesByMeter: readonly (readonly PriceRule[])[])
     }
     const kept = rates.get(key)
     if (kept !== undefined || rates.has(key)) return kept
-    const rate = rateOf(model, rulesByMeter, fields)
+    const rate = rateOf(model, rulesByMeter, fields, values.get(TIER_FIELD))
     if (rates.size < MAX_RATES_KEPT) rates.set(key, rate)
     return rate
   }
@@ -186,7 +195,31 @@ function rateOf(
   model: string,
   rulesByMeter: readonly (readonly PriceRule[])[],
   fields: BillingFields,
+  serviceTiers: ReadonlySet<string> = NO_TIERS,
 ): Rate | undefined {
+  const prices = pricesFor(rulesByMeter, fields)
+  if (prices === undefined) return undefined
+  const ofTiers = [...serviceTiers].flatMap((serviceTier) =>
+    (pricesFor(rulesByMeter, { ...fields, [TIER_FIELD]: serviceTier }) ?? []).map((price) => ({
+      ...price,
+      serviceTier,
+    })),
+  )
+  const isTierAsked = ofTiers.length > 0 && fields[TIER_FIELD] !== undefined
+  return {
+    ...createRate(model, [...prices, ...ofTiers]),
+    ...(isTierAsked ? { isTierAsked } : {}),
+    ...(fields[THINKING_FIELD] === THINKING_OFF ? { isThinkingOff: true } : {}),
+  }
+}
+
+const NO_TIERS: ReadonlySet<string> = new Set()
+
+/** Undefined if a meter has prices of which none holds. */
+function pricesFor(
+  rulesByMeter: readonly (readonly PriceRule[])[],
+  fields: BillingFields,
+): readonly MeterPrice[] | undefined {
   const prices: MeterPrice[] = []
   for (const rules of rulesByMeter) {
     const held = rules.filter((rule) => holds(rule, fields))
@@ -201,8 +234,7 @@ function rateOf(
     const inThinking = rules.filter((rule) => holds(rule, { ...fields, [THINKING_FIELD]: THINKING_ON }))
     prices.push(...pricesByTier(inThinking).map((price): MeterPrice => ({ ...price, thinking: true })))
   }
-  const rate = createRate(model, prices)
-  return fields[THINKING_FIELD] === THINKING_OFF ? { ...rate, isThinkingOff: true } : rate
+  return prices
 }
 
 function pricesByTier(held: readonly PriceRule[]): readonly MeterPrice[] {

@@ -1,5 +1,5 @@
 import { divideRoundingUp, exactDecimal, NANO_DOLLARS_PER_DOLLAR, parseDecimal } from '../../core/money.ts'
-import type { Usage, UsageField } from '../../core/usage.ts'
+import { ORDINARY_TIER, type Usage, type UsageField } from '../../core/usage.ts'
 
 /**
  * What may have a price. Tokens of a kind with a price of its own are charged at it and not again as part of their total;
@@ -56,6 +56,8 @@ export interface MeterPrice {
   readonly inputTokensAbove?: number
   /** Whether the price holds for calls in which the model thinks, in place of the other prices of its meter. */
   readonly thinking?: true
+  /** Tier of service that the vendor must have used. If omitted, the price holds for the requested tier. */
+  readonly serviceTier?: string
 }
 
 /** All prices of one call, ready to charge with: nano-dollars a unit as exact fractions over one common denominator. */
@@ -77,6 +79,10 @@ export interface Rate {
   readonly thinking?: Rate
   /** Whether the request turns thinking off, so that no money is held for it. */
   readonly isThinkingOff?: true
+  /** Rates by the tier of service that the vendor used. Absent: no price depends on it. */
+  readonly serviceTiers?: ReadonlyMap<string, Rate>
+  /** Whether the request names its tier, so that only this one or the ordinary one can be used. Absent: the vendor may choose any. */
+  readonly isTierAsked?: true
   /** Rates of models that may work within the call, by the vendor's id of the model. Absent: none may. */
   readonly otherModels?: ReadonlyMap<string, Rate>
 }
@@ -93,6 +99,17 @@ export interface RateTier {
  * @throws RangeError when an amount is not a decimal string.
  */
 export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
+  const names = new Set(prices.flatMap(({ serviceTier }) => serviceTier ?? []))
+  if (names.size === 0) return rateOfTier(model, prices)
+  const served = (name: string | undefined): Rate =>
+    rateOfTier(
+      model,
+      prices.filter(({ serviceTier }) => serviceTier === name),
+    )
+  return { ...served(undefined), prices, serviceTiers: new Map([...names].map((name) => [name, served(name)])) }
+}
+
+function rateOfTier(model: string, prices: readonly MeterPrice[]): Rate {
   const thresholds = new Set<number>()
   for (const { inputTokensAbove } of prices) if (inputTokensAbove !== undefined) thresholds.add(inputTokensAbove)
   if (thresholds.size === 0) return flatRate(model, prices, NO_TIERS)
@@ -180,7 +197,10 @@ function withMinimums(usage: Usage, minimums: NonNullable<Rate['minimums']>): Us
  *   `plausibleUsage` first.
  */
 export function charge(rate: Rate, usage: Usage): bigint | undefined {
-  return withOtherModels(rate, usage, chargeFlat(rate.tiers.length === 0 ? rate : tierFor(rate, usage), usage), charge)
+  const { serviceTier } = usage
+  const served = (serviceTier === undefined ? undefined : rate.serviceTiers?.get(serviceTier)) ?? rate
+  const flat = served.tiers.length === 0 ? served : tierFor(served, usage)
+  return withOtherModels(rate, usage, chargeFlat(flat, usage), charge)
 }
 
 function tierFor(rate: Rate, usage: Usage): Rate {
@@ -294,10 +314,17 @@ function chargeFlat(ofTier: Rate, counted: Usage): bigint | undefined {
 /**
  * The most that a call can cost whose usage stays within an estimate, in nano-dollars: a part of the input that the estimate
  * names may turn out to be smaller, and its price may be above or below that of the rest; all of the output may be reasoning; the
- * model may think unless the request turns it off; and the input as a whole may stay in a lower tier. Undefined as {@link charge} is.
+ * model may think unless the request turns it off; the input as a whole may stay in a lower tier; and the vendor may use another tier
+ * of service. Undefined as {@link charge} is.
  */
 export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
-  return withOtherModels(rate, estimate, highestOwnCharge(rate, estimate), highestCharge)
+  let highest = highestOwnCharge(rate, estimate)
+  for (const [name, served] of rate.serviceTiers ?? []) {
+    if (rate.isTierAsked === true && name !== ORDINARY_TIER) continue
+    const amount = highestOwnCharge(served, estimate)
+    if (highest !== undefined && amount !== undefined && amount > highest) highest = amount
+  }
+  return withOtherModels(rate, estimate, highest, highestCharge)
 }
 
 function highestOwnCharge(rate: Rate, estimate: Usage): bigint | undefined {

@@ -5,6 +5,7 @@ import {
   assertAmount,
   assertCreditOf,
   assertRoom,
+  heldResult,
   lesserOf,
   REPAYMENT,
   type Reservation,
@@ -116,9 +117,9 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       const found = claims.peek(reservation.claim, nowMs)
       if (found.status !== 'claimed') return found
     }
-    const { amount, keyId, expiresAtMs, claim, caps } = reservation
+    const { amount, requiredFree = amount, keyId, expiresAtMs, claim, caps } = reservation
     const isMetered = (account.billing ?? reservation.billing) === 'metered'
-    const refusal = moneyRefusal(account, amount, isMetered)
+    const refusal = moneyRefusal(account, requiredFree, isMetered)
     if (refusal !== undefined) return refusal
     const spentByKey = keySpending.of(keyId, spendingPeriod(nowMs))
     const period = Math.max(account.spending.period, spentByKey.period)
@@ -132,7 +133,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
             { owner: 'account', id: account.id, counts: account.spending, caps: [account.spendingCap, caps?.account] },
             { owner: 'key', id: keyId, counts: spentByKey, caps: [capOfKey, caps?.key] },
           ],
-          amount,
+          requiredFree,
         )
       : undefined
     if (exceeded !== undefined) return { status: 'spending_limit', counter: exceeded }
@@ -305,8 +306,14 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       if (account !== undefined) expireDue(account, nowMs)
       const known = outcomes.get(reservation.holdId)
       if (known !== undefined) return known
-      if (openHolds.has(reservation.holdId)) return HELD
-      const outcome = decide(reservation, nowMs)
+      const open = openHolds.get(reservation.holdId)
+      if (open !== undefined) return heldResult(reservation, open.amount)
+      const { larger } = reservation
+      const tried = larger && decide({ ...reservation, ...larger }, nowMs)
+      const outcome =
+        larger !== undefined && tried?.status === 'held'
+          ? heldResult(reservation, larger.amount)
+          : decide(reservation, nowMs)
       remember(reservation.holdId, outcome)
       return outcome
     },

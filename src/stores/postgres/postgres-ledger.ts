@@ -190,7 +190,7 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
 
 /** A reservation as the function `reserve` reads it. Amounts are text: a JSON number would be a float here. */
 function requestOf(
-  { holdId, keyId, amount, expiresAtMs, claim, billing, caps, task }: Reservation,
+  { holdId, keyId, amount, requiredFree, larger, expiresAtMs, claim, billing, caps, task }: Reservation,
   clock: 'database' | 'caller',
   nowMs: number,
 ): object {
@@ -198,6 +198,9 @@ function requestOf(
     hold: holdId,
     key: keyId,
     amount: String(amount),
+    free: requiredFree && String(requiredFree),
+    larger: larger && String(larger.amount),
+    larger_free: larger && String(larger.requiredFree),
     expires: timeParameter(expiresAtMs),
     lives: clock === 'database' ? timeParameter(expiresAtMs - nowMs) : undefined,
     billing,

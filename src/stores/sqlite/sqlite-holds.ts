@@ -1,6 +1,7 @@
 import { usageRecord } from '../../usage/usage-record.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
-import { lesserOf, type Reservation, type ReserveResult, type Settlement } from '../ledger.ts'
+import type { Reservation, ReserveResult, Settlement } from '../ledger.ts'
+import { heldResult, largestReservation, lesserOf } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
 import { crossingsOf, exceededCap, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
 import type { TaskRecord } from '../task-store.ts'
@@ -30,7 +31,7 @@ import {
 import type { SqliteRecordInsert } from './sqlite-usage.ts'
 
 interface KnownRow {
-  readonly is_held: bigint
+  readonly amount: bigint | null
   readonly status: Exclude<ReserveResult['status'], 'replay'> | null
   readonly counter: string | null
 }
@@ -77,7 +78,7 @@ export class SqliteHolds implements WriteBuffer {
     this.#earlierCharge = sqliteEarlierCharge(database, parts.money)
     this.#selectKnown = prepareExact(
       database,
-      `SELECT holds.id IS NOT NULL AS is_held, refusals.status, refusals.counter FROM (SELECT ? AS id) AS wanted
+      `SELECT holds.amount, refusals.status, refusals.counter FROM (SELECT ? AS id) AS wanted
        LEFT JOIN signalbox_holds AS holds ON holds.id = wanted.id
        LEFT JOIN signalbox_refusals AS refusals ON refusals.hold_id = wanted.id`,
     )
@@ -122,12 +123,14 @@ export class SqliteHolds implements WriteBuffer {
     )
   }
 
-  reserve(reservation: Reservation, nowMs: number): ReserveResult {
-    const { holdId, accountId, keyId, amount, expiresAtMs, claim, task } = reservation
+  reserve(asked: Reservation, nowMs: number): ReserveResult {
+    const { holdId, accountId, keyId, expiresAtMs, claim, task } = asked
     const timeMs = wholeMilliseconds(this.#parts.timeOf(nowMs))
     this.#expireCredits(accountId, timeMs)
+    const reservation = largestReservation(asked, (tried) => this.#judge(tried, nowMs))
     const result = this.#judge(reservation, nowMs)
-    if (result.status !== 'held') return this.#knownResult(holdId) ?? this.#refuse(reservation, result)
+    if (result.status !== 'held') return this.#knownResult(asked) ?? this.#refuse(reservation, result)
+    const { amount } = reservation
     const { money } = this.#parts
     const isMetered = isMeteredFor(reservation, money.account(accountId)!)
     const period = this.#periodOf(reservation, nowMs)
@@ -144,7 +147,7 @@ export class SqliteHolds implements WriteBuffer {
       endMs,
     )
     if (Number(changes) === 0) {
-      const known = this.#knownResult(holdId)
+      const known = this.#knownResult(asked)
       if (known === undefined) throw new TypeError('a reservation lacks a value')
       return known
     }
@@ -168,7 +171,7 @@ export class SqliteHolds implements WriteBuffer {
     // The hold of a task is ended much later, if at all by this process.
     if (task === undefined) this.#placed.add(holdId, hold)
     else this.#parts.insertTask(task)
-    return result
+    return heldResult(asked, amount)
   }
 
   settle({ holdId, amount, description, details, answer, record, thresholds }: Settlement, nowMs: number): Resolution {
@@ -239,7 +242,7 @@ export class SqliteHolds implements WriteBuffer {
 
   /** The result of a reservation whose id is new. */
   #judge(reservation: Reservation, nowMs: number): ReserveResult {
-    const { accountId, keyId, amount, claim, caps } = reservation
+    const { accountId, keyId, claim, caps, requiredFree: amount = reservation.amount } = reservation
     const { money, claims } = this.#parts
     const account = money.account(accountId)
     if (account === undefined) return { status: 'unknown_account' }
@@ -283,9 +286,9 @@ export class SqliteHolds implements WriteBuffer {
   }
 
   /** The first result of an id that was reserved before. */
-  #knownResult(holdId: string): ReserveResult | undefined {
-    const { is_held: isHeld, status, counter } = this.#selectKnown.get(holdId) as KnownRow
-    if (isHeld !== 0n) return HELD
+  #knownResult(asked: Reservation): ReserveResult | undefined {
+    const { amount, status, counter } = this.#selectKnown.get(asked.holdId) as KnownRow
+    if (amount !== null) return heldResult(asked, amount)
     if (status === null) return undefined
     return status === 'spending_limit' ? { status, counter: counter ?? '' } : { status }
   }

@@ -49,6 +49,33 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       expect(exact).toEqual({ status: 'held' })
     })
 
+    check('requires more free money than a hold takes', async (store) => {
+      await fundedLedger(store, 1_000n)
+      const refused = exampleReservation({ amount: 400n, requiredFree: 1_001n })
+      expect(await store.ledger.reserve(refused, EXAMPLE_NOW_MS)).toEqual({ status: 'insufficient_balance' })
+      const capped = { holdId: 'hold_2', caps: { account: { amount: 800n, period: 'day' as const } } }
+      const aboveCap = await store.ledger.reserve(
+        exampleReservation({ ...capped, amount: 400n, requiredFree: 801n }),
+        EXAMPLE_NOW_MS,
+      )
+      expect(aboveCap.status).toEqual('spending_limit')
+      const exact = exampleReservation({ holdId: 'hold_3', amount: 400n, requiredFree: 1_000n })
+      expect(await store.ledger.reserve(exact, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+    })
+
+    check('holds the larger amount of a reservation if the free money for it is there', async (store) => {
+      await fundedLedger(store, 1_000n)
+      const asked = { amount: 10n, requiredFree: 20n, larger: { amount: 100n, requiredFree: 950n } }
+      const larger = { status: 'held', isLarger: true }
+      expect(await store.ledger.reserve(exampleReservation(asked), EXAMPLE_NOW_MS)).toEqual(larger)
+      expect(await store.ledger.reserve(exampleReservation(asked), EXAMPLE_NOW_MS)).toEqual(larger)
+      expect(await balanceOf(store)).toEqual({ balance: 900n, held: 100n })
+      const second = exampleReservation({ ...asked, holdId: 'hold_2' })
+      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      expect(await balanceOf(store)).toEqual({ balance: 890n, held: 110n })
+    })
+
     check('allows a hold of zero for a known account only', async (store) => {
       await store.ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
       expect(await store.ledger.reserve(exampleReservation({ amount: 0n }), EXAMPLE_NOW_MS)).toEqual({ status: 'held' })

@@ -26,6 +26,7 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
     v_is_metered boolean;
     v_outcome outcome;
     v_claim outcome;
+    v_required bigint;
   BEGIN
     SELECT * INTO v_account FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
     IF FOUND THEN
@@ -39,12 +40,13 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
 
     FOR v_request IN
       SELECT r.*, k.cap_amount, k.cap_period FROM ROWS FROM (jsonb_to_recordset(p_requests) AS (
-        hold text, key text, amount bigint, expires bigint, lives bigint, billing text, caps jsonb,
+        hold text, key text, amount bigint, free bigint, larger bigint, larger_free bigint, expires bigint, lives bigint, billing text, caps jsonb,
         claim_account text, claim_key text, claim_fingerprint text, claim_expires bigint
       )) WITH ORDINALITY AS r LEFT JOIN keys k ON k.id = r.key ORDER BY r.ordinality
     LOOP
       v_outcome := NULL;
-      SELECT CASE h.status WHEN 'refused' THEN h.refusal ELSE 'held' END, h.refused_by
+      SELECT CASE h.status WHEN 'refused' THEN h.refusal ELSE 'held' END,
+        CASE WHEN h.status <> 'refused' AND h.amount = v_request.larger THEN 'larger' ELSE h.refused_by END
       INTO v_outcome.status, v_outcome.counter FROM holds h WHERE h.id = v_request.hold;
       IF FOUND THEN
         RETURN NEXT v_outcome;
@@ -58,36 +60,45 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
       ELSIF v_account.frozen_at_ms IS NOT NULL THEN
         v_outcome.status := 'account_frozen';
       ELSE
-        v_outcome.status := CASE
-          WHEN v_is_metered THEN CASE
-            WHEN v_request.amount > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance
-              THEN 'credit_limit' ELSE 'held' END
-          WHEN v_account.owed > 0 THEN 'in_arrears'
-          WHEN v_account.balance < v_request.amount THEN 'insufficient_balance'
-          ELSE 'held' END;
-        IF v_outcome.status = 'held' THEN
-          v_place := array_position(v_keys, v_request.key);
-          v_key_count := v_counts[v_place];
-          v_period := greatest(period_of(CASE WHEN v_request.lives IS NULL THEN p_now ELSE v_time END),
-            (v_account.spending).period, v_key_count.period);
-          v_account.spending := spending_at(v_account.spending, v_period);
-          v_key_count := spending_at(v_key_count, v_period);
-          SELECT 'spending_limit', format('%s:%s:%s', c.owner, c.id, to_char(to_date(v_period::text, 'YYYYMMDD'),
-            CASE c.period WHEN 'day' THEN 'YYYY-MM-DD' ELSE 'YYYY-MM' END))
-          INTO v_outcome.status, v_outcome.counter
-          FROM (
-            SELECT 1 AS place, 'account' AS owner, p_account_id AS id, v_account.cap_amount AS amount, v_account.cap_period AS period
-            UNION ALL SELECT 3, 'key', v_request.key, v_request.cap_amount, v_request.cap_period
-            UNION ALL SELECT CASE g.owner WHEN 'account' THEN 2 ELSE 4 END, g.owner,
-              CASE g.owner WHEN 'account' THEN p_account_id ELSE v_request.key END, g.amount, g.period
-            FROM jsonb_to_recordset(coalesce(v_request.caps, '[]')) AS g(owner text, amount bigint, period text)
-          ) c
-          WHERE passes_cap(CASE c.owner WHEN 'account' THEN v_account.spending ELSE v_key_count END,
-            v_request.amount, c.amount, c.period)
-          ORDER BY c.place LIMIT 1;
-          IF NOT FOUND THEN
-            v_outcome := ('held', NULL, NULL, NULL, NULL);
+        -- The larger amount comes first, if there is one.
+        FOREACH v_required IN ARRAY
+          array_remove(ARRAY[v_request.larger_free, coalesce(v_request.free, v_request.amount)], NULL)
+        LOOP
+          v_outcome.status := CASE
+            WHEN v_is_metered THEN CASE
+              WHEN v_required > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance
+                THEN 'credit_limit' ELSE 'held' END
+            WHEN v_account.owed > 0 THEN 'in_arrears'
+            WHEN v_account.balance < v_required THEN 'insufficient_balance'
+            ELSE 'held' END;
+          IF v_outcome.status = 'held' THEN
+            v_place := array_position(v_keys, v_request.key);
+            v_key_count := v_counts[v_place];
+            v_period := greatest(period_of(CASE WHEN v_request.lives IS NULL THEN p_now ELSE v_time END),
+              (v_account.spending).period, v_key_count.period);
+            v_account.spending := spending_at(v_account.spending, v_period);
+            v_key_count := spending_at(v_key_count, v_period);
+            SELECT 'spending_limit', format('%s:%s:%s', c.owner, c.id, to_char(to_date(v_period::text, 'YYYYMMDD'),
+              CASE c.period WHEN 'day' THEN 'YYYY-MM-DD' ELSE 'YYYY-MM' END))
+            INTO v_outcome.status, v_outcome.counter
+            FROM (
+              SELECT 1 AS place, 'account' AS owner, p_account_id AS id, v_account.cap_amount AS amount, v_account.cap_period AS period
+              UNION ALL SELECT 3, 'key', v_request.key, v_request.cap_amount, v_request.cap_period
+              UNION ALL SELECT CASE g.owner WHEN 'account' THEN 2 ELSE 4 END, g.owner,
+                CASE g.owner WHEN 'account' THEN p_account_id ELSE v_request.key END, g.amount, g.period
+              FROM jsonb_to_recordset(coalesce(v_request.caps, '[]')) AS g(owner text, amount bigint, period text)
+            ) c
+            WHERE passes_cap(CASE c.owner WHEN 'account' THEN v_account.spending ELSE v_key_count END,
+              v_required, c.amount, c.period)
+            ORDER BY c.place LIMIT 1;
+            IF NOT FOUND THEN
+              v_outcome := ('held', NULL, NULL, NULL, NULL);
+            END IF;
           END IF;
+          EXIT WHEN v_outcome.status = 'held';
+        END LOOP;
+        IF v_outcome.status = 'held' AND v_required = v_request.larger_free THEN
+          v_request.amount := v_request.larger;
         END IF;
         -- A key that is taken comes first, so that an answer is replayed even on an empty balance.
         IF v_request.claim_key IS NOT NULL THEN
@@ -126,6 +137,9 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
         IF NOT FOUND THEN
           RAISE EXCEPTION 'the same hold was reserved at the same time' USING ERRCODE = 'serialization_failure';
         END IF;
+      END IF;
+      IF v_outcome.status = 'held' AND v_request.amount = v_request.larger THEN
+        v_outcome.counter := 'larger';
       END IF;
       RETURN NEXT v_outcome;
     END LOOP;

@@ -42,6 +42,8 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   EXPIRY_READS,
   // `take_due_tasks` can pass over accounts.
   [],
+  // `reserve` chooses between two amounts by the free money.
+  [],
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
