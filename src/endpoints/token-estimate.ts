@@ -44,6 +44,9 @@ const KIND_OF = Uint8Array.from({ length: 256 }, (_none, byte) => {
 
 const PARTS_PER_TOKEN = 20
 
+/** Tokens of ids and numbers in a request, which the model does not read. The JSON around a prompt is held for more than that. */
+const FRAME_TOKENS = 16
+
 /**
  * Parts of a token for a byte, by the kind before it (row) and its own kind (column), measured with the tokenizers of OpenAI, Anthropic
  * and Llama. A word has a token, a capital within it 1.8, and a letter 0.1. Digits and bytes outside of ASCII have a token each, because
@@ -71,7 +74,7 @@ export function denseTokensIn(text: Uint8Array): number {
     before = kind
   }
   const tokens = Math.min(Math.ceil(parts / PARTS_PER_TOKEN), text.length)
-  return Math.max(0, tokens - Math.ceil(text.length / ESTIMATED_BYTES_PER_TOKEN))
+  return Math.max(0, tokens - Math.ceil(text.length / ESTIMATED_BYTES_PER_TOKEN) - FRAME_TOKENS)
 }
 
 /**

@@ -306,13 +306,9 @@ export class CallRecord implements Reserved {
   }
 
   recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'denseTokens' | 'media'>): Parsed {
-    const { textBytes, denseTokens, media } = input
     this.body = body
     this.bytes = undefined
-    this.textBytes = textBytes
-    this.denseTokens = denseTokens
-    this.media = media
-    return this
+    return Object.assign(this, input)
   }
 
   admitted({ estimate, leases, tokenTakes, requestBucket, tokenBucket }: Admission): Admitted {

@@ -106,8 +106,9 @@ export interface UnreportedOutput {
  */
 export function estimatedUsage(call: Measured, { outputBytes, isUnseen, isStopped = false }: UnreportedOutput): Usage {
   const { estimate, bytesPerToken, usualReasoningTokens } = call
-  if (isSetByRequest(estimate)) return estimate
   const inputTokens = usualInputTokens(estimate, call)
+  if (isSetByRequest(estimate))
+    return inputTokens === (estimate.inputTokens ?? 0) ? estimate : { ...estimate, inputTokens }
   const { inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
   const webSearches = isUnseen && isStopped ? estimate.webSearches : undefined
   const textTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)

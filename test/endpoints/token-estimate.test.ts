@@ -52,14 +52,15 @@ describe('the density of a text', () => {
       ),
       0.83,
     ],
-    ['hexadecimal digits', '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'.repeat(9), 0.85],
-    ['digits', '3141592653589793'.repeat(9), 1],
-    ['random letters', 'xKqZvBnWjRtYpLmGhDcFsAqEuIoXzVbN'.repeat(9), 0.75],
-    ['signs', '!#$%&()*+-./;<=>?@^_|~'.repeat(9), 0.76],
-    ['emoji', '🜁🝳🌀🏵'.repeat(9), 1],
-    ['a rare script', '𒀀𒉯𒅎'.repeat(9), 1],
+    ['hexadecimal digits', '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'.repeat(500), 0.85],
+    ['digits', '3141592653589793'.repeat(500), 1],
+    ['random letters', 'xKqZvBnWjRtYpLmGhDcFsAqEuIoXzVbN'.repeat(500), 0.75],
+    ['signs', '!#$%&()*+-./;<=>?@^_|~'.repeat(500), 0.76],
+    ['emoji', '🜁🝳🌀🏵'.repeat(500), 1],
+    ['a rare script', '𒀀𒉯𒅎'.repeat(500), 1],
   ])('finds as many tokens in %s as tokenizers make', (_what, text, expected) => {
-    expect(perByte(text)).toBeGreaterThanOrEqual(expected)
+    // The JSON around a prompt is held for the 16 tokens that are left out.
+    expect(perByte(text) + 16 / Buffer.byteLength(text)).toBeGreaterThanOrEqual(expected)
     expect(perByte(text)).toBeLessThanOrEqual(1.01)
   })
 
