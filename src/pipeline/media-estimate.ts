@@ -31,7 +31,7 @@ export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedReq
   }
   const textBytes = endpoint.textBytes(body)
   // The model may read a part of the request several times. The rest of a body that is much longer is files.
-  const isText = media.length === 0 && bytes !== undefined && bytes.byteLength <= textBytes * LONGEST_SYNTAX
+  const isText = media.length === 0 && bytes !== undefined && bytes.byteLength <= textBytes * MAX_SYNTAX_FACTOR
   return {
     textBytes,
     denseTokens: isText ? Math.ceil((denseTokensIn(bytes) * textBytes) / bytes.byteLength) : 0,
@@ -41,7 +41,7 @@ export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedReq
 
 const NO_TEXT = new Uint8Array()
 /** Bytes of JSON for a byte of the text that it contains, at most. */
-const LONGEST_SYNTAX = 4
+const MAX_SYNTAX_FACTOR = 4
 const NO_INPUTS: readonly MediaInput[] = []
 const NO_MEDIA: readonly MediaFacts[] = []
 
