@@ -39,7 +39,7 @@ export interface Usage {
   /** Work of other models within the call, such as an advisor's. It is in none of the counts above. */
   readonly otherModels?: readonly ModelUsage[]
   /**
-   * Tier of service that the vendor reports, such as `priority`; {@link ORDINARY_TIER} if it served a request for another tier at
+   * Tier of service that the vendor reports, such as `priority`; `default` if it served a request for another tier at
    * the ordinary one. If omitted, the tier is the requested one.
    */
   readonly serviceTier?: string

@@ -308,7 +308,7 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   estimate(request: Request, inputTokens: number, model: ModelFacts): Usage
   /**
    * Upper bound of how often the model reads its prompt and writes an answer: the number of answers, times the rounds of tools that the
-   * vendor runs. It limits what a vendor may report. Absent: once.
+   * vendor runs. It limits what a vendor may report. Defaults to 1.
    */
   samplings?(request: Request): number
   /** Absent where no request bounds its output in tokens. */

@@ -11,7 +11,7 @@ import { assumedOutputTokens, withOutputBound } from './usage-estimate.ts'
 export const MIN_CHOSEN_TOKENS = 256
 
 /** Part of the free money that the longest answer may cost: 1/50, or 2 %. */
-const LONGEST_ANSWER_DIVISOR = 50n
+const FREE_MONEY_DIVISOR = 50n
 
 /** Facts from which a bound is chosen. */
 export interface OutputBoundFacts {
@@ -41,7 +41,7 @@ export function chooseOutputBound(facts: OutputBoundFacts): OutputBoundChoice {
   const { freeMoney, longestAnswer, costOf, share } = facts
   const usual = Math.min(longestAnswer, facts.defaultBound)
   const longest = { tokens: longestAnswer, amount: costOf(longestAnswer) }
-  if (freeMoney === undefined || longest.amount * LONGEST_ANSWER_DIVISOR <= freeMoney) return longest
+  if (freeMoney === undefined || longest.amount * FREE_MONEY_DIVISOR <= freeMoney) return longest
   const budget = partOf(freeMoney, share)
   const fewest = Math.min(MIN_CHOSEN_TOKENS, usual)
   let best = { tokens: fewest, amount: costOf(fewest) }
@@ -147,7 +147,7 @@ export function boundedAmounts(
   const requiredFree = moneyForPart(amount, outputBounds.balanceSharePerCall)
   if (longest === undefined) return { amount, requiredFree }
   const larger = longest.priced.amount
-  const wanted = larger * LONGEST_ANSWER_DIVISOR
+  const wanted = larger * FREE_MONEY_DIVISOR
   return { amount, requiredFree, larger: { amount: larger, requiredFree: wanted < MAX_AMOUNT ? wanted : MAX_AMOUNT } }
 }
 

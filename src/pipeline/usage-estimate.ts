@@ -186,7 +186,7 @@ export function isSetByRequest({ images, characters, searchUnits }: Usage): bool
   return images !== undefined || characters !== undefined || searchUnits !== undefined
 }
 
-/** What a report of a call at a model is checked against. */
+/** Returns the bounds by which a report of a call at a model is checked. */
 export function reportBounds(
   { endpoint, body, estimate }: Pick<Reserved, 'endpoint' | 'body' | 'estimate'>,
   { limits }: Pick<CatalogModel, 'limits'>,

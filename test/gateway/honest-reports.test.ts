@@ -4,6 +4,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
 import { dashscope } from '../../src/vendors/dashscope/dashscope.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
+import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { presets } from '../../src/vendors/presets/presets.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
 const MODEL = 'reporter'
@@ -89,7 +91,7 @@ function sendMessage(response: ServerResponse, reported: object): void {
   )
 }
 
-/** What a call costs, in nano-dollars. */
+/** Returns the cost of a call, in nano-dollars. */
 async function due(path: string, members: object, headers?: Record<string, string>): Promise<bigint> {
   const answer = await started.post(path, { model: MODEL, ...members }, headers)
   expect(await answer.text()).toContain('hello')
@@ -171,4 +173,17 @@ test.each([
   expect(await due('/v1/responses', { input: 'hi', max_output_tokens: 200, ...members })).toBe(
     10n * INPUT + 100n * price,
   )
+})
+
+test('charges the ordinary price where a preset does not send the requested tier', async () => {
+  const { port } = server.address() as AddressInfo
+  await started.close()
+  started = await startGateway({
+    vendors: [openaiCompatible(presets.mistral, { apiKey: 'key', baseURL: `http://127.0.0.1:${port}/v1` })],
+    models: [{ id: MODEL, kind: 'chat', vendor: 'mistral' }],
+    prices: { currency: 'USD', prices: PRICES.filter(({ model }) => model === MODEL) },
+  })
+  usage = { prompt_tokens: 10, completion_tokens: 100, total_tokens: 110 }
+
+  expect(await due(CHAT, { messages, max_tokens: 200, ...PRIORITY })).toBe(10n * INPUT + 100n * OUTPUT)
 })

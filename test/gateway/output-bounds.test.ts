@@ -7,7 +7,7 @@ import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { chatBody, type StartedGateway, startGateway } from '../support/start-gateway.ts'
 
-const LONGEST_ANSWER = 128_000
+const MAX_ANSWER_TOKENS = 128_000
 const NANO_PER_OUTPUT_TOKEN = 10_000n
 const DOLLAR = 1_000_000_000n
 
@@ -34,7 +34,7 @@ async function startVendor() {
   const watchers: (() => void)[] = []
   let isReleased = false
   const answer = (response: ServerResponse, path: string, body: SentBody): void => {
-    const bound = body.max_completion_tokens ?? body.max_output_tokens ?? LONGEST_ANSWER
+    const bound = body.max_completion_tokens ?? body.max_output_tokens ?? MAX_ANSWER_TOKENS
     const tokens = bound * (body.n ?? 1)
     const usage = { prompt_tokens: 1, completion_tokens: tokens, total_tokens: tokens + 1 }
     const message = { role: 'assistant', content: 'hi' }
@@ -93,7 +93,13 @@ async function startWith(account: Omit<NewAccount, 'id'>, dollars: string, optio
   const gateway = await startGateway({
     vendors: [openai({ apiKey: 'vendor-key', baseURL: vendor.origin })],
     models: [
-      { id: 'long', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', limits: { maxOutputTokens: LONGEST_ANSWER } },
+      {
+        id: 'long',
+        kind: 'chat',
+        vendor: 'openai',
+        upstream: 'gpt-5.4',
+        limits: { maxOutputTokens: MAX_ANSWER_TOKENS },
+      },
     ],
     prices: { currency: 'USD', prices: PRICES },
     ...options,
@@ -122,7 +128,7 @@ async function startWith(account: Omit<NewAccount, 'id'>, dollars: string, optio
   }
   const bill = (): bigint =>
     vendor.sent.reduce((sum, { max_completion_tokens: chat, max_output_tokens: other, n = 1 }) => {
-      const tokens = (chat ?? other ?? LONGEST_ANSWER) * n + 1
+      const tokens = (chat ?? other ?? MAX_ANSWER_TOKENS) * n + 1
       return sum + BigInt(tokens) * NANO_PER_OUTPUT_TOKEN
     }, 0n)
   return { ...gateway, vendor, post, postTogether, bill }
@@ -163,7 +169,7 @@ describe.each(stores)('six calls at once without a bound, in %s', (_name, option
 
 describe('the bound of a call that sets none', () => {
   test.each([
-    ['the longest answer where that costs at most 2 % of the balance', '100', LONGEST_ANSWER],
+    ['the longest answer where that costs at most 2 % of the balance', '100', MAX_ANSWER_TOKENS],
     ['16,384 tokens where the longest answer costs more', '10', 16_384],
     ['what half of a small balance pays', '0.1', 4_993],
   ])('is %s', async (_title, dollars, bound) => {

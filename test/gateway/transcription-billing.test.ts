@@ -138,14 +138,14 @@ describe('what a vendor reports of the length', () => {
     expect(cost).toBeLessThan(2_500_000n)
   })
 
-  test('is cut to four times the estimate if a billion tokens are reported', async () => {
+  test('is cut to the ceiling if a billion tokens are reported', async () => {
     await withAnswer((response) =>
       json(response, { text: 'Hi.', usage: { type: 'tokens', input_tokens: 1e9, output_tokens: 1e9 } }),
     )
     const { cost } = await charged({ model: 'gpt-4o-transcribe' })
 
-    expect(cost).toBeGreaterThanOrEqual(4n * 1_200_000n)
-    expect(cost).toBeLessThan(4n * 2_500_000n)
+    // Four times the assumed limits: 1,048,576 tokens at 2 dollars a million, and 131,072 at 5.
+    expect(cost).toBe(4n * (1_048_576n * 2_000n + 131_072n * 5_000n))
   })
 
   test('is said to be implausible where it is, and not where the other unit is missing', async () => {

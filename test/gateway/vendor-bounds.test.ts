@@ -16,7 +16,7 @@ import { callTool } from '../mcp/support/tool-result.ts'
 
 type Json = Record<string, unknown>
 
-const LONGEST_ANSWER = 128_000
+const MAX_ANSWER_TOKENS = 128_000
 const DOLLAR = 1_000_000_000n
 const PER_TOKEN = 10_000n
 const BOUND_HEADER = 'x-signalbox-max-output-tokens'
@@ -39,7 +39,7 @@ async function start(vendorAt: (origin: string) => Vendor, upstream: string, acc
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Json
     sent.push(body)
-    const tokens = Number(body['max_completion_tokens'] ?? LONGEST_ANSWER)
+    const tokens = Number(body['max_completion_tokens'] ?? MAX_ANSWER_TOKENS)
     const usage = { prompt_tokens: 1, completion_tokens: tokens, total_tokens: tokens + 1 }
     const message = { role: 'assistant', content: 'hi' }
     const choices = [{ index: 0, message, finish_reason: 'length' }]
@@ -52,7 +52,9 @@ async function start(vendorAt: (origin: string) => Vendor, upstream: string, acc
   started = await startMcp({
     gateway: {
       vendors: [vendor],
-      models: [{ id: 'long', kind: 'chat', vendor: vendor.id, upstream, limits: { maxOutputTokens: LONGEST_ANSWER } }],
+      models: [
+        { id: 'long', kind: 'chat', vendor: vendor.id, upstream, limits: { maxOutputTokens: MAX_ANSWER_TOKENS } },
+      ],
       prices: {
         currency: 'USD',
         prices: (['input_token', 'output_token'] as const).map((meter) => ({
@@ -80,23 +82,42 @@ const openaiAt = (baseURL: string) => openai({ apiKey: 'k', baseURL })
 const memberAt = (body: unknown, path: string): unknown =>
   path.split('.').reduce((value, name) => (value as Json | undefined)?.[name], body)
 
-const VENDORS: readonly (readonly [string, (origin: string) => Vendor, string, string, string?])[] = [
+const VENDORS: readonly (readonly [string, (origin: string) => Vendor, string, string, string])[] = [
   ['OpenAI', openaiAt, 'gpt-5.4', 'max_completion_tokens', 'max_output_tokens'],
-  ['OpenAI by Responses', openaiAt, 'gpt-5.4-pro', 'max_output_tokens'],
+  ['OpenAI by Responses', openaiAt, 'gpt-5.4-pro', 'max_output_tokens', 'max_output_tokens'],
   ['Azure', (endpoint) => azureOpenai({ apiKey: 'k', endpoint }), 'd', 'max_completion_tokens', 'max_output_tokens'],
-  ['Anthropic', (baseURL) => anthropic({ apiKey: 'k', baseURL }), 'claude-sonnet-4-5', 'max_tokens'],
-  ['Gemini', (baseURL) => gemini({ apiKey: 'k', baseURL }), 'gemini-2.5-pro', 'generationConfig.maxOutputTokens'],
-  ['DashScope', (baseURL) => dashscope({ apiKey: 'k', baseURL }), 'qwen3-max', 'max_completion_tokens'],
+  ['Anthropic', (baseURL) => anthropic({ apiKey: 'k', baseURL }), 'claude-sonnet-4-5', 'max_tokens', 'max_tokens'],
+  [
+    'Gemini',
+    (baseURL) => gemini({ apiKey: 'k', baseURL }),
+    'gemini-2.5-pro',
+    'generationConfig.maxOutputTokens',
+    'generationConfig.maxOutputTokens',
+  ],
+  [
+    'DashScope',
+    (baseURL) => dashscope({ apiKey: 'k', baseURL }),
+    'qwen3-max',
+    'max_completion_tokens',
+    'max_completion_tokens',
+  ],
   [
     'Bedrock',
     (endpoint) => amazonBedrock({ apiKey: 'k', endpoint }),
     'amazon.nova-pro-v1:0',
     'inferenceConfig.maxTokens',
+    'inferenceConfig.maxTokens',
   ],
-  ['Mistral', (baseURL) => openaiCompatible(presets.mistral, { apiKey: 'k', baseURL }), 'mistral-large', 'max_tokens'],
+  [
+    'Mistral',
+    (baseURL) => openaiCompatible(presets.mistral, { apiKey: 'k', baseURL }),
+    'mistral-large',
+    'max_tokens',
+    'max_tokens',
+  ],
 ]
 
-describe.each(VENDORS)('a call without a bound at %s', (...[, at, upstream, member, ofResponses = member]) => {
+describe.each(VENDORS)('a call without a bound at %s', (_name, at, upstream, member, ofResponses) => {
   test('is sent with the chosen bound in the field of the vendor', async () => {
     const { sent, credit, post } = await start(at, upstream)
     await credit('1')

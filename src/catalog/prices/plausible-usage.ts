@@ -6,7 +6,7 @@ export interface UsageBounds {
   /** The gateway's own estimate, by which money was held; trusted. */
   readonly hold: Usage
   readonly limits: Pick<ModelLimits, 'contextTokens' | 'maxOutputTokens'>
-  /** How often the model may read its prompt and write an answer in the call; see `Endpoint.samplings`. Absent: once, in an answer whose length the request decides. */
+  /** How often the model may read its prompt and write an answer in the call; see `Endpoint.samplings`. Defaults to 1. */
   readonly samplings?: number | undefined
 }
 
@@ -26,12 +26,10 @@ const SLACK = 4
 /** Limits of a model whose own ones are not known: larger than those of nearly all models. */
 const ASSUMED_LIMITS = { contextTokens: 1_048_576, maxOutputTokens: 131_072 }
 
-const NO_LIMITS = { contextTokens: 0, maxOutputTokens: 0 }
-
 /** Samplings that are always plausible in a request with tools that the vendor runs. */
 export const SAMPLINGS_WITH_TOOLS = 64
 
-/** Searches, pictures and other units that one sampling may use. */
+/** Searches, images and other units that one sampling may use. */
 const UNITS_PER_SAMPLING = 16
 
 const NONE: readonly string[] = []
@@ -57,7 +55,7 @@ const FIELDS: Readonly<Record<UsageField, 'inputTokens' | 'outputTokens' | undef
 const FIELD_NAMES = Object.keys(FIELDS) as UsageField[]
 
 /**
- * Makes a vendor's report safe to charge for. A field that is no finite number, is negative or fractional (seconds may be) is
+ * Makes a vendor's report safe to charge for. A field that is not a finite number, or is negative or fractional (seconds may be) is
  * replaced by the hold's value, or dropped if the hold has none. A field above what the model can do is cut to that, which is never
  * less than the hold. Both are listed. Reported zeros are kept, absent fields stay absent, and a part larger than its total is cut to
  * the total. Never throws.
@@ -138,17 +136,16 @@ export function isCount(field: string, value: unknown): value is number {
 }
 
 /** Highest count that is charged as reported. */
-function ceiling(field: UsageField, { hold, limits, samplings: rounds }: UsageBounds): number {
+function ceiling(field: UsageField, { hold, limits, samplings = 1 }: UsageBounds): number {
   const total = FIELDS[field] ?? field
   const held = (hold[total] ?? 0) * SLACK
-  const samplings = rounds ?? 1
-  // Without an answer of open length, the request decides how many tokens are used.
-  const assumed = rounds === undefined && held > 0 ? NO_LIMITS : ASSUMED_LIMITS
   if (total === 'inputTokens')
-    return Math.max(held, (limits.contextTokens ?? assumed.contextTokens) * SLACK * samplings)
+    return Math.max(held, (limits.contextTokens ?? ASSUMED_LIMITS.contextTokens) * SLACK * samplings)
   // Some vendors do not count thinking in the longest answer, but it never exceeds the context.
   if (total === 'outputTokens') {
-    const { contextTokens = 0, maxOutputTokens = assumed.maxOutputTokens } = limits
+    // The request decides how many tokens its images take.
+    const assumed = hold.images === undefined ? ASSUMED_LIMITS.maxOutputTokens : 0
+    const { contextTokens = 0, maxOutputTokens = assumed } = limits
     return Math.max(held, Math.max(maxOutputTokens * SLACK, contextTokens) * samplings)
   }
   // The request decides how many seconds, characters and units are used, and a vendor may search without a tool of the request.

@@ -215,7 +215,7 @@ function rateOf(
 
 const NO_TIERS: ReadonlySet<string> = new Set()
 
-/** Undefined if a meter has prices of which none holds. */
+/** Returns the prices that apply to a call, or `undefined` if a meter has prices but none applies. */
 function pricesFor(
   rulesByMeter: readonly (readonly PriceRule[])[],
   fields: BillingFields,

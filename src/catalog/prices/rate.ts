@@ -79,9 +79,9 @@ export interface Rate {
   readonly thinking?: Rate
   /** Whether the request turns thinking off, so that no money is held for it. */
   readonly isThinkingOff?: true
-  /** Rates by the tier of service that the vendor used. Absent: no price depends on it. */
+  /** Rates by the tier of service that the vendor used, or `undefined` if no price depends on it. */
   readonly serviceTiers?: ReadonlyMap<string, Rate>
-  /** Whether the request names its tier, so that only this one or the ordinary one can be used. Absent: the vendor may choose any. */
+  /** Whether the request names its tier, so that only this one or the ordinary one can be used. If omitted, the vendor may choose any. */
   readonly isTierAsked?: true
   /** Rates of models that may work within the call, by the vendor's id of the model. Absent: none may. */
   readonly otherModels?: ReadonlyMap<string, Rate>

@@ -24,7 +24,7 @@ import {
 } from '../vendor.ts'
 import { checkPreset } from './check-preset.ts'
 import { answerRepairOf } from './preset-answers.ts'
-import { embeddingsRules, presetRules, replaysReasoning, responsesRules } from './preset-fields.ts'
+import { droppedFields, embeddingsRules, presetRules, replaysReasoning, responsesRules } from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
 export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
@@ -252,17 +252,20 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     passUnknownModels: options.passUnknownModels ?? (!preset.needsKey && options.models === undefined),
     ...(serves.includes('chat')
       ? {
-          chat: openaiChat({
-            path: `${prefix}/chat/completions`,
-            rulesFor: presetRules(preset),
-            replaysReasoning: replaysReasoning(preset),
-            answerRepair: answerRepairOf(preset),
-            asksForUsage: preset.asksForUsage,
-            takesImageUrls: preset.takesImageUrls,
-            systemFirst: true,
-            cachesAsMarked,
-            streamFailure: errors.fromStream,
-          }),
+          chat: {
+            ...openaiChat({
+              path: `${prefix}/chat/completions`,
+              rulesFor: presetRules(preset),
+              replaysReasoning: replaysReasoning(preset),
+              answerRepair: answerRepairOf(preset),
+              asksForUsage: preset.asksForUsage,
+              takesImageUrls: preset.takesImageUrls,
+              systemFirst: true,
+              cachesAsMarked,
+              streamFailure: errors.fromStream,
+            }),
+            leavesOut: droppedFields(preset),
+          },
         }
       : {}),
     ...(hasResponsesOnly ? { chat: translatedChat(responses) } : {}),

@@ -20,6 +20,11 @@ export function presetRules(preset: Preset): (upstream: string) => FieldRules<Ch
   return (upstream) => byModel.find(([pattern]) => pattern.test(upstream))?.[1] ?? base
 }
 
+/** Returns the names of chat fields that are not sent to a server. Their surcharges do not apply. */
+export function droppedFields({ fields = {} }: Preset): ReadonlySet<string> {
+  return new Set(Object.keys(fields).filter((field) => fields[field] === 'drop'))
+}
+
 /** Does a model of a preset, by the vendor's own id, get the text of its reasoning back? */
 export function replaysReasoning({ reasoning, byModel = [] }: Preset): (upstream: string) => boolean {
   return (upstream) => {

@@ -12,7 +12,7 @@ type Json = Readonly<Record<string, unknown>>
 /** Between two parts of a reasoning's summary. */
 const PARAGRAPH = '\n\n'
 
-/** What of a call an answer is read by. */
+/** Call whose answer is read. */
 interface AnswerCall extends Pick<VendorCall<object>, 'apiKey' | 'model'> {
   readonly request: object
 }
