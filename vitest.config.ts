@@ -157,6 +157,7 @@ const DRILLS = [
   'test/gateway/coding-client-defaults.test.ts',
   'test/gateway/collected-streams.test.ts',
   'test/gateway/conversations.test.ts',
+  'test/gateway/dense-prompts.test.ts',
   'test/gateway/disconnects.test.ts',
   'test/gateway/embeddings.test.ts',
   'test/gateway/fetched-media.test.ts',

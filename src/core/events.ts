@@ -175,6 +175,8 @@ export type GatewayEvent =
       /** What the usage costs, in nano-dollars: more than was charged where the balance lacked it or the store could not be told. */
       readonly dueNanoDollars: bigint
       readonly durationMs: number
+      /** Tags of the call: those of the key, then those of the request. */
+      readonly tags: readonly string[]
     }
   | {
       /** A request was answered from the cache. */
@@ -305,6 +307,8 @@ export type GatewayEvent =
       readonly dueNanoDollars: bigint
       /** From submission to now. */
       readonly durationMs: number
+      /** Tags of the submission, as in `request-ended`. */
+      readonly tags: readonly string[]
     }
   | {
       readonly type: 'webhook-attempted'
@@ -351,6 +355,7 @@ export type GatewayEvent =
        * own rows of models or prices name have no price, or only a part of one, and are refused. `fallback-unpriced`: a fallback has no price and is left out. `fallback-unreachable`: a
        * fallback can never answer, because none of its vendors has a key. `state-secret-missing`: several processes may share the
        * store without `responses.stateSecret`. `task-key-missing`: no key can follow the tasks of one that was taken away.
+       * `cache-writes-unpriced`: `promptCaching: 'auto'` has no effect for a model without a price of cache writes.
        * `hook-units-unpriced`: a hook charges `hook_unit` for a model that has no price for it, and its requests are refused.
        * `catalog-refused`: a newer catalog cannot be loaded, and the one in force stays.
        */
@@ -361,6 +366,7 @@ export type GatewayEvent =
         | 'fallback-unreachable'
         | 'state-secret-missing'
         | 'task-key-missing'
+        | 'cache-writes-unpriced'
         | 'hook-units-unpriced'
         | 'catalog-refused'
       readonly message: string

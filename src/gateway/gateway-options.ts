@@ -206,7 +206,7 @@ export interface GatewayOptions {
    * credit, or the credit limit of a metered account) are emitted. Default: 50, 80 and 100 of both.
    */
   readonly spendingThresholds?: Partial<SpendingThresholds> | undefined
-  /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
+  /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes, and more for dense text. */
   readonly estimateTokens?: TokenEstimator | undefined
   /** What is kept of answers that callers may continue by their id. */
   readonly responses?: ResponsesOptions | undefined

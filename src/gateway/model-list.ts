@@ -138,8 +138,8 @@ const PRICING_NAMES: Readonly<Record<string, string>> = {
 function pricingOf(rate: Rate | undefined): Readonly<Record<string, string>> | undefined {
   if (rate === undefined) return undefined
   const pricing: Record<string, string> = {}
-  for (const { meter, amount, per, inputTokensAbove, serviceTier } of rate.prices) {
-    const isOrdinary = inputTokensAbove === undefined && serviceTier === undefined
+  for (const { meter, amount, per, inputTokensAbove, serviceTier, thinking } of rate.prices) {
+    const isOrdinary = inputTokensAbove === undefined && serviceTier === undefined && thinking === undefined
     const perUnit = isOrdinary ? unitPrice(amount, per) : undefined
     if (perUnit !== undefined) pricing[PRICING_NAMES[meter] ?? meter] = perUnit
   }

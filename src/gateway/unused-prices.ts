@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { isPattern, starOf } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import { BATCH_FIELD, CACHE_FIELD, isOfCalls, type PriceRow } from '../catalog/prices/prices.ts'
+import { BATCH_FIELD, CACHE_FIELD, isOfCalls, type PriceRow, THINKING_FIELD } from '../catalog/prices/prices.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -62,7 +62,7 @@ function whyUnused(
     return `calls are charged by the id ${JSON.stringify(model.id)}, of which this is an alias`
   const unlisted = unlistedValue(row, model)
   if (unlisted !== undefined) return unlisted
-  const names = Object.keys(row.when ?? {}).filter((name) => name !== 'inputTokensAbove')
+  const names = Object.keys(row.when ?? {}).filter((name) => !BY_REPORT.has(name))
   if (names.length === 0) return undefined
   const serving = endpointsOf(model, endpoints)
   // An endpoint of the host's own may have fields that it does not list.
@@ -71,6 +71,9 @@ function whyUnused(
     return undefined
   return `no call of the model has all of its conditions: ${names.join(', ')}`
 }
+
+/** Conditions that the vendor's report of a call decides. */
+const BY_REPORT: ReadonlySet<string> = new Set(['inputTokensAbove', THINKING_FIELD])
 
 /** A value that requests to the model cannot have; undefined: there is none. */
 function unlistedValue({ when = {} }: PriceRow, { image, video }: CatalogModel): string | undefined {

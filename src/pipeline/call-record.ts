@@ -68,6 +68,8 @@ export interface ParsedRequest {
   readonly formChunks?: readonly Uint8Array[] | undefined
   /** Bytes of what the model reads as text. */
   readonly textBytes: number
+  /** Tokens that this text may have beyond one per three bytes. */
+  readonly denseTokens: number
   /** What the model reads besides. */
   readonly media: readonly MediaFacts[]
   readonly isStream: boolean
@@ -84,7 +86,7 @@ export interface Parsed extends Shaped, ParsedRequest {
   readonly continued: ContinuedRequest | undefined
   continues(continued: ContinuedRequest): Parsed
   /** The request with what it refers to in its place. */
-  recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'media'>): Parsed
+  recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'denseTokens' | 'media'>): Parsed
   admitted(admission: Admission): Admitted
 }
 
@@ -234,6 +236,7 @@ export class CallRecord implements Reserved {
   bytes: Uint8Array | undefined
   formChunks: readonly Uint8Array[] | undefined = undefined
   textBytes = 0
+  denseTokens = 0
   media = NO_MEDIA
   isStream!: boolean
   chain!: readonly CatalogModel[]
@@ -286,11 +289,12 @@ export class CallRecord implements Reserved {
   }
 
   parsed(request: ParsedRequest): Parsed {
-    const { body, bytes, formChunks, textBytes, media, isStream, chain, billingFields, claim } = request
+    const { body, bytes, formChunks, textBytes, denseTokens, media, isStream, chain, billingFields, claim } = request
     this.body = body
     this.bytes = bytes
     this.formChunks = formChunks
     this.textBytes = textBytes
+    this.denseTokens = denseTokens
     this.media = media
     this.isStream = isStream
     this.chain = chain
@@ -304,12 +308,10 @@ export class CallRecord implements Reserved {
     return this
   }
 
-  recalled(body: ParsedRequest['body'], { textBytes, media }: Pick<ParsedRequest, 'textBytes' | 'media'>): Parsed {
+  recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'denseTokens' | 'media'>): Parsed {
     this.body = body
     this.bytes = undefined
-    this.textBytes = textBytes
-    this.media = media
-    return this
+    return Object.assign(this, input)
   }
 
   admitted({ estimate, leases, tokenTakes, requestBucket, tokenBucket }: Admission): Admitted {

@@ -99,8 +99,8 @@ export async function askAgain(
   const remainingMs = reserved.startedAtMs + context.timeouts.totalMs - context.clock.now()
   const again = remainingMs > 0 ? requestAgain(context, reserved, second) : undefined
   if (again === undefined) return undefined
-  const { body: asked, bytes, textBytes, media, chain, billingFields, estimate } = reserved
-  const before = { body: asked, bytes, textBytes, media, chain, billingFields, estimate }
+  const { body: asked, bytes, textBytes, denseTokens, media, chain, billingFields, estimate } = reserved
+  const before = { body: asked, bytes, textBytes, denseTokens, media, chain, billingFields, estimate }
   // Prices and bounds are known of the model that has answered.
   const pinned = { ...again, chain: chain.filter(({ id }) => id === candidate.model.id), estimate }
   reserved.replaced(pinned)

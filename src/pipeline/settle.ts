@@ -15,7 +15,7 @@ import { settledUsage } from './settled-usage.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
 import { emitCrossings } from './spending-events.ts'
 import { emitUnbilledEnding, emitUnbilledUsage } from './unbilled-usage.ts'
-import { type EndedCall, usageDraft } from './usage-draft.ts'
+import { attributionOf, type EndedCall, usageDraft } from './usage-draft.ts'
 import type { CallEnding } from './vendor-response.ts'
 
 /** What settling needs to know of a call that is over. */
@@ -298,6 +298,7 @@ function emitEnded(
     costNanoDollars,
     dueNanoDollars,
     durationMs: context.clock.now() - reserved.startedAtMs,
+    tags: attributionOf(reserved)?.tags ?? [],
   })
 }
 

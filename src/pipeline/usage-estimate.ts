@@ -1,11 +1,11 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage, type UsageBounds } from '../catalog/prices/plausible-usage.ts'
 import { addUsage, type Usage, type UsageField } from '../core/usage.ts'
-import { estimateGeneratedTokens } from '../endpoints/token-estimate.ts'
+import { estimateGeneratedTokens, estimateTokens } from '../endpoints/token-estimate.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
 import type { Parsed, Reserved } from './call-record.ts'
-import { mediaTokens } from './media-estimate.ts'
+import { contextTokensOf, mediaTokens } from './media-estimate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { mayMarkPrompt } from './prompt-caching.ts'
 
@@ -17,12 +17,28 @@ export function estimateFor(context: PipelineContext, parsed: Parsed, model: Cat
   const { endpoint, textBytes } = parsed
   const assumed = assumedOutputTokens(context, parsed, model)
   const body = assumed === undefined ? parsed.body : withMember(parsed, assumed)
-  const textTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id })
+  const denseTokens = denseTokensAt(context, parsed, model)
+  const textTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id, denseTokens })
   const { total, parts } = mediaTokens(context, parsed.media, model)
   const usage = asLowered(context, parsed, model, endpoint.estimate(body, textTokens + total, model))
   if (usage.cacheWriteTokens === undefined && mayMarkPrompt(context, parsed, model))
     return { ...parts, ...usage, cacheWriteTokens: usage.inputTokens ?? 0 }
   return total === 0 ? usage : { ...parts, ...usage }
+}
+
+/** A call that generates text reads no more than the context of its model holds. */
+function denseTokensAt(context: PipelineContext, { endpoint, textBytes, denseTokens }: Parsed, model: CatalogModel) {
+  if (denseTokens === 0 || endpoint.outputBound === undefined) return denseTokens
+  const window = contextTokensOf(context, model) ?? Number.POSITIVE_INFINITY
+  return Math.min(denseTokens, Math.max(0, window - estimateTokens(textBytes)))
+}
+
+/** Tokens that a prompt has as a rule. The upper estimate of dense text is several times that. */
+export function usualInputTokens(
+  { inputTokens = 0 }: Usage,
+  { textBytes = 0, denseTokens = 0 }: Partial<Pick<Parsed, 'textBytes' | 'denseTokens'>>,
+): number {
+  return Math.max(inputTokens - denseTokens, Math.min(inputTokens, estimateTokens(textBytes)))
 }
 
 /** The estimate of a request whose bound of output each vendor of the model gets lowered, as they get it. */
@@ -68,7 +84,8 @@ export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'b
   return { body, bytes: editMembers(text, new Map([[endpoint.outputBound.member, String(tokens)]]))?.apply(text) }
 }
 
-type Measured = Pick<Reserved, 'estimate' | 'bytesPerToken' | 'usualReasoningTokens' | 'tokensPerSecond'>
+type Measured = Pick<Reserved, 'estimate' | 'bytesPerToken' | 'usualReasoningTokens' | 'tokensPerSecond'> &
+  Partial<Pick<Reserved, 'textBytes' | 'denseTokens'>>
 
 /** What is known of an answer without a usage report. */
 export interface UnreportedOutput {
@@ -90,11 +107,14 @@ export interface UnreportedOutput {
  * held for: the vendor makes them even if the caller has gone.
  */
 export function estimatedUsage(
-  { estimate, bytesPerToken, usualReasoningTokens, tokensPerSecond }: Measured,
+  call: Measured,
   { outputBytes, isUnseen, isStopped = false, stoppedAfterMs }: UnreportedOutput,
 ): Usage {
-  if (isSetByRequest(estimate)) return estimate
-  const { inputTokens = 0, inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
+  const { estimate, bytesPerToken, usualReasoningTokens, tokensPerSecond } = call
+  const inputTokens = usualInputTokens(estimate, call)
+  if (isSetByRequest(estimate))
+    return inputTokens === (estimate.inputTokens ?? 0) ? estimate : { ...estimate, inputTokens }
+  const { inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
   const webSearches = isUnseen && isStopped ? searchesWithin(estimate.webSearches, stoppedAfterMs) : undefined
   const textTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
   const writtenTokens = stoppedAfterMs === undefined ? undefined : Math.ceil((stoppedAfterMs / 1_000) * tokensPerSecond)

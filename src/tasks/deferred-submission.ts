@@ -126,7 +126,7 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
     // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
     claim,
-    attribution: context.usage && attributionOf(admitted),
+    attribution: attributionOf(admitted),
     polls: 0,
     unknownReports: 0,
     deferred: {

@@ -249,5 +249,6 @@ function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, c
     costNanoDollars: charge?.charged ?? 0n,
     dueNanoDollars: due,
     durationMs: context.clock.now() - task.createdAtMs,
+    tags: details.attribution?.tags ?? [],
   })
 }

@@ -15,8 +15,8 @@ import {
   CHAT_SURCHARGES,
   chatExtras,
   chatFieldParam,
+  chatPriceFields,
   chatSearches,
-  chatSurcharges,
   runsTools,
 } from './chat-surcharges.ts'
 import { chatTexts } from './chat-texts.ts'
@@ -58,7 +58,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
     member: 'max_tokens',
   },
   mostOutputTokens: ({ chat }, model) => chat?.mostOutputTokens?.(model),
-  priceFields: chatSurcharges,
+  priceFields: chatPriceFields,
   surcharges: CHAT_SURCHARGES,
   priceFieldParam: chatFieldParam,
   // A translation has no words for them.

@@ -1,4 +1,4 @@
-import type { BillingFields } from '../../catalog/prices/prices.ts'
+import { type BillingFields, THINKING_FIELD, THINKING_OFF, THINKING_ON } from '../../catalog/prices/prices.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { ORDINARY_TIER } from '../../core/usage.ts'
 import type { ExtraFeature } from '../endpoint.ts'
@@ -37,6 +37,13 @@ export function chatSurcharges(request: Readonly<Record<string, unknown>>): Bill
     ...(paints ? { output_image: 'true' } : {}),
     ...(routes ? { provider_routing: 'true' } : {}),
   }
+}
+
+/** Price fields of a chat: its surcharges, and whether it turns thinking on or off (Model Studio, "Deep thinking"). */
+export function chatPriceFields(request: Readonly<Record<string, unknown>>): BillingFields {
+  const { enable_thinking: thinks } = request
+  const fields = chatSurcharges(request)
+  return typeof thinks === 'boolean' ? { ...fields, [THINKING_FIELD]: thinks ? THINKING_ON : THINKING_OFF } : fields
 }
 
 /** Members of `provider` by which a router takes no host that costs more (OpenRouter, "Provider Routing"). */
