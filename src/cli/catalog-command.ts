@@ -6,6 +6,7 @@ import { parseModelDefinitions } from '../catalog/parse-model-definitions.ts'
 import { checkMarkup, listPriceRows } from '../catalog/prices/list-prices.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from '../catalog/prices/price-file.ts'
 import { objectOf } from '../catalog/prices/price-import.ts'
+import { THINKING_FIELD } from '../catalog/prices/prices.ts'
 import { modelsFromModelsDev } from '../catalog/vendor-models/from-models-dev.ts'
 import { BUILT_IN_SNAPSHOT } from '../catalog/vendor-models/snapshot.ts'
 import { definitionOf, type ModelVendor } from '../catalog/vendor-models/vendor-models.ts'
@@ -219,12 +220,16 @@ function changes(before: ModelDefinition, after: ModelDefinition): string[] {
 
 function named({ model, meter, when }: PriceRow): string {
   const above = when?.inputTokensAbove
-  return `${model} ${meter}${above === undefined ? '' : ` above ${above} tokens`}`
+  const mode = when?.[THINKING_FIELD] === undefined ? '' : ' in thinking mode'
+  return `${model} ${meter}${above === undefined ? '' : ` above ${above} tokens`}${mode}`
 }
 
 /** Could the row be of a catalog? Those for other meters and under other conditions are the operator's. */
 function isListed({ meter, when = {} }: PriceRow): boolean {
-  return meter.endsWith('_token') && Object.keys(when).every((name) => name === 'inputTokensAbove')
+  return (
+    meter.endsWith('_token') &&
+    Object.keys(when).every((name) => name === 'inputTokensAbove' || name === THINKING_FIELD)
+  )
 }
 
 function withoutAliases(row: ModelDefinition, taken: ReadonlySet<string>): ModelDefinition {

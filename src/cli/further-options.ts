@@ -75,13 +75,13 @@ export const FURTHER_OPTIONS = z.strictObject({
     .array(z.string().min(1))
     .exactOptional()
     .describe('what passes without a price: web_search, beta=*'),
-  defaultMaxOutputTokens: count.exactOptional().describe('tokens that a chat without a bound is held for (16384)'),
+  defaultMaxOutputTokens: count.exactOptional().describe('bound of a call that sets none, in output tokens (16384)'),
   balanceSharePerCall: z
     .number()
     .positive()
     .max(1)
     .exactOptional()
-    .describe('share of a balance for such a chat (0.5)'),
+    .describe('part of the free money that such a call may cost (0.5)'),
   drainMs: count.exactOptional().describe('longest time that an abandoned call is read on (30000)'),
   disconnect: z
     .union([policy, z.record(z.string(), policy)], 'must be cancel or drain, or one of them by endpoint')

@@ -9,7 +9,7 @@ const MESSAGES: { readonly [Type in GatewayEvent['type']]?: string } = {
   'charge-shortfall': 'a charge was above the balance; the account owes the rest',
   'account-frozen': 'an account was frozen',
   'usage-missing': 'a vendor reported no usage; the call was charged by an estimate',
-  'usage-implausible': 'a vendor reported usage that cannot be; an estimate replaced it',
+  'usage-implausible': 'a vendor reported usage that cannot be right; it was estimated or cut',
   'unbilled-usage': 'a vendor may bill a call that nobody is charged for',
 }
 

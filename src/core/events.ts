@@ -105,11 +105,21 @@ export type GatewayEvent =
       readonly model: string | undefined
     }
   | {
+      /** A vendor reported usage that cannot be right: malformed and missing counts are estimated, and counts that are too high are cut. */
       readonly type: 'usage-implausible'
       readonly requestId: string
       readonly vendor: string
       readonly model: string
+      /** Names of the counts of {@link Usage}. */
       readonly fields: readonly string[]
+      /** These counts as the vendor reported them; those that it did not report are absent. */
+      readonly reported: Readonly<Record<string, unknown>>
+      /** These counts as they are charged. */
+      readonly charged: Usage
+      /** Cost of the report as it was received, in nano-dollars; undefined if a count is missing or malformed, or if billing is off. */
+      readonly reportedNanoDollars: bigint | undefined
+      /** Cost of what is charged for, in nano-dollars; undefined if billing is off. */
+      readonly dueNanoDollars: bigint | undefined
     }
   | {
       /** A vendor answered in full and reported no usage: the call is charged by an estimate. */
@@ -118,6 +128,17 @@ export type GatewayEvent =
       readonly vendor: string
       readonly model: string
       /** What is charged for instead. */
+      readonly usage: Usage
+    }
+  | {
+      /** A caller left before the vendor reported usage: the call is charged by an estimate. */
+      readonly type: 'call-abandoned'
+      readonly requestId: string
+      readonly vendor: string
+      readonly model: string
+      /** Time from the request to the end of the call at the vendor, in milliseconds. */
+      readonly elapsedMs: number
+      /** Usage that is charged. */
       readonly usage: Usage
     }
   | {
@@ -154,6 +175,8 @@ export type GatewayEvent =
       /** What the usage costs, in nano-dollars: more than was charged where the balance lacked it or the store could not be told. */
       readonly dueNanoDollars: bigint
       readonly durationMs: number
+      /** Tags of the call: those of the key, then those of the request. */
+      readonly tags: readonly string[]
     }
   | {
       /** A request was answered from the cache. */
@@ -284,6 +307,8 @@ export type GatewayEvent =
       readonly dueNanoDollars: bigint
       /** From submission to now. */
       readonly durationMs: number
+      /** Tags of the submission, as in `request-ended`. */
+      readonly tags: readonly string[]
     }
   | {
       readonly type: 'webhook-attempted'
@@ -330,6 +355,7 @@ export type GatewayEvent =
        * own rows of models or prices name have no price, or only a part of one, and are refused. `fallback-unpriced`: a fallback has no price and is left out. `fallback-unreachable`: a
        * fallback can never answer, because none of its vendors has a key. `state-secret-missing`: several processes may share the
        * store without `responses.stateSecret`. `task-key-missing`: no key can follow the tasks of one that was taken away.
+       * `cache-writes-unpriced`: `promptCaching: 'auto'` has no effect for a model without a price of cache writes.
        * `hook-units-unpriced`: a hook charges `hook_unit` for a model that has no price for it, and its requests are refused.
        * `catalog-refused`: a newer catalog cannot be loaded, and the one in force stays.
        */
@@ -340,6 +366,7 @@ export type GatewayEvent =
         | 'fallback-unreachable'
         | 'state-secret-missing'
         | 'task-key-missing'
+        | 'cache-writes-unpriced'
         | 'hook-units-unpriced'
         | 'catalog-refused'
       readonly message: string

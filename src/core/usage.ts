@@ -38,7 +38,15 @@ export interface Usage {
   readonly hookUnits?: number
   /** Work of other models within the call, such as an advisor's. It is in none of the counts above. */
   readonly otherModels?: readonly ModelUsage[]
+  /**
+   * Tier of service that the vendor reports, such as `priority`; `default` if it served a request for another tier at
+   * the ordinary one. If omitted, the tier is the requested one.
+   */
+  readonly serviceTier?: string
 }
+
+/** Name of the ordinary tier of service, whatever its vendor calls it. */
+export const ORDINARY_TIER = 'default'
 
 /** What another model than the called one consumed within a call. */
 export interface ModelUsage {
@@ -48,10 +56,10 @@ export interface ModelUsage {
 }
 
 /** A count of {@link Usage}. */
-export type UsageField = Exclude<keyof Usage, 'otherModels'>
+export type UsageField = Exclude<keyof Usage, 'otherModels' | 'serviceTier'>
 
 /** The counts of {@link Usage}. */
-export type UsageCounts = Omit<Usage, 'otherModels'>
+export type UsageCounts = Omit<Usage, 'otherModels' | 'serviceTier'>
 
 /** What a vendor bills, or may bill, and no account is charged for. */
 export interface UnbilledUsage {
@@ -70,7 +78,7 @@ export function usedOf(reported: Usage | undefined): Usage | undefined {
 export function addUsage(one: Usage, other: Usage): Usage {
   const sum: { -readonly [Name in keyof Usage]?: Usage[Name] } = { ...one }
   for (const field in other) {
-    if (field === 'otherModels') continue
+    if (field === 'otherModels' || field === 'serviceTier') continue
     const name = field as UsageField
     sum[name] = (sum[name] ?? 0) + (other[name] ?? 0)
   }

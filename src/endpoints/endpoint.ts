@@ -310,6 +310,11 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * It names every field of usage that may have a price.
    */
   estimate(request: Request, inputTokens: number, model: ModelFacts): Usage
+  /**
+   * Upper bound of how often the model reads its prompt and writes an answer: the number of answers, times the rounds of tools that the
+   * vendor runs. It limits what a vendor may report. Defaults to 1.
+   */
+  samplings?(request: Request): number
   /** Absent where no request bounds its output in tokens. */
   readonly outputBound?: OutputBound<Request>
   /** The most output tokens of an answer that this vendor is asked for, whatever the request says. Undefined, and absent: what it says. */

@@ -118,8 +118,8 @@ export function isInline(text: string): boolean {
   return /^data:/i.test(text) || !/^[a-z][a-z0-9+.-]*:/i.test(text.slice(0, 32))
 }
 
-/** Bytes of a body without the strings that hold media; undefined: none of them does. */
-export function textBytesBeside(inputs: readonly MediaInput[], body: object): number | undefined {
+/** JSON of a body without the strings that hold media, or undefined if none of them does. */
+export function textBeside(inputs: readonly MediaInput[], body: object): Buffer | undefined {
   if (inputs.length === 0) return undefined
   const held = new Map<unknown, number>()
   for (const { data } of inputs) if (data !== undefined) held.set(data, (held.get(data) ?? 0) + 1)
@@ -131,5 +131,5 @@ export function textBytesBeside(inputs: readonly MediaInput[], body: object): nu
     held.set(value, left - 1)
     return ''
   })
-  return Buffer.byteLength(beside)
+  return Buffer.from(beside)
 }

@@ -56,14 +56,17 @@ function taskFields({ state: _state, ...event }: Of<'task-ended'>): Record<strin
   return chargedFields(event)
 }
 
-type Charged = Pick<Of<'task-ended'>, 'usage' | 'costNanoDollars' | 'dueNanoDollars'> & { readonly type: string }
+type Charged = Pick<Of<'task-ended'>, 'usage' | 'costNanoDollars' | 'dueNanoDollars' | 'tags'> & {
+  readonly type: string
+}
 
-function chargedFields({ type: _type, usage, costNanoDollars, dueNanoDollars, ...fields }: Charged) {
+function chargedFields({ type: _type, usage, costNanoDollars, dueNanoDollars, tags, ...fields }: Charged) {
   return {
     ...fields,
     inputTokens: usage?.inputTokens,
     outputTokens: usage?.outputTokens,
     cost: formatDollars(costNanoDollars),
+    ...(tags.length === 0 ? {} : { tags }),
     ...(dueNanoDollars === costNanoDollars ? {} : { due: formatDollars(dueNanoDollars) }),
   }
 }

@@ -2,7 +2,7 @@ import { checkModelRows, checkWholeRows } from '../catalog/check-model-rows.ts'
 import { checkGivenMembers, checkMembers, type MemberNames, unknownMember } from '../core/known-members.ts'
 import { MEDIA_KINDS } from '../endpoints/media-input.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
-import { FEWEST_FITTED_TOKENS } from '../pipeline/fit-to-balance.ts'
+import { MIN_CHOSEN_TOKENS } from '../pipeline/output-bound.ts'
 import { TIMEOUTS_MEMBERS } from '../pipeline/pipeline-context.ts'
 import {
   type FallbackPolicy,
@@ -79,9 +79,9 @@ export function checkOptions(options: GatewayOptions): void {
   positive('bodyLimitBytes', options.bodyLimitBytes)
   positive('fetchedBytesPerAccount', options.fetchedBytesPerAccount)
   positive('holdTtlMs', options.holdTtlMs)
-  const { defaultMaxOutputTokens = FEWEST_FITTED_TOKENS, balanceSharePerCall: share = 1 } = options
-  if (!(Number.isSafeInteger(defaultMaxOutputTokens) && defaultMaxOutputTokens >= FEWEST_FITTED_TOKENS))
-    throw new TypeError(`createGateway: defaultMaxOutputTokens must be a whole number from ${FEWEST_FITTED_TOKENS} on`)
+  const { defaultMaxOutputTokens = MIN_CHOSEN_TOKENS, balanceSharePerCall: share = 1 } = options
+  if (!(Number.isSafeInteger(defaultMaxOutputTokens) && defaultMaxOutputTokens >= MIN_CHOSEN_TOKENS))
+    throw new TypeError(`createGateway: defaultMaxOutputTokens must be a whole number from ${MIN_CHOSEN_TOKENS} on`)
   if (!(share > 0 && share <= 1))
     throw new TypeError('createGateway: balanceSharePerCall must be above 0 and at most 1')
   checkUnknownInputs(options.unknownInputTokens ?? {})

@@ -183,13 +183,13 @@ export interface GatewayOptions {
   /** Longest time that an abandoned call is read under the policy `drain`. Default 30,000. */
   readonly drainMs?: number | undefined
   /**
-   * Output tokens that one answer of a chat is held for when its request sets no bound and the model can say more. Default 16,384.
-   * Where the balance does not pay for them, the call gets a bound that it pays.
+   * Bound of one answer, in output tokens, if its request sets none and the model's longest answer costs more than 2 % of the free
+   * money. Default 16,384. If they cost too much, the call gets a bound that the free money pays for.
    */
   readonly defaultMaxOutputTokens?: number | undefined
   /**
-   * Part of the free balance that a call without a bound takes where the balance decides: above 0, at most 1. Default 0.5, so
-   * that calls at the same time share it.
+   * Part of the free money that a call without a bound may cost: above 0, at most 1. Default 0.5, so that calls at the same time
+   * share it.
    */
   readonly balanceSharePerCall?: number | undefined
   /** Do callers read in a 402 how much a request needs, and how much there is? Default true. */
@@ -206,7 +206,7 @@ export interface GatewayOptions {
    * credit, or the credit limit of a metered account) are emitted. Default: 50, 80 and 100 of both.
    */
   readonly spendingThresholds?: Partial<SpendingThresholds> | undefined
-  /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes. */
+  /** Tokens in a request, from above, before a vendor has counted. Default: one for every three bytes, and more for dense text. */
   readonly estimateTokens?: TokenEstimator | undefined
   /** What is kept of answers that callers may continue by their id. */
   readonly responses?: ResponsesOptions | undefined

@@ -138,8 +138,9 @@ const PRICING_NAMES: Readonly<Record<string, string>> = {
 function pricingOf(rate: Rate | undefined): Readonly<Record<string, string>> | undefined {
   if (rate === undefined) return undefined
   const pricing: Record<string, string> = {}
-  for (const { meter, amount, per, inputTokensAbove } of rate.prices) {
-    const perUnit = inputTokensAbove === undefined ? unitPrice(amount, per) : undefined
+  for (const { meter, amount, per, inputTokensAbove, serviceTier, thinking } of rate.prices) {
+    const isOrdinary = inputTokensAbove === undefined && serviceTier === undefined && thinking === undefined
+    const perUnit = isOrdinary ? unitPrice(amount, per) : undefined
     if (perUnit !== undefined) pricing[PRICING_NAMES[meter] ?? meter] = perUnit
   }
   return pricing

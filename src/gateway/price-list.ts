@@ -59,7 +59,10 @@ function addRow(
 }
 
 function pricesOfModel(model: CatalogModel, prices: Prices): ListedPrice[] {
-  const quote = (fields: Fields): readonly MeterPrice[] | undefined => prices.quote(model.id, fields)?.prices
+  const quote = (fields: Fields): readonly MeterPrice[] | undefined =>
+    prices
+      .quote(model.id, fields)
+      ?.prices.filter(({ serviceTier, thinking }) => serviceTier === undefined && thinking === undefined)
   let axes = axesOf(model)
   for (const axis of axes) {
     const others = axes.filter((other) => other !== axis)

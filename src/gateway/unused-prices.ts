@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { isPattern, starOf } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import { BATCH_FIELD, CACHE_FIELD, isOfCalls, type PriceRow } from '../catalog/prices/prices.ts'
+import { BATCH_FIELD, CACHE_FIELD, isOfCalls, type PriceRow, THINKING_FIELD } from '../catalog/prices/prices.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -12,12 +12,16 @@ import { pricedKinds } from './unpriced-models.ts'
  * Tells the operator of price rows by which no call can ever be charged, and of fallbacks that have no price at all. Prices that
  * do not list their rows are not judged.
  */
-export function warnOfPrices({ catalog, endpoints, prices, warnings }: PipelineContext): void {
+export function warnOfPrices({ catalog, endpoints, prices, warnings, vendors }: PipelineContext): void {
   const rows = prices?.rows?.()
   if (rows === undefined) return
+  const members = [...vendors.values()].flatMap(({ priceMembers = {} }) => Object.values(priceMembers).flat())
+  const ofVendors = new Set(members.map(({ field }) => field))
   const named = new Set(rows.filter(isOfCalls).map(({ model }) => model))
   for (const [index, row] of rows.entries()) {
-    const reason = isPattern(row.model) ? whyPassedOver(row, catalog, named) : whyUnused(row, catalog, endpoints)
+    const reason = isPattern(row.model)
+      ? whyPassedOver(row, catalog, named)
+      : whyUnused(row, catalog, endpoints, ofVendors)
     if (reason !== undefined)
       warnings.warn({ code: 'price-unused', message: `prices[${index}] (${row.meter} of ${row.model}): ${reason}` })
   }
@@ -44,7 +48,12 @@ function whyPassedOver(row: PriceRow, catalog: Catalog, named: ReadonlySet<strin
 }
 
 /** Undefined: calls may be charged by the row. */
-function whyUnused(row: PriceRow, catalog: Catalog, endpoints: EndpointTable): string | undefined {
+function whyUnused(
+  row: PriceRow,
+  catalog: Catalog,
+  endpoints: EndpointTable,
+  ofVendors: ReadonlySet<string>,
+): string | undefined {
   const model = catalog.find(row.model)
   // What the operator pays a vendor, by which routes are compared.
   if (model?.id !== row.model && isRoute(row.model, catalog)) return undefined
@@ -53,14 +62,18 @@ function whyUnused(row: PriceRow, catalog: Catalog, endpoints: EndpointTable): s
     return `calls are charged by the id ${JSON.stringify(model.id)}, of which this is an alias`
   const unlisted = unlistedValue(row, model)
   if (unlisted !== undefined) return unlisted
-  const names = Object.keys(row.when ?? {}).filter((name) => name !== 'inputTokensAbove')
+  const names = Object.keys(row.when ?? {}).filter((name) => !BY_REPORT.has(name))
   if (names.length === 0) return undefined
   const serving = endpointsOf(model, endpoints)
   // An endpoint of the host's own may have fields that it does not list.
   if (serving.some((endpoint) => namesOf(endpoint) === undefined)) return undefined
-  if (serving.some((endpoint) => names.every((name) => namesOf(endpoint)?.includes(name)))) return undefined
+  if (serving.some((endpoint) => names.every((name) => ofVendors.has(name) || namesOf(endpoint)?.includes(name))))
+    return undefined
   return `no call of the model has all of its conditions: ${names.join(', ')}`
 }
+
+/** Conditions that the vendor's report of a call decides. */
+const BY_REPORT: ReadonlySet<string> = new Set(['inputTokensAbove', THINKING_FIELD])
 
 /** A value that requests to the model cannot have; undefined: there is none. */
 function unlistedValue({ when = {} }: PriceRow, { image, video }: CatalogModel): string | undefined {

@@ -9,7 +9,7 @@ import { acquireLeases, eachReported, releaseAndThrow, releaseLeases, type Wante
 import type { LimitSet } from './limit-set.ts'
 import { limitsOf } from './limits.ts'
 import type { PipelineContext } from './pipeline-context.ts'
-import { estimateFor } from './usage-estimate.ts'
+import { estimateFor, usualInputTokens } from './usage-estimate.ts'
 
 /** Limits of a key, an account or an end user that a request counts against. */
 interface Limited {
@@ -131,7 +131,8 @@ interface Taken {
 
 function takeRates(context: PipelineContext, parsed: Parsed, counted: Counted): MaybePromise<Admitted> {
   const { estimate, leases } = counted
-  const taken = takenFor(counted, { request: parsed.answerId === undefined, tokens: !isDeferred(parsed) })
+  const tokens = isDeferred(parsed) ? undefined : usualInputTokens(estimate, parsed) + (estimate.outputTokens ?? 0)
+  const taken = takenFor(counted, { request: parsed.answerId === undefined, tokens })
   const { takes } = taken
   if (takes.length === 0)
     return parsed.admitted({ estimate, leases, tokenTakes: takes, requestBucket: undefined, tokenBucket: undefined })
@@ -161,17 +162,16 @@ function isDeferred({ endpoint, body, answerId }: Parsed): boolean {
 /** @param counts What counts: the request of a deferred answer when it is accepted, and its tokens when it is run. */
 function takenFor(
   { estimate, limited, leases }: Counted,
-  counts: { readonly request: boolean; readonly tokens: boolean },
+  counts: { readonly request: boolean; readonly tokens: number | undefined },
 ): Taken {
   let requestCount = 0
   let tokenCount = 0
   for (let index = 0; index < limited.length; index++) {
     const { requestsPerMinute, tokensPerMinute } = limited[index]!.limits
     if (requestsPerMinute !== undefined && counts.request) requestCount += 1
-    if (tokensPerMinute !== undefined && counts.tokens) tokenCount += 1
+    if (tokensPerMinute !== undefined && counts.tokens !== undefined) tokenCount += 1
   }
   const takes = new Array<RateTake>(requestCount + tokenCount)
-  const estimated = (estimate.inputTokens ?? 0) + (estimate.outputTokens ?? 0)
   let request = 0
   let token = requestCount
   for (let index = 0; index < limited.length; index++) {
@@ -180,8 +180,8 @@ function takenFor(
     if (requestsPerMinute !== undefined && counts.request)
       takes[request++] = { bucket: names.requests, amount: 1, perMinute: requestsPerMinute }
     // More than the whole bucket cannot be taken, so more must not be given back later either.
-    if (tokensPerMinute !== undefined && counts.tokens) {
-      const amount = Math.min(estimated, tokensPerMinute)
+    if (tokensPerMinute !== undefined && counts.tokens !== undefined) {
+      const amount = Math.min(counts.tokens, tokensPerMinute)
       takes[token++] = { bucket: names.tokens, amount, perMinute: tokensPerMinute }
     }
   }
@@ -196,7 +196,7 @@ export async function admitEstimate(context: PipelineContext, parsed: Parsed): P
   if (parsed.principal.isFrozen === true) throw new GatewayError('account_frozen')
   const estimate = estimateFor(context, parsed, parsed.chain[0]!)
   const limited = limitedBy(parsed, await limitsOf(context, parsed.principal))
-  const taken = takenFor({ estimate, limited, leases: [] }, { request: true, tokens: false })
+  const taken = takenFor({ estimate, limited, leases: [] }, { request: true, tokens: undefined })
   const { leases, takes } = taken
   if (takes.length > 0)
     return decided(context, parsed, taken, await context.rateLimiter.take(takes, context.clock.now()))

@@ -14,7 +14,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import { AbortScope, DisconnectSignal } from './abort-scope.ts'
 import type { CachePlan } from './cache/cache-plan.ts'
 import type { CallObservation } from './call-observation.ts'
-import type { ModelHabits } from './token-sizes.ts'
+import { DEFAULT_TOKENS_PER_SECOND, type ModelHabits } from './token-sizes.ts'
 
 /**
  * A request in progress. Each stage takes the record of the previous one and returns a longer one, so types check the order
@@ -68,6 +68,8 @@ export interface ParsedRequest {
   readonly formChunks?: readonly Uint8Array[] | undefined
   /** Bytes of what the model reads as text. */
   readonly textBytes: number
+  /** Tokens that this text may have beyond one per three bytes. */
+  readonly denseTokens: number
   /** What the model reads besides. */
   readonly media: readonly MediaFacts[]
   readonly isStream: boolean
@@ -84,7 +86,7 @@ export interface Parsed extends Shaped, ParsedRequest {
   readonly continued: ContinuedRequest | undefined
   continues(continued: ContinuedRequest): Parsed
   /** The request with what it refers to in its place. */
-  recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'media'>): Parsed
+  recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'denseTokens' | 'media'>): Parsed
   admitted(admission: Admission): Admitted
 }
 
@@ -171,6 +173,8 @@ export interface Reserved extends Admitted {
   readonly bytesPerToken: number
   /** Tokens of reasoning that such a call usually has; undefined: not known. The same until the call is settled. */
   readonly usualReasoningTokens: number | undefined
+  /** Output tokens per second of the models that may answer. */
+  readonly tokensPerSecond: number
   measuredBy(habits: ModelHabits): void
   /** Notes a call to a vendor that begins. */
   tries(attempt: Attempt): void
@@ -232,6 +236,7 @@ export class CallRecord implements Reserved {
   bytes: Uint8Array | undefined
   formChunks: readonly Uint8Array[] | undefined = undefined
   textBytes = 0
+  denseTokens = 0
   media = NO_MEDIA
   isStream!: boolean
   chain!: readonly CatalogModel[]
@@ -252,6 +257,7 @@ export class CallRecord implements Reserved {
   earlier: EarlierCall | undefined = undefined
   bytesPerToken = GENERATED_BYTES_PER_TOKEN
   usualReasoningTokens: number | undefined = undefined
+  tokensPerSecond = DEFAULT_TOKENS_PER_SECOND
   #firstAttempt: Attempt | undefined = undefined
   /** Undefined for most requests: one list less. */
   #furtherAttempts: Attempt[] | undefined = undefined
@@ -283,11 +289,12 @@ export class CallRecord implements Reserved {
   }
 
   parsed(request: ParsedRequest): Parsed {
-    const { body, bytes, formChunks, textBytes, media, isStream, chain, billingFields, claim } = request
+    const { body, bytes, formChunks, textBytes, denseTokens, media, isStream, chain, billingFields, claim } = request
     this.body = body
     this.bytes = bytes
     this.formChunks = formChunks
     this.textBytes = textBytes
+    this.denseTokens = denseTokens
     this.media = media
     this.isStream = isStream
     this.chain = chain
@@ -301,12 +308,10 @@ export class CallRecord implements Reserved {
     return this
   }
 
-  recalled(body: ParsedRequest['body'], { textBytes, media }: Pick<ParsedRequest, 'textBytes' | 'media'>): Parsed {
+  recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'denseTokens' | 'media'>): Parsed {
     this.body = body
     this.bytes = undefined
-    this.textBytes = textBytes
-    this.media = media
-    return this
+    return Object.assign(this, input)
   }
 
   admitted({ estimate, leases, tokenTakes, requestBucket, tokenBucket }: Admission): Admitted {
@@ -364,8 +369,9 @@ export class CallRecord implements Reserved {
     Object.assign(this, request)
   }
 
-  measuredBy({ bytesPerToken, reasoningTokens }: ModelHabits): void {
+  measuredBy({ bytesPerToken, reasoningTokens, tokensPerSecond }: ModelHabits): void {
     this.bytesPerToken = bytesPerToken
+    this.tokensPerSecond = tokensPerSecond
     this.usualReasoningTokens = reasoningTokens
   }
 

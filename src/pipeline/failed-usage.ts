@@ -70,8 +70,8 @@ function estimate(usage: Usage): Pick<CallEnding, 'usage' | 'estimatedUsage'> {
 const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
 
 /**
- * What a caller pays who has left: the same as any other where the vendor had refused the call, the prompt where it failed, and what it
- * was making where it was stopped.
+ * Usage that a caller pays for who has left: as for any other call if the vendor failed or a time-out ended it. If the call was stopped
+ * because its caller left, it is the prompt and what the model has written in that time.
  */
 export function abandonedUsage(
   context: PipelineContext,
@@ -80,13 +80,13 @@ export function abandonedUsage(
   isUnseen: boolean,
 ): FailedUsage {
   if (last === undefined || last.isTold === true) return failedUsage(context, call, last)
-  const { mayHaveBegun, billedUsage, isBillCounted, outcome, error, isPartDone } = last.failure
+  const { mayHaveBegun, billedUsage, isBillCounted, outcome, isPartDone } = last.failure
   // Some parts were answered, and the others were stopped before they were sent.
   if (!mayHaveBegun && outcome === 'ignored' && isPartDone === true)
     return { usage: billedUsage, estimatedUsage: undefined }
-  if (!mayHaveBegun) return failedUsage(context, call, last)
-  const isStopped = outcome === 'ignored' || error.code === 'upstream_timeout'
-  const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen: isUnseen && isStopped, isStopped: true })
+  if (!mayHaveBegun || outcome !== 'ignored') return failedUsage(context, call, last)
+  const stoppedAfterMs = context.clock.now() - call.startedAtMs
+  const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen, isStopped: true, stoppedAfterMs })
   if (billedUsage === undefined) return estimate(estimated)
   if (isBillCounted === true) return estimate(cutUsage(billedUsage, estimated))
   // The report is of the parts that were answered, and the others were sent too.

@@ -1,20 +1,14 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import {
-  type MediaFacts,
-  type MediaInput,
-  type MediaKind,
-  mediaFacts,
-  textBytesBeside,
-} from '../endpoints/media-input.ts'
-import { ESTIMATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
+import { type MediaFacts, type MediaInput, type MediaKind, mediaFacts, textBeside } from '../endpoints/media-input.ts'
+import { denseTokensIn, ESTIMATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { ParsedRequest } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /** What a request gives the model to read. */
-export type RequestInput = Pick<ParsedRequest, 'textBytes' | 'media'>
+export type RequestInput = Pick<ParsedRequest, 'textBytes' | 'denseTokens' | 'media'>
 
 /** Maximum number of media in one request. The header of each is read; models accept a few thousand images at most. */
 const MAX_MEDIA = 5_000
@@ -31,10 +25,23 @@ export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedReq
     throw new GatewayError('invalid_request', { message })
   }
   const media = inputs.length === 0 ? NO_MEDIA : inputs.map(mediaFacts)
-  if (endpoint.textBytes !== undefined) return { textBytes: endpoint.textBytes(body), media }
-  return { textBytes: textBytesBeside(inputs, body) ?? bytes?.byteLength ?? 0, media }
+  if (endpoint.textBytes === undefined) {
+    const text = textBeside(inputs, body) ?? bytes ?? NO_TEXT
+    return { textBytes: text.byteLength, denseTokens: denseTokensIn(text), media }
+  }
+  const textBytes = endpoint.textBytes(body)
+  // The model may read a part of the request several times. The rest of a body that is much longer is files.
+  const isText = media.length === 0 && bytes !== undefined && bytes.byteLength <= textBytes * MAX_SYNTAX_FACTOR
+  return {
+    textBytes,
+    denseTokens: isText ? Math.ceil((denseTokensIn(bytes) * textBytes) / bytes.byteLength) : 0,
+    media,
+  }
 }
 
+const NO_TEXT = new Uint8Array()
+/** Bytes of JSON for a byte of the text that it contains, at most. */
+const MAX_SYNTAX_FACTOR = 4
 const NO_INPUTS: readonly MediaInput[] = []
 const NO_MEDIA: readonly MediaFacts[] = []
 

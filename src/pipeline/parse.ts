@@ -73,13 +73,14 @@ async function checked(
   if (isLarge) await endOfTurn()
   const chain = modelChain(context, shaped, { model, isShaped: called.shapes !== undefined })
   checkCallerUrls(context, endpoint.callerUrls?.(body), chain)
-  const { textBytes, media } = measureInput(endpoint, { body, bytes })
+  const { textBytes, denseTokens, media } = measureInput(endpoint, { body, bytes })
   if (isLarge) await endOfTurn()
   return shaped.parsed({
     body,
     bytes,
     formChunks: request.ownsBody === true ? chunks : undefined,
     textBytes,
+    denseTokens,
     media,
     isStream: endpoint.isStream(body),
     chain,

@@ -20,7 +20,7 @@ import type { ConfigurationWarning } from './configuration-warnings.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { chargedFields, fieldsAt, rateOfRequest, type UnpricedPart } from './request-rate.ts'
 import { unknownModel } from './unknown-model.ts'
-import { chargeableUsage, estimatedUsage, estimateFor, type UnreportedOutput } from './usage-estimate.ts'
+import { chargeableUsage, estimatedUsage, estimateFor, reportBounds, type UnreportedOutput } from './usage-estimate.ts'
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
 
@@ -216,15 +216,14 @@ export function billedUsage(
   reported: Usage | undefined,
   output: UnreportedOutput,
 ): Usage {
-  const { estimate: hold } = reserved
   if (reported === undefined) return estimatedUsage(reserved, output)
   const estimated = estimatedUsage(reserved, { outputBytes: output.outputBytes, isUnseen: false })
-  return chargeableUsage(reported, { hold, limits: candidate.model.limits, estimated }).usage
+  return chargeableUsage(reported, { ...reportBounds(reserved, candidate.model), estimated }).usage
 }
 
 /** The cost of reported usage as callers read it, before the call is settled: decimal dollars. */
 export function quotedCost(reserved: Reserved, candidate: Candidate, reported: Usage): string | undefined {
-  const { usage } = plausibleUsage(reported, { hold: reserved.estimate, limits: candidate.model.limits })
+  const { usage } = plausibleUsage(reported, reportBounds(reserved, candidate.model))
   const cost = chargeFor(reserved, candidate, usage)
   return cost === undefined ? undefined : formatDollars(cost)
 }

@@ -4,6 +4,8 @@ import { stickyKey } from '../routing/sticky-key.ts'
 import type { Candidate, Parsed, Reserved } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
+type Called = Pick<Candidate, 'model' | 'vendor'>
+
 /** May prompts of a model be marked for its vendor's cache? They are held for as if all of them were written to it. */
 export function mayMarkPrompt(
   { marksPrompts }: PipelineContext,
@@ -21,12 +23,22 @@ export function mayMarkPrompt(
 export function promptCachingOf(
   context: PipelineContext,
   call: Reserved,
-  { model, vendor }: Candidate,
+  { model, vendor }: Called,
 ): VendorCall<unknown>['promptCaching'] {
-  if (!mayMarkPrompt(context, call, model)) return undefined
+  if (!mayMarkPrompt(context, call, model) || lacksWritePrice(context, call, { model, vendor })) return undefined
   const { principal, body, request, chain, estimate } = call
   const routes = chain.find(({ id }) => id === model.id)?.routes?.length ?? 1
   const hasOneKey = routes === 1 && vendor.apiKeys.length === 1
   if (!hasOneKey && stickyKey(principal.accountId, body, (name) => request.header(name)) === undefined) return undefined
   return { promptTokens: estimate.inputTokens ?? 0 }
+}
+
+/** Vendors bill more for tokens that they write to a cache than for others, which a list without that price does not charge. */
+function lacksWritePrice({ warnings }: PipelineContext, { hold }: Reserved, { model, vendor }: Called): boolean {
+  const prices = hold?.rates.find((rate) => rate.model === model.id)?.numerators
+  if (prices?.input_token === undefined || prices.cache_write_token !== undefined) return false
+  const id = JSON.stringify(model.id)
+  const message = `Prompts of the model ${id} are not marked for its vendor's cache, because the model has no price of the meter cache_write_token. Add a price row { model: ${id}, meter: "cache_write_token", amount: "…" }.`
+  if (vendor.messages !== undefined) warnings.warn({ code: 'cache-writes-unpriced', message })
+  return true
 }

@@ -1,6 +1,7 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { BATCH_FIELD, type BillingFields, type Prices, type Rate } from '../catalog/prices/prices.ts'
 import type { Endpoint, ExtraFeature, InnerModel } from '../endpoints/endpoint.ts'
+import { pricedMembers } from '../endpoints/price-members.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import type { Parsed } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
@@ -17,8 +18,6 @@ const NO_EXTRAS: Extras = { features: NO_FEATURES, innerModels: NO_MODELS }
 
 /** What a request asks of the vendors of a model, whichever of them will answer. */
 function extrasOf({ vendors }: PipelineContext, parsed: Parsed, { vendor, routes }: CatalogModel): Extras {
-  const { extraFeatures, innerModels } = parsed.endpoint
-  if (extraFeatures === undefined && innerModels === undefined) return NO_EXTRAS
   return routes === undefined ? extrasAt(parsed, vendors.get(vendor)) : extrasOfRoutes(vendors, parsed, routes)
 }
 
@@ -37,7 +36,10 @@ function extrasOfRoutes(
 
 function extrasAt({ endpoint, body, request }: Parsed, vendor: Vendor | undefined): Extras {
   if (vendor === undefined) return NO_EXTRAS
-  const features = endpoint.extraFeatures?.(body, vendor, request) ?? NO_FEATURES
+  const members = vendor.priceMembers?.[endpoint.id]
+  const named = members === undefined ? NO_FEATURES : pricedMembers(body, members)
+  const asked = endpoint.extraFeatures?.(body, vendor, request) ?? NO_FEATURES
+  const features = named.length === 0 ? asked : [...asked, ...named]
   const innerModels = endpoint.innerModels?.(body, vendor) ?? NO_MODELS
   return features.length === 0 && innerModels.length === 0 ? NO_EXTRAS : { features, innerModels }
 }

@@ -1,15 +1,23 @@
 import { Buffer } from 'node:buffer'
-import { GatewayError } from '../core/errors.ts'
+import { type ErrorCode, GatewayError } from '../core/errors.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { formatDollars } from '../core/money.ts'
 import type { ClaimResult, StoredAnswer } from '../stores/idempotency-store.ts'
-import { type Account, furtherHoldId, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
+import { furtherHoldId, MAX_AMOUNT, type Reservation, type ReserveResult } from '../stores/ledger.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { Creation } from '../stores/stored-bounds.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
 import type { Admitted, Reserved } from './call-record.ts'
-import { fitToBalance } from './fit-to-balance.ts'
+import { freeMoneyOf } from './free-money.ts'
 import { claimKey, createWithinBounds, replayOf } from './idempotency-key.ts'
+import {
+  type BoundedRequest,
+  boundedAmounts,
+  MIN_CHOSEN_TOKENS,
+  outputFit,
+  type UnboundedRequest,
+  unboundedRequest,
+} from './output-bound.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type PricedRequest, priceRequest } from './pricing.ts'
 import { settleLater } from './settle.ts'
@@ -45,7 +53,9 @@ export function reserve(
   plan?: TaskPlan,
   priced: PricedRequest | undefined = priceRequest(context, admitted, admitted.estimate),
 ): MaybePromise<ReserveOutcome> {
-  const attempt = { id: admitted.requestId, priced, plan }
+  // A request that is stored for later was bounded before; see `boundedForLater`.
+  const unbounded = priced && plan === undefined ? unboundedRequest(context, admitted, priced) : undefined
+  const attempt = { id: admitted.requestId, priced, plan, unbounded }
   const result = reserveOnce(context, admitted, attempt)
   return isPending(result)
     ? result.then((decided) => outcomeOrFit(context, admitted, attempt, decided))
@@ -80,9 +90,7 @@ export function reserveIfCovered(
 ): MaybePromise<ReserveOutcome | undefined> {
   const attempt = { id: furtherHoldId(admitted.requestId, 'both'), priced, plan: undefined }
   const outcome = (result: ReserveResult | ClaimResult): ReserveOutcome | undefined =>
-    LACKS_MONEY.has(result.status) || result.status === 'spending_limit'
-      ? undefined
-      : outcomeOf(context, admitted, attempt, result)
+    LACKS_MONEY.has(result.status) ? undefined : outcomeOf(context, admitted, attempt, result)
   const result = reserveOnce(context, admitted, attempt)
   return isPending(result) ? result.then(outcome) : outcome(result)
 }
@@ -93,37 +101,85 @@ function outcomeOrFit(
   attempt: ReserveAttempt,
   result: ReserveResult | ClaimResult,
 ): MaybePromise<ReserveOutcome> {
-  const { priced, plan } = attempt
-  return LACKS_MONEY.has(result.status) && priced !== undefined
-    ? reserveFitted(context, admitted, { priced, plan, status: result.status })
+  const { priced, unbounded } = attempt
+  if (priced === undefined) return outcomeOf(context, admitted, attempt, result)
+  if (unbounded === undefined)
+    return LACKS_MONEY.has(result.status)
+      ? rejectShort(context, admitted, { status: result.status, needed: priced.amount })
+      : outcomeOf(context, admitted, attempt, result)
+  if (result.status === 'held') {
+    const { longest = unbounded.usual, usual } = unbounded
+    return boundedOutcome(context, admitted, attempt, { result, bounded: result.isLarger === true ? longest : usual })
+  }
+  return LACKS_MONEY.has(result.status)
+    ? reserveFitted(context, admitted, unbounded, result)
     : outcomeOf(context, admitted, attempt, result)
 }
 
-/** A reservation that was refused because the balance does not cover it. */
-interface ShortReserve {
-  readonly priced: PricedRequest
-  readonly plan: TaskPlan | undefined
-  readonly status: (ReserveResult | ClaimResult)['status']
+/** Outcome of a hold for a bound that the gateway chose. */
+function boundedOutcome(
+  context: PipelineContext,
+  admitted: Admitted,
+  attempt: ReserveAttempt,
+  { result, bounded }: { readonly result: ReserveResult | ClaimResult; readonly bounded: BoundedRequest },
+): ReserveOutcome {
+  const { priced } = bounded
+  return outcomeOf(context, admitted.fitted(outputFit(admitted, bounded)), { ...attempt, priced }, result)
 }
 
-/** Reserves what the balance pays, where a shorter answer would do. */
+/** Number of times that free money is read for one request. Other calls may take it between the reading and the hold. */
+const MAX_FITTINGS = 5
+
+/** Holds what the free money pays for. */
 async function reserveFitted(
   context: PipelineContext,
   admitted: Admitted,
-  { priced, plan, status }: ShortReserve,
+  unbounded: UnboundedRequest,
+  refused: ReserveResult | ClaimResult,
 ): Promise<ReserveOutcome> {
-  const available = await availableOf(context, admitted)
-  // What is written down for later is run as it was asked for.
-  const fitted = plan === undefined ? fitToBalance(context, admitted, priced, available) : undefined
-  if (fitted !== undefined && 'fit' in fitted) {
-    const bounded = admitted.fitted(fitted.fit)
-    const again = { id: furtherHoldId(admitted.requestId, 'fitted'), priced: fitted.priced, plan: undefined }
-    const second = await reserveOnce(context, bounded, again)
-    if (!LACKS_MONEY.has(second.status)) return outcomeOf(context, bounded, again, second)
+  let { status } = refused
+  let needed = unbounded.usual.priced.amount
+  let available: bigint | undefined
+  for (let fitting = 1; fitting <= MAX_FITTINGS; fitting++) {
+    available = await freeMoneyOf(context, admitted.principal)
+    const bounded = unbounded.choose(available)
+    if ('neededNanoDollars' in bounded) {
+      needed = bounded.neededNanoDollars
+      break
+    }
+    const { priced } = bounded
+    needed = priced.amount
+    const attempt = { id: furtherHoldId(admitted.requestId, `fitted${fitting}`), priced, plan: undefined }
+    const result = await reserveOnce(context, admitted, attempt)
+    if (!LACKS_MONEY.has(result.status)) return boundedOutcome(context, admitted, attempt, { result, bounded })
+    status = result.status
   }
-  const needed =
-    fitted === undefined ? priced.amount : 'fit' in fitted ? fitted.priced.amount : fitted.neededNanoDollars
-  throw balanceError(context, admitted, { status, needed, available })
+  throw balanceError(context, admitted, { status, needed, available: available ?? 0n })
+}
+
+async function rejectShort(
+  context: PipelineContext,
+  admitted: Admitted,
+  short: { readonly status: string; readonly needed: bigint },
+): Promise<never> {
+  const available = (await freeMoneyOf(context, admitted.principal)) ?? 0n
+  throw balanceError(context, admitted, { ...short, available })
+}
+
+/**
+ * Bounds the output of a request that is stored and run later, by the free money, before its hold is placed. Returns the request
+ * as it is if it sets its own bound or costs nothing.
+ * @throws GatewayError `insufficient_balance`, `credit_limit_reached` or `spending_cap_reached` if no useful answer is paid for.
+ */
+export async function boundedForLater(context: PipelineContext, admitted: Admitted): Promise<Admitted> {
+  const priced = priceRequest(context, admitted, admitted.estimate)
+  const unbounded = priced && unboundedRequest(context, admitted, priced)
+  if (unbounded === undefined) return admitted
+  const available = await freeMoneyOf(context, admitted.principal)
+  const bounded = unbounded.choose(available)
+  if (!('neededNanoDollars' in bounded)) return admitted.fitted(outputFit(admitted, bounded))
+  // The store decides, because it knows frozen accounts and replays.
+  return admitted.fitted(outputFit(admitted, unbounded.bounded(Math.min(MIN_CHOSEN_TOKENS, unbounded.usual.tokens))))
 }
 
 /** One reservation. */
@@ -132,6 +188,8 @@ interface ReserveAttempt {
   /** Undefined: nothing is charged. */
   readonly priced: PricedRequest | undefined
   readonly plan: TaskPlan | undefined
+  /** How the gateway may bound the request. If omitted, the price is held as it is. */
+  readonly unbounded?: UnboundedRequest | undefined
 }
 
 /** Whatever a store throws means that it cannot be reached, unless it is an error of ours. */
@@ -164,23 +222,11 @@ function storeFailed(context: PipelineContext, admitted: Admitted, attempt: Rese
 }
 
 /** Outcomes that a shorter answer may turn. */
-const LACKS_MONEY: ReadonlySet<string> = new Set<ReserveResult['status']>(['insufficient_balance', 'credit_limit'])
-
-/** What a call may cost at most: the free balance, or what a metered account may still owe. */
-async function availableOf(context: PipelineContext, { principal }: Admitted): Promise<bigint> {
-  try {
-    const account = await context.store.ledger.account(principal.accountId)
-    return account === undefined ? 0n : availableMoney(account, account.billing ?? context.billing)
-  } catch (cause) {
-    throw new GatewayError('store_unavailable', { cause })
-  }
-}
-
-function availableMoney({ balance, owed, creditHeld, creditLimit }: Account, billing: Account['billing']): bigint {
-  if (billing !== 'metered' || creditLimit === undefined) return balance
-  const free = creditLimit + balance - owed - creditHeld
-  return free > 0n ? free : 0n
-}
+const LACKS_MONEY: ReadonlySet<string> = new Set<ReserveResult['status']>([
+  'insufficient_balance',
+  'credit_limit',
+  'spending_limit',
+])
 
 function outcomeOf(
   { principalFaults }: PipelineContext,
@@ -211,18 +257,24 @@ function outcomeOf(
   }
 }
 
+const ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
+  credit_limit: 'credit_limit_reached',
+  spending_limit: 'spending_cap_reached',
+}
+
 /** Says what is lacking and what helps. */
 function balanceError(
   { outputBounds }: PipelineContext,
   { endpoint }: Admitted,
   { status, needed, available }: { readonly status: string; readonly needed: bigint; readonly available: bigint },
 ): GatewayError {
-  const remedy =
-    endpoint.outputBound === undefined ? 'add credit' : `lower ${endpoint.outputBound.member} or add credit`
+  const isCapped = status === 'spending_limit'
+  const more = isCapped ? 'raise the spending cap' : 'add credit'
+  const remedy = endpoint.outputBound === undefined ? more : `lower ${endpoint.outputBound.member} or ${more}`
   const lacking = outputBounds.showBalanceInErrors
     ? `This request needs $${formatDollars(needed)}, available $${formatDollars(available)}`
-    : 'The balance is too low for this request'
-  const code = status === 'credit_limit' ? 'credit_limit_reached' : 'insufficient_balance'
+    : `The ${isCapped ? 'spending cap' : 'balance'} is too low for this request`
+  const code = ERROR_CODES[status] ?? 'insufficient_balance'
   return new GatewayError(code, { message: `${lacking}; ${remedy}.` })
 }
 
@@ -292,7 +344,7 @@ const NOTHING_TO_CLAIM: ClaimResult = { status: 'claimed' }
 function claim(
   context: PipelineContext,
   { claim, principal }: Admitted,
-  { id, priced, plan }: ReserveAttempt,
+  { id, priced, plan, unbounded }: ReserveAttempt,
 ): MaybePromise<ReserveResult | ClaimResult> {
   const nowMs = context.clock.now()
   // More than any account can have; a store would take it for a fault.
@@ -302,7 +354,7 @@ function claim(
     holdId: id,
     accountId: principal.accountId,
     keyId: principal.keyId,
-    amount: priced.amount,
+    ...(unbounded === undefined ? { amount: priced.amount } : boundedAmounts(context, unbounded)),
     expiresAtMs: plan?.holdExpiresAtMs ?? nowMs + context.holdTtlMs,
     claim,
     billing: context.billing,

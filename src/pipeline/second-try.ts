@@ -7,15 +7,16 @@ import { type Usage, withHookUnits } from '../core/usage.ts'
 import { MAX_REPLY_CHARACTERS, type SecondTry } from '../hooks/second-try.ts'
 import type { Admitted, Parsed, Reserved } from './call-record.ts'
 import { dispatch } from './dispatch.ts'
+import { outputFit, unboundedRequest } from './output-bound.ts'
 import { reparse } from './parse.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { type PricedRequest, priceRequest } from './pricing.ts'
-import { type ReserveOutcome, reserve, reserveIfCovered } from './reserve.ts'
+import { type ReserveOutcome, reserve, reserveIfCovered, StoredReplay } from './reserve.ts'
 import { route } from './route.ts'
 import { settledUsage } from './settled-usage.ts'
 import { screeningOf } from './shown-answer.ts'
 import { emitUnbilledEnding } from './unbilled-usage.ts'
-import { chargeableUsage, estimateFor } from './usage-estimate.ts'
+import { chargeableUsage, estimateFor, reportBounds } from './usage-estimate.ts'
 import type { FailedResponse, JsonResponse } from './vendor-response.ts'
 
 /**
@@ -27,9 +28,13 @@ export function reserveForTries(context: PipelineContext, admitted: Admitted): M
   if (!mayAskAgain(context, admitted)) return reserve(context, admitted)
   const single = priceRequest(context, admitted, admitted.estimate)
   if (single === undefined) return allowed(reserve(context, admitted, undefined, single))
-  const covered = reserveIfCovered(context, admitted, forBoth(single))
-  const decided = (outcome: ReserveOutcome | undefined): MaybePromise<ReserveOutcome> =>
-    outcome === undefined ? reserve(context, admitted, undefined, single) : allowed(outcome)
+  const bounded = unboundedRequest(context, admitted, single)?.usual
+  const covered = reserveIfCovered(context, admitted, forBoth(bounded?.priced ?? single))
+  const decided = (outcome: ReserveOutcome | undefined): MaybePromise<ReserveOutcome> => {
+    if (outcome === undefined) return reserve(context, admitted, undefined, single)
+    if (bounded !== undefined && !(outcome instanceof StoredReplay)) admitted.fitted(outputFit(admitted, bounded))
+    return allowed(outcome)
+  }
   return isPending(covered) ? covered.then(decided) : decided(covered)
 }
 
@@ -94,8 +99,8 @@ export async function askAgain(
   const remainingMs = reserved.startedAtMs + context.timeouts.totalMs - context.clock.now()
   const again = remainingMs > 0 ? requestAgain(context, reserved, second) : undefined
   if (again === undefined) return undefined
-  const { body: asked, bytes, textBytes, media, chain, billingFields, estimate } = reserved
-  const before = { body: asked, bytes, textBytes, media, chain, billingFields, estimate }
+  const { body: asked, bytes, textBytes, denseTokens, media, chain, billingFields, estimate } = reserved
+  const before = { body: asked, bytes, textBytes, denseTokens, media, chain, billingFields, estimate }
   // Prices and bounds are known of the model that has answered.
   const pinned = { ...again, chain: chain.filter(({ id }) => id === candidate.model.id), estimate }
   reserved.replaced(pinned)
@@ -164,13 +169,13 @@ function requestAgain(
 
 /** Does the hold cover what the first call costs and the second may cost? */
 function isCovered(reserved: Reserved, { candidate, ending }: JsonResponse, held: Usage, ahead: Usage): boolean {
-  const { hold, hookUnits } = reserved
+  const { hold, hookUnits, endpoint, body } = reserved
   if (hold === undefined) return true
   const rate = hold.rates.find(({ model }) => model === candidate.model.id)
   if (rate === undefined) return false
   const { usage: reported, estimatedUsage: estimated = {} } = ending
-  const { limits } = candidate.model
-  const used = reported === undefined ? estimated : chargeableUsage(reported, { hold: held, limits, estimated }).usage
+  const bounds = { ...reportBounds({ endpoint, body, estimate: held }, candidate.model), estimated }
+  const used = reported === undefined ? estimated : chargeableUsage(reported, bounds).usage
   const spent = charge(rate, withHookUnits(used, hookUnits))
   const most = highestCharge(rate, ahead)
   return spent !== undefined && most !== undefined && spent + most <= hold.amount

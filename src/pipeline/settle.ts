@@ -15,7 +15,7 @@ import { settledUsage } from './settled-usage.ts'
 import type { GiveUpReason, WaitingSettlement } from './settlement-retries.ts'
 import { emitCrossings } from './spending-events.ts'
 import { emitUnbilledEnding, emitUnbilledUsage } from './unbilled-usage.ts'
-import { type EndedCall, usageDraft } from './usage-draft.ts'
+import { attributionOf, type EndedCall, usageDraft } from './usage-draft.ts'
 import type { CallEnding } from './vendor-response.ts'
 
 /** What settling needs to know of a call that is over. */
@@ -68,6 +68,7 @@ export function settle(
   input: SettlementInput,
 ): MaybePromise<SettlementResult> {
   const lastUsage = settledUsage(context, reserved, input)
+  if (lastUsage?.outputTokens !== undefined && input.own === undefined) noteSpeed(context, reserved, input, lastUsage)
   const used = reserved.earlier?.isCharged === true ? addUsage(reserved.earlier.usage, lastUsage ?? {}) : lastUsage
   const isCharged = used !== undefined || input.own?.nanoDollars !== undefined
   const usage = isCharged && reserved.hookUnits > 0 ? withHookUnits(used ?? {}, reserved.hookUnits) : used
@@ -85,6 +86,17 @@ export function settle(
   return isPending(resolution)
     ? resolvedLater(context, reserved, call, resolution)
     : resolved(context, reserved, call, resolution)
+}
+
+/** Notes how fast a model has written an answer that its vendor reported. */
+function noteSpeed(
+  { tokenSizes, clock }: PipelineContext,
+  { startedAtMs }: Reserved,
+  { ending, candidate }: SettlementInput,
+  { outputTokens = 0 }: Usage,
+): void {
+  if (candidate !== undefined && ending.kind === 'completed' && ending.usage !== undefined)
+    tokenSizes.noteSpeed(candidate.model.id, outputTokens, clock.now() - startedAtMs)
 }
 
 // Apart from its caller: a function that may make closures allocates for them in every call.
@@ -286,6 +298,7 @@ function emitEnded(
     costNanoDollars,
     dueNanoDollars,
     durationMs: context.clock.now() - reserved.startedAtMs,
+    tags: attributionOf(reserved)?.tags ?? [],
   })
 }
 

@@ -1,8 +1,10 @@
-import type { Usage } from '../core/usage.ts'
+import { isCount } from '../catalog/prices/plausible-usage.ts'
+import type { Usage, UsageField } from '../core/usage.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
+import { chargeFor } from './pricing.ts'
 import type { EndedCall } from './usage-draft.ts'
-import { chargeableUsage } from './usage-estimate.ts'
+import { chargeableUsage, reportBounds } from './usage-estimate.ts'
 
 /** What the vendor reported, made plausible and whole; else what was estimated; undefined when nothing is charged. */
 export function settledUsage(
@@ -16,13 +18,15 @@ export function settledUsage(
     const isMissing = ending.kind === 'completed' && isSoldByUsage(reserved)
     if (isMissing && estimatedUsage !== undefined)
       emit(context, { type: 'usage-missing', ...namedCall(reserved, candidate), usage: estimatedUsage })
+    if (ending.kind === 'abandoned' && estimatedUsage !== undefined && isSoldByUsage(reserved)) {
+      const elapsedMs = context.clock.now() - reserved.startedAtMs
+      emit(context, { type: 'call-abandoned', ...namedCall(reserved, candidate), elapsedMs, usage: estimatedUsage })
+    }
     return estimatedUsage
   }
-  const { limits } = candidate.model
-  const bounds = { hold: reserved.estimate, limits, estimated: estimatedUsage ?? NOTHING_ESTIMATED }
+  const bounds = { ...reportBounds(reserved, candidate.model), estimated: estimatedUsage ?? NOTHING_ESTIMATED }
   const { usage, replaced } = chargeableUsage(reported, bounds)
-  if (replaced.length > 0)
-    emit(context, { type: 'usage-implausible', ...namedCall(reserved, candidate), fields: replaced })
+  if (replaced.length > 0) emitImplausible(context, reserved, candidate, { reported, usage, fields: replaced })
   else if (ending.kind === 'completed' && ending.textBytes !== undefined) {
     const { outputTokens = 0, reasoningTokens = 0 } = usage
     context.tokenSizes.note(candidate.model.id, ending.textBytes, outputTokens - reasoningTokens)
@@ -32,6 +36,29 @@ export function settledUsage(
 }
 
 const NOTHING_ESTIMATED: Usage = {}
+
+function emitImplausible(
+  context: PipelineContext,
+  reserved: Reserved,
+  candidate: Candidate,
+  { reported, usage, fields }: { readonly reported: Usage; readonly usage: Usage; readonly fields: readonly string[] },
+): void {
+  const isCounted = fields.every((field) => isCount(field, reported[field as UsageField]))
+  emit(context, {
+    type: 'usage-implausible',
+    ...namedCall(reserved, candidate),
+    fields,
+    reported: membersOf(reported, fields),
+    charged: membersOf(usage, fields),
+    reportedNanoDollars: isCounted ? chargeFor(reserved, candidate, reported) : undefined,
+    dueNanoDollars: chargeFor(reserved, candidate, usage),
+  })
+}
+
+/** Members of usage by their names, without those that are absent. */
+export function membersOf(usage: Usage, names: readonly string[]): Readonly<Partial<Record<UsageField, number>>> {
+  return Object.fromEntries(Object.entries(usage).filter(([name]) => names.includes(name)))
+}
 
 /** Which call it was, for an event. */
 function namedCall({ requestId }: Reserved, { vendor, model }: Candidate) {

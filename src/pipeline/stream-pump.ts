@@ -225,7 +225,8 @@ class StreamPump implements StreamReceiver {
   /** What is charged for without a report. */
   #seen(isUnseen: boolean, isStopped = false): Usage {
     const outputBytes = this.#response.call.transform.outputBytesSeen
-    return estimatedUsage(this.#reserved, { outputBytes, isUnseen, isStopped })
+    const stoppedAfterMs = this.#context.clock.now() - this.#reserved.startedAtMs
+    return estimatedUsage(this.#reserved, { outputBytes, isUnseen, isStopped, stoppedAfterMs })
   }
 
   /** Undefined where a report counts reasoning that is not in the text, and does not say how much. */

@@ -18,6 +18,14 @@ const REPORTS_KEPT = 1_000
 /** Of what a model reasons on average so much more is charged, because single calls lie on both sides of it. */
 const REASONING_MARGIN = 1.2
 
+/** Output tokens per second of a model whose speed is not known yet. Most models of today write 50 to 150. */
+export const DEFAULT_TOKENS_PER_SECOND = 100
+
+interface Timed {
+  tokens: number
+  durationMs: number
+}
+
 interface Counted {
   bytes: number
   tokens: number
@@ -34,6 +42,8 @@ export interface ModelHabits {
   readonly bytesPerToken: number
   /** A fifth more than the one that reasons most spends on it on average; undefined while too few reports have told. */
   readonly reasoningTokens: number | undefined
+  /** Output tokens per second of whole calls of the fastest of them, or the default while nothing is known. */
+  readonly tokensPerSecond: number
 }
 
 /**
@@ -44,15 +54,18 @@ export interface ModelHabits {
 export class TokenSizes {
   readonly #counted = new Map<string, Counted>()
   readonly #reasoned = new Map<string, Reasoned>()
+  readonly #timed = new Map<string, Timed>()
 
   habitsOf(models: readonly { readonly id: string }[]): ModelHabits {
     let bytesPerToken = GENERATED_BYTES_PER_TOKEN
     let reasoningTokens: number | undefined
+    let tokensPerSecond = 0
     for (let index = 0; index < models.length; index++) {
       const { id } = models[index]!
       const counted = this.#counted.get(id)
       if (counted !== undefined && counted.tokens >= TOKENS_TO_BELIEVE)
         bytesPerToken = Math.min(bytesPerToken, Math.max(FEWEST_BYTES_PER_TOKEN, counted.bytes / counted.tokens))
+      tokensPerSecond = Math.max(tokensPerSecond, this.#speedOf(id))
       const reasoned = this.#reasoned.get(id)
       if (reasoned !== undefined && reasoned.reports >= REPORTS_TO_BELIEVE)
         reasoningTokens = Math.max(
@@ -60,7 +73,27 @@ export class TokenSizes {
           Math.ceil((REASONING_MARGIN * reasoned.tokens) / reasoned.reports),
         )
     }
-    return { bytesPerToken, reasoningTokens }
+    return { bytesPerToken, reasoningTokens, tokensPerSecond }
+  }
+
+  #speedOf(model: string): number {
+    const timed = this.#timed.get(model)
+    if (timed === undefined || timed.tokens < TOKENS_TO_BELIEVE) return DEFAULT_TOKENS_PER_SECOND
+    return (timed.tokens * 1_000) / Math.max(1, timed.durationMs)
+  }
+
+  /** Notes the output tokens of an answered call, and the time from the request to the end of its answer. */
+  noteSpeed(model: string, tokens: number, durationMs: number): void {
+    const timed = this.#timed.get(model)
+    if (timed === undefined) {
+      this.#timed.set(model, { tokens, durationMs })
+      return
+    }
+    timed.tokens += tokens
+    timed.durationMs += durationMs
+    if (timed.tokens <= TOKENS_KEPT) return
+    timed.tokens /= 2
+    timed.durationMs /= 2
   }
 
   /** A vendor has reported so many tokens of reasoning for a call; none says nothing: it may not have been asked to reason. */

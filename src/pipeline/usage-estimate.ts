@@ -1,11 +1,11 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage, type UsageBounds } from '../catalog/prices/plausible-usage.ts'
 import { addUsage, type Usage, type UsageField } from '../core/usage.ts'
-import { estimateGeneratedTokens } from '../endpoints/token-estimate.ts'
+import { estimateGeneratedTokens, estimateTokens } from '../endpoints/token-estimate.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
 import type { Parsed, Reserved } from './call-record.ts'
-import { mediaTokens } from './media-estimate.ts'
+import { contextTokensOf, mediaTokens } from './media-estimate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { mayMarkPrompt } from './prompt-caching.ts'
 
@@ -17,12 +17,28 @@ export function estimateFor(context: PipelineContext, parsed: Parsed, model: Cat
   const { endpoint, textBytes } = parsed
   const assumed = assumedOutputTokens(context, parsed, model)
   const body = assumed === undefined ? parsed.body : withMember(parsed, assumed)
-  const textTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id })
+  const denseTokens = denseTokensAt(context, parsed, model)
+  const textTokens = context.estimateTokens(textBytes, { endpoint: endpoint.id, model: model.id, denseTokens })
   const { total, parts } = mediaTokens(context, parsed.media, model)
   const usage = asLowered(context, parsed, model, endpoint.estimate(body, textTokens + total, model))
   if (usage.cacheWriteTokens === undefined && mayMarkPrompt(context, parsed, model))
     return { ...parts, ...usage, cacheWriteTokens: usage.inputTokens ?? 0 }
   return total === 0 ? usage : { ...parts, ...usage }
+}
+
+/** A call that generates text reads no more than the context of its model holds. */
+function denseTokensAt(context: PipelineContext, { endpoint, textBytes, denseTokens }: Parsed, model: CatalogModel) {
+  if (denseTokens === 0 || endpoint.outputBound === undefined) return denseTokens
+  const window = contextTokensOf(context, model) ?? Number.POSITIVE_INFINITY
+  return Math.min(denseTokens, Math.max(0, window - estimateTokens(textBytes)))
+}
+
+/** Tokens that a prompt has as a rule. The upper estimate of dense text is several times that. */
+export function usualInputTokens(
+  { inputTokens = 0 }: Usage,
+  { textBytes = 0, denseTokens = 0 }: Partial<Pick<Parsed, 'textBytes' | 'denseTokens'>>,
+): number {
+  return Math.max(inputTokens - denseTokens, Math.min(inputTokens, estimateTokens(textBytes)))
 }
 
 /** The estimate of a request whose bound of output each vendor of the model gets lowered, as they get it. */
@@ -68,7 +84,8 @@ export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'b
   return { body, bytes: editMembers(text, new Map([[endpoint.outputBound.member, String(tokens)]]))?.apply(text) }
 }
 
-type Measured = Pick<Reserved, 'estimate' | 'bytesPerToken' | 'usualReasoningTokens'>
+type Measured = Pick<Reserved, 'estimate' | 'bytesPerToken' | 'usualReasoningTokens' | 'tokensPerSecond'> &
+  Partial<Pick<Reserved, 'textBytes' | 'denseTokens'>>
 
 /** What is known of an answer without a usage report. */
 export interface UnreportedOutput {
@@ -78,25 +95,33 @@ export interface UnreportedOutput {
   readonly isUnseen: boolean
   /** Did the caller, or the time that a whole answer may take, end it? Absent: no. */
   readonly isStopped?: boolean
+  /** Time from the request until its caller's leaving stopped it, in milliseconds. If omitted, unseen output counts as held. */
+  readonly stoppedAfterMs?: number
 }
 
 /**
  * What an answer is charged for when the vendor reported nothing: the prompt, and the text it sent, within the estimate. One
  * rule for whole answers, streams, and streams that were cut or left. Output that is neither visible nor reported is charged
- * as the model usually reasons. It is charged as it was held for while that is not known, and where our side ended the call: a caller
- * who could choose the moment would choose one after more reasoning than usual. Pictures, speech and searches are charged as they were
+ * as the model usually reasons, and as it was held for while that is not known. If the caller left, the model has written for as long
+ * as the call ran, at its measured speed. Pictures, speech and searches are charged as they were
  * held for: the vendor makes them even if the caller has gone.
  */
 export function estimatedUsage(
-  { estimate, bytesPerToken, usualReasoningTokens }: Measured,
-  { outputBytes, isUnseen, isStopped = false }: UnreportedOutput,
+  call: Measured,
+  { outputBytes, isUnseen, isStopped = false, stoppedAfterMs }: UnreportedOutput,
 ): Usage {
-  if (isSetByRequest(estimate)) return estimate
-  const { inputTokens = 0, inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
-  const webSearches = isUnseen && isStopped ? estimate.webSearches : undefined
+  const { estimate, bytesPerToken, usualReasoningTokens, tokensPerSecond } = call
+  const inputTokens = usualInputTokens(estimate, call)
+  if (isSetByRequest(estimate))
+    return inputTokens === (estimate.inputTokens ?? 0) ? estimate : { ...estimate, inputTokens }
+  const { inputAudioTokens, inputImageTokens, audioSeconds, outputTokens: heldFor } = estimate
+  const webSearches = isUnseen && isStopped ? searchesWithin(estimate.webSearches, stoppedAfterMs) : undefined
   const textTokens = estimateGeneratedTokens(outputBytes, bytesPerToken)
-  const unseenTokens = isStopped ? undefined : usualReasoningTokens
-  const generated = isUnseen ? (unseenTokens === undefined ? heldFor : textTokens + unseenTokens) : textTokens
+  const writtenTokens = stoppedAfterMs === undefined ? undefined : Math.ceil((stoppedAfterMs / 1_000) * tokensPerSecond)
+  const reasonedTokens = usualReasoningTokens === undefined ? undefined : textTokens + usualReasoningTokens
+  const stopped = writtenTokens === undefined ? undefined : Math.max(textTokens, writtenTokens)
+  const unseen = isStopped ? stopped : reasonedTokens
+  const generated = isUnseen ? (unseen ?? heldFor) : textTokens
   const outputTokens = Math.min(generated ?? textTokens, heldFor ?? textTokens)
   const hasMedia = inputImageTokens !== undefined || inputAudioTokens !== undefined || audioSeconds !== undefined
   if (!hasMedia && webSearches === undefined) return { inputTokens, outputTokens }
@@ -108,6 +133,11 @@ export function estimatedUsage(
     ...(inputAudioTokens === undefined ? {} : { inputAudioTokens }),
     outputTokens,
   }
+}
+
+/** Searches that a model can have made in this time: at most one in each second. */
+function searchesWithin(held: number | undefined, elapsedMs = Number.POSITIVE_INFINITY): number | undefined {
+  return held === undefined ? undefined : Math.min(held, Math.ceil(elapsedMs / 1_000))
 }
 
 /** Does a call generate tokens, whose number only its end tells? Pictures, speech and searches are known from the request. */
@@ -169,15 +199,23 @@ export function isSetByRequest({ images, characters, searchUnits }: Usage): bool
   return images !== undefined || characters !== undefined || searchUnits !== undefined
 }
 
+/** Returns the bounds by which a report of a call at a model is checked. */
+export function reportBounds(
+  { endpoint, body, estimate }: Pick<Reserved, 'endpoint' | 'body' | 'estimate'>,
+  { limits }: Pick<CatalogModel, 'limits'>,
+): UsageBounds {
+  return { hold: estimate, limits, samplings: endpoint.samplings?.(body) }
+}
+
 /** Usage that can be charged for, and what was wrong with the report. */
 export interface ChargeableUsage {
   readonly usage: Usage
-  /** Names of the counts that were missing or implausible, and were estimated instead. */
+  /** Names of the counts that were missing or malformed, and were estimated instead, and of those that were cut. */
   readonly replaced: readonly string[]
 }
 
 /**
- * Makes a vendor's report chargeable: implausible counts are replaced, and missing ones filled by `estimated`. The caller reads
+ * Makes a vendor's report chargeable: malformed counts are replaced, and missing ones filled by `estimated`. The caller reads
  * the same usage.
  */
 export function chargeableUsage(reported: Usage, bounds: UsageBounds & { readonly estimated: Usage }): ChargeableUsage {

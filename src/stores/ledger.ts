@@ -127,6 +127,13 @@ export interface Reservation {
   readonly keyId: string
   /** Nano-dollars; zero is allowed and always succeeds for a known account. */
   readonly amount: bigint
+  /**
+   * Free money that the hold requires, in nano-dollars, at least `amount`: the least of the balance (or the rest of a credit limit)
+   * and the rest of every cap. Default: `amount`.
+   */
+  readonly requiredFree?: bigint | undefined
+  /** A larger hold, placed instead of `amount` if the free money that it requires is there. */
+  readonly larger?: { readonly amount: bigint; readonly requiredFree: bigint } | undefined
   /** Unix milliseconds after which the sweeper may expire the hold. */
   readonly expiresAtMs: number
   /** Claimed in the same transaction when given. */
@@ -142,12 +149,19 @@ export interface Reservation {
   readonly task?: TaskRecord | undefined
 }
 
+/** Money is held. */
+export interface HeldResult {
+  readonly status: 'held'
+  /** `true` if the larger amount of the reservation is held; otherwise absent. */
+  readonly isLarger?: true
+}
+
 /**
  * Outcome of a reservation. All but `held` leave the balance as it was. `in_arrears`: the account is prepaid and owes money.
  * `credit_limit`: the account is metered, and would owe too much. `counter` names the cap: `key:key_1:2026-11`.
  */
 export type ReserveResult =
-  | { readonly status: 'held' }
+  | HeldResult
   | { readonly status: 'account_frozen' }
   | { readonly status: 'in_arrears' }
   | { readonly status: 'credit_limit' }
@@ -155,6 +169,16 @@ export type ReserveResult =
   | { readonly status: 'unknown_account' }
   | { readonly status: 'spending_limit'; readonly counter: string }
   | Exclude<ClaimResult, { status: 'claimed' }>
+
+/** Outcome of adding to a hold. All but `held` change nothing. */
+export type EnlargeStatus =
+  | 'held'
+  | 'not_held'
+  | 'account_frozen'
+  | 'in_arrears'
+  | 'credit_limit'
+  | 'insufficient_balance'
+  | 'spending_limit'
 
 /** How a hold ends with a charge. */
 export interface Settlement {
@@ -192,6 +216,11 @@ export interface Ledger extends Journal {
   /** A frozen account comes first, then a key that is taken, so that an answer is replayed on an empty balance too. */
   reserve(reservation: Reservation, nowMs: number): MaybePromise<ReserveResult>
   /**
+   * Adds an amount to an open hold, under the rules of a reservation. Returns `held`, or why nothing was added: `not_held` if the hold
+   * has ended or is unknown.
+   */
+  enlarge(holdId: string, amount: bigint, nowMs: number): MaybePromise<EnlargeStatus>
+  /**
    * Ends a hold with a charge. A hold that has expired is charged too, against the balance, once: the work was done. Then no
    * answer is stored, because the Idempotency-Key may belong to another request by now.
    */
@@ -212,6 +241,28 @@ export function lesserOf(one: bigint, other: bigint): bigint {
   if (one < other) return one
   return other
 }
+
+/**
+ * Returns the reservation to place: with its larger amount if `judge` finds the free money for that, else as it is.
+ * @param judge Returns the outcome of a reservation and changes nothing.
+ */
+export function largestReservation(
+  reservation: Reservation,
+  judge: (tried: Reservation) => ReserveResult,
+): Reservation {
+  const { larger, ...rest } = reservation
+  if (larger === undefined) return reservation
+  const tried = { ...rest, ...larger }
+  return judge(tried).status === 'held' ? tried : rest
+}
+
+/** Result of a held amount, for the reservation that asked for it. */
+export function heldResult({ larger }: Reservation, amount: bigint): HeldResult {
+  return larger?.amount === amount ? HELD_LARGER : HELD
+}
+
+const HELD: HeldResult = { status: 'held' }
+const HELD_LARGER: HeldResult = { status: 'held', isLarger: true }
 
 /** What the journal says of a repayment. */
 export const REPAYMENT = 'payment of what was owed'
@@ -260,10 +311,10 @@ export function assertAmount(amount: bigint): void {
  * A store gives the same outcome to the same id of a hold, so a request that reserves again does it by another id: `fitted` to what the
  * balance pays, or for `both` answers where a second one may be asked for.
  */
-const FURTHER_HOLD = /_(?:fitted|both)$/
+const FURTHER_HOLD = /_(?:fitted\d*|both)$/
 
 /** The id of a further hold of a request. */
-export function furtherHoldId(requestId: string, purpose: 'fitted' | 'both'): string {
+export function furtherHoldId(requestId: string, purpose: `fitted${number | ''}` | 'both'): string {
   return `${requestId}_${purpose}`
 }
 

@@ -40,6 +40,8 @@ export interface TaskEnd {
   readonly costNanoDollars: bigint
   /** Fields of the vendor's report that could not be believed, so that what was held for was charged. Empty: none. */
   readonly implausible: readonly string[]
+  /** The vendor's report, if it could not be believed. */
+  readonly reported?: Usage | undefined
   /** What the vendor bills, or may bill, although nobody is charged; absent: nothing. */
   readonly unbilled?: UnbilledUsage | undefined
 }
@@ -164,6 +166,6 @@ function completed(task: TaskRecord, details: TaskDetails, report: TaskReport, f
           ? undefined
           : { kind: 'settle', amount: costNanoDollars, description, details: chargeDetails },
     },
-    ended: { state: 'completed', usage, costNanoDollars, implausible },
+    ended: { state: 'completed', usage, costNanoDollars, implausible, reported: report.billed },
   }
 }

@@ -9,6 +9,7 @@ import { answerAccess } from '../pipeline/kept-answers.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { EVENT_STREAM, respondJson } from '../pipeline/respond.ts'
 import type { PendingOutcome, StoredAnswerRequest } from '../pipeline/stored-answers.ts'
+import { DEFAULT_TOKENS_PER_SECOND } from '../pipeline/token-sizes.ts'
 import { estimatedUsage } from '../pipeline/usage-estimate.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../stores/task-store.ts'
 import { endTask, type ReportOutcome } from './apply-report.ts'
@@ -163,8 +164,11 @@ function cancelledEnd({ clock }: PipelineContext, task: TaskRecord): ReportOutco
   const end = { state: 'cancelled', nowMs: clock.now() } as const
   if (task.state !== 'in_progress') return endTask(task, details, end)
   const { heldUsage } = details
-  const measured = { estimate: heldUsage, bytesPerToken: 1, usualReasoningTokens: undefined }
-  const left = estimatedUsage(measured, { outputBytes: 0, isUnseen: holdId !== undefined, isStopped: true })
+  const tokensPerSecond = DEFAULT_TOKENS_PER_SECOND
+  const measured = { estimate: heldUsage, bytesPerToken: 1, usualReasoningTokens: undefined, tokensPerSecond }
+  const stoppedAfterMs = end.nowMs - task.updatedAtMs
+  const isUnseen = holdId !== undefined
+  const left = estimatedUsage(measured, { outputBytes: 0, isUnseen, isStopped: true, stoppedAfterMs })
   const usage = withHookUnits(left, heldUsage.hookUnits ?? 0)
   return chargedEnd(task, { ...end, details }, { usage, amount: frozenCharge(details, details.variant, usage) })
 }

@@ -7,7 +7,7 @@ import type { Admitted, Parsed, Reserved } from '../pipeline/call-record.ts'
 import type { Completion } from '../pipeline/completion.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { type PricedRequest, priceRequest } from '../pipeline/pricing.ts'
-import type { ReserveOutcome } from '../pipeline/reserve.ts'
+import { boundedForLater, type ReserveOutcome } from '../pipeline/reserve.ts'
 import { respondReplay, respondWhole, taskHead } from '../pipeline/respond.ts'
 import { attributionOf } from '../pipeline/usage-draft.ts'
 import type { StoredAnswer } from '../stores/idempotency-store.ts'
@@ -53,6 +53,7 @@ export class DeferredSubmission implements Completion {
   }
 
   async reserve(context: PipelineContext, admitted: Admitted): Promise<ReserveOutcome> {
+    await boundedForLater(context, admitted)
     const task = planDeferred(context, admitted)
     this.#task = task
     this.#follows = admitted.isStream
@@ -103,7 +104,13 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
   const priced = priceRequest(context, admitted, admitted.estimate)
   const model = priced?.chain[0] ?? chain[0]!
   // As its caller wrote it: what it refers to is looked up when it is run.
-  const request = continued?.recalled?.original?.request ?? admitted.body
+  const original = continued?.recalled?.original?.request
+  const {
+    fittedOutputTokens: bound,
+    endpoint: { outputBound },
+  } = admitted
+  const isBounded = bound !== undefined && outputBound !== undefined
+  const request = original && isBounded ? { ...original, [outputBound.member]: bound } : (original ?? admitted.body)
   const id = context.ids.next(endpoint.kept?.idPrefix ?? 'task')
   const webhookUrl = deferral.webhookUrl(request)
   const { tier, limits, plan, endUser, namesEndUsers, tags } = principal
@@ -119,7 +126,7 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
     // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
     claim,
-    attribution: context.usage && attributionOf(admitted),
+    attribution: attributionOf(admitted),
     polls: 0,
     unknownReports: 0,
     deferred: {

@@ -38,7 +38,7 @@ export function planTask(context: PipelineContext, admitted: Admitted): PlannedT
     // As it is called: a text that URLs allow and databases do not would keep the task from ever ending.
     webhookUrl: webhookUrl === undefined ? undefined : new URL(webhookUrl).href,
     claim: admitted.claim,
-    attribution: context.usage && attributionOf(admitted),
+    attribution: attributionOf(admitted),
     polls: 0,
     unknownReports: 0,
     output: undefined,

@@ -3,6 +3,7 @@ import type { ConfigurationWarning } from '../pipeline/configuration-warnings.ts
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { TEXT_LEFT_OUT } from '../pipeline/quoted-prompts.ts'
 import { emitGivenUp, emitShortfall } from '../pipeline/settle.ts'
+import { membersOf } from '../pipeline/settled-usage.ts'
 import { emitCrossings } from '../pipeline/spending-events.ts'
 import type { IdempotencyClaim, StoredAnswer } from '../stores/idempotency-store.ts'
 import type { Resolution } from '../stores/resolution.ts'
@@ -218,9 +219,17 @@ function emitCharge(context: PipelineContext, task: TaskRecord, due: bigint, cha
 function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, charge: Resolution | undefined): void {
   const { details } = task
   const { requestId, model, vendor } = details
-  const { implausible: fields, costNanoDollars: due } = ended
+  const { implausible: fields, costNanoDollars: due, usage = {}, reported = {} } = ended
   if (charge !== undefined) emitCharge(context, task, due, charge)
-  if (fields.length > 0) emit(context, { type: 'usage-implausible', requestId, vendor, model, fields })
+  if (fields.length > 0)
+    emit(context, {
+      type: 'usage-implausible',
+      ...{ requestId, vendor, model, fields },
+      reported: membersOf(reported, fields),
+      charged: membersOf(usage, fields),
+      reportedNanoDollars: undefined,
+      dueNanoDollars: task.holdId === undefined ? undefined : due,
+    })
   if (ended.unbilled !== undefined) {
     const { accountId, keyId } = task
     emit(context, { type: 'unbilled-usage', requestId, accountId, keyId, vendor, model, ...ended.unbilled })
@@ -240,5 +249,6 @@ function emitEnded(context: PipelineContext, task: TaskRecord, ended: TaskEnd, c
     costNanoDollars: charge?.charged ?? 0n,
     dueNanoDollars: due,
     durationMs: context.clock.now() - task.createdAtMs,
+    tags: details.attribution?.tags ?? [],
   })
 }

@@ -121,8 +121,8 @@ export function usageRecord(draft: UsageDraft, ended: ChargedEnd): UsageRecord {
 
 /** The counts of the called model alone. */
 export function countsOf(usage: Usage): UsageCounts {
-  if (usage.otherModels === undefined) return usage
-  const { otherModels: _, ...counts } = usage
+  if (usage.otherModels === undefined && usage.serviceTier === undefined) return usage
+  const { otherModels: _, serviceTier: _tier, ...counts } = usage
   return counts
 }
 

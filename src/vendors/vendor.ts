@@ -3,6 +3,7 @@ import type { CredentialProvider } from '../core/credential.ts'
 import type { MediaRules } from '../endpoints/media-input.ts'
 import type { NativeBatches } from '../endpoints/native-batches.ts'
 import type { WireAnswer } from '../endpoints/operation.ts'
+import type { PriceMembers } from '../endpoints/price-members.ts'
 import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { EgressRoute } from '../transport/transport.ts'
@@ -128,6 +129,8 @@ export interface Vendor extends VendorOffers {
    * turn? Such a request goes there first where several serve its model. Absent: never.
    */
   ownsReasoning?(request: { readonly model: string }, apiKey: string): boolean
+  /** Members of requests that change its price. Each is priced by a row or rejected. If omitted, it has none. */
+  readonly priceMembers?: PriceMembers | undefined
   /** How it counts inputs that are no text, for holds. Absent: as the gateway counts for vendors that publish no rule. */
   readonly media?: MediaRules
   /** Its batch API. Absent: it has none, and the requests of a batch are ordinary calls. */

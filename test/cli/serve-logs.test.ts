@@ -203,7 +203,15 @@ test('counts of a vendor that cannot be are a line, as missing ones are', () => 
   const log = logMoneyEvents({ debug: warn, info: warn, warn, error: warn })
   const call = { requestId: 'req_1', vendor: 'openai', model: 'm' }
   log({ type: 'usage-missing', ...call, usage: { outputTokens: 3 } })
-  log({ type: 'usage-implausible', ...call, fields: ['outputTokens'] })
+  log({
+    type: 'usage-implausible',
+    ...call,
+    fields: ['outputTokens'],
+    reported: {},
+    charged: {},
+    reportedNanoDollars: undefined,
+    dueNanoDollars: 1n,
+  })
 
   expect(warned).toEqual([
     ['a vendor reported no usage; the call was charged by an estimate', expect.objectContaining(call)],

@@ -24,6 +24,7 @@ const ASKS: Readonly<Record<GatewayEvent['type'], boolean>> = {
   'credential-refresh-failed': true,
   'usage-implausible': true,
   'usage-missing': true,
+  'call-abandoned': false,
   'unbilled-usage': true,
   'settlement-given-up': true,
   'charge-shortfall': true,

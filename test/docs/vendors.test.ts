@@ -17,6 +17,7 @@ function ruleText(field: string, rule: PresetRule): string {
   if (typeof rule === 'string') return `${code(field)} ${rule === 'drop' ? 'dropped' : 'refused'}`
   if ('rename' in rule) return `${code(field)} as ${code(rule.rename)}`
   if ('atMost' in rule) return `${code(field)} at most ${rule.atMost}`
+  if ('thinkingBudget' in rule) return `${code(field)} split into ${code('max_tokens')} and ${code('thinking_budget')}`
   return `${code(field)} ${Object.entries(rule.values)
     .map(([from, to]) => `${from} → ${to}`)
     .join(', ')}`

@@ -23,7 +23,8 @@ describe('what costs more than tokens', () => {
   test.each([
     [{ service_tier: 'priority' }, { service_tier: 'priority' }],
     [{ service_tier: 'of the future' }, { service_tier: 'of the future' }],
-    [{ service_tier: 'flex' }, {}],
+    [{ service_tier: 'flex' }, { service_tier: 'default' }],
+    [{ service_tier: 'default' }, { service_tier: 'default' }],
     [{ service_tier: null, web_search_options: null, modalities: ['text'] }, {}],
     [{ web_search_options: {} }, { web_search: 'true' }],
     [{ enable_search: true }, { web_search: 'true' }],

@@ -55,15 +55,16 @@ test('a task has a line when it ends, with its cost in dollars', () => {
   const { logger, lines } = collector()
   const listen = accessLog(logger, { sample: 0 })
   const task = { requestId: 'req_1', taskId: 'task_1', accountId: 'acct_1', keyId: 'key_1', model: 'm', vendor: 'v' }
+  const tags = ['team:a']
   const end = { ...{ endpoint: 'videos', durationMs: 9_000 }, usage: { videoSeconds: 4 } }
 
   const charged = { costNanoDollars: 300_000_000n, dueNanoDollars: 400_000_000n, code: undefined }
-  listen({ type: 'task-ended', ...task, ...end, ...charged, state: 'completed' })
+  listen({ type: 'task-ended', ...task, ...end, ...charged, state: 'completed', tags })
   const free = { costNanoDollars: 0n, dueNanoDollars: 0n, usage: undefined, code: 'upstream_rejected' }
-  listen({ type: 'task-ended', ...task, ...end, ...free, state: 'failed' })
+  listen({ type: 'task-ended', ...task, ...end, ...free, state: 'failed', tags: [] })
 
   expect(lines).toEqual([
-    ['task completed', { ...task, endpoint: 'videos', durationMs: 9_000, cost: '0.3', due: '0.4' }],
+    ['task completed', { ...task, endpoint: 'videos', durationMs: 9_000, tags, cost: '0.3', due: '0.4' }],
     ['task failed', { ...task, endpoint: 'videos', durationMs: 9_000, code: 'upstream_rejected', cost: '0' }],
   ])
 })
@@ -83,6 +84,7 @@ const ended = (ending: 'completed' | 'failed'): GatewayEvent => ({
   costNanoDollars: 0n,
   dueNanoDollars: 0n,
   durationMs: 1,
+  tags: [],
 })
 
 test.each([

@@ -389,7 +389,7 @@ describe('at a vendor of the dialect', () => {
     const openaiModel = { model: 'chat-relayed' }
     const id = await accepted({ ...openaiModel, input: 'hi', background_options: { completion_window: '2h' } })
     expect(await ended(id)).toMatchObject({ id, status: 'completed', background: true, of_the_future: { a: [1] } })
-    expect(JSON.parse(vendor.calls[0]!.body)).toEqual({ model: 'gpt-5.4', input: 'hi' })
+    expect(JSON.parse(vendor.calls[0]!.body)).toEqual({ model: 'gpt-5.4', input: 'hi', max_output_tokens: 2_000 })
     const [, next] = await ask('POST', '', { ...openaiModel, input: 'more', previous_response_id: id })
     expect(next).toMatchObject({ id: 'resp_vendor1', previous_response_id: id })
     expect(JSON.parse(vendor.calls[1]!.body)).toMatchObject({ input: 'more', previous_response_id: 'resp_vendor1' })

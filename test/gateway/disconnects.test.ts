@@ -31,8 +31,7 @@ describe.each(MODELS)('a caller of %s who leaves', (model) => {
     expect(started.events.filter((event) => event.type === 'request-ended')).toHaveLength(1)
   })
 
-  // Before: the prompt only, and 0 tokens of output for models that show their reasoning.
-  test('while the vendor still makes a whole answer pays for it as it was held, once (0 output tokens before, now 50)', async () => {
+  test('while the vendor still makes a whole answer pays for the time of the call, once', async () => {
     started = await startGateway({ disconnect: 'cancel', drainMs: 100 })
     const caller = rawPost(started.url, CHAT, chatBody(model, '[[fault:hang]] a prompt', { max_tokens: 50 }))
     await started.sandbox.nextRequest()
@@ -43,7 +42,9 @@ describe.each(MODELS)('a caller of %s who leaves', (model) => {
 
     expect(ended.ending).toBe('abandoned')
     expect(ended.costNanoDollars).toBeGreaterThan(0n)
-    expect(ended.usage?.outputTokens).toBe(50)
+    // At least the 100 ms of `drainMs`, at 100 tokens a second; at most the hold.
+    expect(ended.usage?.outputTokens).toBeGreaterThanOrEqual(10)
+    expect(ended.usage?.outputTokens).toBeLessThanOrEqual(50)
     expect((await started.account()).held).toBe(0n)
   })
 })

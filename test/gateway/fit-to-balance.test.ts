@@ -24,8 +24,8 @@ async function startWith(dollars: string, options: Partial<GatewayOptions> = {})
 }
 
 describe('a request without a bound of its output', () => {
-  test('"hi" at cl-sonnet-4-6 with $1.00 is answered; held were 128,000 output tokens, and are 16,384', async () => {
-    const { post, gateway } = await startWith('1.00')
+  test('is held and sent with a bound of 16,384 tokens at cl-sonnet-4-6 with $1.00', async () => {
+    const { post, sent, gateway } = await startWith('1.00')
     const estimate = await gateway.estimate(
       { accountId: 'acct_small', keyId: 'key_small', tier: 'paid' },
       { endpoint: 'chat', body: chatBody('cl-sonnet-4-6', 'hi') },
@@ -34,7 +34,8 @@ describe('a request without a bound of its output', () => {
 
     expect(estimate.usage.outputTokens).toBe(16_384)
     expect(response.status).toBe(200)
-    expect(response.headers.get('x-signalbox-max-output-tokens')).toBeNull()
+    expect(response.headers.get('x-signalbox-max-output-tokens')).toBe('16384')
+    expect(sent().at(-1)?.['max_tokens']).toBe(16_384)
   })
 
   test('is bounded by half of the free balance where that decides, and the bound is sent and told', async () => {
@@ -68,7 +69,9 @@ describe('a request without a bound of its output', () => {
 
       expect(bound).toBeGreaterThan(480)
       expect(bound).toBeLessThan(500)
-      expect(sent().at(-1)).toMatchObject({ ...rest, max_tokens: bound, model: 'qwen3-max' })
+      expect(sent().at(-1)).toMatchObject({ model: 'qwen3-max', max_completion_tokens: bound })
+      if ('unknown_field' in rest) expect(sent().at(-1)).toMatchObject(rest)
+      expect(sent().at(-1)).not.toHaveProperty('max_tokens')
     },
   )
 

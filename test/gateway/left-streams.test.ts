@@ -212,13 +212,16 @@ describe('a model that reasons unseen', () => {
   test.each<[string, Partial<GatewayOptions>]>([
     ['that is not done within drainMs', { drainMs: 100 }],
     ['whose calls the host has cancelled', { disconnect: 'cancel' }],
-  ])('%s is charged as it was held for (3 tokens before, now 2,000)', async (_which, options) => {
+  ])('%s is charged for what it can have written in that time', async (_which, options) => {
     await start((response) => void response.write(answer), options, { reasonsUnseen: true })
     const caller = call('chat')
     await caller.received('harbour')
     const ended = await leave(caller)
 
-    expect(ended).toMatchObject({ ending: 'abandoned', usage: { outputTokens: 2_000 } })
+    expect(ended.ending).toBe('abandoned')
+    // At 100 tokens a second it is at least the visible text, and less than the hold.
+    expect(ended.usage?.outputTokens).toBeGreaterThanOrEqual(3)
+    expect(ended.usage?.outputTokens).toBeLessThan(2_000)
     expect(await started.account()).toMatchObject({ held: 0n })
   })
 
@@ -243,7 +246,9 @@ describe('a model that reasons unseen', () => {
     const caller = rawPost(started.url, PATH.chat, { ...body, messages: [{ role: 'user', content: 'hi' }] })
     await caller.received('harbour')
 
-    expect((await leave(caller)).usage?.outputTokens).toBe(isUnseen ? 500 : 3)
+    const { usage } = await leave(caller)
+    if (isUnseen) expect(usage?.outputTokens).toBeGreaterThan(5)
+    else expect(usage?.outputTokens).toBe(3)
   })
 })
 

@@ -67,7 +67,7 @@ describe('a whole answer whose caller leaves while it is made', () => {
     },
   )
 
-  test('is given up after ten seconds and charged as it was held for (0 output tokens before, now 2,000)', async () => {
+  test('is given up after ten seconds and charged for what the model can have written by then', async () => {
     const clock = fakeClock()
     await start(() => undefined, { clock })
     const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2_000 }))
@@ -83,8 +83,51 @@ describe('a whole answer whose caller leaves while it is made', () => {
       })
       .toBe(1)
 
-    expect(await ending).toMatchObject({ ending: 'abandoned', usage: { outputTokens: 2_000 } })
+    const { ending: kind, usage, requestId } = await ending
+    expect(kind).toBe('abandoned')
+    // 100 tokens a second for ten seconds, and what the clock has advanced since.
+    expect(usage?.outputTokens).toBeGreaterThanOrEqual(1_000)
+    expect(usage?.outputTokens).toBeLessThan(1_500)
     expect((await started.account()).held).toBe(0n)
+    const [told] = started.events.filter(({ type }) => type === 'call-abandoned')
+    expect(told).toMatchObject({ requestId, vendor: 'openai', usage: { outputTokens: usage?.outputTokens } })
+  })
+
+  test('costs about 13 s of writing after a wait of 3 s', async () => {
+    const clock = fakeClock()
+    await start(() => undefined, { clock })
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 2_000 }))
+    await expect.poll(() => vendor.calls).toBe(1)
+    const ending = started.nextEnded()
+    clock.advance(3_000)
+    caller.leave()
+    await caller.closed
+    await started.gateway.accounts.get('acct_test')
+    await expect
+      .poll(() => {
+        clock.advance(1_000)
+        return vendor.aborted
+      })
+      .toBe(1)
+
+    const { usage } = await ending
+    expect(usage?.outputTokens).toBeGreaterThanOrEqual(1_300)
+    expect(usage?.outputTokens).toBeLessThan(1_700)
+  })
+
+  test('that its vendor fails after the caller has left costs nothing', async () => {
+    let answer = (): void => undefined
+    await start((response) => {
+      answer = () => json(response, { error: { message: 'broken', type: 'server_error' } }, 500)
+    }, {})
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hello', { max_tokens: 2_000 }))
+    await expect.poll(() => vendor.calls).toBe(1)
+    const ending = started.nextEnded()
+    caller.leave()
+    setTimeout(() => answer(), 50)
+
+    expect(await ending).toMatchObject({ ending: 'abandoned', costNanoDollars: 0n })
+    expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })
 
   test('that fails at the vendor is asked of no other one, and a refused one is free', async () => {

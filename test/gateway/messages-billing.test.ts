@@ -196,15 +196,25 @@ describe.each([false, true])('web searches that have a price (streamed: %s)', (s
     expect((open - plain) / one).toBe(10n)
   })
 
-  test('beyond four times what was held are not believed', async () => {
+  test('are charged as reported, up to 16 for each of 64 samplings', async () => {
     await start([price])
-    report({ server_tool_use: { web_search_requests: 21 } })
+    report({ server_tool_use: { web_search_requests: 60 } })
 
-    const { charged } = await billed(request({ tools: [{ ...SEARCH, max_uses: 5 }] }), stream)
+    expect((await billed(request({ tools: [{ ...SEARCH, max_uses: 5 }] }), stream)).charged).toBe(tokenCost + 60n * one)
+    expect(started!.events).not.toContainEqual(expect.objectContaining({ type: 'usage-implausible' }))
 
-    expect(charged).toBe(tokenCost + 5n * one)
+    report({ server_tool_use: { web_search_requests: 2_000 } })
+
+    expect((await billed(request({ tools: [SEARCH] }), stream)).charged).toBe(tokenCost + 1_024n * one)
     expect(started!.events).toContainEqual(
-      expect.objectContaining({ type: 'usage-implausible', fields: ['webSearches'] }),
+      expect.objectContaining({
+        type: 'usage-implausible',
+        fields: ['webSearches'],
+        reported: { webSearches: 2_000 },
+        charged: { webSearches: 1_024 },
+        reportedNanoDollars: tokenCost + 2_000n * one,
+        dueNanoDollars: tokenCost + 1_024n * one,
+      }),
     )
   })
 })

@@ -76,13 +76,14 @@ describe.each(['/v1/messages', '/v1/responses'])('a caller of a search by %s who
     expect(usage?.outputTokens).toBeGreaterThan(100)
   })
 
-  test('pays for output and searches as they were held, where the call is cancelled', async () => {
+  test('pays for the output and searches of the time that passed, where the call is cancelled', async () => {
     const { ending, usage } = await leave({ disconnect: 'cancel' })
 
     expect(ending).toBe('abandoned')
-    expect(usage).toMatchObject(
-      isMessage ? { outputTokens: body['max_tokens'], webSearches: 5 } : { outputTokens: 1_000, webSearches: 10 },
-    )
+    expect(usage?.webSearches).toBeGreaterThanOrEqual(1)
+    expect(usage?.webSearches).toBeLessThan(5)
+    expect(usage?.outputTokens).toBeGreaterThan(0)
+    expect(usage?.outputTokens).toBeLessThan(isMessage ? 200 : 1_000)
   })
 })
 

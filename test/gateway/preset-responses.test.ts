@@ -84,7 +84,7 @@ describe.each(SERVERS)('at %s', (_name, path, begin) => {
   beforeEach(begin)
 
   test('a whole answer and its request pass byte for byte, but for the model, and are charged by the report', async () => {
-    const body = `{ "model" :"${MODEL}", "input":"hi\\u0021", "of_the_future": 1e2, "metadata":{} }`
+    const body = `{ "model" :"${MODEL}", "input":"hi\\u0021", "of_the_future": 1e2, "max_output_tokens":99, "metadata":{} }`
     const before = await started.account()
     const answer = await fetch(`${started.url}/v1/responses`, {
       method: 'POST',
@@ -186,6 +186,7 @@ test('Groq gets none of the fields that it refuses, and the caller reads which',
     include: ['reasoning.encrypted_content'],
     prompt_cache_key: 'k',
     truncation: 'auto',
+    max_output_tokens: 99,
   })
 
   expect(answer.headers.get('x-signalbox-dropped')?.split(', ').sort()).toEqual([
@@ -194,14 +195,14 @@ test('Groq gets none of the fields that it refuses, and the caller reads which',
     'store',
     'truncation',
   ])
-  expect(asBodies()).toEqual([{ model: 'their-model', input: 'hi' }])
+  expect(asBodies()).toEqual([{ model: 'their-model', input: 'hi', max_output_tokens: 99 }])
 })
 
 test('a promise to keep nothing is passed on to a server that keeps answers if it is not told', async () => {
   await ofPreset(presets.lmstudio)
-  await (await post({ store: false })).text()
+  await (await post({ store: false, max_output_tokens: 99 })).text()
 
-  expect(asBodies()).toEqual([{ model: 'their-model', input: 'hi', store: false }])
+  expect(asBodies()).toEqual([{ model: 'their-model', input: 'hi', store: false, max_output_tokens: 99 }])
 })
 
 test.each([

@@ -109,6 +109,18 @@ describe('promptCaching: auto', () => {
     expect(marked! - 50n * 20_000n).toBe(((held[1]! - 50n * 20_000n) * 5n) / 4n)
   })
 
+  test('leaves prompts of a model without a price of cache writes unmarked, and warns once', async () => {
+    const prices = { ...PRICES, prices: PRICES.prices.filter(({ meter }) => meter !== 'cache_write_token') }
+    await start({ promptCaching: 'auto' }, { prices })
+    await ask('/v1/messages')
+    await ask('/v1/chat/completions')
+    const warnings = started.gateway.warnings().filter(({ code }) => code === 'cache-writes-unpriced')
+
+    expect(bodies.map(marksIn)).toEqual([0, 0])
+    expect(warnings).toHaveLength(1)
+    expect(warnings[0]?.message).toContain('{ model: "claude", meter: "cache_write_token", amount: "…" }')
+  })
+
   test('sets cache points at Bedrock', async () => {
     await start({ promptCaching: 'auto' })
     await ask('/v1/chat/completions', { model: 'nova' })

@@ -254,7 +254,7 @@ describe('an own server', () => {
     expect(await started.account()).toEqual({ balance: START, held: 0n })
   })
 
-  test.each([-5, 1e12, 'many', null])('that reports %j tokens is not believed', async (total_tokens) => {
+  test.each([-5, 'many', null])('that reports %j tokens is not believed', async (total_tokens) => {
     answer = { results: raw, usage: { total_tokens } }
     const response = await started.post(RERANK, { model: 'own', query: QUERY, documents: DOCUMENTS })
     const { usage } = (await response.json()) as Ranking
@@ -265,12 +265,19 @@ describe('an own server', () => {
     expect(usage.total_tokens).toBe(estimate)
   })
 
-  test('that reports far more search units than there can be is not believed', async () => {
+  test('that reports far more tokens than there can be is charged at the ceiling', async () => {
+    answer = { results: raw, usage: { total_tokens: 1e12 } }
+    const response = await started.post(RERANK, { model: 'own', query: QUERY, documents: DOCUMENTS })
+
+    expect((await started.ended(response)).usage?.inputTokens).toBe(4 * 1_048_576)
+  })
+
+  test('that reports far more search units than there can be is charged 16', async () => {
     answer = { results: raw, meta: { billed_units: { search_units: 1000 } } }
     const response = await started.post(RERANK, { model: 'own', query: QUERY, documents: DOCUMENTS })
 
-    expect(await response.json()).toMatchObject({ meta: { billed_units: { search_units: 1 } } })
-    expect((await started.ended(response)).usage).toMatchObject({ searchUnits: 1 })
+    expect(await response.json()).toMatchObject({ meta: { billed_units: { search_units: 16 } } })
+    expect((await started.ended(response)).usage).toMatchObject({ searchUnits: 16 })
   })
 })
 

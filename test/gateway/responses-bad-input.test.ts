@@ -133,6 +133,6 @@ describe.each(['cl-sonnet-4-6', 'gmn-2.5-flash', 'chat-qwen'])('%s, by translati
 test("the dialect's own vendor judges what it may know", async () => {
   for (const [, body] of TRANSLATED.filter(([what]) => /unknown type|without its call|before its call/.test(what))) {
     await (await started.post(PATH, { model: 'chat-relayed', ...body })).text()
-    expect(started.sandbox.requests.at(-1)?.body).toEqual({ model: 'gpt-5.4', ...body })
+    expect(started.sandbox.requests.at(-1)?.body).toEqual({ model: 'gpt-5.4', ...body, max_output_tokens: 2_000 })
   }
 })

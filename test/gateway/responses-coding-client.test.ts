@@ -99,7 +99,7 @@ test('a request of a coding client passes at a vendor of its dialect but for unk
     })
 
     const input = body.input.map((item) => withOwnItemIds(item as ResponsesItem, new Set()))
-    expect(sent).toEqual({ ...body, input, model: 'gpt-5.4' })
+    expect(sent).toEqual({ ...body, input, model: 'gpt-5.4', max_output_tokens: 2_000 })
     expect(Object.keys(headers).filter((name) => name in HEADERS && name !== 'accept')).toEqual([])
     expect(stored.status).toBe(404)
   }

@@ -60,7 +60,7 @@ async function charged(call: () => Promise<Response>): Promise<{ cost: bigint; t
 const renamed = (text: string): string => text.replaceAll('"gpt-5.4-2026-03-05"', JSON.stringify(MODEL))
 
 test('a whole answer and its request pass byte for byte, but for the model, and are charged by the report', async () => {
-  const body = `{ "model" :"${MODEL}", "input":"hi\\u0021", "of_the_future": 1e2, "store":false }`
+  const body = `{ "model" :"${MODEL}", "input":"hi\\u0021", "of_the_future": 1e2, "max_output_tokens":99, "store":false }`
   const { cost, text } = await charged(() =>
     fetch(`${started.url}/v1/responses`, {
       method: 'POST',
@@ -154,7 +154,7 @@ test('a rate limit inside a stream tells the wait that its vendor asks for, in t
 test('a stored prompt of the operator needs no input', async () => {
   await started.close()
   await start([], { allowVendorObjects: true })
-  const body = { model: MODEL, prompt: { id: 'pmpt_1' } }
+  const body = { model: MODEL, prompt: { id: 'pmpt_1' }, max_output_tokens: 99 }
   expect((await started.post('/v1/responses', body)).status).toBe(200)
   expect(JSON.parse(vendor.calls[0]!.body)).toEqual({ ...body, model: 'gpt-5.4' })
 })

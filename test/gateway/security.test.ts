@@ -223,6 +223,7 @@ describe('response headers are an allow-list', () => {
   const namesOf = (response: Response): string[] =>
     [...response.headers.keys()].filter((name) => !CONNECTION_HEADERS.includes(name)).sort()
   const WHOLE_ANSWER = ['content-length', 'content-type', 'x-request-id', 'x-signalbox-cost', 'x-signalbox-vendor']
+  const BOUND = 'x-signalbox-max-output-tokens'
   const LIMITS = ['limit', 'remaining', 'reset'].flatMap((part) => [
     `x-ratelimit-${part}-requests`,
     `x-ratelimit-${part}-tokens`,
@@ -235,7 +236,7 @@ describe('response headers are an allow-list', () => {
     await response.body?.cancel()
 
     expect(response.status).toBe(200)
-    expect(namesOf(response)).toEqual([...WHOLE_ANSWER, ...LIMITS].sort())
+    expect(namesOf(response)).toEqual([...WHOLE_ANSWER, BOUND, ...LIMITS].sort())
   })
 
   test.each(MODELS)('of a stream by %s', async (model) => {
@@ -246,7 +247,7 @@ describe('response headers are an allow-list', () => {
     expect(namesOf(response)).toEqual(
       [
         ...['cache-control', 'content-type', 'transfer-encoding', 'x-accel-buffering', 'x-request-id'],
-        ...['x-signalbox-vendor', ...LIMITS],
+        ...['x-signalbox-vendor', BOUND, ...LIMITS],
       ].sort(),
     )
   })
@@ -282,7 +283,7 @@ describe('response headers are an allow-list', () => {
     await new Promise<void>((resolve) => vendor.close(() => resolve()))
 
     expect(response.status).toBe(200)
-    expect(namesOf(response)).toEqual(WHOLE_ANSWER)
+    expect(namesOf(response)).toEqual([...WHOLE_ANSWER, BOUND].sort())
     expect(response.headers.get('x-request-id')).not.toBe('req_vendor')
     expect(response.headers.get('x-signalbox-vendor')).toBe('openai')
   })

@@ -36,7 +36,11 @@ test('an account stops at its cap whatever the key, before anything is sent, and
 
   expect(refused.status).toBe(402)
   expect(await refused.json()).toEqual({
-    error: { message: 'The spending cap of this API key or account is reached for the period.' },
+    error: {
+      message: expect.stringMatching(
+        /^This request needs \$0\.00\d+, available \$0\.000000001; .* raise the spending cap\.$/,
+      ),
+    },
   })
   expect(sent).toBe(0)
 })

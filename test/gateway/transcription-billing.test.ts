@@ -128,7 +128,6 @@ describe('what a vendor reports of the length', () => {
     ['nothing', undefined],
     ['zero tokens', { type: 'tokens', input_tokens: 0, output_tokens: 0 }],
     ['negative tokens', { type: 'tokens', input_tokens: -9, output_tokens: -9 }],
-    ['a billion tokens', { type: 'tokens', input_tokens: 1e9, output_tokens: 1e9 }],
   ])('is estimated by tokens where they are sold: %s', async (_name, usage) => {
     await withAnswer((response) => json(response, { text: 'Hi.', usage }))
     const { cost, usage: used } = await charged({ model: 'gpt-4o-transcribe' })
@@ -137,6 +136,16 @@ describe('what a vendor reports of the length', () => {
     // 32 tokens of sound a second, at 3 dollars a million.
     expect(cost).toBeGreaterThanOrEqual(1_200_000n)
     expect(cost).toBeLessThan(2_500_000n)
+  })
+
+  test('is cut to the ceiling if a billion tokens are reported', async () => {
+    await withAnswer((response) =>
+      json(response, { text: 'Hi.', usage: { type: 'tokens', input_tokens: 1e9, output_tokens: 1e9 } }),
+    )
+    const { cost } = await charged({ model: 'gpt-4o-transcribe' })
+
+    // Four times the assumed limits: 1,048,576 tokens at 2 dollars a million, and 131,072 at 5.
+    expect(cost).toBe(4n * (1_048_576n * 2_000n + 131_072n * 5_000n))
   })
 
   test('is said to be implausible where it is, and not where the other unit is missing', async () => {
@@ -184,7 +193,6 @@ describe('what a vendor reports of the length', () => {
     ['nothing', undefined],
     ['zero', { promptTokenCount: 0, candidatesTokenCount: 0 }],
     ['negative tokens', { promptTokenCount: -400, candidatesTokenCount: -6 }],
-    ['a billion tokens', { promptTokenCount: 1e9, candidatesTokenCount: 1e9 }],
   ])('is estimated at Gemini where it cannot be: %s', async (_name, usageMetadata) => {
     const candidates = [{ content: { role: 'model', parts: [{ text: 'Hi.' }] }, finishReason: 'STOP' }]
     vendor = await listeningVendor((response) => json(response, { candidates, usageMetadata }))

@@ -33,7 +33,7 @@ test('price rows that can never match are told at start, where they were silent'
         { model: 'cl-sonnet-4-6', meter: 'output_token', amount: '15', per },
         { model: 'cl-sonnet-4-6', meter: 'input_token', amount: '6', per, when: { inputTokensAbove: 200_000 } },
         { model: 'cl-sonnet-4-6', meter: 'output_token', amount: '6', per, when: { service_level: 'priority' } },
-        { model: 'cl-sonnet-4-6', meter: 'input_token', amount: '7', per, when: { speed: 'fast', service_tier: 'x' } },
+        { model: 'cl-sonnet-4-6', meter: 'input_token', amount: '7', per, when: { speed: 'fast', resolution: 'x' } },
         { model: 'cl-sonnet-4-6', meter: 'request', amount: '0', when: { web_search: 'true' } },
         { model: 'openai/gpt-5.4', meter: 'input_token', amount: '1', per },
         { model: 'openai/gpt-5.5', meter: 'input_token', amount: '1', per },
@@ -52,7 +52,7 @@ test('price rows that can never match are told at start, where they were silent'
   expect(warnings).toEqual([
     'prices[0] (input_token of cl-sonnet-4-7): there is no such model',
     'prices[4] (output_token of cl-sonnet-4-6): no call of the model has all of its conditions: service_level',
-    'prices[5] (input_token of cl-sonnet-4-6): no call of the model has all of its conditions: speed, service_tier',
+    'prices[5] (input_token of cl-sonnet-4-6): no call of the model has all of its conditions: speed, resolution',
     'prices[8] (input_token of openai/gpt-5.5): calls are charged by the id "gpt-5.5", of which this is an alias',
     'prices[9] (input_token of openai/nobody-9.9): there is no such model',
     'prices[10] (video_second of wv2.7-t2v): the model has no resolution 8k',

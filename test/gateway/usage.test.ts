@@ -90,6 +90,7 @@ describe('the record of a call', () => {
     const [record, ...others] = await records(clock)
 
     expect(others).toEqual([])
+    expect(ended.tags).toEqual(['team:a', 'beta'])
     expect(record).toMatchObject({
       id: ended.requestId,
       endedAtMs: NOON_MS,

@@ -207,7 +207,7 @@ describe('the metrics of a gateway', () => {
     await ended(await chat('hello'))
     const event = { type: 'task-ended', endpoint: 'videos', state: 'completed', model: 'm', vendor: 'v' } as const
     const ids = { requestId: 'r', taskId: 't', keyId: 'k', code: undefined }
-    const amounts = { usage: {}, costNanoDollars: 1n, dueNanoDollars: 1n, durationMs: 1 }
+    const amounts = { usage: {}, costNanoDollars: 1n, dueNanoDollars: 1n, durationMs: 1, tags: [] }
     for (let index = 0; index < 1_000; index++)
       metrics.event({ ...event, ...ids, ...amounts, accountId: `acct_${index}` })
     const samples = await samplesOf(metrics)

@@ -8,14 +8,21 @@ import type { PipelineContext } from '../../src/pipeline/pipeline-context.ts'
 
 /** What a caller pays who left a call that its vendor had begun. */
 function charged(estimate: Usage, failure: Partial<AttemptFailure>, isUnseen = false) {
-  const call = { estimate, bytesPerToken: 4, usualReasoningTokens: 5 } as unknown as Reserved
+  const call = {
+    estimate,
+    bytesPerToken: 4,
+    usualReasoningTokens: 5,
+    tokensPerSecond: 100,
+    startedAtMs: 0,
+  } as unknown as Reserved
   const begun = { mayHaveBegun: true, outcome: 'ignored', error: new GatewayError('upstream_unavailable') } as const
   const last = {
     failure: { ...begun, ...failure } as AttemptFailure,
     candidate: {} as Candidate,
     unreported: undefined,
   }
-  return abandonedUsage({} as PipelineContext, call, last, isUnseen)
+  const context = { clock: { now: () => 2_000 } } as PipelineContext
+  return abandonedUsage(context, call, last, isUnseen)
 }
 
 describe('a caller who left', () => {
@@ -27,14 +34,20 @@ describe('a caller who left', () => {
     expect(charged({ inputTokens: 100 }, { billedUsage: { inputTokens: 30 } }).usage).toMatchObject({ inputTokens: 30 })
   })
 
-  test('pays what was held for where the call was stopped while a model reasoned unseen, however little it usually reasons', () => {
+  test('pays for the time that passed where the call was stopped while a model reasoned unseen, at most the hold', () => {
     const estimate = { inputTokens: 100, outputTokens: 1_000 }
 
-    expect(charged(estimate, {}, true).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 1_000 })
+    expect(charged(estimate, {}, true).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 200 })
+    expect(charged({ ...estimate, outputTokens: 50 }, {}, true).estimatedUsage?.outputTokens).toBe(50)
     expect(charged(estimate, {}).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 0 })
-    expect(charged(estimate, { outcome: 'failing' }, true).estimatedUsage).toEqual({
-      inputTokens: 100,
-      outputTokens: 0,
+  })
+
+  test('pays nothing for a call that its vendor failed', () => {
+    const estimate = { inputTokens: 100, outputTokens: 1_000 }
+
+    expect(charged(estimate, { outcome: 'failing' }, true)).toMatchObject({
+      usage: undefined,
+      estimatedUsage: undefined,
     })
   })
 })

@@ -29,13 +29,17 @@ describe('unseen reasoning', () => {
     expect(sizes.habitsOf(MODELS).reasoningTokens).toBeLessThan(700)
   })
 
-  test('is charged as usual where the vendor ended the call, as held where its caller did, and never above the hold', () => {
-    const call = { estimate: { inputTokens: 10, outputTokens: 1_000 }, bytesPerToken: 4, usualReasoningTokens: 300 }
+  test('is charged as usual where the vendor ended the call, by the time where its caller did, and never above the hold', () => {
+    const estimate = { inputTokens: 10, outputTokens: 1_000 }
+    const call = { estimate, bytesPerToken: 4, usualReasoningTokens: 300, tokensPerSecond: 200 }
     const output = { outputBytes: 400, isUnseen: true }
     const outputOf = (usage: { readonly outputTokens?: number }) => usage.outputTokens
 
     expect(outputOf(estimatedUsage(call, output))).toBe(400)
     expect(outputOf(estimatedUsage(call, { ...output, isStopped: true }))).toBe(1_000)
+    const stoppedAfter = (stoppedAfterMs: number) =>
+      outputOf(estimatedUsage(call, { ...output, isStopped: true, stoppedAfterMs }))
+    expect([200, 2_000, 60_000].map(stoppedAfter)).toEqual([100, 400, 1_000])
     expect(outputOf(estimatedUsage({ ...call, usualReasoningTokens: undefined }, output))).toBe(1_000)
     expect(outputOf(estimatedUsage({ ...call, usualReasoningTokens: 5_000 }, output))).toBe(1_000)
     expect(outputOf(estimatedUsage(call, { ...output, isUnseen: false }))).toBe(100)

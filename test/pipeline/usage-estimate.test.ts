@@ -10,7 +10,7 @@ import {
 } from '../../src/pipeline/usage-estimate.ts'
 
 function measured(estimate: Usage) {
-  return { estimate, bytesPerToken: 4, usualReasoningTokens: undefined }
+  return { estimate, bytesPerToken: 4, usualReasoningTokens: undefined, tokensPerSecond: 100 }
 }
 
 describe('what is charged for without a report', () => {

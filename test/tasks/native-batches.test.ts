@@ -23,6 +23,13 @@ import {
 
 withBatchVendor()
 
+/** A line without a bound of its answer. */
+function boundless(written: object): object {
+  const { body, ...rest } = written as { readonly body: Readonly<Record<string, unknown>> }
+  const { max_tokens: _bound, ...unbounded } = body
+  return { ...rest, body: unbounded }
+}
+
 describe('a batch at the vendor', () => {
   test('is one batch there, is charged by the usage of each answer, and leaves nothing behind', async () => {
     const { client, taskEnded, account, gateway } = await start()
@@ -62,6 +69,14 @@ describe('a batch at the vendor', () => {
     expect(singleCalls()).toBe(0)
     const [entry] = await gateway.accounts.ledger('acct_test', { limit: 1 })
     expect(entry).toMatchObject({ kind: 'charge', description: `batches ${MODEL}` })
+  })
+
+  test('bounds the answers of requests that set no bound', async () => {
+    const { client } = await start()
+    await submit(client, [boundless(line(1)), line(2)])
+    const bounds = vendor.linesOf(await atVendor()).map(({ body }) => body)
+
+    expect(bounds).toMatchObject([{ max_completion_tokens: 2_000 }, { max_completion_tokens: 50 }])
   })
 
   test('has the error of a request that the vendor refused, uncharged', async () => {

@@ -49,6 +49,12 @@ export const MODELS_DEV_PROVIDERS: Readonly<Record<string, readonly string[]>> =
   'azure-openai': ['azure'],
 }
 
+/**
+ * Ids of vendors, here and at models.dev, that price all output of a call by whether the model thinks (Model Studio, "Model pricing").
+ * Public catalogs list the price of output in thinking mode as one of reasoning tokens.
+ */
+export const PRICED_BY_THINKING_MODE: ReadonlySet<string> = new Set(['dashscope', 'alibaba'])
+
 /** The same at LiteLLM. */
 export const LITELLM_PROVIDERS: Readonly<Record<string, readonly string[]>> = {
   fireworks: ['fireworks_ai'],

@@ -46,8 +46,9 @@ const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
  * perhaps by another id (`azure` for `azure-openai`), and its name, without `provider/`, is the vendor's own id of the model, its public id or an alias. The same model at
  * another provider has another price and is left out.
  *
- * Amounts keep every digit. Prices of long prompts (`…_above_200k_tokens`) become rows with `inputTokensAbove`. What a price
- * file cannot say is reported and not used: `tiered_pricing`, batch, flex and priority prices, spoken answers, web search
+ * Amounts keep every digit. Prices of long prompts (`…_above_200k_tokens`, `tiered_pricing`) become rows with `inputTokensAbove`. At
+ * vendors that price output by mode, `output_cost_per_reasoning_token` becomes a row with `thinking: 'on'`. Prices
+ * that a price file cannot express are reported and not used: batch, flex and priority prices, spoken answers, web search
  * (whose price depends on its size there).
  *
  * @param json the parsed file.
@@ -80,8 +81,9 @@ function vendorsOf(provider: string): string[] {
 function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry {
   const prices = new Map<string, EntryPrice>()
   const unused: UnusedField[] = []
-  const add = (field: string, meter: Meter, when?: PriceConditions): void => {
-    const dollars = dollarsOf(key, entry, field)
+  const add = (name: string, meter: Meter, when?: PriceConditions, tier?: PricedTier): void => {
+    const field = tier === undefined ? name : `${tier.path}.${name}`
+    const dollars = dollarsOf(key, tier?.fields ?? entry, name)
     const slot = `${meter} ${when === undefined ? '' : JSON.stringify(when)}`
     const taken = prices.get(slot)
     if (dollars === undefined || taken?.dollars === dollars) return
@@ -98,6 +100,18 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
     add(field, meter, { inputTokensAbove: Number(thousands) * 1000 })
     special.add(field)
   }
+  for (const tier of tiersOf(entry)) {
+    const { path, fields, above } = tier
+    if (above === undefined) {
+      unused.push({ field: path, reason: 'holds under a condition that cannot be expressed' })
+      continue
+    }
+    const when = above === 0 ? undefined : { inputTokensAbove: above }
+    for (const [field, meter] of FIELDS) add(field, meter, when, tier)
+    for (const name of Object.keys(fields))
+      if (isPriceField(name) && !special.has(name)) unused.push({ field: `${path}.${name}`, reason: reasonFor(name) })
+  }
+  special.add('tiered_pricing')
   if (model.kinds.includes('video')) {
     add('output_cost_per_second', 'video_second')
     special.add('output_cost_per_second')
@@ -147,6 +161,24 @@ function payPicturesOnce(prices: Map<string, EntryPrice>, unused: UnusedField[])
   }
 }
 
+/** An entry of `tiered_pricing`: prices by the size of the prompt. */
+interface PricedTier {
+  readonly path: string
+  readonly fields: Entry
+  /** Input tokens above which it holds, as an entry of `range` says; undefined if it says otherwise. */
+  readonly above: number | undefined
+}
+
+function tiersOf({ tiered_pricing: tiers }: Entry): readonly PricedTier[] {
+  return (Array.isArray(tiers) ? tiers : []).map((tier: unknown, index) => {
+    const fields = isObject(tier) ? tier : {}
+    const { range } = fields
+    const above: unknown = Array.isArray(range) ? range[0] : undefined
+    const isSize = Number.isSafeInteger(above) && (above as number) >= 0
+    return { path: `tiered_pricing[${index}]`, fields, above: isSize ? (above as number) : undefined }
+  })
+}
+
 function makesPictures(model: CatalogModel): boolean {
   return model.kinds.includes('image') || model.kinds.includes('image_edit')
 }
@@ -160,7 +192,6 @@ function isPriceField(field: string): boolean {
 }
 
 function reasonFor(field: string): string {
-  if (field === 'tiered_pricing') return 'prices by context size cannot be expressed'
   if (/_(?:batches|flex|priority)$/.test(field)) return 'holds for another service tier only'
   if (field === 'search_context_cost_per_query') return 'prices by the size of a search cannot be expressed'
   return NO_METER

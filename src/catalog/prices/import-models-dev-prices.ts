@@ -36,7 +36,8 @@ const ABOVE_TOKENS = /^context_over_(\d+)k$/
  * vendor's own id of the model, its public id or an alias.
  *
  * Amounts keep every digit. Prices of long prompts (`tiers`, `context_over_200k`) become rows with `inputTokensAbove`. Of two
- * that differ the one in `tiers` counts, and the other is reported; so is the price of spoken answers.
+ * that differ the one in `tiers` counts, and the other is reported; so is the price of spoken answers. At vendors that price output
+ * by mode, `reasoning` becomes a row with `thinking: 'on'`.
  * Models of video, speech and transcription are left out, because they are not sold by the token there.
  *
  * @param json the parsed file.

@@ -4,8 +4,8 @@ import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
 import type { ListPrice, VendorModel } from '../vendor-models/vendor-model.ts'
 import { withKnownVendors } from './check-priced-vendors.ts'
-import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
-import { BATCH_FIELD, definePrices, IN_BATCH, isOfCalls, type Prices } from './prices.ts'
+import { checkPriceFile, type PriceConditions, type PriceFile, type PriceRow } from './price-file.ts'
+import { BATCH_FIELD, definePrices, IN_BATCH, isOfCalls, type Prices, THINKING_FIELD, THINKING_ON } from './prices.ts'
 import type { Meter } from './rate.ts'
 
 /** Options of {@link listPrices}. */
@@ -48,6 +48,7 @@ const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: numb
   inputAudio: ['input_audio_token', PER_MILLION],
   inputImage: ['input_image_token', PER_MILLION],
   outputImage: ['output_image_token', PER_MILLION],
+  thinkingOutput: ['output_token', PER_MILLION],
   audioHour: ['audio_second', 3600],
 }
 
@@ -110,15 +111,21 @@ export function listPriceRows(
   }
   // An answer without a price would be free.
   if (kinds.includes('chat') && (price.input === undefined || price.output === undefined)) return []
-  const rows = (listed: ListPrice, inputTokensAbove?: number): PriceRow[] =>
+  const rows = (listed: ListPrice, conditions: PriceConditions): PriceRow[] =>
     (Object.keys(METERS) as (keyof ListPrice)[]).flatMap((field) => {
       const amount = listed[field]
       if (amount === undefined) return []
       const [meter, per] = METERS[field]
       const row = { model: id, meter, amount: product(amount, factor), per }
-      return [inputTokensAbove === undefined ? row : { ...row, when: { inputTokensAbove } }]
+      const when = field === 'thinkingOutput' ? { ...conditions, [THINKING_FIELD]: THINKING_ON } : conditions
+      return [Object.keys(when).length === 0 ? row : { ...row, when }]
     })
-  return [...rows(price), ...tiers.flatMap((tier) => rows(tier, tier.inputTokensAbove))]
+  const ofTiers = tiers.flatMap(({ inputTokensAbove, ...tier }) => {
+    // A tier with one price of output has it for both modes.
+    const { output, thinkingOutput = price.thinkingOutput && output } = tier
+    return rows({ ...tier, ...(thinkingOutput === undefined ? {} : { thinkingOutput }) }, { inputTokensAbove })
+  })
+  return [...rows(price, {}), ...ofTiers]
 }
 
 /** The facts with the price that holds today. */

@@ -6,9 +6,11 @@ export interface UsageBounds {
   /** The gateway's own estimate, by which money was held; trusted. */
   readonly hold: Usage
   readonly limits: Pick<ModelLimits, 'contextTokens' | 'maxOutputTokens'>
+  /** How often the model may read its prompt and write an answer in the call; see `Endpoint.samplings`. Defaults to 1. */
+  readonly samplings?: number | undefined
 }
 
-/** A report that can be charged for, and the names of its implausible fields. */
+/** A report that can be charged for, and the names of its fields that were replaced or cut. */
 export interface PlausibleUsage {
   readonly usage: Usage
   /** Fields of {@link Usage}, or `usage` when the report was no object at all. */
@@ -18,14 +20,17 @@ export interface PlausibleUsage {
 /** Highest plausible count where the model's own limit is not known. */
 export const MAX_PLAUSIBLE_COUNT = 10_000_000
 
-/** Vendors count a little above their own limits, and templates and tools add tokens: twice a limit is plausible. */
-export const LIMIT_SLACK = 2
+/** Reports up to this many times the limits of the model, or the hold, are charged as they are. */
+const SLACK = 4
 
-/**
- * A limit is for one text or one answer, while a call may hold many (a batch of embeddings, `n` choices). The hold counts
- * them, so up to four times the hold is plausible whatever the limit.
- */
-export const HOLD_SLACK = 4
+/** Limits of a model whose own ones are not known: larger than those of nearly all models. */
+const ASSUMED_LIMITS = { contextTokens: 1_048_576, maxOutputTokens: 131_072 }
+
+/** Samplings that are always plausible in a request with tools that the vendor runs. */
+export const SAMPLINGS_WITH_TOOLS = 64
+
+/** Searches, images and other units that one sampling may use. */
+const UNITS_PER_SAMPLING = 16
 
 const NONE: readonly string[] = []
 
@@ -50,9 +55,10 @@ const FIELDS: Readonly<Record<UsageField, 'inputTokens' | 'outputTokens' | undef
 const FIELD_NAMES = Object.keys(FIELDS) as UsageField[]
 
 /**
- * Makes a vendor's report safe to charge for. A field that is no number, is negative, fractional (seconds may be) or above
- * what the model can do is clamped to the hold's value, or dropped when the hold has none; its name is listed. Reported
- * zeros are kept, absent fields stay absent, and a part larger than its total is cut to the total. Never throws.
+ * Makes a vendor's report safe to charge for. A field that is not a finite number, or is negative or fractional (seconds may be) is
+ * replaced by the hold's value, or dropped if the hold has none. A field above what the model can do is cut to that, which is never
+ * less than the hold. Both are listed. Reported zeros are kept, absent fields stay absent, and a part larger than its total is cut to
+ * the total. Never throws.
  */
 export function plausibleUsage(reported: unknown, bounds: UsageBounds): PlausibleUsage {
   if (typeof reported !== 'object' || reported === null || Array.isArray(reported)) {
@@ -70,9 +76,10 @@ function plausibleFields(reported: object, bounds: UsageBounds): PlausibleUsage 
   for (const field of FIELD_NAMES) {
     let value: unknown = (reported as Record<string, unknown>)[field]
     if (value === undefined || value === null) continue
-    if (!isPlausible(field, value, bounds)) {
+    const most = ceiling(field, bounds)
+    if (!isCount(field, value) || value > most) {
       implausible = [...implausible, field]
-      value = bounds.hold[field]
+      value = isCount(field, value) ? most : bounds.hold[field]
     }
     if (value === undefined) continue
     // Totals stand before their parts in the list, so the total is already known here.
@@ -80,7 +87,8 @@ function plausibleFields(reported: object, bounds: UsageBounds): PlausibleUsage 
     const total = totalName === undefined ? undefined : usage[totalName]
     usage[field] = Math.min(value as number, total ?? Number.POSITIVE_INFINITY)
   }
-  const { otherModels } = reported as Usage
+  const { otherModels, serviceTier } = reported as Usage
+  if (typeof serviceTier === 'string') usage.serviceTier = serviceTier
   if (otherModels !== undefined) {
     usage.otherModels = otherModels.map((other): ModelUsage => {
       const hold = bounds.hold.otherModels?.find(({ model }) => model === other.model)?.usage ?? {}
@@ -92,7 +100,8 @@ function plausibleFields(reported: object, bounds: UsageBounds): PlausibleUsage 
   return { usage, implausible }
 }
 
-const TOKEN_COUNTS: ReadonlySet<string> = new Set<UsageField>([
+const TOKEN_COUNTS: ReadonlySet<string> = new Set<keyof Usage>([
+  'serviceTier',
   'inputTokens',
   'cachedInputTokens',
   'cacheWriteTokens',
@@ -106,33 +115,40 @@ function isPlausibleTokens(reported: Usage, bounds: UsageBounds): boolean {
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = reported
   const mostInput = ceiling('inputTokens', bounds)
   const mostOutput = ceiling('outputTokens', bounds)
-  if (!isCount(inputTokens, mostInput) || !isCount(outputTokens, mostOutput)) return false
+  if (!isTokenCount(inputTokens, mostInput) || !isTokenCount(outputTokens, mostOutput)) return false
   return (
-    isCount(cachedInputTokens, inputTokens ?? mostInput) &&
-    isCount(cacheWriteTokens, inputTokens ?? mostInput) &&
-    isCount(reasoningTokens, outputTokens ?? mostOutput)
+    isTokenCount(cachedInputTokens, inputTokens ?? mostInput) &&
+    isTokenCount(cacheWriteTokens, inputTokens ?? mostInput) &&
+    isTokenCount(reasoningTokens, outputTokens ?? mostOutput)
   )
 }
 
-function isCount(value: number | undefined, most: number): boolean {
+function isTokenCount(value: number | undefined, most: number): boolean {
   return value === undefined || (Number.isInteger(value) && value >= 0 && value <= most)
 }
 
 type Mutable = { -readonly [Name in keyof Usage]?: Usage[Name] }
 
-function isPlausible(field: UsageField, value: unknown, bounds: UsageBounds): boolean {
-  if (typeof value !== 'number' || !(value >= 0)) return false
-  return (
-    (field === 'videoSeconds' || field === 'audioSeconds' || Number.isInteger(value)) && value <= ceiling(field, bounds)
-  )
+/** Whether a value is a count of this field, however large. */
+export function isCount(field: string, value: unknown): value is number {
+  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) return false
+  return field === 'videoSeconds' || field === 'audioSeconds' || Number.isInteger(value)
 }
 
-function ceiling(field: UsageField, { hold, limits }: UsageBounds): number {
-  // Models have no limit of searches, and MAX_PLAUSIBLE_COUNT of them would be far too expensive.
-  if (field === 'webSearches' || field === 'searchUnits') return (hold[field] ?? 0) * HOLD_SLACK
+/** Highest count that is charged as reported. */
+function ceiling(field: UsageField, { hold, limits, samplings = 1 }: UsageBounds): number {
   const total = FIELDS[field] ?? field
-  const limit =
-    total === 'inputTokens' ? limits.contextTokens : total === 'outputTokens' ? limits.maxOutputTokens : undefined
-  const byLimit = limit === undefined ? MAX_PLAUSIBLE_COUNT : limit * LIMIT_SLACK
-  return Math.max(byLimit, (hold[total] ?? 0) * HOLD_SLACK)
+  const held = (hold[total] ?? 0) * SLACK
+  if (total === 'inputTokens')
+    return Math.max(held, (limits.contextTokens ?? ASSUMED_LIMITS.contextTokens) * SLACK * samplings)
+  // Some vendors do not count thinking in the longest answer, but it never exceeds the context.
+  if (total === 'outputTokens') {
+    // The request decides how many tokens its images take.
+    const assumed = hold.images === undefined ? ASSUMED_LIMITS.maxOutputTokens : 0
+    const { contextTokens = 0, maxOutputTokens = assumed } = limits
+    return Math.max(held, Math.max(maxOutputTokens * SLACK, contextTokens) * samplings)
+  }
+  // The request decides how many seconds, characters and units are used, and a vendor may search without a tool of the request.
+  if (field === 'webSearches') return Math.max(held, UNITS_PER_SAMPLING * Math.max(samplings, SAMPLINGS_WITH_TOOLS))
+  return Math.max(held, UNITS_PER_SAMPLING * samplings)
 }

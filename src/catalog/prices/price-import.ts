@@ -1,8 +1,10 @@
-import { formatDecimal } from '../../core/money.ts'
+import { exactDecimal, formatDecimal } from '../../core/money.ts'
 import type { Catalog } from '../catalog.ts'
 import type { CatalogModel } from '../model.ts'
+import { PRICED_BY_THINKING_MODE } from '../models/built-in-models.ts'
 import type { PriceConditions, PriceFile, PriceRow } from './price-file.ts'
-import { exactDecimal, type Meter } from './rate.ts'
+import { THINKING_FIELD, THINKING_ON } from './prices.ts'
+import type { Meter } from './rate.ts'
 
 /** An entry of a foreign price list that gave no price. */
 export interface SkippedEntry {
@@ -105,7 +107,8 @@ export class PriceImport {
       this.skip(entry.key, fault)
       return
     }
-    const rows = entry.prices.map((price) => this.#row(model.id, entry.key, price))
+    const prices = PRICED_BY_THINKING_MODE.has(model.vendor) ? byMode(entry.prices) : entry.prices
+    const rows = prices.map((price) => this.#row(model.id, entry.key, price))
     const candidates = this.#candidates.get(model.id) ?? []
     candidates.push({ key: entry.key, isExact: model.upstream === id, rows })
     this.#candidates.set(model.id, candidates)
@@ -144,6 +147,20 @@ export class PriceImport {
   #report(model: string, key: string, field: string, reason: string): void {
     this.#reported.push({ model, key, field, reason })
   }
+}
+
+/** Prices of a vendor that prices all output by mode, which lists write as a price of reasoning tokens. */
+function byMode(prices: readonly EntryPrice[]): EntryPrice[] {
+  const thinks = prices.some(({ meter }) => meter === 'reasoning_token')
+  return prices.flatMap((price) => {
+    const { meter, when } = price
+    const inThinking: EntryPrice = { ...price, meter: 'output_token', when: { ...when, [THINKING_FIELD]: THINKING_ON } }
+    if (meter === 'reasoning_token') return [inThinking]
+    const isListed = (other: EntryPrice): boolean =>
+      other.meter === 'reasoning_token' && other.when?.inputTokensAbove === when?.inputTokensAbove
+    // A tier with one price of output has it for both modes.
+    return meter === 'output_token' && thinks && !prices.some(isListed) ? [price, inThinking] : [price]
+  })
 }
 
 /** Why these prices cannot be charged by; undefined when they can. */

@@ -1,3 +1,4 @@
+import { ORDINARY_TIER } from '../../core/usage.ts'
 import { isPattern, starOf } from '../id-pattern.ts'
 import { checkPriceFile, type PriceFile, type PriceRow } from './price-file.ts'
 import { createRate, type Meter, type MeterPrice, type Rate } from './rate.ts'
@@ -63,6 +64,20 @@ export const CACHE_HIT = 'hit'
 /** The condition of prices for requests of batches: `when: { batch: 'true' }`. They are charged by these rows alone. */
 export const BATCH_FIELD = 'batch'
 export const IN_BATCH = 'true'
+
+/**
+ * The condition of prices for calls in which the model thinks: `when: { thinking: 'on' }`. The vendor's report decides: it counts
+ * reasoning tokens. A request that turns thinking on is charged by these prices anyway.
+ */
+export const THINKING_FIELD = 'thinking'
+export const THINKING_ON = 'on'
+export const THINKING_OFF = 'off'
+
+/**
+ * Price field of the tier of service. Requests name the ordinary tier explicitly as {@link ORDINARY_TIER}, which needs no row; a
+ * request without the field may be served at any tier.
+ */
+export const TIER_FIELD = 'service_tier'
 
 /** Is a row for calls of their own, and not for requests of batches or answers from the cache alone? */
 export function isOfCalls({ when }: PriceRow): boolean {
@@ -144,12 +159,15 @@ function quoteOf(model: string, rulesByMeter: readonly (readonly PriceRule[])[])
   for (const rule of rulesByMeter.flat()) {
     for (const [name, value] of rule.conditions) getOrAdd(values, name, () => new Set<string>()).add(value)
   }
+  values.get(THINKING_FIELD)?.add(THINKING_OFF)
+  values.get(TIER_FIELD)?.add(ORDINARY_TIER)
   const rates = new Map<string, Rate | undefined>()
   const named = [...values]
   const isCovered = (fields: BillingFields, surcharges: readonly string[]): boolean => {
     for (const name of surcharges) {
       const value = fields[name]
-      if (value !== undefined && values.get(name)?.has(value) !== true) return false
+      if (value === undefined || (name === TIER_FIELD && value === ORDINARY_TIER)) continue
+      if (values.get(name)?.has(value) !== true) return false
     }
     return true
   }
@@ -167,7 +185,7 @@ function quoteOf(model: string, rulesByMeter: readonly (readonly PriceRule[])[])
     }
     const kept = rates.get(key)
     if (kept !== undefined || rates.has(key)) return kept
-    const rate = rateOf(model, rulesByMeter, fields)
+    const rate = rateOf(model, rulesByMeter, fields, values.get(TIER_FIELD))
     if (rates.size < MAX_RATES_KEPT) rates.set(key, rate)
     return rate
   }
@@ -177,7 +195,31 @@ function rateOf(
   model: string,
   rulesByMeter: readonly (readonly PriceRule[])[],
   fields: BillingFields,
+  serviceTiers: ReadonlySet<string> = NO_TIERS,
 ): Rate | undefined {
+  const prices = pricesFor(rulesByMeter, fields)
+  if (prices === undefined) return undefined
+  const ofTiers = [...serviceTiers].flatMap((serviceTier) =>
+    (pricesFor(rulesByMeter, { ...fields, [TIER_FIELD]: serviceTier }) ?? []).map((price) => ({
+      ...price,
+      serviceTier,
+    })),
+  )
+  const isTierAsked = ofTiers.length > 0 && fields[TIER_FIELD] !== undefined
+  return {
+    ...createRate(model, [...prices, ...ofTiers]),
+    ...(isTierAsked ? { isTierAsked } : {}),
+    ...(fields[THINKING_FIELD] === THINKING_OFF ? { isThinkingOff: true } : {}),
+  }
+}
+
+const NO_TIERS: ReadonlySet<string> = new Set()
+
+/** Returns the prices that apply to a call, or `undefined` if a meter has prices but none applies. */
+function pricesFor(
+  rulesByMeter: readonly (readonly PriceRule[])[],
+  fields: BillingFields,
+): readonly MeterPrice[] | undefined {
   const prices: MeterPrice[] = []
   for (const rules of rulesByMeter) {
     const held = rules.filter((rule) => holds(rule, fields))
@@ -186,26 +228,38 @@ function rateOf(
       if (rules[0]?.meter !== 'web_search' || fields['web_search'] === 'true') return undefined
       continue
     }
-    let last: PriceRule | undefined
-    for (const above of new Set([0, ...held.map((rule) => rule.above).sort((left, right) => left - right)])) {
-      const rule = mostSpecificRule(held, above)
-      if (rule === undefined || rule === last) continue
-      last = rule
-      prices.push(above === 0 ? rule.price : { ...rule.price, inputTokensAbove: above })
-    }
+    prices.push(...pricesByTier(held))
+    if (fields[THINKING_FIELD] === THINKING_ON || !rules.some(({ conditions }) => conditions.has(THINKING_FIELD)))
+      continue
+    const inThinking = rules.filter((rule) => holds(rule, { ...fields, [THINKING_FIELD]: THINKING_ON }))
+    prices.push(...pricesByTier(inThinking).map((price): MeterPrice => ({ ...price, thinking: true })))
   }
-  return createRate(model, prices)
+  return prices
+}
+
+function pricesByTier(held: readonly PriceRule[]): readonly MeterPrice[] {
+  const prices: MeterPrice[] = []
+  let last: PriceRule | undefined
+  for (const above of new Set([0, ...held.map((rule) => rule.above).sort((left, right) => left - right)])) {
+    const rule = mostSpecificRule(held, above)
+    if (rule === undefined || rule === last) continue
+    last = rule
+    prices.push(above === 0 ? rule.price : { ...rule.price, inputTokensAbove: above })
+  }
+  return prices
 }
 
 /**
  * Reads a row as a rule.
- * @throws TypeError for a price of searches in calls that cannot search.
+ * @throws TypeError for a price of searches in calls that cannot search, and for another mode than thinking.
  */
 function priceRule(row: PriceRow, index: number): PriceRule {
   const { meter, amount, per = 1, minimum } = row
   const price: MeterPrice = minimum === undefined ? { meter, amount, per } : { meter, amount, per, minimum }
   const { inputTokensAbove: above = 0, ...named } = row.when ?? {}
   const conditions = new Map(Object.entries(named).map(([name, value]) => [name, String(value)]))
+  if ((conditions.get(THINKING_FIELD) ?? THINKING_ON) !== THINKING_ON)
+    throw new TypeError(`prices[${index}]: thinking can only be "on"; a row without it holds for all other calls`)
   // Only a call that may search is charged for searches, and the row is a price for such a call.
   if (row.meter === 'web_search') {
     if ((conditions.get('web_search') ?? 'true') !== 'true')

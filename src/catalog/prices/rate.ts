@@ -1,5 +1,5 @@
-import { type Decimal, divideRoundingUp, NANO_DOLLARS_PER_DOLLAR, parseDecimal } from '../../core/money.ts'
-import type { Usage, UsageField } from '../../core/usage.ts'
+import { divideRoundingUp, exactDecimal, NANO_DOLLARS_PER_DOLLAR, parseDecimal } from '../../core/money.ts'
+import { ORDINARY_TIER, type Usage, type UsageField } from '../../core/usage.ts'
 
 /**
  * What may have a price. Tokens of a kind with a price of its own are charged at it and not again as part of their total;
@@ -54,6 +54,10 @@ export interface MeterPrice {
   readonly minimum?: number
   /** Holds for calls with more input tokens than this, for all of their tokens; absent: for all calls. */
   readonly inputTokensAbove?: number
+  /** Whether the price holds for calls in which the model thinks, in place of the other prices of its meter. */
+  readonly thinking?: true
+  /** Tier of service that the vendor must have used. If omitted, the price holds for the requested tier. */
+  readonly serviceTier?: string
 }
 
 /** All prices of one call, ready to charge with: nano-dollars a unit as exact fractions over one common denominator. */
@@ -71,6 +75,14 @@ export interface Rate {
   readonly minimums?: readonly (readonly [field: UsageField, units: number])[]
   /** Prices that hold in place of these above a number of input tokens, the highest number first. */
   readonly tiers: readonly RateTier[]
+  /** Prices of calls in which the model thinks, by its vendor's report. If omitted, no price depends on it. */
+  readonly thinking?: Rate
+  /** Whether the request turns thinking off, so that no money is held for it. */
+  readonly isThinkingOff?: true
+  /** Rates by the tier of service that the vendor used, or `undefined` if no price depends on it. */
+  readonly serviceTiers?: ReadonlyMap<string, Rate>
+  /** Whether the request names its tier, so that only this one or the ordinary one can be used. If omitted, the vendor may choose any. */
+  readonly isTierAsked?: true
   /** Rates of models that may work within the call, by the vendor's id of the model. Absent: none may. */
   readonly otherModels?: ReadonlyMap<string, Rate>
 }
@@ -87,6 +99,17 @@ export interface RateTier {
  * @throws RangeError when an amount is not a decimal string.
  */
 export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
+  const names = new Set(prices.flatMap(({ serviceTier }) => serviceTier ?? []))
+  if (names.size === 0) return rateOfTier(model, prices)
+  const served = (name: string | undefined): Rate =>
+    rateOfTier(
+      model,
+      prices.filter(({ serviceTier }) => serviceTier === name),
+    )
+  return { ...served(undefined), prices, serviceTiers: new Map([...names].map((name) => [name, served(name)])) }
+}
+
+function rateOfTier(model: string, prices: readonly MeterPrice[]): Rate {
   const thresholds = new Set<number>()
   for (const { inputTokensAbove } of prices) if (inputTokensAbove !== undefined) thresholds.add(inputTokensAbove)
   if (thresholds.size === 0) return flatRate(model, prices, NO_TIERS)
@@ -98,15 +121,16 @@ export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
 
 const NO_TIERS: readonly RateTier[] = []
 
-/** Of each meter the price of the highest tier that a call with more than so many input tokens is in. */
+/** Prices of the highest tier that a call with more than so many input tokens is in, for each meter and mode. */
 function pricesAbove(prices: readonly MeterPrice[], above: number): readonly MeterPrice[] {
-  const byMeter = new Map<Meter, MeterPrice>()
+  const chosen = new Map<string, MeterPrice>()
   for (const price of prices) {
     const from = price.inputTokensAbove ?? 0
-    const taken = byMeter.get(price.meter)
-    if (from <= above && (taken === undefined || from > (taken.inputTokensAbove ?? 0))) byMeter.set(price.meter, price)
+    const key = `${price.meter} ${price.thinking ?? ''}`
+    const taken = chosen.get(key)
+    if (from <= above && (taken === undefined || from > (taken.inputTokensAbove ?? 0))) chosen.set(key, price)
   }
-  return [...byMeter.values()]
+  return [...chosen.values()]
 }
 
 /** The price of what hooks charge, and of nothing else. */
@@ -118,6 +142,19 @@ export function hookUnitRate({ model, prices }: Rate): Rate {
 }
 
 function flatRate(model: string, prices: readonly MeterPrice[], tiers: readonly RateTier[]): Rate {
+  const thinking = new Map<Meter, MeterPrice>()
+  for (const price of prices) if (price.thinking === true) thinking.set(price.meter, price)
+  if (thinking.size === 0) return rateOfMode(model, prices, tiers)
+  const plain = prices.filter((price) => price.thinking !== true)
+  const others = plain.filter(({ meter }) => !thinking.has(meter))
+  return {
+    ...rateOfMode(model, plain, tiers),
+    prices,
+    thinking: rateOfMode(model, [...others, ...thinking.values()], NO_TIERS),
+  }
+}
+
+function rateOfMode(model: string, prices: readonly MeterPrice[], tiers: readonly RateTier[]): Rate {
   const fractions = prices.map((price) => ({ meter: price.meter, ...nanoDollarsPerUnit(price) }))
   const written = fractions.find(({ meter }) => meter === 'cache_write_token')
   if (written !== undefined && !prices.some(({ meter }) => meter === 'cache_write_1h_token')) {
@@ -160,7 +197,10 @@ function withMinimums(usage: Usage, minimums: NonNullable<Rate['minimums']>): Us
  *   `plausibleUsage` first.
  */
 export function charge(rate: Rate, usage: Usage): bigint | undefined {
-  return withOtherModels(rate, usage, chargeFlat(rate.tiers.length === 0 ? rate : tierFor(rate, usage), usage), charge)
+  const { serviceTier } = usage
+  const served = (serviceTier === undefined ? undefined : rate.serviceTiers?.get(serviceTier)) ?? rate
+  const flat = served.tiers.length === 0 ? served : tierFor(served, usage)
+  return withOtherModels(rate, usage, chargeFlat(flat, usage), charge)
 }
 
 function tierFor(rate: Rate, usage: Usage): Rate {
@@ -193,7 +233,8 @@ function totalInputOf(usage: Usage): number {
   return inputTokens ?? cachedInputTokens + cacheWriteTokens + inputImageTokens + inputAudioTokens
 }
 
-function chargeFlat(rate: Rate, counted: Usage): bigint | undefined {
+function chargeFlat(ofTier: Rate, counted: Usage): bigint | undefined {
+  const rate = ofTier.thinking !== undefined && (counted.reasoningTokens ?? 0) > 0 ? ofTier.thinking : ofTier
   const price = rate.numerators
   const usage = rate.minimums === undefined ? counted : withMinimums(counted, rate.minimums)
   const totalInput = totalInputOf(usage)
@@ -272,23 +313,30 @@ function chargeFlat(rate: Rate, counted: Usage): bigint | undefined {
 
 /**
  * The most that a call can cost whose usage stays within an estimate, in nano-dollars: a part of the input that the estimate
- * names may turn out to be smaller, and its price may be above or below that of the rest; all of the output may be reasoning; and
- * the input as a whole may stay in a lower tier. Undefined as {@link charge} is.
+ * names may turn out to be smaller, and its price may be above or below that of the rest; all of the output may be reasoning; the
+ * model may think unless the request turns it off; the input as a whole may stay in a lower tier; and the vendor may use another tier
+ * of service. Undefined as {@link charge} is.
  */
 export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
-  return withOtherModels(rate, estimate, highestOwnCharge(rate, estimate), highestCharge)
+  let highest = highestOwnCharge(rate, estimate)
+  for (const [name, served] of rate.serviceTiers ?? []) {
+    if (rate.isTierAsked === true && name !== ORDINARY_TIER) continue
+    const amount = highestOwnCharge(served, estimate)
+    if (highest !== undefined && amount !== undefined && amount > highest) highest = amount
+  }
+  return withOtherModels(rate, estimate, highest, highestCharge)
 }
 
 function highestOwnCharge(rate: Rate, estimate: Usage): bigint | undefined {
-  if (estimate.cacheWriteTokens === undefined && estimate.inputAudioTokens === undefined && rate.tiers.length === 0)
+  const isFlat = rate.tiers.length === 0 && rate.thinking === undefined
+  if (isFlat && estimate.cacheWriteTokens === undefined && estimate.inputAudioTokens === undefined)
     return chargeFlat(rate, withDearestOutput(rate, estimate))
   const totalInput = totalInputOf(estimate)
   const usages = partings(estimate)
+  const tiers = [rate, ...rate.tiers.filter((tier) => totalInput > tier.inputTokensAbove).map((tier) => tier.rate)]
+  const modes = rate.isThinkingOff === true ? tiers : tiers.flatMap((tier) => [tier, tier.thinking ?? tier])
   let highest: bigint | undefined
-  for (const flat of [
-    rate,
-    ...rate.tiers.filter((tier) => totalInput > tier.inputTokensAbove).map((tier) => tier.rate),
-  ]) {
+  for (const flat of modes) {
     for (const usage of usages) {
       const amount = chargeFlat(flat, withDearestOutput(flat, usage))
       if (amount === undefined) return undefined
@@ -314,24 +362,6 @@ function partings(estimate: Usage): readonly Usage[] {
     usages.push({ ...fresh, cacheWriteTokens, cacheWrite1hTokens })
   if (inputAudioTokens !== undefined) usages.push({ ...fresh, inputAudioTokens })
   return usages
-}
-
-const SHORTEST_FORM = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/
-
-/**
- * A measured number as the decimal that it prints as: 5.04 is 504/100, not the binary fraction that stands for it.
- * @throws RangeError unless the number is finite and not negative.
- */
-export function exactDecimal(value: number): Decimal {
-  if (Number.isSafeInteger(value) && value >= 0) return { numerator: BigInt(value), denominator: 1n }
-  const match = SHORTEST_FORM.exec(String(value))
-  if (match === null) throw new RangeError(`not a finite, non-negative number: ${value}`)
-  const fraction = match[2] ?? ''
-  const digits = BigInt(`${match[1]}${fraction}`)
-  const exponent = Number(match[3] ?? 0) - fraction.length
-  return exponent >= 0
-    ? { numerator: digits * 10n ** BigInt(exponent), denominator: 1n }
-    : { numerator: digits, denominator: 10n ** BigInt(-exponent) }
 }
 
 function nanoDollarsPerUnit({ amount, per }: MeterPrice): { numerator: bigint; denominator: bigint } {

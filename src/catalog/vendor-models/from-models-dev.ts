@@ -1,3 +1,4 @@
+import { PRICED_BY_THINKING_MODE } from '../models/built-in-models.ts'
 import { isObject, objectOf } from '../prices/price-import.ts'
 import {
   dateSeconds,
@@ -8,8 +9,10 @@ import {
   type VendorModel,
 } from './vendor-model.ts'
 
+type CostFields = Readonly<Record<string, keyof ListPrice>>
+
 /** Members of `cost` at models.dev, in dollars for a million tokens. */
-const COST_FIELDS: Readonly<Record<string, keyof ListPrice>> = {
+const COST_FIELDS: CostFields = {
   input: 'input',
   output: 'output',
   cache_read: 'cachedInput',
@@ -17,6 +20,9 @@ const COST_FIELDS: Readonly<Record<string, keyof ListPrice>> = {
   reasoning: 'reasoning',
   input_audio: 'inputAudio',
 }
+
+/** Members of `cost` at vendors that price output by thinking mode. */
+const MODE_COST_FIELDS: CostFields = { ...COST_FIELDS, reasoning: 'thinkingOutput' }
 
 /**
  * Reads one provider of the `api.json` of models.dev: its models in the order of their ids. Models that write nothing which
@@ -30,7 +36,8 @@ export function modelsFromModelsDev(provider: string, json: unknown): VendorMode
     .map(([id, entry]) => [withoutDefault(id), entry] as const)
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([id, entry]) => {
-      const model = modelOf(id, objectOf(`${provider}/${id}`, entry))
+      const fields = PRICED_BY_THINKING_MODE.has(provider) ? MODE_COST_FIELDS : COST_FIELDS
+      const model = modelOf(id, objectOf(`${provider}/${id}`, entry), fields)
       return model === undefined ? [] : [model]
     })
 }
@@ -40,7 +47,7 @@ export function withoutDefault(id: string): string {
   return id.replace(/@default$/, '')
 }
 
-function modelOf(id: string, entry: Readonly<Record<string, unknown>>): VendorModel | undefined {
+function modelOf(id: string, entry: Readonly<Record<string, unknown>>, fields: CostFields): VendorModel | undefined {
   const modalities = isObject(entry['modalities']) ? entry['modalities'] : {}
   const inputModalities = modalitiesOf(modalities['input'])
   const outputModalities = modalitiesOf(modalities['output'])
@@ -48,7 +55,7 @@ function modelOf(id: string, entry: Readonly<Record<string, unknown>>): VendorMo
   if (kinds === undefined) return undefined
   const limit = isObject(entry['limit']) ? entry['limit'] : {}
   const cost = isObject(entry['cost']) ? entry['cost'] : {}
-  const price = priceOf(cost)
+  const price = priceOf(cost, fields)
   const isChat = kinds[0] === 'chat'
   const contextTokens = countOf(limit['context'])
   const output = countOf(limit['output'])
@@ -69,7 +76,7 @@ function modelOf(id: string, entry: Readonly<Record<string, unknown>>): VendorMo
     ),
     created: typeof entry['release_date'] === 'string' ? dateSeconds(entry['release_date']) : 0,
     ...(price === undefined ? {} : { price }),
-    tiers: price === undefined ? [] : tiersOf(cost),
+    tiers: price === undefined ? [] : tiersOf(cost, fields),
   }
 }
 
@@ -102,9 +109,9 @@ function countOf(value: unknown): number | undefined {
 }
 
 /** Undefined: no price, or one of zeros only. */
-function priceOf(cost: Readonly<Record<string, unknown>>): ListPrice | undefined {
+function priceOf(cost: Readonly<Record<string, unknown>>, fields: CostFields): ListPrice | undefined {
   const price: Partial<Record<keyof ListPrice, string>> = {}
-  for (const [name, field] of Object.entries(COST_FIELDS)) {
+  for (const [name, field] of Object.entries(fields)) {
     const amount = cost[name]
     if (typeof amount === 'number' && Number.isFinite(amount) && amount >= 0) price[field] = decimalText(amount)
   }
@@ -117,12 +124,12 @@ export function decimalText(amount: number): string {
   return text.includes('e') ? amount.toFixed(18).replace(/0+$/, '') : text
 }
 
-function tiersOf(cost: Readonly<Record<string, unknown>>): ListPriceTier[] {
+function tiersOf(cost: Readonly<Record<string, unknown>>, fields: CostFields): ListPriceTier[] {
   const tiers: ListPriceTier[] = []
   for (const tier of Array.isArray(cost['tiers']) ? cost['tiers'] : []) {
     if (!isObject(tier) || !isObject(tier['tier']) || tier['tier']['type'] !== 'context') continue
     const inputTokensAbove = countOf(tier['tier']['size'])
-    const price = priceOf(tier)
+    const price = priceOf(tier, fields)
     if (inputTokensAbove !== undefined && price !== undefined) tiers.push({ inputTokensAbove, ...price })
   }
   return tiers.sort((one, other) => one.inputTokensAbove - other.inputTokensAbove)

@@ -127,6 +127,31 @@ const OTHERS = {
   ],
 }
 
+/** The day on which PRICES was read. */
+const PRICES_DATE = '2026-11-29'
+
+/**
+ * Prices by the size of the prompt and by thinking mode, which the packages leave out and models.dev lists since August 2026. They are
+ * those of the international deployment, from models.dev and from the list of LiteLLM, both of which cite the vendor's page "Model
+ * pricing". A newer `--models-dev` takes their place. The format is that of vendor-model.ts.
+ */
+const PRICES = {
+  dashscope: {
+    'qwen-flash': '0.05,0.4,0.01,0.063;256000:0.25,2,0.05,0.313',
+    'qwen-plus': '0.4,1.2,,,,,,,,4;256000:1.2,3.6,,,,,,,,12',
+    'qwen-turbo': '0.05,0.2,0.01,,,,,,,0.5',
+    'qwen3-coder-30b-a3b-instruct': '0.45,2.25;32000:0.75,3.75;128000:1.2,6;256000:2.4,14.4',
+    'qwen3-coder-480b-a35b-instruct': '1.5,7.5;32000:2.7,13.5;128000:4.5,22.5;256000:9,90',
+    'qwen3-coder-flash': '0.3,1.5,0.06,0.375;32000:0.5,2.5,0.1,0.625;128000:0.8,4,0.16,1;256000:1.6,9.6,0.32,2',
+    'qwen3-coder-plus': '1,5,0.2,1.25;32000:1.8,9,0.36,2.25;128000:3,15,0.6,3.75;256000:6,60,1.2,7.5',
+    'qwen3-max': '1.2,6,0.24,1.5;32000:2.4,12,0.48,3;128000:3,15,0.6,3.75',
+    'qwen3-vl-plus': '0.2,1.6,0.04,0.25;32000:0.3,2.4,0.06,0.375;128000:0.6,4.8,0.12,0.75',
+    'qwen3.5-plus': '0.4,2.4,0.04,0.5;256000:0.5,3,0.05,0.625',
+    'qwen3.6-flash': '0.25,1.5,0.025,0.3125;256000:1,4,0.1,1.25',
+    'qwen3.6-max-preview': '1.3,7.8,0.13,1.625;128000:2,12,0.2,2.5',
+  },
+}
+
 /** The day on which the lists below were read. */
 const LISTS_DATE = '2026-11-28'
 
@@ -211,6 +236,7 @@ const folder = import.meta.dirname
 const {
   MODALITIES,
   MODELS_DEV_PROVIDERS,
+  PRICED_BY_THINKING_MODE,
   dateSeconds,
   decimalText,
   EFFORTS,
@@ -237,6 +263,7 @@ const sources = {
       `${name} ${version} (${licence}), ${date}`,
     ]),
   ),
+  t: `the price lists of models.dev and LiteLLM (MIT licence, Copyright (c) 2023 Berri AI), ${PRICES_DATE}`,
   v: `the vendors' own lists and the types of their SDKs, ${LISTS_DATE}`,
 }
 const source = `Made by make-snapshot.mjs of public lists (MIT licence) such as models.dev; the last field of a line says which of \`sources\` it is from`
@@ -325,6 +352,11 @@ function modelsOf(vendor) {
     if (!entry.id.endsWith(':batch')) found.set(entry.id, fromPi(vendor, entry, found.get(entry.id)))
   for (const [id, model] of found) if (model.source === '') found.delete(id)
   for (const [id, model] of found) found.set(id, withMore(vendor, model))
+  for (const [id, text] of Object.entries(modelsDevDate > PRICES_DATE ? {} : (PRICES[vendor] ?? {}))) {
+    const model = found.get(id)
+    const { price, tiers } = readVendorModel(`${'|'.repeat(9)}${text}`)
+    if (model !== undefined) found.set(id, { ...model, price, tiers, source: `${model.source}t` })
+  }
   return [...found.values()].map(writeVendorModel).sort()
 }
 
@@ -333,11 +365,20 @@ function baseOf(vendor) {
   const withSource = (model, letters) => ({ ...model, source: letters })
   if (modelsDev === undefined) {
     const lines = before.models[vendor] ?? []
-    return lines.map(readVendorModel).map((model) => withSource(model, (model.source ?? 'm').replace(/[^m]/g, '')))
+    return lines
+      .map(readVendorModel)
+      .map((model) => withMode(vendor, withSource(model, (model.source ?? 'm').replace(/[^m]/g, ''))))
   }
   const [provider = vendor] = MODELS_DEV_PROVIDERS[vendor] ?? []
   const listed = modelsDev[provider] === undefined ? [] : modelsFromModelsDev(provider, modelsDev[provider])
   return listed.map((model) => withSource(model, 'm'))
+}
+
+/** Lists of models.dev write the price of all output in thinking mode as one of reasoning tokens. */
+function withMode(vendor, model) {
+  if (!PRICED_BY_THINKING_MODE.has(vendor) || model.price?.reasoning === undefined) return model
+  const { reasoning: thinkingOutput, ...price } = model.price
+  return { ...model, price: { ...price, thinkingOutput } }
 }
 
 /** A model of pi-ai, completed with the facts that other sources have. */

@@ -28,6 +28,8 @@ export interface ListPrice {
   readonly outputImage?: string
   /** Dollars for an hour of sound that is read. */
   readonly audioHour?: string
+  /** Price of all output of a call in which the model thinks, at vendors that price output by mode. */
+  readonly thinkingOutput?: string
 }
 
 /** A list price for calls with more input tokens than `inputTokensAbove`. */
@@ -82,6 +84,7 @@ const PRICE_FIELDS = [
   'inputImage',
   'outputImage',
   'audioHour',
+  'thinkingOutput',
 ] as const satisfies readonly (keyof ListPrice)[]
 
 const KIND_LETTERS: Readonly<Record<string, string>> = {
@@ -188,7 +191,7 @@ function listed(
  * Writes a model as one line:
  * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…|protocol|
  * efforts|retirement date|batch price;above:price…|day:later price|source`, without empty fields at its end. A price is
- * `input,output,cachedInput,cacheWrite,reasoning,inputAudio,inputImage,outputImage,audioHour`, likewise.
+ * `input,output,cachedInput,cacheWrite,reasoning,inputAudio,inputImage,outputImage,audioHour,thinkingOutput`, likewise.
  */
 export function writeVendorModel(model: VendorModel): string {
   return FIELDS.map(({ write }) => write(model) ?? '')

@@ -1,3 +1,4 @@
+import { SAMPLINGS_WITH_TOOLS } from '../../catalog/prices/plausible-usage.ts'
 import { withoutFields } from '../billing-fields.ts'
 import { chatCacheTime } from '../cache-marks.ts'
 import { defineEndpoint } from '../endpoint.ts'
@@ -10,7 +11,14 @@ import { chatMedia } from './chat-media.ts'
 import { type ChatOffer, createChatOperation } from './chat-operation.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { chatSchema } from './chat-schema.ts'
-import { CHAT_SURCHARGES, chatExtras, chatFieldParam, chatSearches, chatSurcharges } from './chat-surcharges.ts'
+import {
+  CHAT_SURCHARGES,
+  chatExtras,
+  chatFieldParam,
+  chatPriceFields,
+  chatSearches,
+  runsTools,
+} from './chat-surcharges.ts'
 import { chatTexts } from './chat-texts.ts'
 import { chatUrls, remoteImages } from './remote-images.ts'
 
@@ -43,13 +51,14 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
       ...(webSearches === undefined ? {} : { webSearches }),
     }
   },
+  samplings: (request) => (request.n ?? 1) * (runsTools(request) ? SAMPLINGS_WITH_TOOLS : 1),
   outputBound: {
     of: (request) => request.max_completion_tokens ?? request.max_tokens ?? undefined,
     // Every vendor's translation knows this one, and servers of the dialect that know one only know it.
     member: 'max_tokens',
   },
   mostOutputTokens: ({ chat }, model) => chat?.mostOutputTokens?.(model),
-  priceFields: chatSurcharges,
+  priceFields: chatPriceFields,
   surcharges: CHAT_SURCHARGES,
   priceFieldParam: chatFieldParam,
   // A translation has no words for them.

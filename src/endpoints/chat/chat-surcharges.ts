@@ -1,5 +1,6 @@
-import type { BillingFields } from '../../catalog/prices/prices.ts'
+import { type BillingFields, THINKING_FIELD, THINKING_OFF, THINKING_ON } from '../../catalog/prices/prices.ts'
 import { isJsonObject } from '../../core/json.ts'
+import { ORDINARY_TIER } from '../../core/usage.ts'
 import type { ExtraFeature } from '../endpoint.ts'
 
 /** Price fields of requests for which vendors charge more than by the tokens of their ordinary price list. */
@@ -13,13 +14,16 @@ export const CHAT_SURCHARGES = [
 
 const NO_FIELDS: BillingFields = {}
 
-/** Values at the ordinary price; with `auto` the operator's settings at the vendor decide. */
-const ORDINARY_TIERS: ReadonlySet<unknown> = new Set([undefined, null, 'auto', 'default', 'standard', 'flex'])
+/** Values with which the operator's settings at the vendor decide. */
+const OPEN_TIERS: ReadonlySet<unknown> = new Set([undefined, null, 'auto'])
+
+/** Values that never cost more than the ordinary price. */
+const ORDINARY_TIERS: ReadonlySet<unknown> = new Set(['default', 'standard', 'flex'])
 
 /** The surcharges of a chat request beyond the token price (OpenAI API reference, "Create chat completion"). */
 export function chatSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
   const { service_tier, modalities, provider } = request
-  const isTiered = !ORDINARY_TIERS.has(service_tier)
+  const isTiered = !OPEN_TIERS.has(service_tier)
   const searches = searchParam(request) !== undefined
   const speaks = Array.isArray(modalities) && modalities.includes('audio')
   // Tokens of pictures cost several times those of text (OpenRouter, "Image Generation").
@@ -27,12 +31,19 @@ export function chatSurcharges(request: Readonly<Record<string, unknown>>): Bill
   const routes = provider !== undefined && choosesHosts(provider)
   if (!isTiered && !searches && !speaks && !paints && !routes) return NO_FIELDS
   return {
-    ...(isTiered ? { service_tier: String(service_tier) } : {}),
+    ...(isTiered ? { service_tier: ORDINARY_TIERS.has(service_tier) ? ORDINARY_TIER : String(service_tier) } : {}),
     ...(searches ? { web_search: 'true' } : {}),
     ...(speaks ? { output_audio: 'true' } : {}),
     ...(paints ? { output_image: 'true' } : {}),
     ...(routes ? { provider_routing: 'true' } : {}),
   }
+}
+
+/** Price fields of a chat: its surcharges, and whether it turns thinking on or off (Model Studio, "Deep thinking"). */
+export function chatPriceFields(request: Readonly<Record<string, unknown>>): BillingFields {
+  const { enable_thinking: thinks } = request
+  const fields = chatSurcharges(request)
+  return typeof thinks === 'boolean' ? { ...fields, [THINKING_FIELD]: thinks ? THINKING_ON : THINKING_OFF } : fields
 }
 
 /** Members of `provider` by which a router takes no host that costs more (OpenRouter, "Provider Routing"). */
@@ -143,6 +154,11 @@ export function chatExtras(request: Readonly<Record<string, unknown>>): readonly
   }
   extras.push(...pluginExtras(request))
   return extras
+}
+
+/** Whether a chat asks for tools that the vendor runs, after each of which the model reads and writes again. */
+export function runsTools(request: Readonly<Record<string, unknown>>): boolean {
+  return searchParam(request) !== undefined || chatExtras(request).length > 0
 }
 
 /** Plug-ins of the vendor that a chat or a request for a response asks for (OpenRouter SDK, `ResponsesRequestPlugin`). */

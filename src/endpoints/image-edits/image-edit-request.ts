@@ -66,6 +66,8 @@ const FIELDS: ReadonlyMap<string, FormValueKind> = new Map<string, FormValueKind
   ['stream', 'boolean'],
   ['partial_images', 'integer'],
   ['user', 'text'],
+  ['complexity', 'text'],
+  ['frame_count', 'integer'],
 ])
 
 // SDKs write `image` for one file and repeat `image[]` for several; some frameworks number them.

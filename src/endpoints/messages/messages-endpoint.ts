@@ -13,7 +13,12 @@ import { messagesEstimate } from './messages-estimate.ts'
 import { messagesMedia } from './messages-media.ts'
 import { createMessagesOperation, createTokenCountOperation, type MessagesOffer } from './messages-operation.ts'
 import { countTokensSchema, type MessagesRequest, messagesSchema } from './messages-request.ts'
-import { MESSAGES_SURCHARGES, messagesFieldParam, messagesSurcharges } from './messages-surcharges.ts'
+import {
+  MESSAGES_SURCHARGES,
+  messagesFieldParam,
+  messagesSamplings,
+  messagesSurcharges,
+} from './messages-surcharges.ts'
 import { messagesTexts } from './messages-texts.ts'
 import { messagesUrls, remotePictures } from './remote-pictures.ts'
 import { threads } from './threads.ts'
@@ -80,6 +85,7 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   isStream: (request) => request.stream === true,
   media: messagesMedia,
   estimate: messagesEstimate,
+  samplings: messagesSamplings,
   outputBound: { of: (request) => request.max_tokens, member: 'max_tokens' },
   mostOutputTokens: ({ messages, chat }, model) =>
     messages === undefined ? (model.limits.maxOutputTokens ?? chat?.mostOutputTokens?.(model)) : undefined,

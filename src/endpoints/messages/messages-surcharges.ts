@@ -1,9 +1,11 @@
+import { SAMPLINGS_WITH_TOOLS } from '../../catalog/prices/plausible-usage.ts'
 import type { BillingFields } from '../../catalog/prices/prices.ts'
 import { isJsonObject } from '../../core/json.ts'
+import { ORDINARY_TIER } from '../../core/usage.ts'
 import { requestTools, toolPaths } from './request-tools.ts'
 
 /** Price fields of requests for which the vendor charges more than by the tokens of its ordinary price list. */
-export const MESSAGES_SURCHARGES = ['speed', 'inference_geo', 'web_search', 'code_execution'] as const
+export const MESSAGES_SURCHARGES = ['service_tier', 'speed', 'inference_geo', 'web_search', 'code_execution'] as const
 
 const NO_FIELDS: BillingFields = {}
 
@@ -16,14 +18,16 @@ const ORDINARY_REGIONS: ReadonlySet<unknown> = new Set([undefined, null, 'global
  * and for a region (Anthropic, Messages reference and "Pricing").
  */
 export function messagesSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
-  const { speed, inference_geo } = request
+  const { service_tier, speed, inference_geo } = request
   const tools = requestTools(request)
   const isFast = !ORDINARY_SPEEDS.has(speed)
   const isRegional = !ORDINARY_REGIONS.has(inference_geo)
   const searches = hasServerTool(tools, 'web_search_')
   const runsCode = hasServerTool(tools, 'code_execution_')
-  if (!isFast && !isRegional && !searches && !runsCode) return NO_FIELDS
+  const isTierOpen = service_tier !== 'standard_only'
+  if (isTierOpen && !isFast && !isRegional && !searches && !runsCode) return NO_FIELDS
   return {
+    ...(isTierOpen ? {} : { service_tier: ORDINARY_TIER }),
     ...(isFast ? { speed: String(speed) } : {}),
     ...(isRegional ? { inference_geo: String(inference_geo) } : {}),
     ...(searches ? { web_search: 'true' } : {}),
@@ -45,6 +49,24 @@ export function messagesSearches(request: Readonly<Record<string, unknown>>): nu
     searches += Number.isSafeInteger(allowed) && (allowed as number) > 0 ? (allowed as number) : UNBOUNDED_SEARCHES
   }
   return searches
+}
+
+/** Tools after each of which the model reads and writes again within the call. */
+const SERVER_TOOLS = [
+  'web_search_',
+  'web_fetch_',
+  'code_execution_',
+  'tool_search_',
+  'mcp_toolset',
+  'advisor_',
+] as const
+
+/** Upper bound of the samplings of a Messages request: one after each round of tools that run at the vendor, or on other servers. */
+export function messagesSamplings(request: Readonly<Record<string, unknown>>): number {
+  const tools = requestTools(request)
+  return SERVER_TOOLS.some((prefix) => hasServerTool(tools, prefix))
+    ? Math.max(SAMPLINGS_WITH_TOOLS, (messagesSearches(request) ?? 0) + 1)
+    : 1
 }
 
 /** Where a Messages request sets a price field; undefined: in the member of the same name. */

@@ -16,6 +16,7 @@ import {
   RESPONSES_SURCHARGES,
   responsesExtras,
   responsesFieldParam,
+  responsesSamplings,
   responsesSearches,
   responsesSurcharges,
 } from './responses-surcharges.ts'
@@ -105,6 +106,7 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
       ...(webSearches === undefined ? {} : { webSearches }),
     }
   },
+  samplings: responsesSamplings,
   outputBound: { of: (request) => request.max_output_tokens ?? undefined, member: 'max_output_tokens' },
   mostOutputTokens: ({ responses, chat }, model) =>
     responses === undefined ? (model.limits.maxOutputTokens ?? chat?.mostOutputTokens?.(model)) : undefined,

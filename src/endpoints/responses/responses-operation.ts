@@ -4,7 +4,7 @@ import type { ChatCompletion } from '../chat/chat-completion.ts'
 import { brokenBody, type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
-import { textBytesBeside } from '../media-input.ts'
+import { textBeside } from '../media-input.ts'
 import { ESTIMATED_TOKENS_PER_FILE } from '../messages/messages-estimate.ts'
 import { type TokenCountOperation, tokenCounter } from '../messages/messages-operation.ts'
 import {
@@ -100,7 +100,7 @@ function estimatedInputTokens(request: ResponsesRequest): number {
   const { input, instructions, tools, text } = request
   const media = responsesMedia(request)
   const body = { input, instructions, tools, text }
-  const textBytes = textBytesBeside(media, body) ?? Buffer.byteLength(JSON.stringify(body))
+  const textBytes = textBeside(media, body)?.byteLength ?? Buffer.byteLength(JSON.stringify(body))
   return estimateTokens(textBytes) + media.length * ESTIMATED_TOKENS_PER_FILE
 }
 

@@ -1,3 +1,4 @@
+import { SAMPLINGS_WITH_TOOLS } from '../../catalog/prices/plausible-usage.ts'
 import type { BillingFields } from '../../catalog/prices/prices.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { chatFieldParam, chatSurcharges, pluginExtras } from '../chat/chat-surcharges.ts'
@@ -37,6 +38,14 @@ export function responsesSearches(request: Readonly<Record<string, unknown>>): n
   if (!hasTool(request, 'web_search')) return undefined
   const { max_tool_calls: bound } = request
   return typeof bound === 'number' ? bound : UNBOUNDED_SEARCHES
+}
+
+/** Upper bound of the samplings of a request for a response: one after each round of tools that the vendor runs. */
+export function responsesSamplings(request: Readonly<Record<string, unknown>>): number {
+  const runsTools = declared(request).some(({ type }) => isRunByVendor(type)) || pluginExtras(request).length > 0
+  if (!runsTools) return 1
+  const { max_tool_calls: bound } = request
+  return Math.max(SAMPLINGS_WITH_TOOLS, typeof bound === 'number' ? bound + 1 : 0)
 }
 
 function hasTool(request: Readonly<Record<string, unknown>>, name: string): boolean {

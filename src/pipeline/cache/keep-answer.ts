@@ -21,20 +21,24 @@ export interface FinishedAnswer {
 export function keepInCache(context: PipelineContext, reserved: Reserved, answer: FinishedAnswer): void {
   const { cache } = context
   const { cachePlan: plan } = reserved
-  if (cache === undefined || plan?.key === undefined || !mayKeep(reserved, answer)) return
+  if (cache === undefined || plan?.key === undefined || !mayKeep(context, reserved, answer)) return
   const kept = write(context, cache, { plan, key: plan.key, requestId: reserved.requestId }, reserved, answer)
   if (isPending(kept)) plan.kept = kept
 }
 
 /** An answer is kept if it is the whole answer of the requested model to the request as it came, and no refusal. */
 function mayKeep(
+  { outputBounds: { defaultMaxOutputTokens } }: PipelineContext,
   { chain, endpoint, fittedOutputTokens, cachePlan }: Reserved,
-  { candidate, given: { chunks, isRefusal } }: FinishedAnswer,
+  { candidate, usage, given: { chunks, isRefusal } }: FinishedAnswer,
 ): boolean {
   if (isRefusal || endpoint.cached === undefined) return false
-  // A bound that the balance decided is not of the request.
-  if (fittedOutputTokens !== undefined || cachePlan?.model !== candidate.model.id || chain[0] === undefined)
-    return false
+  // A bound that the free money decided is not of the request, and an answer that reached its bound may have been cut.
+  const { maxOutputTokens: longest = defaultMaxOutputTokens } = candidate.model.limits
+  const bound = fittedOutputTokens
+  const isShort = bound !== undefined && bound < Math.min(longest, defaultMaxOutputTokens)
+  if (isShort || (bound !== undefined && (usage?.outputTokens ?? bound) >= bound)) return false
+  if (cachePlan?.model !== candidate.model.id || chain[0] === undefined) return false
   let byteLength = 0
   for (const chunk of chunks) byteLength += chunk.byteLength
   return byteLength <= MAX_ENTRY_BYTES

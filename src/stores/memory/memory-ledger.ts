@@ -5,6 +5,7 @@ import {
   assertAmount,
   assertCreditOf,
   assertRoom,
+  heldResult,
   lesserOf,
   REPAYMENT,
   type Reservation,
@@ -116,25 +117,15 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       const found = claims.peek(reservation.claim, nowMs)
       if (found.status !== 'claimed') return found
     }
-    const { amount, keyId, expiresAtMs, claim, caps } = reservation
+    const { amount, requiredFree = amount, keyId, expiresAtMs, claim, caps } = reservation
     const isMetered = (account.billing ?? reservation.billing) === 'metered'
-    const refusal = moneyRefusal(account, amount, isMetered)
-    if (refusal !== undefined) return refusal
+    const refusal = moneyRefusal(account, requiredFree, isMetered)
+    if (refusal !== undefined) return { status: refusal }
     const spentByKey = keySpending.of(keyId, spendingPeriod(nowMs))
     const period = Math.max(account.spending.period, spentByKey.period)
     account.spending.reach(period)
     spentByKey.reach(period)
-    const capOfKey = keyCap(keyId)
-    const isCapped = account.spendingCap !== undefined || capOfKey !== undefined || caps !== undefined
-    const exceeded = isCapped
-      ? exceededCap(
-          [
-            { owner: 'account', id: account.id, counts: account.spending, caps: [account.spendingCap, caps?.account] },
-            { owner: 'key', id: keyId, counts: spentByKey, caps: [capOfKey, caps?.key] },
-          ],
-          amount,
-        )
-      : undefined
+    const exceeded = exceededCapOf({ account, keyId, keySpending: spentByKey }, caps, requiredFree)
     if (exceeded !== undefined) return { status: 'spending_limit', counter: exceeded }
     if (claim !== undefined) claims.claim(claim, nowMs)
     const taskId = reservation.task?.id
@@ -154,6 +145,23 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
     openHolds.set(reservation.holdId, hold)
     if (reservation.task !== undefined) tasks.insert(reservation.task)
     return HELD
+  }
+
+  function exceededCapOf(
+    { account, keyId, keySpending }: Pick<HeldMoney, 'account' | 'keyId' | 'keySpending'>,
+    caps: Reservation['caps'],
+    amount: bigint,
+  ): string | undefined {
+    const capOfKey = keyCap(keyId)
+    const isCapped = account.spendingCap !== undefined || capOfKey !== undefined || caps !== undefined
+    if (!isCapped) return undefined
+    return exceededCap(
+      [
+        { owner: 'account', id: account.id, counts: account.spending, caps: [account.spendingCap, caps?.account] },
+        { owner: 'key', id: keyId, counts: keySpending, caps: [capOfKey, caps?.key] },
+      ],
+      amount,
+    )
   }
 
   function remember(holdId: string, outcome: ReserveResult): void {
@@ -305,10 +313,33 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       if (account !== undefined) expireDue(account, nowMs)
       const known = outcomes.get(reservation.holdId)
       if (known !== undefined) return known
-      if (openHolds.has(reservation.holdId)) return HELD
-      const outcome = decide(reservation, nowMs)
+      const open = openHolds.get(reservation.holdId)
+      if (open !== undefined) return heldResult(reservation, open.amount)
+      const { larger } = reservation
+      const tried = larger && decide({ ...reservation, ...larger }, nowMs)
+      const outcome =
+        larger !== undefined && tried?.status === 'held'
+          ? heldResult(reservation, larger.amount)
+          : decide(reservation, nowMs)
       remember(reservation.holdId, outcome)
       return outcome
+    },
+
+    enlarge(holdId, amount, nowMs) {
+      assertAmount(amount)
+      const hold = openHolds.get(holdId)
+      if (hold === undefined) return 'not_held'
+      const { account, isMetered } = hold
+      expireDue(account, nowMs)
+      if (account.frozen !== undefined) return 'account_frozen'
+      const refusal = moneyRefusal(account, amount, isMetered)
+      if (refusal !== undefined) return refusal
+      account.spending.reach(spendingPeriod(nowMs))
+      hold.keySpending.reach(spendingPeriod(nowMs))
+      if (exceededCapOf(hold, undefined, amount) !== undefined) return 'spending_limit'
+      setAside({ ...hold, amount })
+      openHolds.set(holdId, { ...hold, amount: hold.amount + amount })
+      return 'held'
     },
 
     settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {

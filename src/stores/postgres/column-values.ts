@@ -43,6 +43,7 @@ export function claimResultOf(row: PostgresRow): ClaimResult {
 export function reserveResultOf(row: PostgresRow): ReserveResult {
   if (row['status'] === 'replay') return { status: 'replay', answer: answerOf(row) }
   if (row['status'] === 'spending_limit') return { status: 'spending_limit', counter: row['counter'] as string }
+  if (row['status'] === 'held' && row['counter'] === 'larger') return { status: 'held', isLarger: true }
   return { status: row['status'] as Exclude<ReserveResult['status'], 'replay' | 'spending_limit'> }
 }
 

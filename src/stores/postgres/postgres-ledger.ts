@@ -3,6 +3,7 @@ import {
   type Account,
   assertAmount,
   assertCreditOf,
+  type EnlargeStatus,
   type Ledger,
   type Reservation,
   type ReserveResult,
@@ -133,6 +134,13 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
       return reserve(reservation, nowMs)
     },
 
+    async enlarge(holdId, amount, nowMs) {
+      assertAmount(amount)
+      const values = [holdId, String(amount), timeOf(nowMs)]
+      const [row] = await run(`SELECT ${schema}.enlarge_hold($1, $2, $3) AS status`, values)
+      return row!['status'] as EnlargeStatus
+    },
+
     async settle({ holdId, amount, description, details, answer, record, thresholds }, nowMs) {
       assertAmount(amount)
       const values = [
@@ -190,7 +198,7 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
 
 /** A reservation as the function `reserve` reads it. Amounts are text: a JSON number would be a float here. */
 function requestOf(
-  { holdId, keyId, amount, expiresAtMs, claim, billing, caps, task }: Reservation,
+  { holdId, keyId, amount, requiredFree, larger, expiresAtMs, claim, billing, caps, task }: Reservation,
   clock: 'database' | 'caller',
   nowMs: number,
 ): object {
@@ -198,6 +206,9 @@ function requestOf(
     hold: holdId,
     key: keyId,
     amount: String(amount),
+    free: requiredFree && String(requiredFree),
+    larger: larger && String(larger.amount),
+    larger_free: larger && String(larger.requiredFree),
     expires: timeParameter(expiresAtMs),
     lives: clock === 'database' ? timeParameter(expiresAtMs - nowMs) : undefined,
     billing,

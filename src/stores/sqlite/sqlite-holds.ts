@@ -1,6 +1,7 @@
 import { usageRecord } from '../../usage/usage-record.ts'
 import type { StoredAnswer } from '../idempotency-store.ts'
-import { lesserOf, type Reservation, type ReserveResult, type Settlement } from '../ledger.ts'
+import type { EnlargeStatus, Reservation, ReserveResult, Settlement } from '../ledger.ts'
+import { heldResult, largestReservation, lesserOf } from '../ledger.ts'
 import type { Resolution } from '../resolution.ts'
 import { crossingsOf, exceededCap, spendingAt, spendingChanged, spendingPeriod } from '../spending.ts'
 import type { TaskRecord } from '../task-store.ts'
@@ -30,7 +31,7 @@ import {
 import type { SqliteRecordInsert } from './sqlite-usage.ts'
 
 interface KnownRow {
-  readonly is_held: bigint
+  readonly amount: bigint | null
   readonly status: Exclude<ReserveResult['status'], 'replay'> | null
   readonly counter: string | null
 }
@@ -64,6 +65,7 @@ export class SqliteHolds implements WriteBuffer {
   readonly #selectClaim: SqliteStatement
   readonly #selectEnded: SqliteStatement
   readonly #setEnd: SqliteStatement
+  readonly #addToHold: SqliteStatement
   readonly #selectExpired: SqliteStatement
   readonly #endHolds: ReturnType<typeof prepareRows>
   readonly #earlierCharge: SqliteEarlierCharge
@@ -77,7 +79,7 @@ export class SqliteHolds implements WriteBuffer {
     this.#earlierCharge = sqliteEarlierCharge(database, parts.money)
     this.#selectKnown = prepareExact(
       database,
-      `SELECT holds.id IS NOT NULL AS is_held, refusals.status, refusals.counter FROM (SELECT ? AS id) AS wanted
+      `SELECT holds.amount, refusals.status, refusals.counter FROM (SELECT ? AS id) AS wanted
        LEFT JOIN signalbox_holds AS holds ON holds.id = wanted.id
        LEFT JOIN signalbox_refusals AS refusals ON refusals.hold_id = wanted.id`,
     )
@@ -107,6 +109,9 @@ export class SqliteHolds implements WriteBuffer {
     this.#selectEnded = prepareExact(database, `SELECT ${HOLD_COLUMNS}, ended_by FROM signalbox_holds WHERE id = ?`)
     this.#setEnd = database.prepare('UPDATE signalbox_holds SET ended_by = ? WHERE id = ?')
     // The hold of an open task ends with its task, however long that takes.
+    this.#addToHold = database.prepare(
+      'UPDATE signalbox_holds SET amount = amount + ? WHERE id = ? AND ended_at_ms IS NULL',
+    )
     this.#selectExpired = database.prepare(
       `SELECT id FROM signalbox_holds AS holds WHERE ended_at_ms IS NULL AND expires_at_ms <= ?
          AND NOT EXISTS (SELECT 1 FROM signalbox_tasks WHERE hold_id = holds.id
@@ -122,12 +127,14 @@ export class SqliteHolds implements WriteBuffer {
     )
   }
 
-  reserve(reservation: Reservation, nowMs: number): ReserveResult {
-    const { holdId, accountId, keyId, amount, expiresAtMs, claim, task } = reservation
+  reserve(asked: Reservation, nowMs: number): ReserveResult {
+    const { holdId, accountId, keyId, expiresAtMs, claim, task } = asked
     const timeMs = wholeMilliseconds(this.#parts.timeOf(nowMs))
     this.#expireCredits(accountId, timeMs)
+    const reservation = largestReservation(asked, (tried) => this.#judge(tried, nowMs))
     const result = this.#judge(reservation, nowMs)
-    if (result.status !== 'held') return this.#knownResult(holdId) ?? this.#refuse(reservation, result)
+    if (result.status !== 'held') return this.#knownResult(asked) ?? this.#refuse(reservation, result)
+    const { amount } = reservation
     const { money } = this.#parts
     const isMetered = isMeteredFor(reservation, money.account(accountId)!)
     const period = this.#periodOf(reservation, nowMs)
@@ -144,7 +151,7 @@ export class SqliteHolds implements WriteBuffer {
       endMs,
     )
     if (Number(changes) === 0) {
-      const known = this.#knownResult(holdId)
+      const known = this.#knownResult(asked)
       if (known === undefined) throw new TypeError('a reservation lacks a value')
       return known
     }
@@ -168,7 +175,23 @@ export class SqliteHolds implements WriteBuffer {
     // The hold of a task is ended much later, if at all by this process.
     if (task === undefined) this.#placed.add(holdId, hold)
     else this.#parts.insertTask(task)
-    return result
+    return heldResult(asked, amount)
+  }
+
+  enlarge(holdId: string, amount: bigint, nowMs: number): EnlargeStatus {
+    const timeMs = wholeMilliseconds(this.#parts.timeOf(nowMs))
+    const hold = this.#findOpen(holdId, timeMs)
+    if (hold === undefined) return 'not_held'
+    const { account_id: accountId, key_id: keyId, is_metered: isMetered } = hold
+    this.#expireCredits(accountId, timeMs)
+    const billing = isMetered === 1n ? 'metered' : 'prepaid'
+    const { status } = this.#judge({ holdId, accountId, keyId, amount, expiresAtMs: timeMs, billing }, nowMs)
+    if (status !== 'held') return status as EnlargeStatus
+    this.#addToHold.run(amount, holdId)
+    // The row that was kept has the old amount.
+    this.#placed.delete(holdId)
+    this.#moveHeld(hold, amount, 0n)
+    return 'held'
   }
 
   settle({ holdId, amount, description, details, answer, record, thresholds }: Settlement, nowMs: number): Resolution {
@@ -239,7 +262,7 @@ export class SqliteHolds implements WriteBuffer {
 
   /** The result of a reservation whose id is new. */
   #judge(reservation: Reservation, nowMs: number): ReserveResult {
-    const { accountId, keyId, amount, claim, caps } = reservation
+    const { accountId, keyId, claim, caps, requiredFree: amount = reservation.amount } = reservation
     const { money, claims } = this.#parts
     const account = money.account(accountId)
     if (account === undefined) return { status: 'unknown_account' }
@@ -283,9 +306,9 @@ export class SqliteHolds implements WriteBuffer {
   }
 
   /** The first result of an id that was reserved before. */
-  #knownResult(holdId: string): ReserveResult | undefined {
-    const { is_held: isHeld, status, counter } = this.#selectKnown.get(holdId) as KnownRow
-    if (isHeld !== 0n) return HELD
+  #knownResult(asked: Reservation): ReserveResult | undefined {
+    const { amount, status, counter } = this.#selectKnown.get(asked.holdId) as KnownRow
+    if (amount !== null) return heldResult(asked, amount)
     if (status === null) return undefined
     return status === 'spending_limit' ? { status, counter: counter ?? '' } : { status }
   }

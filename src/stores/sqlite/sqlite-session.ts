@@ -259,6 +259,12 @@ function ledgerOn(session: () => SqliteSession): Ledger {
         const isFlushed = reservation.task !== undefined || reservation.claim !== undefined
         return session().writeHolds((holds) => holds.reserve(reservation, nowMs), isFlushed)
       }),
+    enlarge: (holdId, amount, nowMs) =>
+      asAsync(() => {
+        assertAmount(amount)
+        // The hold of a task outlives the process.
+        return session().writeHolds((holds) => holds.enlarge(holdId, amount, nowMs), true)
+      }),
     settle: (settlement, nowMs) =>
       asAsync(() => {
         assertAmount(settlement.amount)

@@ -3,6 +3,7 @@ import type { Usage } from '../../core/usage.ts'
 import type { BatchTally } from '../../stores/batch-store.ts'
 import type { TaskFacts, TaskRecord } from '../../stores/task-store.ts'
 import type { TaskMessage } from '../webhook-payload.ts'
+import type { BatchBound } from './batch-bounds.ts'
 
 /** Credential id of batches, which the gateway runs itself. No vendor's begins so. */
 export const BATCH_CREDENTIAL_ID = '-batches'
@@ -37,6 +38,8 @@ export interface BatchFacts extends TaskFacts {
   readonly deletedAtMs: number | null
   /** How long its files are kept where the caller asks for less than the gateway's time. */
   readonly outputLifetimeMs?: number
+  /** Bound of answers whose requests set none. `null` for a batch that has failed. */
+  readonly outputBound: BatchBound | null
   /** JSON text of the faults of its lines; null: there are none. */
   readonly faults: string | null
 }

@@ -8,7 +8,7 @@ import { factsOf } from './batch-record.ts'
 import type { PlannedRequest } from './check-requests.ts'
 import { plannedRequests } from './end-batch.ts'
 import { endedLines, outcomesExpireAtMs } from './outcome-lines.ts'
-import { RequestRun } from './request-run.ts'
+import { heldFor, RequestRun } from './request-run.ts'
 
 /** Why no further request of a batch is begun. */
 export type StopReason = 'expired' | 'cancelled' | 'put-back'
@@ -123,8 +123,9 @@ export class BatchRun {
   }
 
   async #toTheEnd(line: number, planned: PlannedRequest): Promise<void> {
+    const held = heldFor(planned, this.#task)
     for (let tries = this.#tries.get(line) ?? 1; ; ) {
-      const run = new RequestRun(this.#context, { task: this.#task, endpoint: this.#endpoint, planned, line })
+      const run = new RequestRun(this.#context, { task: this.#task, endpoint: this.#endpoint, planned, line, held })
       this.#running.add(run)
       const result = await run.run()
       this.#running.delete(run)

@@ -7,11 +7,13 @@ import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { CallRecord, type Parsed } from '../../pipeline/call-record.ts'
 import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
 import { recall } from '../../pipeline/kept-answers.ts'
+import { unboundedRequest } from '../../pipeline/output-bound.ts'
 import { readRequest } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { priceRequest } from '../../pipeline/pricing.ts'
 import { estimateFor } from '../../pipeline/usage-estimate.ts'
 import type { Principal } from '../../stores/principal.ts'
+import { addCosts, boundCosts, NO_COSTS, writtenCosts } from './batch-bounds.ts'
 import type { LineFault, WrittenRequest } from './batch-lines.ts'
 
 /** A request of a batch as it is run: one line of the batch's plan. */
@@ -20,6 +22,8 @@ export interface PlannedRequest {
   readonly body: unknown
   /** By which of the batch's prices it is charged; absent: nothing is charged. */
   readonly price?: string
+  /** Costs at three bounds of the answer, in nano-dollars: shortest, usual, longest; one if it sets a bound. If omitted, it is free. */
+  readonly costs?: readonly string[]
 }
 
 /** Most faults that are told. */
@@ -42,8 +46,8 @@ export class RequestChecks {
   readonly faults: LineFault[] = []
   /** Prices by the name that requests have, and model: `0 gp-5.4`. Undefined: billing is off, or the endpoint is free. */
   prices: Record<string, readonly MeterPrice[]> | undefined
-  /** Nano-dollars of all estimates. */
-  amount = 0n
+  /** Costs of all requests. */
+  costs = NO_COSTS
   estimate: Usage = {}
   total = 0
   /** The model of all requests; set after the first one. */
@@ -83,9 +87,9 @@ export class RequestChecks {
       const bytes = Buffer.from(JSON.stringify(body))
       const hasOwnTurns = bytes.byteLength > OWN_TURN_BYTES
       if (hasOwnTurns) await endOfTurn()
-      const price = await this.#check(bytes)
+      const charged = await this.#check(bytes)
       if (hasOwnTurns) await endOfTurn()
-      return { id: customId, body, ...(price === undefined ? {} : { price }) }
+      return { id: customId, body, ...charged }
     } catch (cause) {
       const error = GatewayError.from(cause)
       // What is not the caller's fault concerns the whole batch.
@@ -95,7 +99,7 @@ export class RequestChecks {
     }
   }
 
-  async #check(bytes: Buffer): Promise<string | undefined> {
+  async #check(bytes: Buffer): Promise<Pick<PlannedRequest, 'price' | 'costs'> | undefined> {
     const context = this.#context
     const endpoint = this.#endpoint
     const record = new CallRecord({
@@ -131,8 +135,11 @@ export class RequestChecks {
       throw new GatewayError('unsupported_parameter', {
         message: 'Tools that use other models cannot be used in a batch.',
       })
-    this.amount += priced.amount
-    return this.#priceOf(priced.rates.map(({ model, prices }) => [model, prices]))
+    const unbounded = unboundedRequest(context, parsed, priced)
+    const costs = boundCosts(priced, unbounded)
+    this.costs = addCosts(this.costs, costs)
+    const price = this.#priceOf(priced.rates.map(({ model, prices }) => [model, prices]))
+    return { price, costs: writtenCosts(costs) }
   }
 
   #checkModel({ chain, body }: Parsed): void {

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
+import { BATCH_FIELD, IN_BATCH } from '../../catalog/prices/prices.ts'
 import { createRate } from '../../catalog/prices/rate.ts'
-import { GatewayError } from '../../core/errors.ts'
+import { type ErrorCode, GatewayError } from '../../core/errors.ts'
 import { parseVendorJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { release } from '../../pipeline/admit.ts'
@@ -8,15 +9,20 @@ import { type Admitted, CallRecord, type Candidate, type Reserved } from '../../
 import type { Ask, Completion } from '../../pipeline/completion.ts'
 import { InnerCaller, innerRequest } from '../../pipeline/inner-request.ts'
 import { keepAnswer } from '../../pipeline/kept-answers.ts'
+import { unboundedRequest } from '../../pipeline/output-bound.ts'
 import { runToEnd } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
-import { chargeFor } from '../../pipeline/pricing.ts'
+import { chargeFor, type PricedRequest, priceRequest } from '../../pipeline/pricing.ts'
 import { settledUsage } from '../../pipeline/settled-usage.ts'
 import { emitUnbilledEnding, emitUnbilledUsage, type UsedCall } from '../../pipeline/unbilled-usage.ts'
+import { estimateFor } from '../../pipeline/usage-estimate.ts'
 import type { CallEnding, JsonResponse, VendorResponse } from '../../pipeline/vendor-response.ts'
 import type { BatchOutcome } from '../../stores/batch-store.ts'
+import type { EnlargeStatus } from '../../stores/ledger.ts'
 import type { TaskRecord } from '../../stores/task-store.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
+import { applyBatchBound, costAtBound, readCosts } from './batch-bounds.ts'
+import { factsOf } from './batch-record.ts'
 import type { PlannedRequest } from './check-requests.ts'
 
 /** How a run of one request went. */
@@ -40,6 +46,8 @@ export interface BatchRequestRun {
   readonly endpoint: Endpoint
   readonly planned: PlannedRequest
   readonly line: number
+  /** Money held for this request, in nano-dollars, shared by its tries. If omitted, it is what was held when its batch was accepted. */
+  readonly held?: { amount: bigint } | undefined
   /** Gives the vendor's answer, so that it is neither called nor within the caller's limits; absent: it is called. */
   readonly ask?: Ask | undefined
 }
@@ -54,10 +62,13 @@ export class RequestRun implements Completion {
   readonly #context: PipelineContext
   readonly #run: BatchRequestRun
   readonly #requestId: string
+  readonly #held: { amount: bigint }
   readonly #received: CallRecord
   /** Takes what a hook answers the request with. */
   readonly #caller = new InnerCaller()
   #isStopped = false
+  /** Number of requests that were read: a second one is what hooks have put in the place of the first. */
+  #readings = 0
   #result: RequestResult | undefined
   /** The call that the outcome of the request charges. */
   #charged: UsedCall | undefined
@@ -67,6 +78,7 @@ export class RequestRun implements Completion {
   constructor(context: PipelineContext, run: BatchRequestRun) {
     this.#context = context
     this.#run = run
+    this.#held = run.held ?? heldFor(run.planned, run.task)
     this.ask = run.ask
     this.isUnlimited = run.ask !== undefined
     const { accountId, keyId, details } = run.task
@@ -109,7 +121,10 @@ export class RequestRun implements Completion {
   /** Never rejects. */
   async run(): Promise<RequestResult> {
     try {
-      await runToEnd(this.#context, this.#received, () => this)
+      await runToEnd(this.#context, this.#received, () => {
+        this.#readings++
+        return this
+      })
     } catch (cause) {
       this.#result ??= this.#failed(GatewayError.from(cause), undefined, 0n)
     } finally {
@@ -127,15 +142,49 @@ export class RequestRun implements Completion {
     return { kind: 'ended', outcome: { line: this.#run.line, isAnswered, text, usage: undefined, amount: 0n } }
   }
 
-  /** The money is held since the batch was accepted, and its prices are those of that time. */
-  reserve(_context: PipelineContext, admitted: Admitted): Reserved {
+  /** The money is held since the batch was accepted, and its prices are those of that time, unless hooks have changed the request. */
+  async reserve(context: PipelineContext, admitted: Admitted): Promise<Reserved> {
     const { task, planned } = this.#run
     const { prices } = task.details
     if (task.holdId === undefined || prices === undefined) return admitted.reserved(undefined)
+    if (this.#readings > 1 || admitted.hookUnits > 0) return await this.#reserveChanged(context, admitted, task.holdId)
     const chain = admitted.chain.filter(({ id }) => Object.hasOwn(prices, `${planned.price} ${id}`))
     if (chain.length === 0) throw new GatewayError('model_not_priced')
     const rates = chain.map(({ id }) => createRate(id, prices[`${planned.price} ${id}`]!))
+    const estimates = chain.map((model) => estimateFor(context, admitted, model))
+    this.#bounded(context, admitted, { amount: this.#held.amount, rates, chain, estimates })
     return admitted.reserved({ id: task.holdId, amount: 0n, rates }, chain)
+  }
+
+  /** Prices a request that hooks have changed, and holds what it costs above the price of the planned one. */
+  async #reserveChanged(context: PipelineContext, admitted: Admitted, holdId: string): Promise<Reserved> {
+    this.#received.billingFields = { ...admitted.billingFields, [BATCH_FIELD]: IN_BATCH }
+    const priced = priceRequest(context, admitted, admitted.estimate)
+    if (priced === undefined) return admitted.reserved(undefined)
+    const { rates, chain, amount } = this.#bounded(context, admitted, priced)
+    const more = amount - this.#held.amount
+    if (more > 0n) {
+      const status = await this.#enlarge(holdId, more)
+      if (status !== 'held') throw new GatewayError(REJECTIONS[status], { message: TOO_EXPENSIVE, retryable: false })
+      this.#held.amount = amount
+    }
+    return admitted.reserved({ id: holdId, amount: 0n, rates }, chain)
+  }
+
+  async #enlarge(holdId: string, amount: bigint): Promise<EnlargeStatus> {
+    const { store, clock } = this.#context
+    try {
+      return await store.ledger.enlarge(holdId, amount, clock.now())
+    } catch (cause) {
+      throw new GatewayError('store_unavailable', { cause })
+    }
+  }
+
+  /** Gives a request without a bound of its answer the bound of its batch. */
+  #bounded(context: PipelineContext, admitted: Admitted, priced: PricedRequest): PricedRequest {
+    const { outputBound } = factsOf(this.#run.task)
+    const unbounded = unboundedRequest(context, admitted, priced)
+    return unbounded === undefined || outputBound === null ? priced : applyBatchBound(admitted, unbounded, outputBound)
   }
 
   async end(context: PipelineContext, reserved: Reserved, response: VendorResponse): Promise<void> {
@@ -209,6 +258,23 @@ export class RequestRun implements Completion {
     const response = `{"status_code":${status},"request_id":${JSON.stringify(this.#requestId)},"body":${oneLine}}`
     return `{"id":"${outcomeId(task.id, line)}","custom_id":${JSON.stringify(planned.id)},"response":${response},"error":null}`
   }
+}
+
+/** Money that is held for a planned request since its batch was accepted. */
+export function heldFor({ costs = [] }: PlannedRequest, task: TaskRecord): { amount: bigint } {
+  return { amount: costAtBound(readCosts(costs), factsOf(task).outputBound ?? 0) }
+}
+
+const TOO_EXPENSIVE =
+  'A hook of this service made this request more expensive than what is held for it, and the account cannot pay the difference.'
+
+const REJECTIONS: Readonly<Record<Exclude<EnlargeStatus, 'held'>, ErrorCode>> = {
+  not_held: 'insufficient_balance',
+  account_frozen: 'account_frozen',
+  in_arrears: 'account_in_arrears',
+  credit_limit: 'credit_limit_reached',
+  insufficient_balance: 'insufficient_balance',
+  spending_limit: 'spending_cap_reached',
 }
 
 /** Has the request an answer or a charge, so that making it again would cost its caller or the operator twice? */

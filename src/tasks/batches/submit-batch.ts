@@ -4,6 +4,7 @@ import { GatewayError } from '../../core/errors.ts'
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { CallRecord } from '../../pipeline/call-record.ts'
+import { freeMoneyOf } from '../../pipeline/free-money.ts'
 import { claimKey, completeKey, createWithinBounds, replayOf } from '../../pipeline/idempotency-key.ts'
 import { innerRequest, NOWHERE } from '../../pipeline/inner-request.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
@@ -13,6 +14,7 @@ import type { Principal } from '../../stores/principal.ts'
 import { OPEN_TASK_STATES, type TaskDetails, type TaskRecord } from '../../stores/task-store.ts'
 import { queuedReceipt, queuedTask } from '../deferred-submission.ts'
 import { note, reserveTask } from '../submit-task.ts'
+import { type BatchBound, chooseBatchBound, costAtBound } from './batch-bounds.ts'
 import type { LineFault, WrittenRequest } from './batch-lines.ts'
 import { BATCH_CREDENTIAL_ID, type BatchFacts, isBatch, LONGEST_WAIT_MS } from './batch-record.ts'
 import { FaultyBatch, RequestChecks } from './check-requests.ts'
@@ -89,7 +91,8 @@ export async function submitBatch(
     const rest = await submission.rest()
     // Reading many requests takes a while.
     const nowMs = context.clock.now()
-    const task = taskOf(submission, { batchId, nowMs, checks, rest })
+    const outputBound = await batchBound(context, submission, checks)
+    const task = taskOf(submission, { batchId, nowMs, checks, rest, outputBound })
     const record = new CallRecord({
       request: innerRequest(endpoint.path, Buffer.alloc(0)),
       sink: NOWHERE,
@@ -103,7 +106,12 @@ export async function submitBatch(
     record.shaped(endpoint)
     record.claim = rest.claim
     record.chain = []
-    const priced = context.prices && { amount: checks.amount, rates: [], chain: [], estimates: [] }
+    const priced = context.prices && {
+      amount: costAtBound(checks.costs, outputBound),
+      rates: [],
+      chain: [],
+      estimates: [],
+    }
     const held = await reserveTask(
       context,
       record,
@@ -198,6 +206,16 @@ async function checkOpenBatches(
   }
 }
 
+/** Chooses the bound of answers whose requests set none, by the money that is free now. */
+async function batchBound(
+  context: PipelineContext,
+  { principal }: BatchSubmission,
+  { costs, prices }: RequestChecks,
+): Promise<BatchBound> {
+  if (prices === undefined) return 'longest'
+  return chooseBatchBound(costs, await freeMoneyOf(context, principal), context.outputBounds.balanceSharePerCall)
+}
+
 /** A batch before it is taken; with its faults one that has failed. */
 function taskOf(
   { principal, requestId, endpoint, inputFileId, metadata, outputLifetimeMs }: BatchSubmission,
@@ -206,9 +224,10 @@ function taskOf(
     readonly nowMs: number
     readonly checks: RequestChecks
     readonly rest: SubmissionRest
+    readonly outputBound?: BatchBound
   },
 ): TaskRecord {
-  const { batchId, nowMs, checks, rest } = made
+  const { batchId, nowMs, checks, rest, outputBound = null } = made
   const expiresAtMs = nowMs + COMPLETION_WINDOW_MS
   const { claim, webhookUrl } = rest
   const { accountId, keyId, tier, limits, plan, endUser, namesEndUsers, tags } = principal
@@ -229,6 +248,7 @@ function taskOf(
     failed: null,
     notMade: null,
     deletedAtMs: null,
+    outputBound,
     faults: isFailed ? JSON.stringify(checks.faults) : null,
   }
   const details: TaskDetails = {

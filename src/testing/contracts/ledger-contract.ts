@@ -49,6 +49,62 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       expect(exact).toEqual({ status: 'held' })
     })
 
+    check('requires more free money than a hold takes', async (store) => {
+      await fundedLedger(store, 1_000n)
+      const refused = exampleReservation({ amount: 400n, requiredFree: 1_001n })
+      expect(await store.ledger.reserve(refused, EXAMPLE_NOW_MS)).toEqual({ status: 'insufficient_balance' })
+      const capped = { holdId: 'hold_2', caps: { account: { amount: 800n, period: 'day' as const } } }
+      const aboveCap = await store.ledger.reserve(
+        exampleReservation({ ...capped, amount: 400n, requiredFree: 801n }),
+        EXAMPLE_NOW_MS,
+      )
+      expect(aboveCap.status).toEqual('spending_limit')
+      const exact = exampleReservation({ holdId: 'hold_3', amount: 400n, requiredFree: 1_000n })
+      expect(await store.ledger.reserve(exact, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      expect(await balanceOf(store)).toEqual({ balance: 600n, held: 400n })
+    })
+
+    check('holds the larger amount of a reservation if the free money for it is there', async (store) => {
+      await fundedLedger(store, 1_000n)
+      const asked = { amount: 10n, requiredFree: 20n, larger: { amount: 100n, requiredFree: 950n } }
+      const larger = { status: 'held', isLarger: true }
+      expect(await store.ledger.reserve(exampleReservation(asked), EXAMPLE_NOW_MS)).toEqual(larger)
+      expect(await store.ledger.reserve(exampleReservation(asked), EXAMPLE_NOW_MS)).toEqual(larger)
+      expect(await balanceOf(store)).toEqual({ balance: 900n, held: 100n })
+      const second = exampleReservation({ ...asked, holdId: 'hold_2' })
+      expect(await store.ledger.reserve(second, EXAMPLE_NOW_MS)).toEqual({ status: 'held' })
+      expect(await balanceOf(store)).toEqual({ balance: 890n, held: 110n })
+    })
+
+    check('adds to an open hold what the free money pays for, and settles or gives back all of it', async (store) => {
+      await fundedLedger(store, 1_000n)
+      await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
+      await store.ledger.reserve(exampleReservation({ holdId: 'hold_2', amount: 100n }), EXAMPLE_NOW_MS)
+      expect(await store.ledger.enlarge('hold_1', 501n, EXAMPLE_NOW_MS)).toEqual('insufficient_balance')
+      expect(await balanceOf(store)).toEqual({ balance: 500n, held: 500n })
+      expect(await store.ledger.enlarge('hold_1', 300n, EXAMPLE_NOW_MS)).toEqual('held')
+      expect(await store.ledger.enlarge('hold_2', 50n, EXAMPLE_NOW_MS)).toEqual('held')
+      expect(await balanceOf(store)).toEqual({ balance: 150n, held: 850n })
+      await store.ledger.settle({ holdId: 'hold_1', amount: 600n, description: 'chat' }, EXAMPLE_NOW_MS)
+      expect(await balanceOf(store)).toEqual({ balance: 250n, held: 150n })
+      await store.ledger.void('hold_2', EXAMPLE_NOW_MS)
+      expect(await balanceOf(store)).toEqual({ balance: 400n, held: 0n })
+      expect(await store.ledger.enlarge('hold_1', 1n, EXAMPLE_NOW_MS)).toEqual('not_held')
+      expect(await store.ledger.enlarge('hold_9', 1n, EXAMPLE_NOW_MS)).toEqual('not_held')
+    })
+
+    check('adds nothing to a hold of an account that is frozen, or above its cap', async (store) => {
+      await fundedLedger(store, 1_000n)
+      await store.ledger.updateAccount(ACCOUNT_ID, { spendingCap: { amount: 500n, period: 'day' } })
+      await store.ledger.reserve(exampleReservation({ amount: 400n }), EXAMPLE_NOW_MS)
+      expect(await store.ledger.enlarge('hold_1', 101n, EXAMPLE_NOW_MS)).toEqual('spending_limit')
+      expect(await store.ledger.enlarge('hold_1', 60n, EXAMPLE_NOW_MS)).toEqual('held')
+      expect(await store.ledger.enlarge('hold_1', 41n, EXAMPLE_NOW_MS)).toEqual('spending_limit')
+      await store.ledger.updateAccount(ACCOUNT_ID, { frozen: { reason: 'abuse', atMs: EXAMPLE_NOW_MS } })
+      expect(await store.ledger.enlarge('hold_1', 1n, EXAMPLE_NOW_MS)).toEqual('account_frozen')
+      expect(await balanceOf(store)).toEqual({ balance: 540n, held: 460n })
+    })
+
     check('allows a hold of zero for a known account only', async (store) => {
       await store.ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
       expect(await store.ledger.reserve(exampleReservation({ amount: 0n }), EXAMPLE_NOW_MS)).toEqual({ status: 'held' })

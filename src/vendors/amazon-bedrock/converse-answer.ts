@@ -50,7 +50,7 @@ export function converseFromWire(
     reader.read({ type: 'content_block_stop', index })
   }
   reader.read(stopEvent(stopReason))
-  reader.read(usageEvent(body['usage']))
+  reader.read(usageEvent(body))
   reader.read({ type: 'message_stop' })
   const { usage } = reader
   const completion = collector.completion(call, usage)
@@ -60,7 +60,7 @@ export function converseFromWire(
 /** Reads a whole answer in which the model failed, and which the service bills. */
 export function converseBroken(answer: WireAnswer): BrokenChat | undefined {
   const body = membersOf(parseAnswerJson(new TextDecoder().decode(answer.body)))
-  const usage = usedOf(usageFrom(usageEvent(body['usage'])['usage']))
+  const usage = usedOf(usageFrom(usageEvent(body)['usage']))
   if (!FAILED_STOPS.has(body['stopReason']) || usage === undefined) return undefined
   return { failure: { ...failedStop(body['stopReason']), status: answer.status }, usage }
 }
@@ -165,7 +165,7 @@ class ConverseDecoder implements ChatStreamDecoder {
         this.#stop(value['stopReason'])
         break
       case 'metadata':
-        this.#answer.read(usageEvent(value['usage']))
+        this.#answer.read(usageEvent(value))
         this.failure = this.#failedStop
     }
   }
@@ -232,14 +232,15 @@ function stopEvent(stopReason: unknown): Members {
 }
 
 /** Usage as Messages counts it: in both, the cached tokens are not among the input tokens. */
-function usageEvent(value: unknown): Members {
-  const usage = membersOf(value)
+function usageEvent({ usage: counts, serviceTier }: Members): Members {
+  const usage = membersOf(counts)
   const details = Array.isArray(usage['cacheDetails']) ? usage['cacheDetails'].map(membersOf) : []
   const ofAnHour = details.filter(({ ttl }) => ttl === '1h').map(({ inputTokens }) => inputTokens)
   return {
     type: 'message_delta',
     delta: {},
     usage: {
+      service_tier: membersOf(serviceTier)['type'],
       input_tokens: usage['inputTokens'],
       output_tokens: usage['outputTokens'],
       cache_read_input_tokens: usage['cacheReadInputTokens'],

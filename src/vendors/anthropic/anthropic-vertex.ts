@@ -23,6 +23,7 @@ import { mostOutputTokens, SURCHARGES_LEFT_OUT } from './chat-to-wire.ts'
 import { errorFrom } from './error-from.ts'
 import { hostedChatToWire, hostedMessages, type MessagesHost } from './hosted-messages.ts'
 import { anthropicMedia } from './media-tokens.ts'
+import { ANTHROPIC_PRICE_MEMBERS } from './price-members.ts'
 
 /** Options of {@link anthropicVertex}. */
 export interface AnthropicVertexOptions
@@ -131,6 +132,7 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
     },
     messages: hostedMessages(host, apiKeys),
     media: anthropicMedia,
+    priceMembers: ANTHROPIC_PRICE_MEMBERS,
     ownsReasoning,
     errorFrom: (answer, nowMs) =>
       withRemedy(cloudError(answer, nowMs, apiKeys) ?? errorFrom(answer, nowMs, apiKeys), answer, place),

@@ -21,6 +21,7 @@ import { errorFrom } from './error-from.ts'
 import { anthropicMedia } from './media-tokens.ts'
 import { messageBatches } from './message-batches.ts'
 import { messagesOperation } from './messages-operation.ts'
+import { ANTHROPIC_PRICE_MEMBERS } from './price-members.ts'
 
 export { type AnthropicVertexOptions, anthropicVertex } from './anthropic-vertex.ts'
 
@@ -205,6 +206,7 @@ function messagesVendor(
     },
     messages: messagesOperation(address, apiKeys),
     media: anthropicMedia,
+    priceMembers: ANTHROPIC_PRICE_MEMBERS,
     ownsReasoning,
     errorFrom: (answer, nowMs) => errorFrom(answer, nowMs, apiKeys),
   }

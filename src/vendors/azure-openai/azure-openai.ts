@@ -18,6 +18,7 @@ import {
 } from '../shared/openai-field-rules.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiMedia } from '../shared/openai-media.ts'
+import { OPENAI_PRICE_MEMBERS } from '../shared/openai-price-members.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
 import { unsupportedParameter } from '../shared/parameter-errors.ts'
@@ -190,6 +191,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
       path: path('audio/transcriptions'),
       abilities: (deployment) => transcriptionAbilities(modelOf(deployment)),
     }),
+    priceMembers: OPENAI_PRICE_MEMBERS,
     media: {
       tokens: (media, deployment) => openaiMedia.tokens(media, modelOf(deployment)),
       contextTokens: (deployment) => openaiMedia.contextTokens(modelOf(deployment)),

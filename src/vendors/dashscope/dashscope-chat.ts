@@ -22,11 +22,17 @@ const messages: FieldMapping<ChatRequest> = {
   },
 }
 
-const asMaxTokens: FieldMapping<ChatRequest> = {
+/**
+ * The older name may limit the answer without its thinking; the newer one limits both (Model Studio, "Notice of Changes to Certain
+ * Model Fields", April 2026). With both, the smaller counts.
+ */
+const asCompletionTokens: FieldMapping<ChatRequest> = {
   needed: () => true,
   apply: (body, value) => {
-    delete body['max_completion_tokens']
-    if (value !== null) body['max_tokens'] = value
+    delete body['max_tokens']
+    if (typeof value !== 'number') return
+    const { max_completion_tokens: other } = body
+    body['max_completion_tokens'] = typeof other === 'number' ? Math.min(other, value) : value
   },
 }
 
@@ -97,7 +103,7 @@ const withoutThinking: FieldMapping<ChatRequest> = {
 export const DASHSCOPE_FIELDS: ChatFieldTable = {
   ...PASS_ALL,
   messages,
-  max_completion_tokens: asMaxTokens,
+  max_tokens: asCompletionTokens,
   tools: toolsUnlessEmpty,
   frequency_penalty: 'drop',
 }

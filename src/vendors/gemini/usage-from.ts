@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
+import { usageAtTier } from '../shared/service-tier.ts'
 
 /**
  * Reads `usageMetadata` (Gemini API, "UsageMetadata"). Its prompt includes cached tokens but not those of tool use, and its
@@ -11,7 +12,7 @@ export function usageFrom(metadata: unknown): Usage | undefined {
   const prompt = count(metadata['promptTokenCount'])
   const toolUse = count(metadata['toolUsePromptTokenCount'])
   const heard = audioTokens(metadata['promptTokensDetails'])
-  return {
+  const usage = {
     ...tokenUsage({
       input: prompt === undefined ? undefined : prompt + (toolUse ?? 0),
       cached: count(metadata['cachedContentTokenCount']),
@@ -21,6 +22,9 @@ export function usageFrom(metadata: unknown): Usage | undefined {
     }),
     ...(heard === 0 ? {} : { inputAudioTokens: heard }),
   }
+  // Vertex AI, "UsageMetadata": ON_DEMAND, ON_DEMAND_PRIORITY, ON_DEMAND_FLEX and PROVISIONED_THROUGHPUT.
+  const { trafficType } = metadata
+  return usageAtTier(usage, typeof trafficType === 'string' ? trafficType.replace(/^ON_DEMAND_/, '') : undefined)
 }
 
 /** Tokens of sound in a breakdown by modality (Gemini API, "ModalityTokenCount"). */

@@ -174,6 +174,8 @@ function isRule(rule: unknown): boolean {
   if (others.length > 0) return false
   if (name === 'rename') return isText(value)
   if (name === 'atMost') return Number.isFinite(value)
+  if (name === 'thinkingBudget')
+    return isJsonObject(value) && Number(value['min']) > 0 && Number(value['max']) >= Number(value['min'])
   return name === 'values' && isJsonObject(value) && Object.values(value).every(isText)
 }
 

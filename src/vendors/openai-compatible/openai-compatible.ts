@@ -10,6 +10,7 @@ import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiModerations } from '../shared/openai-moderations.ts'
+import { OPENAI_PRICE_MEMBERS } from '../shared/openai-price-members.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import type { Preset } from '../shared/preset.ts'
@@ -24,7 +25,7 @@ import {
 } from '../vendor.ts'
 import { checkPreset } from './check-preset.ts'
 import { answerRepairOf } from './preset-answers.ts'
-import { embeddingsRules, presetRules, replaysReasoning, responsesRules } from './preset-fields.ts'
+import { droppedFields, embeddingsRules, presetRules, replaysReasoning, responsesRules } from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
 export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
@@ -184,6 +185,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     origin,
     ...vendorConnection(options),
     allowsVendorObjects: options.allowVendorObjects,
+    priceMembers: OPENAI_PRICE_MEMBERS,
     // An empty key is one key: the server needs no credential, only its address.
     ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
     configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
@@ -242,6 +244,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     origin,
     ...vendorConnection(options),
     allowsVendorObjects: options.allowVendorObjects,
+    priceMembers: OPENAI_PRICE_MEMBERS,
     ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
     configuredBy: [...preset.keyVariables, `openaiCompatible(presets.${preset.id}, { apiKey })`].join(' or '),
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
@@ -252,17 +255,20 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     passUnknownModels: options.passUnknownModels ?? (!preset.needsKey && options.models === undefined),
     ...(serves.includes('chat')
       ? {
-          chat: openaiChat({
-            path: `${prefix}/chat/completions`,
-            rulesFor: presetRules(preset),
-            replaysReasoning: replaysReasoning(preset),
-            answerRepair: answerRepairOf(preset),
-            asksForUsage: preset.asksForUsage,
-            takesImageUrls: preset.takesImageUrls,
-            systemFirst: true,
-            cachesAsMarked,
-            streamFailure: errors.fromStream,
-          }),
+          chat: {
+            ...openaiChat({
+              path: `${prefix}/chat/completions`,
+              rulesFor: presetRules(preset),
+              replaysReasoning: replaysReasoning(preset),
+              answerRepair: answerRepairOf(preset),
+              asksForUsage: preset.asksForUsage,
+              takesImageUrls: preset.takesImageUrls,
+              systemFirst: true,
+              cachesAsMarked,
+              streamFailure: errors.fromStream,
+            }),
+            leavesOut: droppedFields(preset),
+          },
         }
       : {}),
     ...(hasResponsesOnly ? { chat: translatedChat(responses) } : {}),

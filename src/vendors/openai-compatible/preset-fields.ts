@@ -20,6 +20,11 @@ export function presetRules(preset: Preset): (upstream: string) => FieldRules<Ch
   return (upstream) => byModel.find(([pattern]) => pattern.test(upstream))?.[1] ?? base
 }
 
+/** Returns the names of chat fields that are not sent to a server. Their surcharges do not apply. */
+export function droppedFields({ fields = {} }: Preset): ReadonlySet<string> {
+  return new Set(Object.keys(fields).filter((field) => fields[field] === 'drop'))
+}
+
 /** Does a model of a preset, by the vendor's own id, get the text of its reasoning back? */
 export function replaysReasoning({ reasoning, byModel = [] }: Preset): (upstream: string) => boolean {
   return (upstream) => {
@@ -57,6 +62,7 @@ function fieldRule(field: string, rule: PresetRule): FieldRule<object> {
   if (rule === 'drop') return 'drop'
   if (rule === 'refuse') return refusal(field)
   if ('rename' in rule) return renaming(field, rule.rename)
+  if ('thinkingBudget' in rule) return sharedBound(field, rule.thinkingBudget)
   if ('values' in rule) return otherValues(field, new Map(Object.entries(rule.values)))
   return {
     needed: (value) => typeof value === 'number' && value > rule.atMost,
@@ -100,6 +106,37 @@ function renaming(field: string, name: string): FieldMapping<object> {
       if (value === null) return
       body[name] = typeof other === 'number' && typeof value === 'number' ? Math.min(other, value) : (other ?? value)
     },
+  }
+}
+
+/** Splits a bound between answer and thinking, so that both together stay within it. */
+function sharedBound(
+  field: string,
+  { min, max }: { readonly min: number; readonly max: number },
+): FieldMapping<object> {
+  return {
+    needed: (value, { max_completion_tokens: newer }: { readonly max_completion_tokens?: unknown }) =>
+      value !== null && (field === 'max_completion_tokens' || typeof newer !== 'number'),
+    apply: (body, value) => {
+      const { max_tokens: older, thinking_budget: asked, enable_thinking: enabled } = body
+      const bound = Math.min(Number(value), typeof older === 'number' ? older : Number(value))
+      delete body[field]
+      body['max_tokens'] = bound
+      if (enabled === false) return
+      const half = Math.min(Math.floor(bound / 2), max)
+      if (half < min) {
+        delete body['thinking_budget']
+        body['enable_thinking'] = false
+        return
+      }
+      const thinking = typeof asked === 'number' && asked >= min && asked < bound ? asked : half
+      body['thinking_budget'] = thinking
+      body['max_tokens'] = bound - thinking
+    },
+    losses: (value, request) =>
+      Number(value) < 2 * min && 'enable_thinking' in request && request.enable_thinking === true
+        ? ['enable_thinking']
+        : [],
   }
 }
 

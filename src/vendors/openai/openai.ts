@@ -15,6 +15,7 @@ import {
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
 import { openaiMedia } from '../shared/openai-media.ts'
 import { openaiModerations } from '../shared/openai-moderations.ts'
+import { OPENAI_PRICE_MEMBERS } from '../shared/openai-price-members.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
@@ -156,6 +157,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
       apiKeys,
     }),
     media: openaiMedia,
+    priceMembers: OPENAI_PRICE_MEMBERS,
     errorFrom: errors.fromAnswer,
   }
 }

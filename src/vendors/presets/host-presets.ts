@@ -2,6 +2,13 @@ import type { Preset, PresetRule } from '../shared/preset.ts'
 
 const AS_MAX_TOKENS: PresetRule = { rename: 'max_tokens' }
 
+/** SiliconFlow, "Reasoning Models": `max_tokens` limits the reply without its chain of thought; the budget is 128 to 32,768. */
+const SHARED_BOUND: PresetRule = { thinkingBudget: { min: 128, max: 32_768 } }
+
+/** Models at SiliconFlow that think, always or unless a request turns it off. */
+const SILICONFLOW_THINKERS =
+  /qwen3(?!.*(?:instruct|coder))|thinking|qwq|qwenlong|deepseek-(?:r1|v3\.[1-9]|v4)|glm-(?:z1|4\.[5-9]|5)|hunyuan-a13b|hy3|minimax-m|kimi-k2\.[5-9]|gpt-oss|step-3/i
+
 /** Members of OpenAI's API that clients send and that say nothing about the answer. */
 const BOOKKEEPING = {
   store: 'drop',
@@ -150,6 +157,7 @@ export const HOST_PRESETS = {
     needsKey: true,
     serves: ['chat', 'embeddings', 'rerank'],
     fields: { max_completion_tokens: AS_MAX_TOKENS },
+    byModel: [[SILICONFLOW_THINKERS, { fields: { max_completion_tokens: SHARED_BOUND, max_tokens: SHARED_BOUND } }]],
     errors: {
       codes: { 20012: 'operator', 30001: 'operator' },
       concerns: { 20012: 'model', 30001: 'key' },

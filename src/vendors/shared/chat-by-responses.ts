@@ -75,9 +75,9 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
       return completion === undefined ? undefined : { completion, usage: reader.usage }
     },
     // A response that failed, or was cut off, reports what it has used.
-    brokenAnswer(answer) {
+    brokenAnswer(answer, call) {
       const response = responseIn(answer)
-      const usage = response && usedOf(responsesUsage(response))
+      const usage = response && usedOf(responsesUsage(response, call.request['service_tier']))
       if (response === undefined || usage === undefined) return undefined
       const { status, error } = response
       // One that breaks off without a word of failure is not asked for again.

@@ -1,9 +1,11 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ModelUsage, Usage } from '../../core/usage.ts'
+import { usageAtTier } from './service-tier.ts'
 
 /** Usage as Anthropic counts it: `input_tokens` excludes tokens read from or written to the cache. */
 interface MessagesUsage extends MessagesCounts {
   readonly webSearches: number | undefined
+  readonly serviceTier: unknown
   /** The samplings that the call is made of; undefined: one, with the counts above. */
   readonly iterations: readonly Iteration[] | undefined
 }
@@ -36,6 +38,7 @@ export function readMessagesUsage(value: unknown): MessagesUsage {
     ...readCounts(usage),
     // The vendor writes null if none of its own tools was used (Anthropic, API reference, "Usage").
     webSearches: tools === null ? 0 : isJsonObject(tools) ? count(tools['web_search_requests']) : undefined,
+    serviceTier: usage['service_tier'] ?? undefined,
     iterations: readIterations(usage['iterations']),
   }
 }
@@ -83,6 +86,7 @@ export function latestUsage(earlier: MessagesUsage, later: MessagesUsage): Messa
     outputTokens: later.outputTokens ?? earlier.outputTokens,
     thinkingTokens: later.thinkingTokens ?? earlier.thinkingTokens,
     webSearches: later.webSearches ?? earlier.webSearches,
+    serviceTier: later.serviceTier ?? earlier.serviceTier,
     iterations: later.iterations ?? earlier.iterations,
   }
 }
@@ -100,15 +104,16 @@ function hourPart(earlier: MessagesUsage, total: number | undefined): number | u
  * cache-written and cache-read tokens), over all samplings of the call. Undefined when the vendor gave no count at all.
  */
 export function normalisedUsage(counts: MessagesUsage): Usage | undefined {
-  const { webSearches, iterations } = counts
+  const { webSearches, serviceTier, iterations } = counts
   const totals = totalsOf(iterations === undefined ? counts : allSamplings(counts, iterations))
   if (totals === undefined) return undefined
   const otherModels = iterations === undefined ? [] : otherModelsOf(iterations)
-  return {
+  const usage = {
     ...totals,
     ...(webSearches === undefined ? {} : { webSearches }),
     ...(otherModels.length === 0 ? {} : { otherModels }),
   }
+  return usageAtTier(usage, serviceTier)
 }
 
 function totalsOf(counts: MessagesCounts): Usage | undefined {

@@ -25,6 +25,7 @@ import {
 } from './openai-chat-dialect.ts'
 import { isSameUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
+import { usageAtTier } from './service-tier.ts'
 import { answerMark, argumentsText, inventedCallId } from './streamed-tool-calls.ts'
 
 /**
@@ -44,7 +45,7 @@ export function passChatBody(
     return broken && { ...broken, chunks: [] }
   }
   const isMended = mendParts(completion, dialect.answerRepair)
-  const usage = usageAsMarked(openaiUsage(completion['usage']), markedCacheTime(call, dialect))
+  const usage = usageIn(completion, call, dialect)
   const outputBytes = completionTextBytes(completion)
   const { billedUsage, isBilled } = call
   const mended = shownUsage(completion['usage'], usage, billedUsage?.(usage, outputBytes), isBilled)
@@ -160,7 +161,7 @@ export function openaiChatFromWire(
   const body = readCompletion(asBuffer(answer.body).toString('utf8'))
   if (body === undefined) return undefined
   mendParts(body, dialect.answerRepair)
-  const usage = usageAsMarked(openaiUsage(body['usage']), markedCacheTime(call, dialect))
+  const usage = usageIn(body, call, dialect)
   const completion: ChatCompletion = {
     id: typeof body['id'] === 'string' ? body['id'] : '',
     object: 'chat.completion',
@@ -189,8 +190,18 @@ export function brokenCompletion(
 ): BrokenChat | undefined {
   const answer = parseAnswerJson(asBuffer(body).toString('utf8'))
   if (!isJsonObject(answer) || !isFailed(answer) || dialect.streamFailure === undefined) return undefined
-  const usage = usedOf(usageAsMarked(openaiUsage(answer['usage']), markedCacheTime(call, dialect)))
+  const usage = usedOf(usageIn(answer, call, dialect))
   return usage && { failure: dialect.streamFailure(answer), usage }
+}
+
+/** Usage of a whole answer, with what only the request or the answer around it says. */
+function usageIn(
+  { usage, service_tier }: Record<string, unknown>,
+  call: VendorCall<ChatRequest>,
+  dialect: ReadDialect,
+): Usage | undefined {
+  const marked = usageAsMarked(openaiUsage(usage), markedCacheTime(call, dialect))
+  return usageAtTier(marked, service_tier, call.request['service_tier'])
 }
 
 function isFailed(answer: Record<string, unknown>): boolean {

@@ -11,6 +11,7 @@ import { invalidResponse } from './invalid-response.ts'
 import { annotationsIn, endReason, openaiFinishReason, reasoningText } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
+import { usageAtTier } from './service-tier.ts'
 import { answerMark, argumentsText, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
@@ -29,6 +30,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   readonly #writer: ChatStreamWriter
   readonly #expectedChoices: number
   readonly #cacheTime: CacheTime
+  readonly #askedTier: unknown
   readonly #choices = new Map<number, ChoiceState>()
   readonly #reader = sseReader((event) => this.#event(event))
   #answerMark: string
@@ -42,6 +44,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     this.#writer = writer
     this.#expectedChoices = call.request.n ?? 1
     this.#cacheTime = markedCacheTime(call, dialect)
+    this.#askedTier = call.request['service_tier']
     this.#answerMark = answerMark(undefined, call.nowMs)
   }
 
@@ -104,7 +107,8 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   }
 
   #usageIn(chunk: Record<string, unknown>): Usage | undefined {
-    return usageAsMarked(openaiUsage(chunkUsage(chunk)), this.#cacheTime)
+    const usage = usageAsMarked(openaiUsage(chunkUsage(chunk)), this.#cacheTime)
+    return usageAtTier(usage, chunk['service_tier'], this.#askedTier)
   }
 
   #choice(choice: Record<string, unknown>): void {

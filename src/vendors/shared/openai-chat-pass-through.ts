@@ -15,6 +15,7 @@ import { endReason, openaiFinishReason, shownUsage } from './openai-chat-answer.
 import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
+import { usageAtTier } from './service-tier.ts'
 import { answerMark } from './streamed-tool-calls.ts'
 import { ToolCallRepair } from './tool-call-repair.ts'
 
@@ -37,6 +38,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   readonly #billedUsage: VendorCall<ChatRequest>['billedUsage']
   readonly #isBilled: boolean | undefined
   readonly #cacheTime: CacheTime
+  readonly #askedTier: unknown
   readonly #nowMs: number
   readonly #publicModel: string
   readonly #publicModelJson: Buffer
@@ -58,6 +60,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     this.#billedUsage = call.billedUsage
     this.#isBilled = call.isBilled
     this.#cacheTime = markedCacheTime(call, dialect)
+    this.#askedTier = call.request['service_tier']
     this.#nowMs = call.nowMs
     this.#publicModel = call.publicModel
     this.#publicModelJson = jsonBytes(call.publicModel)
@@ -96,7 +99,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     if (!isJsonObject(chunk)) this.failUnreadable(isRest)
     else if (isErrorEvent || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
       // A report of nothing is none: what came is estimated.
-      this.usage = usedOf(this.#usageIn(chunkUsage(chunk))) ?? this.usage
+      this.usage = usedOf(this.#usageIn(chunk, chunkUsage(chunk))) ?? this.usage
       this.fail(this.#dialect.streamFailure(chunk))
     } else this.#readChunk(chunk)
   }
@@ -152,13 +155,13 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     return Buffer.from(sseData(JSON.stringify(chunk)))
   }
 
-  #usageIn(told: unknown): Usage | undefined {
-    return usageAsMarked(openaiUsage(told), this.#cacheTime)
+  #usageIn({ service_tier }: Record<string, unknown>, told: unknown): Usage | undefined {
+    return usageAtTier(usageAsMarked(openaiUsage(told), this.#cacheTime), service_tier, this.#askedTier)
   }
 
   #readChunk(chunk: Record<string, unknown>): void {
     const told = chunkUsage(chunk)
-    const usage = this.#usageIn(told)
+    const usage = this.#usageIn(chunk, told)
     if (usage !== undefined) this.usage = usage
     const choices = Array.isArray(chunk['choices']) ? chunk['choices'] : []
     if (choices.length === 0 && (usage === undefined || !this.#wantsUsage)) {

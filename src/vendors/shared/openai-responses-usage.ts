@@ -7,12 +7,14 @@ import { type ResponsesRequest, responsesCacheTime } from '../../endpoints/respo
 import type { VendorCall } from '../vendor.ts'
 import { addCacheWrites, addCountsBeside, isSameUsage, type MutableUsage } from './openai-usage.ts'
 import { withoutPurchasePrice } from './purchase-price.ts'
+import { usageAtTier } from './service-tier.ts'
 
 /**
  * Reads the usage of a response: `input_tokens` includes what was read from or written to a cache. Searches are those that the
  * vendor says it charges for: OpenAI beside the usage, Perplexity in it. Undefined if it reports none.
+ * @param askedTier Tier of service that the request names, if any.
  */
-export function responsesUsage(response: Record<string, unknown>): Usage | undefined {
+export function responsesUsage(response: Record<string, unknown>, askedTier?: unknown): Usage | undefined {
   const { usage: counts, tool_usage: tools } = response
   if (!isJsonObject(counts)) return undefined
   const input = isJsonObject(counts['input_tokens_details']) ? counts['input_tokens_details'] : {}
@@ -26,7 +28,7 @@ export function responsesUsage(response: Record<string, unknown>): Usage | undef
   addCountsBeside(usage, counts['total_tokens'])
   const searches = toldSearches(tools, counts['tool_calls_details']) ?? searchesIn(response['output'])
   if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
-  return usage
+  return usageAtTier(usage, response['service_tier'], askedTier)
 }
 
 /** The lifetime of what a call writes to its vendor's cache, where only the marks of the prompt tell it. */

@@ -224,7 +224,7 @@ function passResponse(
     return undefined
   const { publicModel } = call
   const outputBytes = outputTextBytes(response['output'])
-  const usage = usageAsMarked(responsesUsage(response), markedCacheTime(call, dialect))
+  const usage = usageAsMarked(responsesUsage(response, call.request.service_tier), markedCacheTime(call, dialect))
   // As in a stream and in a chat: the error is the vendor's, and another candidate may answer.
   if (response['status'] === 'failed') {
     const failure = { ...dialect.streamFailure({ error: response['error'] }), status: 200 }

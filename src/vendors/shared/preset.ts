@@ -20,6 +20,8 @@ export type PresetEndpoint =
  * list or object, a default) are left out instead.
  * `rename`: sent under another name; of two numbers for one name the smaller counts.
  * `values`: other values for some; `atMost`: refused above this number.
+ * `thinkingBudget`: for bounds of the output, at servers whose `max_tokens` limits the answer without its thinking. The bound is split
+ * into `max_tokens` and `thinking_budget`, which the server accepts from `min` to `max`. A bound too low for both turns thinking off.
  */
 export type PresetRule =
   | 'drop'
@@ -27,6 +29,7 @@ export type PresetRule =
   | { readonly rename: string }
   | { readonly values: Readonly<Record<string, string>> }
   | { readonly atMost: number }
+  | { readonly thinkingBudget: { readonly min: number; readonly max: number } }
 
 /** Which reasoning of earlier turns is sent back, and under which name. */
 export interface PresetReasoning {

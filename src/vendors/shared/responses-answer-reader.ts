@@ -12,6 +12,11 @@ type Json = Readonly<Record<string, unknown>>
 /** Between two parts of a reasoning's summary. */
 const PARAGRAPH = '\n\n'
 
+/** Call whose answer is read. */
+interface AnswerCall extends Pick<VendorCall<object>, 'apiKey' | 'model'> {
+  readonly request: object
+}
+
 /**
  * Reads a response as the answer to a chat and passes what it holds to a writer: from the events of a stream, or item by item.
  * What an event lacks is taken from a later one that holds the whole item. Items that a chat has no place for are skipped.
@@ -20,7 +25,7 @@ export class ResponsesAnswerReader {
   isComplete = false
   usage: Usage | undefined
   readonly #writer: ChatStreamWriter
-  readonly #call: Pick<VendorCall<object>, 'apiKey' | 'model'>
+  readonly #call: AnswerCall
   /** Place of each call among the calls, by its place in the output. */
   readonly #calls = new Map<unknown, { readonly index: number; hasArguments: boolean }>()
   readonly #doneItems = new Set<unknown>()
@@ -36,7 +41,7 @@ export class ResponsesAnswerReader {
   #hasPartContent = false
   #hasItemReasoning = false
 
-  constructor(writer: ChatStreamWriter, call: Pick<VendorCall<object>, 'apiKey' | 'model'>) {
+  constructor(writer: ChatStreamWriter, call: AnswerCall) {
     this.#writer = writer
     this.#call = call
   }
@@ -197,7 +202,7 @@ export class ResponsesAnswerReader {
   #end(response: Json): void {
     this.#start(response)
     for (const [place, item] of listOf(response['output']).entries()) this.readItem(place, item)
-    this.usage = responsesUsage(response)
+    this.usage = responsesUsage(response, (this.#call.request as { readonly service_tier?: unknown }).service_tier)
     if (this.#reasoning.length > 0 && this.#textLength > 0)
       this.#writer.extraContent(carriedReasoning(this.#reasoning, this.#call))
     this.#writer.finish(finishReason(response, this.#calls.size > 0))

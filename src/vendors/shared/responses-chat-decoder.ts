@@ -33,13 +33,19 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
   readonly #dialect: StreamDialect
   readonly #answer: ResponsesAnswerReader
   readonly #splitter = new EventSplitter()
+  readonly #askedTier: unknown
   readonly #readsDeltas: boolean
   #usage: Usage | undefined
   #error: VendorFailure | undefined
 
   constructor(call: VendorCall<ChatRequest>, writer: ChatStreamWriter, dialect: StreamDialect) {
     this.#dialect = dialect
-    this.#answer = new ResponsesAnswerReader(writer, { apiKey: call.apiKey, model: call.model })
+    this.#askedTier = call.request['service_tier']
+    this.#answer = new ResponsesAnswerReader(writer, {
+      apiKey: call.apiKey,
+      model: call.model,
+      request: { service_tier: this.#askedTier },
+    })
     // Their logprobs are wanted too.
     this.#readsDeltas = call.request.logprobs === true
   }
@@ -125,7 +131,7 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
       this.#error = this.#dialect.streamFailure(isJsonObject(error) ? value : { error: value })
     } else if (type === 'response.failed') {
       const failed = isJsonObject(response) ? response : {}
-      this.#usage = responsesUsage(failed)
+      this.#usage = responsesUsage(failed, this.#askedTier)
       this.failure = this.#error ?? this.#dialect.streamFailure({ error: failed['error'] ?? error })
     } else this.#answer.read(value)
   }

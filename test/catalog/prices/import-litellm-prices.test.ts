@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { createCatalog } from '../../../src/catalog/catalog.ts'
 import { importLitellmPrices } from '../../../src/catalog/prices/import-litellm-prices.ts'
-import { definePrices } from '../../../src/catalog/prices/prices.ts'
+import { charge, definePrices } from '../../../src/catalog/prices/prices.ts'
+import type { Usage } from '../../../src/core/usage.ts'
 
 const list = JSON.parse(readFileSync(new URL('fixtures/litellm-prices.json', import.meta.url), 'utf8')) as Record<
   string,
@@ -26,6 +27,7 @@ describe('a price list in the format of LiteLLM', () => {
       { model: 'gmn-2.5-pro', meter: 'reasoning_token', amount: '12', per: MILLION },
       { model: 'gmn-2.5-pro', meter: 'input_token', amount: '2.6', per: MILLION, when: { inputTokensAbove: 200_000 } },
       { model: 'gmn-2.5-pro', meter: 'output_token', amount: '22', per: MILLION, when: { inputTokensAbove: 128_000 } },
+      { model: 'text-embedding-v4', meter: 'input_token', amount: '0.07', per: MILLION },
       { model: 'vy-4', meter: 'input_token', amount: '0.061', per: MILLION },
       { model: 'vy-4', meter: 'output_token', amount: '0', per: MILLION },
       { model: 'gmn-3-pro-image-preview', meter: 'input_token', amount: '2.1', per: MILLION },
@@ -115,13 +117,52 @@ describe('a price list in the format of LiteLLM', () => {
     ])
   })
 
+  test('has rows of `tiered_pricing` by the size of the prompt and, at vendors that price by it, by mode', () => {
+    const catalog = createCatalog([
+      { id: 'coder', kind: 'chat', vendor: 'dashscope', upstream: 'qwen3-coder-plus' },
+      { id: 'plus', kind: 'chat', vendor: 'dashscope', upstream: 'qwen-plus' },
+      { id: 'odd', kind: 'chat', vendor: 'dashscope', upstream: 'qwen-odd' },
+      { id: 'other', kind: 'chat', vendor: 'openai' },
+    ])
+    const tier = (range: unknown, input: number, output: number, reasoning?: number) => ({
+      ...{ range, input_cost_per_token: input, output_cost_per_token: output },
+      ...(reasoning === undefined ? {} : { output_cost_per_reasoning_token: reasoning }),
+    })
+    const entry = (...tiers: object[]) => ({ litellm_provider: 'dashscope', tiered_pricing: tiers })
+    const prices = {
+      'dashscope/qwen3-coder-plus': entry(tier([0, 32_000], 1e-6, 5e-6), tier([256_000, 1_000_000], 6e-6, 6e-5)),
+      'dashscope/qwen-plus': entry(tier([0, 256_000], 4e-7, 1.2e-6, 4e-6), tier([256_000, 1e6], 1.2e-6, 3.6e-6)),
+      'dashscope/qwen-odd': entry(
+        { ...tier([0, 1_000], 1e-6, 2e-6), output_cost_per_token_batches: 1e-6 },
+        tier('all', 3e-6, 4e-6),
+      ),
+      other: {
+        litellm_provider: 'openai',
+        ...{ input_cost_per_token: 1e-6, output_cost_per_token: 2e-6, output_cost_per_reasoning_token: 3e-6 },
+      },
+    }
+    const { file, reported } = importLitellmPrices(prices, catalog)
+    const list = definePrices(file)
+    const dollars = (model: string, usage: Usage) => Number(charge(list.quote(model, {})!, usage)) / 1e9
+
+    expect(dollars('coder', { inputTokens: 300_000, outputTokens: 10_000 })).toBe(2.4)
+    expect(dollars('coder', { inputTokens: 10_000, outputTokens: 10_000 })).toBe(0.06)
+    expect(dollars('plus', { inputTokens: 1_000, outputTokens: 8_100, reasoningTokens: 100 })).toBe(0.0328)
+    // A tier with one price of output has it for both modes.
+    expect(dollars('plus', { inputTokens: 300_000, outputTokens: 10_000, reasoningTokens: 1 })).toBe(0.396)
+    expect(dollars('other', { inputTokens: 0, outputTokens: 10_000, reasoningTokens: 1_000 })).toBe(0.021)
+    expect(reported.map(({ field, reason }) => [field, reason])).toEqual([
+      ['tiered_pricing[0].output_cost_per_token_batches', 'holds for another service tier only'],
+      ['tiered_pricing[1]', 'holds under a condition that cannot be expressed'],
+    ])
+  })
+
   test('has every price named that a price file cannot say', () => {
     const { reported } = importLitellmPrices(list)
 
     expect(reported.map(({ key, field, reason }) => [key, field, reason])).toEqual([
       ['claude-sonnet-4-6', 'search_context_cost_per_query', 'prices by the size of a search cannot be expressed'],
       ['gemini/gemini-2.5-pro', 'input_cost_per_token_batches', 'holds for another service tier only'],
-      ['dashscope/text-embedding-v4', 'tiered_pricing', 'prices by context size cannot be expressed'],
       [
         'gemini/gemini-2.5-flash-image',
         'output_cost_per_image',
@@ -143,7 +184,6 @@ describe('a price list in the format of LiteLLM', () => {
       ['gemini-2.5-pro', elsewhere],
       ['gemini/gemini-2.5-flash', 'every price is 0; write down yourself that gmn-2.5-flash is free, if it is'],
       ['claude-opus-4-7', 'cl-opus-4-7 needs a price of input and of output'],
-      ['dashscope/text-embedding-v4', 'no price that can be used for text-embedding-v4'],
       ['512-x-512/dall-e-2', elsewhere],
     ])
   })

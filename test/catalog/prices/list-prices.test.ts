@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createCatalog } from '../../../src/catalog/catalog.ts'
-import { listPrices } from '../../../src/catalog/prices/list-prices.ts'
+import { listPriceRows, listPrices } from '../../../src/catalog/prices/list-prices.ts'
 import { definePrices } from '../../../src/catalog/prices/prices.ts'
 import { BUILT_IN_SNAPSHOT } from '../../../src/catalog/vendor-models/snapshot.ts'
 import { VendorModels } from '../../../src/catalog/vendor-models/vendor-models.ts'
@@ -21,6 +21,7 @@ const catalog = createCatalog(
   source,
 )
 const list = listPrices().forCatalog(catalog)
+const OUTPUT = { model: 'm', meter: 'output_token', per: 1_000_000 }
 const amounts = (model: string, markup?: string) =>
   listPrices({ markup })
     .forCatalog(catalog)
@@ -122,6 +123,18 @@ describe('list prices', () => {
     expect(quote('2026-12-31T23:59:59Z', { batch: 'true' })).toMatchObject({ meter: 'input_token', amount: '0.375' })
     expect(quote('2027-01-01T00:00:00Z')).toMatchObject({ meter: 'input_token', amount: '1.5' })
     expect(quote('2027-01-01T00:00:00Z', { batch: 'true' })).toBeUndefined()
+  })
+
+  test('has prices by thinking mode, also in a tier that lists one price of output', () => {
+    const facts = BUILT_IN_SNAPSHOT.of('dashscope').get('qwen-plus')!
+    const rows = listPriceRows({ id: 'm', kinds: ['chat'] }, facts, '2')
+    const oneOutput = { ...facts, tiers: [{ inputTokensAbove: 9, input: '1', output: '5' }] }
+    const ofTier = listPriceRows({ id: 'm', kinds: ['chat'] }, oneOutput, '1')
+
+    expect(rows).toContainEqual({ ...OUTPUT, amount: '8', when: { thinking: 'on' } })
+    expect(rows).toContainEqual({ ...OUTPUT, amount: '24', when: { thinking: 'on', inputTokensAbove: 256_000 } })
+    expect(ofTier).toContainEqual({ ...OUTPUT, amount: '5', when: { thinking: 'on', inputTokensAbove: 9 } })
+    expect(() => definePrices({ currency: 'USD', prices: ofTier })).not.toThrow()
   })
 
   test('know no price of speech that is sold by tokens, because characters are counted', () => {

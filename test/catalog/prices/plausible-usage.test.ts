@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MAX_PLAUSIBLE_COUNT, plausibleUsage } from '../../../src/catalog/prices/plausible-usage.ts'
+import { plausibleUsage, SAMPLINGS_WITH_TOOLS } from '../../../src/catalog/prices/plausible-usage.ts'
 import { charge, createRate, METERS } from '../../../src/catalog/prices/rate.ts'
 
 const hold = { inputTokens: 100, outputTokens: 50, images: 1, videoSeconds: 4, characters: 30 }
@@ -59,7 +59,7 @@ describe('plausibleUsage', () => {
     expect(plausibleUsage({ inputTokens: null }, { hold, limits })).toEqual({ usage: {}, implausible: [] })
   })
 
-  it.each([-1, 1.5, '12', 2 ** 31, Number.NaN, Number.POSITIVE_INFINITY, 10n, {}, true])(
+  it.each([-1, 1.5, '12', Number.NaN, Number.POSITIVE_INFINITY, 10n, {}, true])(
     'puts the hold in place of %s and names the field',
     (value) => {
       const reported = { inputTokens: value, outputTokens: value }
@@ -71,29 +71,52 @@ describe('plausibleUsage', () => {
     },
   )
 
-  it.each([-1, 1.5, '12', 2 ** 31, Number.NaN])(
-    'does so for every other field, and drops what was not held: %s',
-    (value) => {
-      for (const field of FIELDS) {
-        if (field === 'videoSeconds' && value === 1.5) continue
-        const held = (hold as Record<string, number>)[field]
-        const expected = held === undefined ? {} : { [field]: held }
+  it.each([-1, 1.5, '12', Number.NaN])('does so for every other field, and drops what was not held: %s', (value) => {
+    for (const field of FIELDS) {
+      if (field === 'videoSeconds' && value === 1.5) continue
+      const held = (hold as Record<string, number>)[field]
+      const expected = held === undefined ? {} : { [field]: held }
 
-        expect(plausibleUsage({ [field]: value }, { hold, limits })).toEqual({ usage: expected, implausible: [field] })
-      }
-    },
-  )
+      expect(plausibleUsage({ [field]: value }, { hold, limits })).toEqual({ usage: expected, implausible: [field] })
+    }
+  })
 
   it.each([undefined, null, 7, 'usage', [1, 2]])('takes the hold when the report is %j', (reported) => {
     expect(plausibleUsage(reported, { hold, limits })).toEqual({ usage: hold, implausible: ['usage'] })
   })
 
-  it('believes a report somewhat above the hold and the limit, as overage, but not far above', () => {
-    const atMost = { inputTokens: 2_000, outputTokens: 400, videoSeconds: 10 }
+  it('keeps counts up to four times the limits and cuts higher counts to that', () => {
+    const atMost = { inputTokens: 4_000, outputTokens: 1_000, videoSeconds: 10 }
 
     expect(plausibleUsage(atMost, { hold, limits })).toEqual({ usage: atMost, implausible: [] })
-    expect(plausibleUsage({ inputTokens: 2_001 }, { hold, limits }).implausible).toEqual(['inputTokens'])
-    expect(plausibleUsage({ outputTokens: 401 }, { hold, limits }).implausible).toEqual(['outputTokens'])
+    expect(plausibleUsage({ inputTokens: 2 ** 31, outputTokens: 1_001 }, { hold, limits })).toEqual({
+      usage: { inputTokens: 4_000, outputTokens: 1_000 },
+      implausible: ['inputTokens', 'outputTokens'],
+    })
+  })
+
+  it('multiplies the limits by the samplings of the call', () => {
+    const many = { hold, limits, samplings: SAMPLINGS_WITH_TOOLS }
+    const usage = { inputTokens: 256_000, outputTokens: 64_000, webSearches: 1_024 }
+
+    expect(plausibleUsage(usage, many)).toEqual({ usage, implausible: [] })
+    expect(plausibleUsage({ webSearches: 2 ** 31 }, many).usage).toEqual({ webSearches: 1_024 })
+  })
+
+  it('accepts thinking that is longer than the longest answer', () => {
+    const small = { hold: {}, limits: { contextTokens: 131_072, maxOutputTokens: 2_048 } }
+
+    expect(plausibleUsage({ outputTokens: 30_000 }, small).implausible).toEqual([])
+  })
+
+  it('keeps the tier of service', () => {
+    const usage = { inputTokens: 1, serviceTier: 'priority' }
+
+    expect(plausibleUsage(usage, { hold, limits }).usage).toEqual(usage)
+    expect(plausibleUsage({ ...usage, inputTokens: -1 }, { hold, limits }).usage).toEqual({
+      ...usage,
+      inputTokens: 100,
+    })
   })
 
   it('believes a batch that is larger than the context of one text when the hold was large too', () => {
@@ -103,10 +126,17 @@ describe('plausibleUsage', () => {
   })
 
   it('has a ceiling where the limits of the model are not known', () => {
-    const unknown = { hold, limits: {} }
+    const unknown = { hold: { inputTokens: 100, outputTokens: 50 }, limits: {} }
 
-    expect(plausibleUsage({ inputTokens: MAX_PLAUSIBLE_COUNT }, unknown).implausible).toEqual([])
-    expect(plausibleUsage({ inputTokens: MAX_PLAUSIBLE_COUNT + 1 }, unknown).usage).toEqual({ inputTokens: 100 })
+    expect(plausibleUsage({ inputTokens: 4_194_304 }, unknown).implausible).toEqual([])
+    expect(plausibleUsage({ inputTokens: 4_194_305, outputTokens: 2 ** 31 }, unknown).usage).toEqual({
+      inputTokens: 4_194_304,
+      outputTokens: 524_288,
+    })
+  })
+
+  it('cuts tokens of images to four times the hold where the limits of the model are not known', () => {
+    expect(plausibleUsage({ outputTokens: 201 }, { hold, limits: {} }).usage).toEqual({ outputTokens: 200 })
   })
 
   it('cuts parts to their total, a replaced total included', () => {

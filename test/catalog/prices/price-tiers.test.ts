@@ -116,3 +116,47 @@ describe('sound in the prompt', () => {
     expect(highestCharge(rateOf([...rows, { ...audio, amount: '0' }]), estimate)).toBe(1_250_000n)
   })
 })
+
+describe('prices by thinking mode', () => {
+  const on = { thinking: 'on' }
+  const modes: PriceFile['prices'] = [
+    { model: 'm', meter: 'input_token', amount: '0.4', per },
+    { model: 'm', meter: 'output_token', amount: '1.2', per },
+    { model: 'm', meter: 'output_token', amount: '4', per, when: on },
+    { model: 'm', meter: 'input_token', amount: '1.2', per, when: { inputTokensAbove: 256_000 } },
+    { model: 'm', meter: 'output_token', amount: '3.6', per, when: { inputTokensAbove: 256_000 } },
+    { model: 'm', meter: 'output_token', amount: '12', per, when: { ...on, inputTokensAbove: 256_000 } },
+  ]
+
+  test.each([
+    ['without a report of reasoning', {}, { inputTokens: 2_000, outputTokens: 8_000 }, 10_400_000n],
+    ['with one', {}, { inputTokens: 2_000, outputTokens: 8_000, reasoningTokens: 1 }, 32_800_000n],
+    ['with one after it was turned off', { thinking: 'off' }, { outputTokens: 1_000, reasoningTokens: 1 }, 4_000_000n],
+    ['as the request says', on, { inputTokens: 2_000, outputTokens: 8_000 }, 32_800_000n],
+    ['in a higher tier', {}, { inputTokens: 300_000, outputTokens: 1_000, reasoningTokens: 1 }, 372_000_000n],
+  ])('charges all output %s', (_how, fields, usage, amount) => {
+    const rate = rateOf(modes, fields)
+
+    expect(charge(rate, usage)).toBe(amount)
+    // A long job keeps the prices, and makes the rate from them again.
+    expect(charge(createRate('m', rate.prices), usage)).toBe(amount)
+  })
+
+  test.each([
+    [{}, 1_000, 4_000_000n],
+    [on, 1_000, 4_000_000n],
+    [{ thinking: 'off' }, 1_000, 1_200_000n],
+  ])('holds for the most expensive mode that the request allows: %j', (fields, outputTokens, amount) => {
+    expect(highestCharge(rateOf(modes, fields), { inputTokens: 0, outputTokens })).toBe(amount)
+  })
+
+  test('holds for the most expensive mode of the tiers that the prompt may be in', () => {
+    expect(highestCharge(rateOf(modes), { inputTokens: 300_000, outputTokens: 1_000 })).toBe(372_000_000n)
+  })
+
+  test('rejects a row for another mode than thinking', () => {
+    const faulty: PriceFile = { currency: 'USD', prices: [{ ...modes[1]!, when: { thinking: 'off' } }] }
+
+    expect(() => definePrices(faulty)).toThrow('prices[0]: thinking can only be "on"')
+  })
+})

@@ -155,7 +155,7 @@ class VendorAnswer {
         return
       }
       left -= text.length
-      this.#response.write(text)
+      if (text !== '') this.#response.write(text)
       await pause(3)
     }
     this.#response.end()
@@ -277,7 +277,10 @@ function chatPieces(plan: ExitPlan, inputTokens: number): Piece[] {
     data({ ...ENVELOPE, choices: [{ index: 0, delta, finish_reason: finish, logprobs: null }] })
   const report = chatReport(inputTokens, plan.tokens.length + plan.hiddenTokens, plan.hiddenTokens)
   return [
-    { text: chunk({ role: 'assistant', content: '' }), usage: { inputTokens, outputTokens: plan.hiddenTokens } },
+    { text: '', usage: { inputTokens } },
+    // Reasoning takes as long as text, and nobody sees it.
+    ...textPieces({ ...plan, tokens: Array<string>(plan.hiddenTokens).fill('') }, () => ''),
+    { text: chunk({ role: 'assistant', content: '' }) },
     ...textPieces(plan, (content) => chunk({ content })),
     { text: chunk({}, 'stop') },
     ...(reports(plan) ? [{ text: data({ ...ENVELOPE, choices: [], usage: report }) }] : []),

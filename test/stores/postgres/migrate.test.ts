@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MIGRATIONS, migrate } from '../../../src/stores/postgres/migrations/migrate.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
-import { EXAMPLE_NOW_MS, exampleTask } from '../../../src/testing/contracts/store-example.ts'
+import { EXAMPLE_NOW_MS, exampleReservation, exampleTask } from '../../../src/testing/contracts/store-example.ts'
 import { realServer } from '../../support/real-servers.ts'
 import { expectClaimsByOneClock } from '../support/claims-by-one-clock.ts'
 import { dropSchema, freshSchemaName, type Schemas, schemasOn } from './support/fresh-schema.ts'
@@ -37,6 +37,35 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     )
 
     expect(taken.rows).toEqual([{ id: task.id }])
+    await schemas.dispose(store)
+  })
+
+  test('an installed schema of the version before gets the function that chooses between two amounts', async () => {
+    const store = await schemas.create()
+    const schema = schemas.schemaOf(store)
+    const { accountId } = exampleReservation({})
+    await store.ledger.createAccount({ id: accountId }, 1)
+    await store.ledger.credit({ creditId: 'c', accountId, amount: 1_000n, description: 'start' }, 1)
+    // The function of the version before has the same parameters and result, and reads one amount.
+    const { rows } = await schemas.pool.query<{ source: string }>(
+      `SELECT pg_get_functiondef(p.oid) AS source FROM pg_proc p WHERE p.pronamespace = $1::regnamespace AND p.proname = 'reserve'`,
+      [schema],
+    )
+    await schemas.pool.query(
+      rows[0]!.source
+        .replace('larger bigint, larger_free bigint,', '')
+        .replaceAll('v_request.larger_free', 'NULL::bigint')
+        .replaceAll('v_request.larger', 'NULL::bigint'),
+    )
+    await schemas.pool.query(`DELETE FROM ${schema}.migrations WHERE version = $1`, [MIGRATIONS.length])
+    const asked = { amount: 10n, requiredFree: 20n, larger: { amount: 100n, requiredFree: 500n } }
+    const before = await store.ledger.reserve(exampleReservation(asked), EXAMPLE_NOW_MS)
+
+    await store.start()
+    const after = await store.ledger.reserve(exampleReservation({ ...asked, holdId: 'hold_2' }), EXAMPLE_NOW_MS)
+
+    expect([before, after]).toEqual([{ status: 'held' }, { status: 'held', isLarger: true }])
+    expect(await store.ledger.account(accountId)).toMatchObject({ balance: 890n, held: 110n })
     await schemas.dispose(store)
   })
 

@@ -42,9 +42,16 @@ describe('dashscope chat requests', () => {
       ['frequency_penalty', { frequency_penalty: 0.5 }, {}, ['frequency_penalty']],
       ['frequency_penalty', { frequency_penalty: null }, {}],
       ['frequency_penalty', { frequency_penalty: 0 }, {}],
-      ['max_completion_tokens', { max_completion_tokens: 7 }, { max_tokens: 7 }],
-      ['max_completion_tokens', { max_completion_tokens: 7, max_tokens: 9 }, { max_tokens: 7 }],
-      ['max_completion_tokens', { max_completion_tokens: null, max_tokens: 9 }, { max_tokens: 9 }],
+      ['max_tokens', { max_tokens: 7 }, { max_completion_tokens: 7 }],
+      ['max_tokens', { max_completion_tokens: 7, max_tokens: 9 }, { max_completion_tokens: 7 }],
+      ['max_tokens', { max_completion_tokens: 9, max_tokens: 7 }, { max_completion_tokens: 7 }],
+      ['max_tokens', { max_completion_tokens: 9, max_tokens: null }, { max_completion_tokens: 9 }],
+      ['max_tokens', { max_completion_tokens: null, max_tokens: 9 }, { max_completion_tokens: 9 }],
+      [
+        'max_tokens',
+        { max_tokens: 100, enable_thinking: true, thinking_budget: 30 },
+        { max_completion_tokens: 100, enable_thinking: true, thinking_budget: 30 },
+      ],
       ['tools', { tools: [] }, {}],
       ['tools', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, {}],
       ['tools', { tools: [], tool_choice: 'none' }, {}],
@@ -63,7 +70,7 @@ describe('dashscope chat requests', () => {
 
   it('every other known field passes, and so do values and fields that only the vendor can judge', () => {
     const special = Object.entries(DASHSCOPE_FIELDS).flatMap(([field, rule]) => (rule === 'pass' ? [] : [field]))
-    expect(special.sort()).toEqual(['frequency_penalty', 'max_completion_tokens', 'messages', 'tools'])
+    expect(special.sort()).toEqual(['frequency_penalty', 'max_tokens', 'messages', 'tools'])
     const passing = Object.keys(DASHSCOPE_FIELDS).filter((field) => !special.includes(field) && field !== 'model')
     const text = JSON.stringify({
       model: 'qwen-plus',
@@ -143,8 +150,8 @@ describe('dashscope chat requests', () => {
       ...['qwen3-omni-flash', 'qwen3-235b-a22b-thinking-2507', 'qwen3-next-80b-a3b-thinking', 'qwen3-vl-8b-thinking'],
     ].map((upstream): (typeof whole)[number] => [
       upstream,
-      { max_completion_tokens: 7 },
-      { max_tokens: 7, ...STREAMED },
+      { max_tokens: 7 },
+      { max_completion_tokens: 7, ...STREAMED },
     ]),
   ]
   for (const [upstream, sent, expected, dropped = []] of whole) {

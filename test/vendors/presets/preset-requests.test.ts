@@ -223,6 +223,28 @@ describe('request fields', () => {
     }
   })
 
+  it('are split between answer and thinking where the older name limits the answer only', () => {
+    const qwen = (fields: Partial<ChatRequest>, upstream = 'Qwen/Qwen3-8B') => {
+      const { body, dropped } = sent(presets.siliconflow, fields, upstream)
+      const { max_tokens: answer, thinking_budget: thinking, enable_thinking: enabled } = body
+      return [answer, thinking, enabled, body['max_completion_tokens'], dropped]
+    }
+    expect(qwen({ max_completion_tokens: 1_000 })).toEqual([500, 500, undefined, undefined, []])
+    expect(qwen({ max_tokens: 1_000 })).toEqual([500, 500, undefined, undefined, []])
+    expect(qwen({ max_tokens: 1_000, max_completion_tokens: 400 })).toEqual([200, 200, undefined, undefined, []])
+    expect(qwen({ max_tokens: 400, max_completion_tokens: 1_000 })).toEqual([200, 200, undefined, undefined, []])
+    expect(qwen({ max_tokens: 1_000, thinking_budget: 300 })).toEqual([700, 300, undefined, undefined, []])
+    expect(qwen({ max_tokens: 1_000, thinking_budget: 4_096 })).toEqual([500, 500, undefined, undefined, []])
+    expect(qwen({ max_tokens: 100_000 })).toEqual([67_232, 32_768, undefined, undefined, []])
+    expect(qwen({ max_tokens: 1_000, enable_thinking: false })).toEqual([1_000, undefined, false, undefined, []])
+    expect(qwen({ max_tokens: 100 })).toEqual([100, undefined, false, undefined, []])
+    expect(qwen({ max_tokens: 100, enable_thinking: true })).toEqual([
+      ...[100, undefined, false, undefined],
+      ['enable_thinking'],
+    ])
+    expect(qwen({ max_tokens: 100 }, 'Qwen/Qwen2.5-72B-Instruct')).toEqual([100, undefined, undefined, undefined, []])
+  })
+
   it('that a server refuses are refused before it is asked, unless they ask for nothing', () => {
     for (const [preset, fields, param, upstream] of [
       [presets.groq, { logprobs: true }, 'logprobs'],

@@ -26,6 +26,7 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
     v_is_metered boolean;
     v_outcome outcome;
     v_claim outcome;
+    v_required bigint;
   BEGIN
     SELECT * INTO v_account FROM accounts a WHERE a.id = p_account_id FOR UPDATE;
     IF FOUND THEN
@@ -39,12 +40,13 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
 
     FOR v_request IN
       SELECT r.*, k.cap_amount, k.cap_period FROM ROWS FROM (jsonb_to_recordset(p_requests) AS (
-        hold text, key text, amount bigint, expires bigint, lives bigint, billing text, caps jsonb,
+        hold text, key text, amount bigint, free bigint, larger bigint, larger_free bigint, expires bigint, lives bigint, billing text, caps jsonb,
         claim_account text, claim_key text, claim_fingerprint text, claim_expires bigint
       )) WITH ORDINALITY AS r LEFT JOIN keys k ON k.id = r.key ORDER BY r.ordinality
     LOOP
       v_outcome := NULL;
-      SELECT CASE h.status WHEN 'refused' THEN h.refusal ELSE 'held' END, h.refused_by
+      SELECT CASE h.status WHEN 'refused' THEN h.refusal ELSE 'held' END,
+        CASE WHEN h.status <> 'refused' AND h.amount = v_request.larger THEN 'larger' ELSE h.refused_by END
       INTO v_outcome.status, v_outcome.counter FROM holds h WHERE h.id = v_request.hold;
       IF FOUND THEN
         RETURN NEXT v_outcome;
@@ -58,36 +60,45 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
       ELSIF v_account.frozen_at_ms IS NOT NULL THEN
         v_outcome.status := 'account_frozen';
       ELSE
-        v_outcome.status := CASE
-          WHEN v_is_metered THEN CASE
-            WHEN v_request.amount > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance
-              THEN 'credit_limit' ELSE 'held' END
-          WHEN v_account.owed > 0 THEN 'in_arrears'
-          WHEN v_account.balance < v_request.amount THEN 'insufficient_balance'
-          ELSE 'held' END;
-        IF v_outcome.status = 'held' THEN
-          v_place := array_position(v_keys, v_request.key);
-          v_key_count := v_counts[v_place];
-          v_period := greatest(period_of(CASE WHEN v_request.lives IS NULL THEN p_now ELSE v_time END),
-            (v_account.spending).period, v_key_count.period);
-          v_account.spending := spending_at(v_account.spending, v_period);
-          v_key_count := spending_at(v_key_count, v_period);
-          SELECT 'spending_limit', format('%s:%s:%s', c.owner, c.id, to_char(to_date(v_period::text, 'YYYYMMDD'),
-            CASE c.period WHEN 'day' THEN 'YYYY-MM-DD' ELSE 'YYYY-MM' END))
-          INTO v_outcome.status, v_outcome.counter
-          FROM (
-            SELECT 1 AS place, 'account' AS owner, p_account_id AS id, v_account.cap_amount AS amount, v_account.cap_period AS period
-            UNION ALL SELECT 3, 'key', v_request.key, v_request.cap_amount, v_request.cap_period
-            UNION ALL SELECT CASE g.owner WHEN 'account' THEN 2 ELSE 4 END, g.owner,
-              CASE g.owner WHEN 'account' THEN p_account_id ELSE v_request.key END, g.amount, g.period
-            FROM jsonb_to_recordset(coalesce(v_request.caps, '[]')) AS g(owner text, amount bigint, period text)
-          ) c
-          WHERE passes_cap(CASE c.owner WHEN 'account' THEN v_account.spending ELSE v_key_count END,
-            v_request.amount, c.amount, c.period)
-          ORDER BY c.place LIMIT 1;
-          IF NOT FOUND THEN
-            v_outcome := ('held', NULL, NULL, NULL, NULL);
+        -- The larger amount comes first, if there is one.
+        FOREACH v_required IN ARRAY
+          array_remove(ARRAY[v_request.larger_free, coalesce(v_request.free, v_request.amount)], NULL)
+        LOOP
+          v_outcome.status := CASE
+            WHEN v_is_metered THEN CASE
+              WHEN v_required > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance
+                THEN 'credit_limit' ELSE 'held' END
+            WHEN v_account.owed > 0 THEN 'in_arrears'
+            WHEN v_account.balance < v_required THEN 'insufficient_balance'
+            ELSE 'held' END;
+          IF v_outcome.status = 'held' THEN
+            v_place := array_position(v_keys, v_request.key);
+            v_key_count := v_counts[v_place];
+            v_period := greatest(period_of(CASE WHEN v_request.lives IS NULL THEN p_now ELSE v_time END),
+              (v_account.spending).period, v_key_count.period);
+            v_account.spending := spending_at(v_account.spending, v_period);
+            v_key_count := spending_at(v_key_count, v_period);
+            SELECT 'spending_limit', format('%s:%s:%s', c.owner, c.id, to_char(to_date(v_period::text, 'YYYYMMDD'),
+              CASE c.period WHEN 'day' THEN 'YYYY-MM-DD' ELSE 'YYYY-MM' END))
+            INTO v_outcome.status, v_outcome.counter
+            FROM (
+              SELECT 1 AS place, 'account' AS owner, p_account_id AS id, v_account.cap_amount AS amount, v_account.cap_period AS period
+              UNION ALL SELECT 3, 'key', v_request.key, v_request.cap_amount, v_request.cap_period
+              UNION ALL SELECT CASE g.owner WHEN 'account' THEN 2 ELSE 4 END, g.owner,
+                CASE g.owner WHEN 'account' THEN p_account_id ELSE v_request.key END, g.amount, g.period
+              FROM jsonb_to_recordset(coalesce(v_request.caps, '[]')) AS g(owner text, amount bigint, period text)
+            ) c
+            WHERE passes_cap(CASE c.owner WHEN 'account' THEN v_account.spending ELSE v_key_count END,
+              v_required, c.amount, c.period)
+            ORDER BY c.place LIMIT 1;
+            IF NOT FOUND THEN
+              v_outcome := ('held', NULL, NULL, NULL, NULL);
+            END IF;
           END IF;
+          EXIT WHEN v_outcome.status = 'held';
+        END LOOP;
+        IF v_outcome.status = 'held' AND v_required = v_request.larger_free THEN
+          v_request.amount := v_request.larger;
         END IF;
         -- A key that is taken comes first, so that an answer is replayed even on an empty balance.
         IF v_request.claim_key IS NOT NULL THEN
@@ -127,6 +138,9 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
           RAISE EXCEPTION 'the same hold was reserved at the same time' USING ERRCODE = 'serialization_failure';
         END IF;
       END IF;
+      IF v_outcome.status = 'held' AND v_request.amount = v_request.larger THEN
+        v_outcome.counter := 'larger';
+      END IF;
       RETURN NEXT v_outcome;
     END LOOP;
 
@@ -138,6 +152,55 @@ export const RESERVE_FUNCTIONS: readonly string[] = [
         LATERAL (SELECT ROW(n.period, n.charged_day, n.charged_month, n.held_day, n.held_month)::spending) AS m(spending)
       WHERE s.key_id = n.key_id;
     END IF;
+  END $$`,
+]
+
+/** Adding to an open hold, under the rules of a reservation. */
+export const ENLARGE_FUNCTIONS: readonly string[] = [
+  `CREATE FUNCTION enlarge_hold(p_hold text, p_amount bigint, p_now bigint) RETURNS text
+  LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
+  DECLARE
+    v_hold holds;
+    v_account accounts;
+    v_key_count spending;
+    v_now bigint := coalesce(p_now, now_ms());
+  BEGIN
+    SELECT * INTO v_hold FROM holds h WHERE h.id = p_hold AND h.status = 'held' FOR UPDATE;
+    IF NOT FOUND THEN
+      RETURN 'not_held';
+    END IF;
+    SELECT * INTO STRICT v_account FROM accounts a WHERE a.id = v_hold.account_id FOR UPDATE;
+    SELECT (k.spending).* INTO v_key_count FROM lock_keys(ARRAY[v_hold.key_id]) k;
+    IF v_account.first_expiry_ms <= v_now THEN
+      v_account.balance := v_account.balance - expire_credits(v_hold.account_id, v_now);
+    END IF;
+    IF v_account.frozen_at_ms IS NOT NULL THEN
+      RETURN 'account_frozen';
+    ELSIF v_hold.is_metered THEN
+      IF p_amount > v_account.credit_limit - v_account.owed - v_account.credit_held + v_account.balance THEN
+        RETURN 'credit_limit';
+      END IF;
+    ELSIF v_account.owed > 0 THEN
+      RETURN 'in_arrears';
+    ELSIF v_account.balance < p_amount THEN
+      RETURN 'insufficient_balance';
+    END IF;
+    v_account.spending := spending_at(v_account.spending, period_of(v_now));
+    IF passes_cap(v_account.spending, p_amount, v_account.cap_amount, v_account.cap_period)
+      OR EXISTS (SELECT 1 FROM keys k WHERE k.id = v_hold.key_id
+        AND passes_cap(spending_at(v_key_count, period_of(v_now)), p_amount, k.cap_amount, k.cap_period)) THEN
+      RETURN 'spending_limit';
+    END IF;
+    UPDATE holds SET amount = amount + p_amount WHERE id = p_hold;
+    UPDATE accounts a SET
+      balance = a.balance - CASE WHEN v_hold.is_metered THEN 0 ELSE p_amount END,
+      held = a.held + CASE WHEN v_hold.is_metered THEN 0 ELSE p_amount END,
+      credit_held = a.credit_held + CASE WHEN v_hold.is_metered THEN p_amount ELSE 0 END,
+      spending = spending_changed(a.spending, v_hold.period, 0, p_amount)
+    WHERE a.id = v_hold.account_id;
+    UPDATE key_spending s SET spending = spending_changed(s.spending, v_hold.period, 0, p_amount)
+    WHERE s.key_id = v_hold.key_id;
+    RETURN 'held';
   END $$`,
 ]
 

@@ -2,7 +2,7 @@ import type { PostgresSession } from '../postgres-connection.ts'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
 import { FILE_TABLES } from './file-tables.ts'
 import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
-import { RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
+import { ENLARGE_FUNCTIONS, RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { RESPONSE_TABLES } from './response-tables.ts'
 import {
   ACCOUNT_PAGES,
@@ -42,12 +42,15 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   EXPIRY_READS,
   // `take_due_tasks` can pass over accounts.
   [],
+  // `reserve` chooses between two amounts by the free money.
+  [],
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
 const FUNCTIONS: readonly string[] = [
   ...CLAIM_FUNCTIONS,
   ...RESERVE_FUNCTIONS,
+  ...ENLARGE_FUNCTIONS,
   ...RESOLVE_FUNCTIONS,
   ...JOURNAL_FUNCTIONS,
   ...TASK_FUNCTIONS,

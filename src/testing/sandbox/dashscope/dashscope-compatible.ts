@@ -35,6 +35,7 @@ const RANGES: NumberRanges = {
   n: [1, 4],
   seed: [0, 2 ** 31 - 1],
   max_tokens: [1, Number.MAX_SAFE_INTEGER],
+  max_completion_tokens: [1, Number.MAX_SAFE_INTEGER],
 }
 
 const CHAT_RULES: readonly FieldRule[] = [
@@ -72,9 +73,9 @@ export const DASHSCOPE_CHAT: SandboxOperation = {
       const message = 'Input text data may contain inappropriate content.'
       throw new RefusedCall(dashscopeInvalid(message, null, 'data_inspection_failed'))
     }
-    // Only `max_tokens` limits the answer here; OpenAI's newer name of it is not known.
-    const maxTokens = asNumber(request['max_tokens'])
-    const turn = chatTurn({ ...readChatPrompt(request), reasoning: thinks, maxTokens }, context)
+    const maxTokens = asNumber(request['max_completion_tokens'])
+    const answerTokens = asNumber(request['max_tokens'])
+    const turn = chatTurn({ ...readChatPrompt(request), reasoning: thinks, maxTokens, answerTokens }, context)
     return chatAnswer(request, turn, context, DIALECT, DASHSCOPE_HEADERS)
   },
 }

@@ -28,6 +28,10 @@ export interface ChatPrompt {
   readonly reasoning: boolean
   /** Upper bound of generated words, including reasoning. */
   readonly maxTokens: number | undefined
+  /** Upper bound of generated words without reasoning. If omitted, only `maxTokens` limits them. */
+  readonly answerTokens?: number | undefined
+  /** Upper bound of words of reasoning. If omitted, only `maxTokens` limits them. */
+  readonly thinkingTokens?: number | undefined
   readonly stop: readonly string[]
   /** Start of the answer that the caller gave; the answer continues it. */
   readonly prefill: string
@@ -110,13 +114,13 @@ function echoingTurn(prompt: ChatPrompt): ChatTurn {
   const said = withoutFaultMarks(prompt.lastUserText)
   const thoughts = prompt.reasoning ? words(`Let me think about this: ${words(said).slice(0, 8).join('').trim()}`) : []
   const limit = prompt.maxTokens ?? Number.POSITIVE_INFINITY
-  const reasoning = thoughts.slice(0, limit)
+  const reasoning = thoughts.slice(0, Math.min(limit, prompt.thinkingTokens ?? limit))
   const toolCalls = prompt.toolResults.length > 0 ? [] : toolCallsFor(prompt, said)
   if (toolCalls.length > 0) return turn(prompt, { reasoning, toolCalls, ending: 'tool-calls' })
 
   const { text, stopSequence } = cutAtStop(answerText(prompt, said), prompt.stop)
   const answer = words(text)
-  const kept = answer.slice(0, limit - reasoning.length)
+  const kept = answer.slice(0, Math.min(limit - reasoning.length, prompt.answerTokens ?? limit))
   if (kept.length < answer.length) return turn(prompt, { reasoning, words: kept, ending: 'length' })
   return turn(prompt, {
     reasoning,

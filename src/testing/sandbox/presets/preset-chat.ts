@@ -3,7 +3,7 @@ import { chatTurn } from '../model/chat-turn.ts'
 import { OPENAI_ERRORS, openaiInvalid } from '../openai/openai-errors.ts'
 import { COMPATIBLE_DIALECT, chatAnswer } from '../openai-dialect/chat-answer.ts'
 import { checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat-request.ts'
-import { asObject, asText } from '../request-fields.ts'
+import { asNumber, asObject, asText } from '../request-fields.ts'
 import { checkBearer, RefusedCall, type SandboxOperation, type SandboxReply } from '../sandbox-operation.ts'
 import { PRESET_SCRIPTS, type PresetScript } from './preset-scripts.ts'
 
@@ -28,8 +28,16 @@ export const PRESET_CHAT: SandboxOperation = {
     const refusal = script.refuses?.(request)
     if (refusal !== undefined) throw new RefusedCall(openaiInvalid(refusal, null))
     const effort = asText(request['reasoning_effort'])
-    const prompt = { ...readChatPrompt(request), reasoning: effort !== '' && effort !== 'none' }
-    const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(request) }, context)
+    const hasBudget = script.hasThinkingBudget === true
+    const reasoning = hasBudget ? request['enable_thinking'] !== false : effort !== '' && effort !== 'none'
+    const bounds = hasBudget
+      ? {
+          maxTokens: undefined,
+          answerTokens: asNumber(request['max_tokens']),
+          thinkingTokens: asNumber(request['thinking_budget']),
+        }
+      : { maxTokens: tokenLimit(request) }
+    const turn = chatTurn({ ...readChatPrompt(request), reasoning, ...bounds }, context)
     // All words of reasoning in one chunk, as servers write it that put it into a form of their own.
     const joined = { ...turn, reasoning: turn.reasoning.length === 0 ? [] : [turn.reasoning.join('')] }
     const asked =

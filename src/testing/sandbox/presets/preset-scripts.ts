@@ -11,6 +11,8 @@ export interface PresetScript {
   edits?(body: Json): void
   /** Is usage in every stream, whether asked for or not? */
   readonly alwaysReportsUsage?: boolean
+  /** Whether models think unless `enable_thinking` is `false`, and `max_tokens` limits the answer without its thinking. */
+  readonly hasThinkingBudget?: boolean
 }
 
 const turns = (request: Request, role: string): Json[] =>
@@ -139,6 +141,13 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
       const reasoning = asObject(usage?.['completion_tokens_details'])['reasoning_tokens']
       if (usage !== undefined && typeof reasoning === 'number')
         usage['completion_tokens'] = Number(usage['completion_tokens']) - reasoning
+    },
+  },
+  siliconflow: {
+    hasThinkingBudget: true,
+    refuses({ thinking_budget: budget }) {
+      const isInRange = !isGiven(budget) || (Number(budget) >= 128 && Number(budget) <= 32_768)
+      return isInRange ? undefined : 'thinking_budget must be from 128 to 32768'
     },
   },
   minimax: { edits: (body) => tagReasoning(body) },

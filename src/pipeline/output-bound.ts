@@ -1,0 +1,180 @@
+import type { CatalogModel } from '../catalog/model.ts'
+import { highestCharge } from '../catalog/prices/prices.ts'
+import type { Usage } from '../core/usage.ts'
+import { MAX_AMOUNT, type Reservation } from '../stores/ledger.ts'
+import type { Admitted, OutputFit, Parsed } from './call-record.ts'
+import type { PipelineContext } from './pipeline-context.ts'
+import type { PricedRequest } from './pricing.ts'
+import { assumedOutputTokens, withOutputBound } from './usage-estimate.ts'
+
+/** Smallest bound that the gateway chooses, in tokens. A shorter answer would be of little use. */
+export const MIN_CHOSEN_TOKENS = 256
+
+/** Part of the free money that the longest answer may cost: 1/50, or 2 %. */
+export const FREE_MONEY_DIVISOR = 50n
+
+/** Facts from which a bound is chosen. */
+export interface OutputBoundFacts {
+  /** Least of balance, rest of every applicable cap and rest of a credit limit, in nano-dollars. `undefined` if nothing limits it. */
+  readonly freeMoney: bigint | undefined
+  /** Longest answer that every model of the chain can write, in tokens. */
+  readonly longestAnswer: number
+  /** Bound of answers whose longest one is too expensive, in tokens. Default of the gateway: 16,384. */
+  readonly defaultBound: number
+  /** Part of the free money that one call may cost, above 0 and at most 1. */
+  readonly share: number
+  /** Cost of a call whose answers have this many tokens, in nano-dollars. It grows with the tokens. */
+  costOf(tokens: number): bigint
+}
+
+/** A chosen bound, or the cost of the shortest useful answer if the free money does not pay for it. */
+export type OutputBoundChoice =
+  | { readonly tokens: number; readonly amount: bigint }
+  | { readonly neededNanoDollars: bigint }
+
+/**
+ * Chooses the bound of a call that sets none: the longest answer if that costs at most 2 % of the free money, else `defaultBound`
+ * if that costs at most `share` of it, else what `share` of it pays for. A balance whose share pays for fewer than 256 tokens may
+ * be spent entirely on 256.
+ */
+export function chooseOutputBound(facts: OutputBoundFacts): OutputBoundChoice {
+  const { freeMoney, longestAnswer, costOf, share } = facts
+  const usual = Math.min(longestAnswer, facts.defaultBound)
+  const longest = { tokens: longestAnswer, amount: costOf(longestAnswer) }
+  if (freeMoney === undefined || longest.amount * FREE_MONEY_DIVISOR <= freeMoney) return longest
+  const budget = partOf(freeMoney, share)
+  const fewest = Math.min(MIN_CHOSEN_TOKENS, usual)
+  let best = { tokens: fewest, amount: costOf(fewest) }
+  if (best.amount > freeMoney) return { neededNanoDollars: best.amount }
+  let tooMany = usual + 1
+  let tried = usual
+  // The first try is the default bound; then the longest answer that the budget pays is found by halving.
+  while (best.amount <= budget && tooMany - best.tokens > 1) {
+    const amount = costOf(tried)
+    if (amount <= budget) best = { tokens: tried, amount }
+    else tooMany = tried
+    tried = Math.floor((best.tokens + tooMany) / 2)
+  }
+  return best
+}
+
+/** Free money of which an amount is at most the given part, in nano-dollars. */
+function moneyForPart(amount: bigint, share: number): bigint {
+  const least = (amount * SHARE_UNITS + shareUnits(share) - 1n) / shareUnits(share)
+  return least < MAX_AMOUNT ? least : MAX_AMOUNT
+}
+
+/** Returns a part of an amount, rounded down. */
+export function partOf(amount: bigint, share: number): bigint {
+  return (amount * shareUnits(share)) / SHARE_UNITS
+}
+
+const SHARE_UNITS = 1_000_000n
+
+function shareUnits(share: number): bigint {
+  return BigInt(Math.max(1, Math.round(share * Number(SHARE_UNITS))))
+}
+
+/** A request whose output the gateway bounds. */
+export interface BoundedRequest {
+  /** Bound of one answer, in tokens. */
+  readonly tokens: number
+  readonly priced: PricedRequest
+}
+
+/** A request that sets no bound of its output, and how its price depends on the bound that it gets. */
+export interface UnboundedRequest {
+  /** The request with a bound. */
+  bounded(tokens: number): BoundedRequest
+  /** Bound that is tried first, and the condition under which the store holds for a longer answer. */
+  readonly usual: BoundedRequest
+  /** The longest answer, if it is longer than the usual bound. */
+  readonly longest: BoundedRequest | undefined
+  /** Chooses by free money; see {@link chooseOutputBound}. */
+  choose(freeMoney: bigint | undefined): BoundedRequest | { readonly neededNanoDollars: bigint }
+}
+
+/** Returns how a request can be bounded; `undefined` if it sets its own bound, accepts none, or costs nothing. */
+export function unboundedRequest(
+  context: PipelineContext,
+  parsed: Parsed,
+  priced: PricedRequest,
+): UnboundedRequest | undefined {
+  if (assumedOutputTokens(context, parsed, priced.chain[0]!) === undefined) return undefined
+  const { defaultMaxOutputTokens: defaultBound, balanceSharePerCall: share } = context.outputBounds
+  const limits = priced.chain.map(({ limits: { maxOutputTokens } }) => maxOutputTokens ?? defaultBound)
+  const bounded = (tokens: number): BoundedRequest => ({
+    tokens,
+    priced: pricedFor(priced, limits, { tokens, defaultBound }),
+  })
+  // A vendor rejects a bound above its model's longest answer, and any model of the chain may get it.
+  const longestAnswer = Math.min(
+    ...priced.chain.map((model, index) => roomFor(model, priced.estimates[index]!, limits[index]!)),
+  )
+  const tokens = Math.min(longestAnswer, defaultBound)
+  const isPriced = limits.every((limit) => Math.min(limit, defaultBound) === tokens)
+  const usual = isPriced ? { tokens, priced } : bounded(tokens)
+  const longest = longestAnswer > usual.tokens ? bounded(longestAnswer) : undefined
+  if ((longest ?? usual).priced.amount === 0n) return undefined
+  return {
+    bounded,
+    usual,
+    longest,
+    choose(freeMoney) {
+      const costOf = (tokens: number): bigint => bounded(tokens).priced.amount
+      const choice = chooseOutputBound({ freeMoney, longestAnswer, defaultBound, share, costOf })
+      return 'tokens' in choice ? bounded(choice.tokens) : choice
+    },
+  }
+}
+
+/**
+ * Tokens of an answer for which the context window has room. Many vendors reject a prompt and a bound that exceed it together. The
+ * estimate of a prompt is an upper one, so a short answer is always allowed.
+ */
+function roomFor({ limits: { contextTokens } }: CatalogModel, { inputTokens = 0 }: Usage, longest: number): number {
+  if (contextTokens === undefined) return longest
+  return Math.min(longest, Math.max(contextTokens - inputTokens, SHORT_ANSWER_TOKENS))
+}
+
+const SHORT_ANSWER_TOKENS = 4_096
+
+/** Amounts of a reservation by which the store chooses between the usual bound and the longest answer. */
+export function boundedAmounts(
+  { outputBounds }: PipelineContext,
+  { usual, longest }: UnboundedRequest,
+): Pick<Reservation, 'amount' | 'requiredFree' | 'larger'> {
+  const { amount } = usual.priced
+  const requiredFree = moneyForPart(amount, outputBounds.balanceSharePerCall)
+  if (longest === undefined) return { amount, requiredFree }
+  const larger = longest.priced.amount
+  const wanted = larger * FREE_MONEY_DIVISOR
+  return { amount, requiredFree, larger: { amount: larger, requiredFree: wanted < MAX_AMOUNT ? wanted : MAX_AMOUNT } }
+}
+
+/** The request with the bound in its body, in its bytes and in its estimate. */
+export function outputFit(admitted: Admitted, { tokens, priced }: BoundedRequest): OutputFit {
+  // Charges of hooks are priced in addition to the call of the vendor.
+  const { hookUnits: _hookUnits, ...estimate } = priced.estimates[0] ?? admitted.estimate
+  return { ...withOutputBound(admitted, tokens), estimate, outputTokens: tokens }
+}
+
+/** Prices answers of this many tokens at the most expensive model of the chain. */
+function pricedFor(
+  priced: PricedRequest,
+  limits: readonly number[],
+  { tokens, defaultBound }: { readonly tokens: number; readonly defaultBound: number },
+): PricedRequest {
+  let amount = 0n
+  const estimates: Usage[] = []
+  for (const [index, rate] of priced.rates.entries()) {
+    const estimate = priced.estimates[index]!
+    // A request may ask for several answers, and each has the bound.
+    const answers = (estimate.outputTokens ?? 0) / Math.min(limits[index]!, defaultBound)
+    const bounded = { ...estimate, outputTokens: Math.round(answers * tokens) }
+    const cost = highestCharge(rate, bounded) ?? priced.amount
+    if (cost > amount) amount = cost
+    estimates.push(bounded)
+  }
+  return { ...priced, amount, estimates }
+}
