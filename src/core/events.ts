@@ -131,7 +131,7 @@ export type GatewayEvent =
       readonly usage: Usage
     }
   | {
-      /** A caller left before the vendor reported usage: the call is charged by an estimate. */
+      /** A caller disconnected before the vendor reported usage: the call is charged by an estimate. */
       readonly type: 'call-abandoned'
       readonly requestId: string
       readonly vendor: string

@@ -20,7 +20,7 @@ export function warnOfPrices({ catalog, endpoints, prices, warnings, vendors }: 
   const named = new Set(rows.filter(isOfCalls).map(({ model }) => model))
   for (const [index, row] of rows.entries()) {
     const reason = isPattern(row.model)
-      ? whyPassedOver(row, catalog, named)
+      ? ignoredRowReason(row, catalog, named)
       : whyUnused(row, catalog, endpoints, ofVendors)
     if (reason !== undefined)
       warnings.warn({ code: 'price-unused', message: `prices[${index}] (${row.meter} of ${row.model}): ${reason}` })
@@ -41,7 +41,7 @@ export function warnOfPrices({ catalog, endpoints, prices, warnings, vendors }: 
  * A pattern may hold for models that nobody has named yet. But where it matches models, and each has a price of its own, the operator may
  * believe that they are charged by it. Undefined: a known model is, or there is none.
  */
-function whyPassedOver(row: PriceRow, catalog: Catalog, named: ReadonlySet<string>): string | undefined {
+function ignoredRowReason(row: PriceRow, catalog: Catalog, named: ReadonlySet<string>): string | undefined {
   const matched = isOfCalls(row) ? catalog.list().filter(({ id }) => starOf(row.model, id) !== undefined) : []
   if (matched.length === 0 || matched.some(({ id }) => !named.has(id))) return undefined
   return `every model that it matches has prices of its own, such as ${matched[0]!.id}, and is charged by those`

@@ -70,8 +70,8 @@ function estimate(usage: Usage): Pick<CallEnding, 'usage' | 'estimatedUsage'> {
 const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
 
 /**
- * Usage that a caller pays for who has left: as for any other call if the vendor failed or a time-out ended it. If the call was stopped
- * because its caller left, it is the prompt and what the model has written in that time.
+ * Usage that a disconnected caller pays for: as for any other call if the vendor failed or a time-out ended it. If the call was stopped
+ * because its caller disconnected, it is the prompt and what the model has written in that time.
  */
 export function abandonedUsage(
   context: PipelineContext,

@@ -102,8 +102,8 @@ export interface UnreportedOutput {
 /**
  * What an answer is charged for when the vendor reported nothing: the prompt, and the text it sent, within the estimate. One
  * rule for whole answers, streams, and streams that were cut or left. Output that is neither visible nor reported is charged
- * as the model usually reasons, and as it was held for while that is not known. If the caller left, the model has written for as long
- * as the call ran, at its measured speed. Pictures, speech and searches are charged as they were
+ * as the model usually reasons, and as it was held for while that is not known. If the caller disconnected, the model has written for as long
+ * as the call ran, at its measured speed. Images, speech and searches are charged as they were
  * held for: the vendor makes them even if the caller has gone.
  */
 export function estimatedUsage(

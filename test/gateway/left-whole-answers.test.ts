@@ -115,7 +115,7 @@ describe('a whole answer whose caller leaves while it is made', () => {
     expect(usage?.outputTokens).toBeLessThan(1_700)
   })
 
-  test('that its vendor fails after the caller has left costs nothing', async () => {
+  test('costs nothing if its vendor fails after the caller has disconnected', async () => {
     let answer = (): void => undefined
     await start((response) => {
       answer = () => json(response, { error: { message: 'broken', type: 'server_error' } }, 500)
