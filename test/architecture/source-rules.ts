@@ -1,7 +1,7 @@
 import ts from 'typescript'
 import { parseSource, type SourceTree, visitNodes } from './source-tree.ts'
 
-const MAX_LINES = 400
+const MAX_LINES = 800
 const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'types', 'misc']
 const FRAMEWORKS = ['express', 'fastify', 'hono', 'nextjs']
 

@@ -49,7 +49,12 @@ describe('a member that stands twice goes to the vendor once, with the value tha
       `{"model":"chat-relayed",${MESSAGES},"stream":true,"stream_options":{"include_usage":false,"include_usage":true}}`,
       'true',
     ],
-    ['/v1/chat/completions', 'max_tokens', `{"model":"chat-qwen","max_tokens":9000,${MESSAGES},"max_tokens":1}`, '1'],
+    [
+      '/v1/chat/completions',
+      'max_completion_tokens',
+      `{"model":"chat-qwen","max_tokens":9000,${MESSAGES},"max_tokens":1}`,
+      '1',
+    ],
     ['/v1/embeddings', 'model', '{"model":"vy-4","input":"a","model":"vy-4"}', '"voyage-4"'],
     ['/v1/embeddings', 'input', '{"model":"vy-4","input":["a","b"],"input":"c"}', '"c"'],
     [
