@@ -97,6 +97,7 @@ function answeredCall(plan: ExitPlan, prompt: string, body: ReceivedBody): Answe
       plan.maxTokens === undefined
         ? Array.from({ length: bound }, (_, index) => tokens[index % tokens.length]!)
         : tokens.slice(0, bound),
+    count: formOf(plan).task === 'batch' ? 1 : plan.count,
     isReported: plan.kind !== 'no usage reported' && (!isChatStream || body.stream_options?.include_usage === true),
   }
 }

@@ -13,6 +13,8 @@ export interface AnsweredCall {
   readonly inputTokens: number
   /** The text of each answer. */
   readonly tokens: readonly string[]
+  /** Number of answers, pictures or documents. */
+  readonly count: number
   /** Whether the answer reports usage. */
   readonly isReported: boolean
 }
@@ -53,7 +55,7 @@ export const EXIT_DIALECTS: Readonly<Record<ExitDialect, DialectFacts>> = {
     streamBytes: textBytes,
     pieces(call) {
       const { plan, inputTokens } = call
-      const answers = answersOf(plan)
+      const answers = answersOf(call)
       const chunk = (choices: object[], rest: object = {}): string =>
         data({ ...ENVELOPE, ...tierOf(plan), choices, ...rest })
       const each = (delta: object, finish: string | null = null): string =>
@@ -70,7 +72,7 @@ export const EXIT_DIALECTS: Readonly<Record<ExitDialect, DialectFacts>> = {
     },
     whole(call) {
       const message = { role: 'assistant', content: call.tokens.join(''), refusal: null }
-      const choices = answersOf(call.plan).map((index) => ({ index, message, finish_reason: 'stop', logprobs: null }))
+      const choices = answersOf(call).map((index) => ({ index, message, finish_reason: 'stop', logprobs: null }))
       const members = { ...ENVELOPE, object: 'chat.completion', ...tierOf(call.plan), choices }
       return { ...members, ...reported(call, chatReport) }
     },
@@ -151,7 +153,7 @@ export const EXIT_DIALECTS: Readonly<Record<ExitDialect, DialectFacts>> = {
     whole: (call) => ({
       object: 'list',
       model: 'm',
-      data: answersOf(call.plan).map((index) => ({ index, relevance_score: 1 / (index + 2) })),
+      data: answersOf(call).map((index) => ({ index, relevance_score: 1 / (index + 2) })),
       ...reported(call, () => ({ total_tokens: rankedTokens(call) })),
     }),
   },
@@ -160,7 +162,7 @@ export const EXIT_DIALECTS: Readonly<Record<ExitDialect, DialectFacts>> = {
     streamBytes: ({ count }) => 200 + count * 300,
     pieces: (call) =>
       // The prompt is counted with the first picture.
-      answersOf(call.plan).map((index) => {
+      answersOf(call).map((index) => {
         const inputTokens = index === 0 ? call.inputTokens : 0
         const usage = reported(call, () => pictureReport(inputTokens, 1))
         return {
@@ -170,8 +172,8 @@ export const EXIT_DIALECTS: Readonly<Record<ExitDialect, DialectFacts>> = {
       }),
     whole: (call) => ({
       created: 1,
-      data: answersOf(call.plan).map(() => ({ b64_json: 'aGk=' })),
-      ...reported(call, ({ inputTokens, plan }) => pictureReport(inputTokens, plan.count)),
+      data: answersOf(call).map(() => ({ b64_json: 'aGk=' })),
+      ...reported(call, ({ inputTokens, count }) => pictureReport(inputTokens, count)),
     }),
   },
   speech: {
@@ -211,7 +213,7 @@ export function usageBeforeText(pieces: readonly Piece[]): Usage {
   )
 }
 
-function answersOf({ count }: ExitPlan): number[] {
+function answersOf({ count }: AnsweredCall): number[] {
   return Array.from({ length: count }, (_, index) => index)
 }
 
@@ -243,13 +245,13 @@ function unseen({ hiddenTokens, tokensPerChunk }: ExitPlan, answers: number): Pi
   }))
 }
 
-function chatReport({ plan, inputTokens, tokens }: AnsweredCall): object {
-  const output = (tokens.length + plan.hiddenTokens) * plan.count
+function chatReport({ plan, inputTokens, tokens, count }: AnsweredCall): object {
+  const output = (tokens.length + plan.hiddenTokens) * count
   return {
     prompt_tokens: inputTokens,
     completion_tokens: output,
     total_tokens: inputTokens + output,
-    completion_tokens_details: { reasoning_tokens: plan.hiddenTokens * plan.count },
+    completion_tokens_details: { reasoning_tokens: plan.hiddenTokens * count },
   }
 }
 
@@ -274,8 +276,8 @@ function responseBody(call: AnsweredCall) {
   }
 }
 
-function rankedTokens({ inputTokens, plan }: AnsweredCall): number {
-  return inputTokens * 2 * plan.count
+function rankedTokens({ inputTokens, count }: AnsweredCall): number {
+  return inputTokens * 2 * count
 }
 
 function lengthReport({ plan }: AnsweredCall): object {
