@@ -311,6 +311,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * vendor runs. It limits what a vendor may report. Absent: once.
    */
   samplings?(request: Request): number
+  /** Number of answers that the vendor writes at the same time. Absent: one. */
+  answers?(request: Request): number
   /** Absent where no request bounds its output in tokens. */
   readonly outputBound?: OutputBound<Request>
   /** The most output tokens of an answer that this vendor is asked for, whatever the request says. Undefined, and absent: what it says. */

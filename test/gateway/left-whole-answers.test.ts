@@ -115,6 +115,58 @@ describe('a whole answer whose caller leaves while it is made', () => {
     expect(usage?.outputTokens).toBeLessThan(1_700)
   })
 
+  test('costs the writing of each of its answers', async () => {
+    const clock = fakeClock()
+    await start(() => undefined, { clock })
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 2_000, n: 3 }))
+    await expect.poll(() => vendor.calls).toBe(1)
+    const ending = started.nextEnded()
+    caller.leave()
+    await caller.closed
+    await started.gateway.accounts.get('acct_test')
+    await expect
+      .poll(() => {
+        clock.advance(1_000)
+        return vendor.aborted
+      })
+      .toBe(1)
+
+    const { usage } = await ending
+    expect(usage?.outputTokens).toBeGreaterThanOrEqual(3_000)
+    expect(usage?.outputTokens).toBeLessThan(4_500)
+  })
+
+  test('is charged by the speed of one answer, if calls with several have shown it', async () => {
+    const clock = fakeClock()
+    const usage = { prompt_tokens: 20, completion_tokens: 4_000, total_tokens: 4_020 }
+    let answer: (response: ServerResponse) => void = (response) => {
+      clock.advance(10_000)
+      json(response, completion(usage))
+    }
+    await start((response) => answer(response), { clock })
+    const both = await started.post(CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 2_000, n: 2 }))
+    await both.text()
+    await started.ended(both)
+    answer = () => undefined
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 5_000 }))
+    await expect.poll(() => vendor.calls).toBe(2)
+    const ending = started.nextEnded()
+    caller.leave()
+    await caller.closed
+    await started.gateway.accounts.get('acct_test')
+    await expect
+      .poll(() => {
+        clock.advance(1_000)
+        return vendor.aborted
+      })
+      .toBe(1)
+
+    // 200 tokens a second for at least ten seconds, and not 400.
+    const ended = await ending
+    expect(ended.usage?.outputTokens).toBeGreaterThanOrEqual(2_000)
+    expect(ended.usage?.outputTokens).toBeLessThan(3_500)
+  })
+
   test('that its vendor fails after the caller has left costs nothing', async () => {
     let answer = (): void => undefined
     await start((response) => {

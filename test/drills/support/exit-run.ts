@@ -81,8 +81,10 @@ export async function startExits(plans: readonly ExitPlan[], options: Partial<Ga
       read = await ask(started.url, key, 'GET', path)
     }
     const { requestId, costNanoDollars: charged } = await end
-    const counts = read['request_counts'] as { readonly completed: number } | undefined
-    return { requestId, charged, isCacheHit: false, paidCalls: counts?.completed ?? (charged > 0n ? 1 : 0) }
+    const counts = read['request_counts'] as { readonly completed: number; readonly failed: number } | undefined
+    const paidErrors = options.chargeBrokenAnswers === true ? (counts?.failed ?? 0) : 0
+    const paidCalls = counts === undefined ? Number(charged > 0n) : counts.completed + paidErrors
+    return { requestId, charged, isCacheHit: false, paidCalls }
   }
 
   const make = async (plan: ExitPlan, shared: Caller): Promise<ExitResult> => {
