@@ -117,7 +117,7 @@ const DRILLS = [
   'test/drills/image-failures.test.ts',
   'test/drills/image-idempotency.test.ts',
   'test/drills/kill-streams.test.ts',
-  'test/drills/loss-table.test.ts', 'test/drills/tmp-debug.test.ts',
+  'test/drills/loss-table.test.ts',
   'test/drills/mixed-faults-single.test.ts',
   'test/drills/mixed-faults.test.ts',
   'test/drills/money-for-137.test.ts',

@@ -368,9 +368,10 @@ export class CallRecord implements Reserved {
   }
 
   measuredBy({ bytesPerToken, reasoningTokens, tokensPerSecond }: ModelHabits): void {
+    const answers = this.endpoint.answers?.(this.body) ?? 1
     this.bytesPerToken = bytesPerToken
-    this.tokensPerSecond = tokensPerSecond * (this.endpoint.answers?.(this.body) ?? 1)
-    this.usualReasoningTokens = reasoningTokens
+    this.tokensPerSecond = tokensPerSecond * answers
+    this.usualReasoningTokens = reasoningTokens && reasoningTokens * answers
   }
 
   tries(attempt: Attempt): void {

@@ -45,6 +45,30 @@ function toldUsage(): GatewayEvent[] {
   return started.events.filter(({ type }) => type === 'unbilled-usage')
 }
 
+test('a whole answer without a report is charged for the usual reasoning of one answer, if calls had several', async () => {
+  const report = {
+    prompt_tokens: 20,
+    completion_tokens: 812,
+    completion_tokens_details: { reasoning_tokens: 800 },
+    total_tokens: 832,
+  }
+  let usage: object | undefined = report
+  await start((response) => json(response, completion(usage)), {
+    models: [{ ...TEST_MODELS[0], upstream: 'o3' }],
+  })
+  const ask = async (n: number) => {
+    const response = await started.post(CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 2_000, n }))
+    await response.text()
+    return started.ended(response)
+  }
+  for (let call = 0; call < 20; call++) await ask(2)
+  usage = undefined
+
+  // 400 tokens and a fifth more for each answer, and the text.
+  expect((await ask(1)).usage?.outputTokens).toBe(486)
+  expect((await ask(3)).usage?.outputTokens).toBe(1_446)
+})
+
 describe('a whole answer whose caller leaves while it is made', () => {
   test.each(POLICIES)(
     'is read to its end and charged as reported (%s: 0 output tokens before, now 900)',

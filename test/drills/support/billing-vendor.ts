@@ -33,6 +33,8 @@ interface BilledCall {
 }
 
 const PROMPT_BYTES_PER_TOKEN = 4.2
+/** Speed of every model, a hundred times that of a real one. */
+const TOKENS_PER_MS = 10
 /** The longest answer of the models of the drill, for calls without a bound. */
 const LONGEST_ANSWER = 2_000
 
@@ -171,7 +173,7 @@ class VendorAnswer {
   async #whole(): Promise<void> {
     const { cutAt } = this.#faults
     this.#bill(wholeUsage(this.#pieces))
-    await pause(2 + this.#call.tokens.length / 20)
+    await pause(2 + (this.#call.tokens.length + this.#plan.hiddenTokens) / TOKENS_PER_MS)
     const body = JSON.stringify(dialectOf(this.#plan).whole(this.#call))
     if (this.#isClosed) return
     if (cutAt === undefined) {
@@ -190,6 +192,8 @@ class VendorAnswer {
     if (cutAt !== undefined) left = cutAt * pieces.reduce((sum, { text }) => sum + text.length, 0)
     if (this.#isMadeAnyway) this.#billAll(left)
     this.#response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const begunAtMs = performance.now()
+    let tokens = 0
     for (const { text, usage } of pieces) {
       if (this.#isClosed) return
       if (usage !== undefined && !this.#isMadeAnyway) this.#bill(usage)
@@ -199,7 +203,8 @@ class VendorAnswer {
       }
       left -= text.length
       if (text !== '') this.#response.write(text)
-      await pause(3)
+      tokens += (usage?.outputTokens ?? 0) / this.#call.count
+      await pause(begunAtMs + tokens / TOKENS_PER_MS - performance.now())
     }
     this.#response.end()
     this.#own.isReported = this.#call.isReported && !this.#isClosed

@@ -61,7 +61,7 @@ const PRICES: PriceFile = {
 }
 
 /** Long enough for every answer of the drill that comes. */
-const TIMEOUTS = { firstByteMs: 1_500, totalMs: 6_000 }
+const TIMEOUTS = { firstByteMs: 3_000, totalMs: 10_000 }
 
 const HOOKS: readonly AnyHook[] = [
   {
