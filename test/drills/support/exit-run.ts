@@ -93,7 +93,8 @@ export async function startExits(plans: readonly ExitPlan[], options: Partial<Ga
     const caller = isUnbounded === true ? await poorCaller(plan) : shared
     const before = told(caller.account)
     const once = isTask === undefined ? call : task
-    const outcomes = [await once(plan, caller, plan.kind.startsWith('caller leaves'))]
+    const leaves = plan.kind.startsWith('caller leaves')
+    const outcomes = [await once(plan, caller, leaves)]
     if (isKeyed(plan) || isAskedTwice === true) outcomes.push(await once(plan, caller, false))
     const after = told(caller.account)
     const made = outcomes.filter((outcome) => outcome !== undefined)
@@ -114,7 +115,8 @@ export async function startExits(plans: readonly ExitPlan[], options: Partial<Ga
       charged: sum(made.map(({ charged }) => charged)),
       told: after.amount - before.amount,
       untoldCalls: Math.max(0, vendor.billedCallsOf(plan) - explained),
-      isReported: vendor.hasReported(plan),
+      // A cancelled task is charged by an estimate, also if the report of its vendor was on its way.
+      isReported: vendor.hasReported(plan) && !(isTask !== undefined && leaves),
     }
   }
 
