@@ -33,8 +33,8 @@ interface BilledCall {
 }
 
 const PROMPT_BYTES_PER_TOKEN = 4.2
-/** Speed of every model, a hundred times that of a real one. */
-const TOKENS_PER_MS = 10
+/** Speed of every model, about thirty times that of a real one. */
+const TOKENS_PER_MS = 3
 /** The longest answer of the models of the drill, for calls without a bound. */
 const LONGEST_ANSWER = 2_000
 
