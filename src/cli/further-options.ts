@@ -75,7 +75,9 @@ export const FURTHER_OPTIONS = z.strictObject({
     .array(z.string().min(1))
     .exactOptional()
     .describe('what passes without a price: web_search, beta=*'),
-  defaultMaxOutputTokens: count.exactOptional().describe('tokens that a chat without a bound is held for (16384)'),
+  defaultMaxOutputTokens: count
+    .exactOptional()
+    .describe('bound of answers without one, if the longest ones cost too much (16384)'),
   balanceSharePerCall: z
     .number()
     .positive()

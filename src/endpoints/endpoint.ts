@@ -311,7 +311,7 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * vendor runs. It limits what a vendor may report. Absent: once.
    */
   samplings?(request: Request): number
-  /** Number of answers that the vendor writes at the same time. Absent: one. */
+  /** Returns the number of answers that the vendor writes at the same time. If omitted, it is 1. */
   answers?(request: Request): number
   /** Absent where no request bounds its output in tokens. */
   readonly outputBound?: OutputBound<Request>

@@ -69,13 +69,13 @@ function estimate(usage: Usage): Pick<CallEnding, 'usage' | 'estimatedUsage'> {
 
 const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
 
-/** How long a paid whole answer is awaited for a caller who has left, unless the policy drains; at most `drainMs`. */
+/** Time for which a paid whole answer is awaited after its caller has disconnected, unless the policy drains; at most `drainMs`. */
 export const WHOLE_ANSWER_WAIT_MS = 10_000
 
 /**
  * Usage that a caller pays for who has left: as for any other call if the vendor failed or a time-out ended it. If the call was stopped
- * because its caller left, it is the prompt and what the model has written in that time. A vendor does not notice at once that nobody
- * waits for a whole answer, so at least {@link WHOLE_ANSWER_WAIT_MS} after the caller has left count.
+ * because its caller disconnected, it is the prompt and what the model has written in that time. Vendors go on with a whole answer,
+ * so {@link WHOLE_ANSWER_WAIT_MS} after the caller has disconnected count at least.
  */
 export function abandonedUsage(
   context: PipelineContext,

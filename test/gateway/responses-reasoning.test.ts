@@ -56,7 +56,12 @@ describe('at a vendor that encrypts reasoning for the organisation of its key', 
     for (const vendor of vendors) await vendor.close()
   })
 
-  const followUp = { model: MODEL, store: false, max_output_tokens: 100, input: [user('hi'), reasoning, message, user('and now')] }
+  const followUp = {
+    model: MODEL,
+    store: false,
+    max_output_tokens: 100,
+    input: [user('hi'), reasoning, message, user('and now')],
+  }
 
   test('a client gets its items as they were, and the vendor gets them back under ids that it does not store', async () => {
     const items = await streamedItems({ model: MODEL, input: [user('hi')] })

@@ -44,7 +44,7 @@ export interface ChatStreamDecoder {
   readonly failure: VendorFailure | undefined
   /** The vendor's final usage. */
   readonly usage: Usage | undefined
-  /** As of a stream's transform. */
+  /** Tier of service that the vendor has named; see {@link StreamTransform.serviceTier}. */
   readonly serviceTier?: string | undefined
   /** True where the vendor reports usage with every event, unseen reasoning included. Absent: it reports at the end. */
   readonly hasRunningUsage?: boolean

@@ -36,7 +36,7 @@ const PROMPT_BYTES_PER_TOKEN = 4.2
 /** Speed of every model, about thirty times that of a real one. */
 const TOKENS_PER_MS = 3
 /** The longest answer of the models of the drill, for calls without a bound. */
-const LONGEST_ANSWER = 2_000
+const MAX_ANSWER_TOKENS = 2_000
 
 interface ReceivedBody {
   readonly model?: string
@@ -89,7 +89,7 @@ export async function startBillingVendor(plans: readonly ExitPlan[]): Promise<Bi
 
 /** Without a bound of the caller the answer is as long as the bound that the vendor got. */
 function answeredCall(plan: ExitPlan, prompt: string, body: ReceivedBody): AnsweredCall {
-  const bound = body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens ?? LONGEST_ANSWER
+  const bound = body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens ?? MAX_ANSWER_TOKENS
   const { tokens } = plan
   const isChatStream = formOf(plan).dialect === 'chat' && plan.isStream
   return {
@@ -210,7 +210,7 @@ class VendorAnswer {
     this.#own.isReported = this.#call.isReported && !this.#isClosed
   }
 
-  /** What is made and billed whether anybody waits or not, but not where the vendor itself breaks it off. */
+  /** Bills pictures, which are made whether anybody waits or not, unless the vendor itself breaks them off. */
   #billAll(cutAfter: number): void {
     let end = 0
     for (const { text, usage } of this.#pieces) {

@@ -15,7 +15,7 @@ export function isKeyed({ kind }: ExitPlan): boolean {
 
 /**
  * Posts the request of a plan on a socket of its own and resolves with the head of the answer once the connection is closed.
- * @param arrived Set where the caller leaves: when its call has arrived at the vendor.
+ * @param arrived Resolves once the call has arrived at the vendor. If omitted, the caller stays.
  */
 export async function postExit(
   url: string,
@@ -28,7 +28,7 @@ export async function postExit(
   const socket = connect(Number(port), hostname)
   let head = ''
   let byteLength = 0
-  // A caller of a stream leaves after so many bytes; one of a whole answer while it is made.
+  // The caller of a stream disconnects after a number of bytes, and the caller of a whole answer while it is made.
   const leavesStream = arrived !== undefined && plan.isStream
   const leaveAfter = leavesStream ? plan.at * dialectOf(plan).streamBytes(plan) : Number.POSITIVE_INFINITY
   socket.on('error', () => undefined)
@@ -66,7 +66,7 @@ export async function ask(
   const all = { authorization: `Bearer ${key}`, connection: 'close', ...headers }
   const answer = await fetch(`${url}${path}`, { method, headers: all, body: body as BodyInit | null })
   const text = await answer.text()
-  // What ended meanwhile cannot be cancelled.
+  // A batch that has ended meanwhile cannot be cancelled.
   if (!answer.ok && answer.status !== 409) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
   return JSON.parse(text) as Record<string, unknown>
 }

@@ -2,7 +2,7 @@ import { addUsage, type Usage } from '../../../src/core/usage.ts'
 import { soundEvent } from '../../gateway/speech-vendor.ts'
 import type { ExitPlan } from './exit-plan.ts'
 
-/** What a picture of the size and quality of the drill has, by the vendor's table. */
+/** Tokens of an image in the size and quality of the drill, by the vendor's table. */
 const PICTURE_TOKENS = 272
 const SOUND = new Uint8Array(4_800)
 
@@ -13,7 +13,7 @@ export interface AnsweredCall {
   readonly inputTokens: number
   /** The text of each answer. */
   readonly tokens: readonly string[]
-  /** Number of answers, pictures or documents. */
+  /** Number of answers, images or documents. */
   readonly count: number
   /** Whether the answer reports usage. */
   readonly isReported: boolean
@@ -28,7 +28,7 @@ export interface Piece {
 interface DialectFacts {
   /** Whether everything is made and billed although its caller has left the stream. */
   readonly isMadeAnyway?: boolean
-  /** The events of a stream. What is billed for them together is the bill of a whole answer. */
+  /** Events of a stream. Together they are billed like a whole answer. */
   pieces(call: AnsweredCall): readonly Piece[]
   whole(call: AnsweredCall): object
   /** Bytes of a stream that its caller reads, roughly. */
@@ -161,7 +161,7 @@ export const EXIT_DIALECTS: Readonly<Record<ExitDialect, DialectFacts>> = {
     isMadeAnyway: true,
     streamBytes: ({ count }) => 200 + count * 300,
     pieces: (call) =>
-      // The prompt is counted with the first picture.
+      // The prompt is counted with the first image.
       answersOf(call).map((index) => {
         const inputTokens = index === 0 ? call.inputTokens : 0
         const usage = reported(call, () => pictureReport(inputTokens, 1))
@@ -198,12 +198,12 @@ export const EXIT_DIALECTS: Readonly<Record<ExitDialect, DialectFacts>> = {
   },
 }
 
-/** What a vendor bills for a whole answer. */
+/** Returns the bill of a whole answer. */
 export function wholeUsage(pieces: readonly Piece[]): Usage {
   return pieces.reduce<Usage>((sum, { usage }) => (usage === undefined ? sum : addUsage(sum, usage)), {})
 }
 
-/** What a vendor has made before the first byte of a stream. */
+/** Returns the bill of what a vendor makes before the first byte of a stream. */
 export function usageBeforeText(pieces: readonly Piece[]): Usage {
   return wholeUsage(
     pieces.slice(

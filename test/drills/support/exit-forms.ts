@@ -8,7 +8,7 @@ export const FALLING_UPSTREAM = 'falling'
 /** Mark of a prompt that the hook of the drill makes longer. */
 export const LONGER_MARK = '(longer)'
 
-/** What is asked for. */
+/** Name of a form of calls. */
 export type ExitForm = keyof typeof FORMS
 
 /** One form of calls. */
@@ -21,7 +21,7 @@ export interface ExitFormFacts {
   readonly models: readonly string[]
   /** Chance of a stream. */
   readonly streams: number
-  /** Least and most of what is counted: answers, pictures, documents, lines. */
+  /** Least and highest number of answers, images, documents or lines. */
   readonly count?: readonly [least: number, most: number]
   /** Whether the caller sets no bound, from an account of its own with a cent. */
   readonly isUnbounded?: boolean
@@ -153,7 +153,7 @@ export function formOf({ form }: ExitPlan): ExitFormFacts {
   return EXIT_FORMS[form]
 }
 
-/** What the vendor of a plan makes of its calls. */
+/** Returns the wire format in which the vendor of a plan answers. */
 export function dialectOf(plan: ExitPlan): (typeof EXIT_DIALECTS)[ExitDialect] {
   return EXIT_DIALECTS[formOf(plan).dialect]
 }

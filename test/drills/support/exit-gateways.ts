@@ -61,7 +61,7 @@ const PRICES: PriceFile = {
 }
 
 /** Long enough for every answer of the drill that comes. */
-const TIMEOUTS = { firstByteMs: 3_000, totalMs: 10_000 }
+const TIMEOUTS = { firstByteMs: 5_000, totalMs: 15_000 }
 
 const HOOKS: readonly AnyHook[] = [
   {
@@ -84,7 +84,7 @@ const HOOKS: readonly AnyHook[] = [
 
 type Ended = Extract<GatewayEvent, { type: 'request-ended' | 'task-ended' }>
 
-/** What was told of an account's calls, and of how many calls of vendors. */
+/** Sum of the `unbilled-usage` events of an account, and their number. */
 export interface Told {
   readonly amount: bigint
   readonly calls: number
@@ -100,14 +100,14 @@ export interface PolicyGateway {
 
 const prices = definePrices(PRICES)
 
-/** What usage costs by the price list. */
+/** Returns the cost of usage by the price list, in nano-dollars. */
 export function costOf(model: string, usage: Usage, fields: Readonly<Record<string, string>>): bigint {
   const { serviceTier: _tier, ...counts } = usage
   const rate = prices.quote(model, fields)
   return rate === undefined ? 0n : (charge(rate, counts) ?? 0n)
 }
 
-/** Price fields of what an event tells. Who tells no tier means the requested one. */
+/** Price fields of an event's usage. An event without a tier means the requested one. */
 function fieldsTold(model: string, { serviceTier }: Usage): Readonly<Record<string, string>> {
   if (model === 'chat-batched') return { batch: 'true' }
   return model === 'chat-tiered' && serviceTier !== 'default' ? { service_tier: 'priority' } : {}

@@ -21,7 +21,7 @@ export type FirstFailure = 'status' | 'error after usage'
 /** How an answer fails that does not come in time: a server before the vendor says so, or nobody says anything. */
 export type Lateness = 'status 504' | 'silence'
 
-/** Tiers of service; undefined: none is requested. */
+/** Requested tier of service, if any, and the tier that the vendor uses. */
 export interface ExitTier {
   readonly requested: 'priority' | undefined
   readonly used: 'priority' | 'default'
@@ -42,9 +42,9 @@ export interface ExitPlan {
   readonly tokensPerChunk: number
   /** Tokens of reasoning that nobody sees, all of them before the text. */
   readonly hiddenTokens: number
-  /** Bound of the output; undefined: the caller sets none. */
+  /** Bound of the output, if the caller sets one. */
   readonly maxTokens: number | undefined
-  /** Number of answers (`n`), pictures, documents or lines of a batch. */
+  /** Number of answers (`n`), images, documents or lines of a batch. */
   readonly count: number
   /** Length of a recording. */
   readonly seconds: number
@@ -133,7 +133,7 @@ export function planExits(count: number, seed: number): ExitPlan[] {
       model,
       prompt: `[exit ${id}]${words}`,
       tokens,
-      tokensPerChunk: (facts.isUnbounded === true ? 20 : 1) + upTo(60),
+      tokensPerChunk: (facts.isUnbounded === true ? 20 : 1) + upTo(40),
       hiddenTokens,
       maxTokens: facts.isUnbounded === true ? undefined : tokens.length + hiddenTokens + upTo(800),
       count: least + upTo(most - least + 1),

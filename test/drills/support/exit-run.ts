@@ -26,7 +26,7 @@ interface Caller {
   readonly account: string
 }
 
-/** What became of one call. */
+/** Result of one call. */
 interface Outcome {
   readonly requestId: string
   readonly charged: bigint
@@ -109,12 +109,13 @@ export async function startExits(plans: readonly ExitPlan[], options: Partial<Ga
       account: `${caller.account}, ${plan.policy ?? 'default'}`,
       billed:
         sum(vendor.billsOf(plan).map((bill) => costOf(bill.model, bill.usage, bill.fields))) +
-        // What a hook did for the call, and the operator's own price of an answer from the cache.
+        // A hook bills its work too, and an answer from the cache has a price of the operator.
         (plan.model === GUARDED_MODEL ? costOf(plan.model, { hookUnits: HOOK_UNITS }, fields) : 0n) +
         sum(made.map(({ isCacheHit }) => (isCacheHit ? costOf(plan.model, NO_FIELDS, { cache: 'hit' }) : 0n))),
       charged: sum(made.map(({ charged }) => charged)),
       told: after.amount - before.amount,
       untoldCalls: Math.max(0, vendor.billedCallsOf(plan) - explained),
+      hasReport: vendor.hasReported(plan),
       // A cancelled task is charged by an estimate, also if the report of its vendor was on its way.
       isReported: vendor.hasReported(plan) && !(isTask !== undefined && leaves),
     }

@@ -12,6 +12,8 @@ export interface ExitResult {
   readonly told: bigint
   /** Calls that the vendors bill and that were neither charged nor told. */
   readonly untoldCalls: number
+  /** Whether the vendor has sent a report for each call that it bills. */
+  readonly hasReport: boolean
   /** Whether each call was charged by a report of its vendor. */
   readonly isReported: boolean
 }
