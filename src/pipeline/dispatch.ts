@@ -284,8 +284,8 @@ export function responseOf(
   // Of errors that a vendor tells of, it bills none.
   if (answer.status >= 300) return { ...failedResponse(failure.error), candidate }
   const reasonsUnseen = operation.reasonsUnseen === true
-  const last = failedAttempt(call, candidate, failure, { reasonsUnseen, isMaking: false })
-  return failed(context, call, last, { isOverdue: false, isUnseen: reasonsUnseen })
+  const facts = { reasonsUnseen, isMaking: false }
+  return failed(context, call, failedAttempt(call, candidate, failure, facts), { isOverdue: false, ...facts })
 }
 
 function droppedBy(operation: Operation): readonly string[] {
