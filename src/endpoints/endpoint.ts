@@ -315,6 +315,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * vendor runs. It limits what a vendor may report. Defaults to 1.
    */
   samplings?(request: Request): number
+  /** Returns the number of answers that the vendor writes at the same time. If omitted, it is 1. */
+  answers?(request: Request): number
   /** Absent where no request bounds its output in tokens. */
   readonly outputBound?: OutputBound<Request>
   /** The most output tokens of an answer that this vendor is asked for, whatever the request says. Undefined, and absent: what it says. */

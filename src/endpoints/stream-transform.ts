@@ -85,6 +85,8 @@ export interface StreamTransform {
   readonly failure: VendorFailure | undefined
   /** The vendor's latest usage report. */
   readonly usage: Usage | undefined
+  /** Tier of service that the vendor has named, for a stream without a report; as {@link Usage.serviceTier}. */
+  readonly serviceTier?: string | undefined
   /** True where `usage` is what was sent, because the vendor reports nothing. Absent: it is a report. */
   readonly countsUsage?: boolean
   /**

@@ -99,7 +99,7 @@ export class AbortScope implements AbortableCall {
   #call: AbortableCall | undefined
   #others: Set<AbortableCall> | undefined
   #aborted: AbortReason | undefined
-  #drain: { readonly timer: Timer; readonly disconnects: Disconnects } | undefined
+  #drain: { readonly timer: Timer; readonly disconnects: Disconnects; readonly sinceMs: number } | undefined
   #releases: (() => void)[] | undefined
   readonly #parent: AbortScope | undefined
 
@@ -159,6 +159,11 @@ export class AbortScope implements AbortableCall {
     return this.#drain !== undefined || this.#parent?.isReadOn === true
   }
 
+  /** Returns for how long the calls were read on, in milliseconds. */
+  readOnMs(nowMs: number): number {
+    return this.#drain === undefined ? 0 : nowMs - this.#drain.sinceMs
+  }
+
   /**
    * The caller has disconnected: ends the calls, or drains them for a while where the policy says so and something was sent. Later
    * calls do nothing.
@@ -181,7 +186,7 @@ export class AbortScope implements AbortableCall {
 
   /** Of several calls only those go on that a vendor has. */
   #readOn(disconnects: Disconnects, waitMs: number, clock: Clock): void {
-    this.#drain = { timer: clock.schedule(waitMs, () => this.abort()), disconnects }
+    this.#drain = { timer: clock.schedule(waitMs, () => this.abort()), disconnects, sinceMs: clock.now() }
     if (this.#call?.isUnsent === true) this.#call.abort()
     if (this.#others !== undefined) for (const call of this.#others) if (call.isUnsent === true) call.abort()
   }

@@ -173,7 +173,7 @@ export interface Reserved extends Admitted {
   readonly bytesPerToken: number
   /** Tokens of reasoning that such a call usually has; undefined: not known. The same until the call is settled. */
   readonly usualReasoningTokens: number | undefined
-  /** Output tokens per second of the models that may answer. */
+  /** Output tokens per second of the models that may answer, of all answers together. */
   readonly tokensPerSecond: number
   measuredBy(habits: ModelHabits): void
   /** Notes a call to a vendor that begins. */
@@ -370,9 +370,10 @@ export class CallRecord implements Reserved {
   }
 
   measuredBy({ bytesPerToken, reasoningTokens, tokensPerSecond }: ModelHabits): void {
+    const answers = this.endpoint.answers?.(this.body) ?? 1
     this.bytesPerToken = bytesPerToken
-    this.tokensPerSecond = tokensPerSecond
-    this.usualReasoningTokens = reasoningTokens
+    this.tokensPerSecond = tokensPerSecond * answers
+    this.usualReasoningTokens = reasoningTokens && reasoningTokens * answers
   }
 
   tries(attempt: Attempt): void {

@@ -9,7 +9,15 @@ import type { Candidate, Reserved } from './call-record.ts'
 import { CandidateCall } from './candidate-call.ts'
 import { endAttempt, type RequestTime } from './end-attempt.ts'
 import { type AttemptFailure, mayStillRun } from './error-classification.ts'
-import { abandonedUsage, chargesBroken, type FailedAttempt, failedAttempt, failedUsage, told } from './failed-usage.ts'
+import {
+  abandonedUsage,
+  chargesBroken,
+  type FailedAttempt,
+  failedAttempt,
+  failedUsage,
+  told,
+  WHOLE_ANSWER_WAIT_MS,
+} from './failed-usage.ts'
 import { type HedgeResult, hedge, mayHedge } from './hedge.ts'
 import { candidateAfter, type LastFailure, mayRepeat, maySkip, nextOf, selectionOf } from './next-candidate.ts'
 import type { PipelineContext } from './pipeline-context.ts'
@@ -27,9 +35,6 @@ import {
 
 /** Most attempts at one candidate. */
 const MAX_ATTEMPTS_PER_CANDIDATE = 2
-
-/** How long a paid whole answer is awaited for a caller who has left, unless the policy drains; at most `drainMs`. */
-const WHOLE_ANSWER_WAIT_MS = 10_000
 
 /**
  * Calls one candidate after another until one answers. A retry, at another or the same candidate, is made only while
@@ -193,7 +198,7 @@ class Dispatching implements RequestTime {
 
   #failed(): VendorResponse {
     this.#deadline.cancel()
-    const facts = { isOverdue: this.isOver, isUnseen: this.#reasonsUnseen || this.#isMaking }
+    const facts = { isOverdue: this.isOver, reasonsUnseen: this.#reasonsUnseen, isMaking: this.#isMaking }
     return failed(this.#context, this.#routed.call, this.#last, facts)
   }
 
@@ -279,8 +284,8 @@ export function responseOf(
   // Of errors that a vendor tells of, it bills none.
   if (answer.status >= 300) return { ...failedResponse(failure.error), candidate }
   const reasonsUnseen = operation.reasonsUnseen === true
-  const last = failedAttempt(call, candidate, failure, { reasonsUnseen, isMaking: false })
-  return failed(context, call, last, { isOverdue: false, isUnseen: reasonsUnseen })
+  const facts = { reasonsUnseen, isMaking: false }
+  return failed(context, call, failedAttempt(call, candidate, failure, facts), { isOverdue: false, ...facts })
 }
 
 function droppedBy(operation: Operation): readonly string[] {
@@ -304,21 +309,22 @@ type UnstreamedBody = Extract<UnstreamedOutcome, { kind: 'json' }>['body']
 
 interface FailureFacts {
   readonly isOverdue: boolean
-  readonly isUnseen: boolean
+  readonly reasonsUnseen: boolean
+  readonly isMaking: boolean
 }
 
 function failed(
   context: PipelineContext,
   call: Reserved,
   last: FailedAttempt | undefined,
-  { isOverdue, isUnseen }: FailureFacts,
+  { isOverdue, ...facts }: FailureFacts,
 ): VendorResponse {
   const candidate = last?.candidate
   const mayHaveBegun = last?.failure.mayHaveBegun === true
   const { refusal } = call.calls
   if ((refusal !== undefined || call.caller.isDisconnected) && call.endpoint.task === undefined) {
     const error = refusal ?? new GatewayError('client_closed_request')
-    const ending: CallEnding = { kind: 'abandoned', ...abandonedUsage(context, call, last, isUnseen), error }
+    const ending: CallEnding = { kind: 'abandoned', ...abandonedUsage(context, call, last, facts), error }
     return { kind: 'failed', error, candidate, mayHaveBegun, ending }
   }
   const cause = isOverdue

@@ -69,15 +69,19 @@ function estimate(usage: Usage): Pick<CallEnding, 'usage' | 'estimatedUsage'> {
 
 const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
 
+/** Time for which a paid whole answer is awaited after its caller has disconnected, unless the policy drains; at most `drainMs`. */
+export const WHOLE_ANSWER_WAIT_MS = 10_000
+
 /**
  * Usage that a disconnected caller pays for: as for any other call if the vendor failed or a time-out ended it. If the call was stopped
- * because its caller disconnected, it is the prompt and what the model has written in that time.
+ * because its caller disconnected, it is the prompt and what the model has written in that time. Vendors go on with a whole answer,
+ * so {@link WHOLE_ANSWER_WAIT_MS} after the caller has disconnected count at least.
  */
 export function abandonedUsage(
   context: PipelineContext,
   call: Reserved,
   last: FailedAttempt | undefined,
-  isUnseen: boolean,
+  { reasonsUnseen, isMaking }: { readonly reasonsUnseen: boolean; readonly isMaking: boolean },
 ): FailedUsage {
   if (last === undefined || last.isTold === true) return failedUsage(context, call, last)
   const { mayHaveBegun, billedUsage, isBillCounted, outcome, isPartDone } = last.failure
@@ -85,7 +89,10 @@ export function abandonedUsage(
   if (!mayHaveBegun && outcome === 'ignored' && isPartDone === true)
     return { usage: billedUsage, estimatedUsage: undefined }
   if (!mayHaveBegun || outcome !== 'ignored') return failedUsage(context, call, last)
-  const stoppedAfterMs = context.clock.now() - call.startedAtMs
+  const nowMs = context.clock.now()
+  const unwaitedMs = isMaking ? Math.max(0, WHOLE_ANSWER_WAIT_MS - call.calls.readOnMs(nowMs)) : 0
+  const stoppedAfterMs = nowMs - call.startedAtMs + unwaitedMs
+  const isUnseen = reasonsUnseen || isMaking
   const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen, isStopped: true, stoppedAfterMs })
   if (billedUsage === undefined) return estimate(estimated)
   if (isBillCounted === true) return estimate(cutUsage(billedUsage, estimated))

@@ -54,6 +54,10 @@ export class ScreenedTransform implements StreamTransform {
     return this.#inner.countsUsage === true
   }
 
+  get serviceTier(): string | undefined {
+    return this.#inner.serviceTier
+  }
+
   get outputBytesSeen(): number {
     return this.#inner.outputBytesSeen
   }

@@ -91,12 +91,13 @@ export function settle(
 /** Notes how fast a model has written an answer that its vendor reported. */
 function noteSpeed(
   { tokenSizes, clock }: PipelineContext,
-  { startedAtMs }: Reserved,
+  { startedAtMs, endpoint, body }: Reserved,
   { ending, candidate }: SettlementInput,
   { outputTokens = 0 }: Usage,
 ): void {
-  if (candidate !== undefined && ending.kind === 'completed' && ending.usage !== undefined)
-    tokenSizes.noteSpeed(candidate.model.id, outputTokens, clock.now() - startedAtMs)
+  if (candidate === undefined || ending.kind !== 'completed' || ending.usage === undefined) return
+  const tokens = outputTokens / (endpoint.answers?.(body) ?? 1)
+  tokenSizes.noteSpeed(candidate.model.id, tokens, clock.now() - startedAtMs)
 }
 
 // Apart from its caller: a function that may make closures allocates for them in every call.

@@ -30,7 +30,10 @@ export function settledUsage(
   else if (ending.kind === 'completed' && ending.textBytes !== undefined) {
     const { outputTokens = 0, reasoningTokens = 0 } = usage
     context.tokenSizes.note(candidate.model.id, ending.textBytes, outputTokens - reasoningTokens)
-    context.tokenSizes.noteReasoning(candidate.model.id, reasoningTokens)
+    context.tokenSizes.noteReasoning(
+      candidate.model.id,
+      reasoningTokens / (reserved.endpoint.answers?.(reserved.body) ?? 1),
+    )
   }
   return usage
 }

@@ -224,9 +224,9 @@ class StreamPump implements StreamReceiver {
 
   /** What is charged for without a report. */
   #seen(isUnseen: boolean, isStopped = false): Usage {
-    const outputBytes = this.#response.call.transform.outputBytesSeen
+    const { transform } = this.#response.call
     const stoppedAfterMs = this.#context.clock.now() - this.#reserved.startedAtMs
-    return estimatedUsage(this.#reserved, { outputBytes, isUnseen, isStopped, stoppedAfterMs })
+    return seenUsage(this.#reserved, transform, { isUnseen, isStopped, stoppedAfterMs })
   }
 
   /** Undefined where a report counts reasoning that is not in the text, and does not say how much. */
@@ -290,15 +290,25 @@ function isRecorded({ claim, cachePlan }: Reserved): boolean {
   return claim !== undefined || (cachePlan?.key !== undefined && cachePlan.recording === undefined)
 }
 
+/** Estimate of a stream, at the tier of service that its vendor has named if there is no report. */
+function seenUsage(
+  reserved: Reserved,
+  { usage, serviceTier, outputBytesSeen: outputBytes }: StreamTransform,
+  facts: Omit<Parameters<typeof estimatedUsage>[1], 'outputBytes'>,
+): Usage {
+  const seen = estimatedUsage(reserved, { outputBytes, ...facts })
+  return usage !== undefined || serviceTier === undefined ? seen : { ...seen, serviceTier }
+}
+
 /** What is charged for a stream that a hook has ended: all of it where the vendor has told, else what came. */
 export function deniedEnding(
   reserved: Reserved,
   { call: { transform }, reasonsUnseen }: StreamResponse,
   { error, isCharged }: Pick<Extract<StreamEnd, { kind: 'denied' }>, 'error' | 'isCharged'>,
 ): CallEnding {
-  const { usage: reported, hasRunningUsage, isComplete, outputBytesSeen: outputBytes } = transform
+  const { usage: reported, hasRunningUsage, isComplete } = transform
   const isUnseen = reasonsUnseen && !((hasRunningUsage === true || isComplete) && reported !== undefined)
-  const seen = estimatedUsage(reserved, { outputBytes, isUnseen })
+  const seen = seenUsage(reserved, transform, { isUnseen })
   const usage = isComplete ? reported : reported && cutUsage(reported, seen)
   const ending: CallEnding = { kind: 'failed', usage, estimatedUsage: seen, error }
   return isCharged ? ending : uncharged(ending)

@@ -5,6 +5,7 @@ import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { Admitted } from '../pipeline/call-record.ts'
 import { type CallerWork, readRefusal } from '../pipeline/caller-rights.ts'
+import { WHOLE_ANSWER_WAIT_MS } from '../pipeline/failed-usage.ts'
 import { answerAccess } from '../pipeline/kept-answers.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { EVENT_STREAM, respondJson } from '../pipeline/respond.ts'
@@ -166,7 +167,7 @@ function cancelledEnd({ clock }: PipelineContext, task: TaskRecord): ReportOutco
   const { heldUsage } = details
   const tokensPerSecond = DEFAULT_TOKENS_PER_SECOND
   const measured = { estimate: heldUsage, bytesPerToken: 1, usualReasoningTokens: undefined, tokensPerSecond }
-  const stoppedAfterMs = end.nowMs - task.updatedAtMs
+  const stoppedAfterMs = end.nowMs - task.updatedAtMs + WHOLE_ANSWER_WAIT_MS
   const isUnseen = holdId !== undefined
   const left = estimatedUsage(measured, { outputBytes: 0, isUnseen, isStopped: true, stoppedAfterMs })
   const usage = withHookUnits(left, heldUsage.hookUnits ?? 0)

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { ModelDefinition } from '../../src/catalog/model.ts'
+import type { PriceFile } from '../../src/catalog/prices/prices.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
@@ -24,6 +25,12 @@ const SENTENCE =
 const PROSE = SENTENCE.repeat(60)
 const TOKENS = Math.round(PROSE.length / 4.5)
 const TOKEN_BYTES = 4.5
+
+const CHAT_CALLER = {
+  path: '/v1/chat/completions',
+  body: { max_tokens: 2_000, messages: [{ role: 'user', content: 'Tell me.' }] },
+} as const
+const RESPONSES_CALLER = { path: '/v1/responses', body: { max_output_tokens: 2_000, input: 'Tell me.' } } as const
 
 type Dialect = 'chat' | 'messages'
 const MODEL: Readonly<Record<Dialect, string>> = { chat: 'chat-relayed', messages: 'cl-sonnet-4-6' }
@@ -146,6 +153,40 @@ describe.each<Dialect>(['chat', 'messages'])('a stream of %s that is left', (dia
 
     expect(ended).toMatchObject({ ending: 'completed', usage: { outputTokens: TOKENS } })
     expect(vendor.aborted).toBe(0)
+  })
+})
+
+describe('a stream that is left and whose chunks name the tier that the vendor used', () => {
+  const tiered = (model: string): PriceFile['prices'] =>
+    (['input_token', 'output_token'] as const).flatMap((meter) => [
+      { model, meter, amount: '4', per: 1_000_000 },
+      { model, meter, amount: '8', per: 1_000_000, when: { service_tier: 'priority' } },
+    ])
+  const prices: PriceFile = { currency: 'USD', prices: tiered('chat-relayed') }
+
+  test.each([
+    ['priority', 'default', 4_000n, CHAT_CALLER],
+    ['priority', 'priority', 8_000n, CHAT_CALLER],
+    [undefined, 'priority', 8_000n, CHAT_CALLER],
+    ['priority', 'default', 4_000n, RESPONSES_CALLER],
+  ] as const)('is charged at it (requested: %s, used: %s)', async (requested, used, price, { path, body }) => {
+    const named = (text: string): string => text.replace('"model":"m"', `"model":"m","service_tier":"${used}"`)
+    await start(
+      (response) => {
+        response.write(named(WRITE.chat.begin))
+        response.write(named(WRITE.chat.text(SENTENCE)))
+        response.write(named(WRITE.chat.text(' -END-')))
+      },
+      { prices },
+    )
+    const tier = requested === undefined ? {} : { service_tier: requested }
+    const caller = rawPost(started.url, path, { model: 'chat-relayed', stream: true, ...body, ...tier })
+    await caller.received('-END-')
+    const { usage, costNanoDollars } = await leave(caller)
+
+    const { inputTokens = 0, outputTokens = 0 } = usage ?? {}
+    expect(outputTokens).toBeGreaterThan(0)
+    expect(costNanoDollars).toBe(BigInt(inputTokens + outputTokens) * price)
   })
 })
 

@@ -45,6 +45,30 @@ function toldUsage(): GatewayEvent[] {
   return started.events.filter(({ type }) => type === 'unbilled-usage')
 }
 
+test('a whole answer without a report is charged for the usual reasoning of one answer, if calls had several', async () => {
+  const report = {
+    prompt_tokens: 20,
+    completion_tokens: 812,
+    completion_tokens_details: { reasoning_tokens: 800 },
+    total_tokens: 832,
+  }
+  let usage: object | undefined = report
+  await start((response) => json(response, completion(usage)), {
+    models: [{ ...TEST_MODELS[0], upstream: 'o3' }],
+  })
+  const ask = async (n: number) => {
+    const response = await started.post(CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 2_000, n }))
+    await response.text()
+    return started.ended(response)
+  }
+  for (let call = 0; call < 20; call++) await ask(2)
+  usage = undefined
+
+  // 400 tokens and a fifth more for each answer, and the text.
+  expect((await ask(1)).usage?.outputTokens).toBe(486)
+  expect((await ask(3)).usage?.outputTokens).toBe(1_446)
+})
+
 describe('a whole answer whose caller leaves while it is made', () => {
   test.each(POLICIES)(
     'is read to its end and charged as reported (%s: 0 output tokens before, now 900)',
@@ -113,6 +137,58 @@ describe('a whole answer whose caller leaves while it is made', () => {
     const { usage } = await ending
     expect(usage?.outputTokens).toBeGreaterThanOrEqual(1_300)
     expect(usage?.outputTokens).toBeLessThan(1_700)
+  })
+
+  test('costs the writing of each of its answers', async () => {
+    const clock = fakeClock()
+    await start(() => undefined, { clock })
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 2_000, n: 3 }))
+    await expect.poll(() => vendor.calls).toBe(1)
+    const ending = started.nextEnded()
+    caller.leave()
+    await caller.closed
+    await started.gateway.accounts.get('acct_test')
+    await expect
+      .poll(() => {
+        clock.advance(1_000)
+        return vendor.aborted
+      })
+      .toBe(1)
+
+    const { usage } = await ending
+    expect(usage?.outputTokens).toBeGreaterThanOrEqual(3_000)
+    expect(usage?.outputTokens).toBeLessThan(4_500)
+  })
+
+  test('is charged by the speed of one answer, if calls with several have shown it', async () => {
+    const clock = fakeClock()
+    const usage = { prompt_tokens: 20, completion_tokens: 4_000, total_tokens: 4_020 }
+    let answer: (response: ServerResponse) => void = (response) => {
+      clock.advance(10_000)
+      json(response, completion(usage))
+    }
+    await start((response) => answer(response), { clock })
+    const both = await started.post(CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 2_000, n: 2 }))
+    await both.text()
+    await started.ended(both)
+    answer = () => undefined
+    const caller = rawPost(started.url, CHAT, chatBody('chat-relayed', 'hi', { max_tokens: 5_000 }))
+    await expect.poll(() => vendor.calls).toBe(2)
+    const ending = started.nextEnded()
+    caller.leave()
+    await caller.closed
+    await started.gateway.accounts.get('acct_test')
+    await expect
+      .poll(() => {
+        clock.advance(1_000)
+        return vendor.aborted
+      })
+      .toBe(1)
+
+    // 200 tokens a second for at least ten seconds, and not 400.
+    const ended = await ending
+    expect(ended.usage?.outputTokens).toBeGreaterThanOrEqual(2_000)
+    expect(ended.usage?.outputTokens).toBeLessThan(3_500)
   })
 
   test('costs nothing if its vendor fails after the caller has disconnected', async () => {

@@ -7,13 +7,18 @@ import { abandonedUsage } from '../../src/pipeline/failed-usage.ts'
 import type { PipelineContext } from '../../src/pipeline/pipeline-context.ts'
 
 /** What a caller pays who left a call that its vendor had begun. */
-function charged(estimate: Usage, failure: Partial<AttemptFailure>, isUnseen = false) {
+function charged(
+  estimate: Usage,
+  failure: Partial<AttemptFailure>,
+  { reasonsUnseen = false, isMaking = false, readOnMs = 0 } = {},
+) {
   const call = {
     estimate,
     bytesPerToken: 4,
     usualReasoningTokens: 5,
     tokensPerSecond: 100,
     startedAtMs: 0,
+    calls: { readOnMs: () => readOnMs },
   } as unknown as Reserved
   const begun = { mayHaveBegun: true, outcome: 'ignored', error: new GatewayError('upstream_unavailable') } as const
   const last = {
@@ -22,7 +27,7 @@ function charged(estimate: Usage, failure: Partial<AttemptFailure>, isUnseen = f
     unreported: undefined,
   }
   const context = { clock: { now: () => 2_000 } } as PipelineContext
-  return abandonedUsage(context, call, last, isUnseen)
+  return abandonedUsage(context, call, last, { reasonsUnseen, isMaking })
 }
 
 describe('a caller who left', () => {
@@ -37,15 +42,24 @@ describe('a caller who left', () => {
   test('pays for the time that passed where the call was stopped while a model reasoned unseen, at most the hold', () => {
     const estimate = { inputTokens: 100, outputTokens: 1_000 }
 
-    expect(charged(estimate, {}, true).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 200 })
-    expect(charged({ ...estimate, outputTokens: 50 }, {}, true).estimatedUsage?.outputTokens).toBe(50)
+    const unseen = { reasonsUnseen: true }
+    expect(charged(estimate, {}, unseen).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 200 })
+    expect(charged({ ...estimate, outputTokens: 50 }, {}, unseen).estimatedUsage?.outputTokens).toBe(50)
     expect(charged(estimate, {}).estimatedUsage).toEqual({ inputTokens: 100, outputTokens: 0 })
+  })
+
+  test('pays for ten seconds of a whole answer after leaving, however long it was awaited', () => {
+    const estimate = { inputTokens: 100, outputTokens: 5_000 }
+    const output = (readOnMs: number) =>
+      charged(estimate, {}, { isMaking: true, readOnMs }).estimatedUsage?.outputTokens
+
+    expect([0, 500, 20_000].map(output)).toEqual([1_200, 1_150, 200])
   })
 
   test('pays nothing for a call that its vendor failed', () => {
     const estimate = { inputTokens: 100, outputTokens: 1_000 }
 
-    expect(charged(estimate, { outcome: 'failing' }, true)).toMatchObject({
+    expect(charged(estimate, { outcome: 'failing' }, { reasonsUnseen: true })).toMatchObject({
       usage: undefined,
       estimatedUsage: undefined,
     })

@@ -51,6 +51,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
       ...(webSearches === undefined ? {} : { webSearches }),
     }
   },
+  answers: ({ n }) => n ?? 1,
   samplings: (request) => (request.n ?? 1) * (runsTools(request) ? SAMPLINGS_WITH_TOOLS : 1),
   outputBound: {
     of: (request) => request.max_completion_tokens ?? request.max_tokens ?? undefined,

@@ -44,6 +44,8 @@ export interface ChatStreamDecoder {
   readonly failure: VendorFailure | undefined
   /** The vendor's final usage. */
   readonly usage: Usage | undefined
+  /** Tier of service that the vendor has named; see {@link StreamTransform.serviceTier}. */
+  readonly serviceTier?: string | undefined
   /** True where the vendor reports usage with every event, unseen reasoning included. Absent: it reports at the end. */
   readonly hasRunningUsage?: boolean
   /** True while it keeps nothing of the bytes that it was given. Absent: it may. */

@@ -69,6 +69,10 @@ export abstract class TranslatedStream implements StreamTransform {
     return this.decoder.usage
   }
 
+  get serviceTier(): string | undefined {
+    return this.decoder.serviceTier
+  }
+
   get outputBytesSeen(): number {
     return this.#writer.outputBytesSeen
   }

@@ -11,7 +11,7 @@ import { invalidResponse } from './invalid-response.ts'
 import { annotationsIn, endReason, openaiFinishReason, reasoningText } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
-import { usageAtTier } from './service-tier.ts'
+import { usageAtTier, usedTier } from './service-tier.ts'
 import { answerMark, argumentsText, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
@@ -25,6 +25,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   /** Bytes become text at once. */
   readonly holdsNoBytes = true
   usage: Usage | undefined
+  serviceTier: string | undefined
   readonly #dialect: OpenAIChatDialect
   readonly #repair: ((chunk: Record<string, unknown>) => boolean) | undefined
   readonly #writer: ChatStreamWriter
@@ -95,6 +96,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     }
     this.#repair?.(chunk)
     this.usage = this.#usageIn(chunk) ?? this.usage
+    this.serviceTier ??= usedTier(chunk['service_tier'], this.#askedTier)
     // A chunk without choices may come before the answer has its id.
     if (!Array.isArray(chunk['choices']) || chunk['choices'].length === 0) return
     if (!this.#hasStarted) {

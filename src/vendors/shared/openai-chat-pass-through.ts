@@ -15,7 +15,7 @@ import { endReason, openaiFinishReason, shownUsage } from './openai-chat-answer.
 import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
-import { usageAtTier } from './service-tier.ts'
+import { usageAtTier, usedTier } from './service-tier.ts'
 import { answerMark } from './streamed-tool-calls.ts'
 import { ToolCallRepair } from './tool-call-repair.ts'
 
@@ -30,6 +30,7 @@ const DONE = Buffer.from(SSE_DONE)
  */
 export class OpenAIChatPassThrough extends PassThroughStream {
   usage: Usage | undefined
+  serviceTier: string | undefined
   readonly #dialect: OpenAIChatDialect
   readonly #repair: ((chunk: Record<string, unknown>) => boolean) | undefined
   readonly #repairsCallsOnly: boolean
@@ -145,7 +146,8 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     if (!this.#wantsUsage || this.usage !== undefined) return []
     const billed = this.#billedUsage?.(undefined, this.outputBytesSeen)
     if (billed === undefined) return []
-    const cost = this.#costOf?.(billed)
+    const { serviceTier } = this
+    const cost = this.#costOf?.(serviceTier === undefined ? billed : { ...billed, serviceTier })
     return [this.#chunkOf({ choices: [], usage: { ...chatUsage(billed), ...(cost === undefined ? {} : { cost }) } })]
   }
 
@@ -163,6 +165,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     const told = chunkUsage(chunk)
     const usage = this.#usageIn(chunk, told)
     if (usage !== undefined) this.usage = usage
+    this.serviceTier ??= usedTier(chunk['service_tier'], this.#askedTier)
     const choices = Array.isArray(chunk['choices']) ? chunk['choices'] : []
     if (choices.length === 0 && (usage === undefined || !this.#wantsUsage)) {
       this.drop()

@@ -13,8 +13,14 @@ const ORDINARY_REQUESTS: ReadonlySet<unknown> = new Set([undefined, null, 'auto'
  * @param asked Tier that the request names, if any.
  */
 export function usageAtTier(usage: Usage | undefined, told: unknown, asked?: unknown): Usage | undefined {
-  if (usage === undefined || typeof told !== 'string' || told === '' || told === 'auto') return usage
+  const serviceTier = usage && usedTier(told, asked)
+  return serviceTier === undefined ? usage : { ...usage, serviceTier }
+}
+
+/** Returns the tier of service that decides the price of a call; `undefined` if it is the requested one. See {@link usageAtTier}. */
+export function usedTier(told: unknown, asked?: unknown): string | undefined {
+  if (typeof told !== 'string' || told === '' || told === 'auto') return undefined
   const tier = told.toLowerCase()
-  if (!ORDINARY_TIERS.has(tier)) return { ...usage, serviceTier: tier }
-  return ORDINARY_REQUESTS.has(asked) ? usage : { ...usage, serviceTier: ORDINARY_TIER }
+  if (!ORDINARY_TIERS.has(tier)) return tier
+  return ORDINARY_REQUESTS.has(asked) ? undefined : ORDINARY_TIER
 }

@@ -1,7 +1,5 @@
+import { EXIT_FORMS, type ExitForm } from './exit-forms.ts'
 import { seededNumbers } from './seeded-numbers.ts'
-
-/** What is asked for. */
-export type ExitForm = 'chat' | 'messages' | 'embeddings' | 'images' | 'speech'
 
 /** How a call ends. */
 export type ExitKind =
@@ -23,6 +21,12 @@ export type FirstFailure = 'status' | 'error after usage'
 /** How an answer fails that does not come in time: a server before the vendor says so, or nobody says anything. */
 export type Lateness = 'status 504' | 'silence'
 
+/** Requested tier of service, if any, and the tier that the vendor uses. */
+export interface ExitTier {
+  readonly requested: 'priority' | undefined
+  readonly used: 'priority' | 'default'
+}
+
 /** One call of the loss table. */
 export interface ExitPlan {
   readonly id: number
@@ -33,13 +37,18 @@ export interface ExitPlan {
   /** Public id of the model that answers. */
   readonly model: string
   readonly prompt: string
-  /** The answer's text, in the vendor's tokens. */
+  /** The answer's text, in the vendor's tokens. Without a bound the answer repeats it up to the bound that the vendor gets. */
   readonly tokens: readonly string[]
   readonly tokensPerChunk: number
   /** Tokens of reasoning that nobody sees, all of them before the text. */
   readonly hiddenTokens: number
-  readonly maxTokens: number
-  readonly pictures: number
+  /** Bound of the output, if the caller sets one. */
+  readonly maxTokens: number | undefined
+  /** Number of answers (`n`), images, documents or lines of a batch. */
+  readonly count: number
+  /** Length of a recording. */
+  readonly seconds: number
+  readonly tier: ExitTier | undefined
   /** Part of the answer after which the caller leaves or the vendor cuts. */
   readonly at: number
   readonly firstFailure: FirstFailure
@@ -81,14 +90,13 @@ const KINDS: readonly (readonly [ExitKind, number])[] = [
   ['fallback', 8],
   ['replay', 7],
 ]
-const FORMS: readonly (readonly [ExitForm, number])[] = [
-  ['chat', 50],
-  ['messages', 30],
-  ['embeddings', 8],
-  ['images', 4],
-  ['speech', 8],
-]
+const FORMS = (Object.keys(EXIT_FORMS) as ExitForm[]).map((form) => [form, EXIT_FORMS[form].weight] as const)
 const POLICIES: readonly ExitPolicy[] = ['cancel', 'drain', undefined]
+const TIERS: readonly ExitTier[] = [
+  { requested: 'priority', used: 'default' },
+  { requested: 'priority', used: 'priority' },
+  { requested: undefined, used: 'priority' },
+]
 
 /** So many calls, the same ones for the same seed. */
 export function planExits(count: number, seed: number): ExitPlan[] {
@@ -104,13 +112,18 @@ export function planExits(count: number, seed: number): ExitPlan[] {
     return rows[0]![0]
   }
   return Array.from({ length: count }, (_, id) => {
-    const kind = weighted(KINDS)
-    const form: ExitForm = kind === 'fallback' ? 'chat' : weighted(FORMS)
-    const model = kind === 'fallback' ? 'chat-relayed' : modelOf(form, random())
-    const isStream = form === 'embeddings' ? false : form === 'speech' || random() < 0.6
+    const chosen = weighted(KINDS)
+    const form: ExitForm = chosen === 'fallback' ? 'chat' : weighted(FORMS)
+    const facts = EXIT_FORMS[form]
+    // A task is asked for once: its caller has its id.
+    const kind = facts.task !== undefined && /replay|again/.test(chosen) ? 'whole answer' : chosen
+    const model = kind === 'fallback' ? 'chat-relayed' : among(facts.models)
+    const isStream = random() < facts.streams
     const vocabulary = VOCABULARIES[model] ?? VOCABULARIES['chat-relayed']!
     const tokens = Array.from({ length: 20 + upTo(600) }, () => among(vocabulary))
     const hiddenTokens = model === 'chat-reasoning' ? 50 + upTo(400) : 0
+    const words = Array.from({ length: 4 + upTo(60) }, () => among(VOCABULARIES['chat-relayed']!)).join('')
+    const [least, most] = facts.count ?? [1, 1]
     return {
       id,
       kind,
@@ -118,30 +131,17 @@ export function planExits(count: number, seed: number): ExitPlan[] {
       isStream,
       policy: among(POLICIES),
       model,
-      prompt: `[exit ${id}] ${Array.from({ length: 4 + upTo(60) }, () => among(VOCABULARIES['chat-relayed']!)).join('')}`,
+      prompt: `[exit ${id}]${words}`,
       tokens,
-      tokensPerChunk: 1 + upTo(60),
+      tokensPerChunk: (facts.isUnbounded === true ? 20 : 1) + upTo(40),
       hiddenTokens,
-      maxTokens: tokens.length + hiddenTokens + upTo(800),
-      pictures: 1 + upTo(2),
+      maxTokens: facts.isUnbounded === true ? undefined : tokens.length + hiddenTokens + upTo(800),
+      count: least + upTo(most - least + 1),
+      seconds: 1 + upTo(8),
+      tier: facts.isTiered === true ? among(TIERS) : undefined,
       at: random(),
       firstFailure: random() < 0.5 || !isStream ? 'status' : 'error after usage',
       lateness: random() < 0.5 ? 'status 504' : 'silence',
     }
   })
-}
-
-function modelOf(form: ExitForm, chance: number): string {
-  switch (form) {
-    case 'chat':
-      return chance < 0.7 ? 'chat-relayed' : 'chat-reasoning'
-    case 'messages':
-      return 'cl-sonnet-4-6'
-    case 'embeddings':
-      return 'embedding-relayed'
-    case 'images':
-      return 'gp-image-2'
-    case 'speech':
-      return 'qw3-tts-flash'
-  }
 }

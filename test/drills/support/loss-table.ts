@@ -12,6 +12,10 @@ export interface ExitResult {
   readonly told: bigint
   /** Calls that the vendors bill and that were neither charged nor told. */
   readonly untoldCalls: number
+  /** Whether the vendor has sent a report for each call that it bills. */
+  readonly hasReport: boolean
+  /** Whether each call was charged by a report of its vendor. */
+  readonly isReported: boolean
 }
 
 interface Row {
@@ -25,6 +29,10 @@ interface Row {
   lostAlone: bigint
   /** Billed and not charged, told or not, of those calls only that were charged less than was billed. */
   unpaidAlone: bigint
+  /** Charged above the bill, of calls whose vendor reported usage. */
+  overchargedReported: bigint
+  /** Charged above the bill, of calls that were charged by an estimate. */
+  overchargedEstimated: bigint
   untoldCalls: number
 }
 
@@ -68,20 +76,24 @@ export function lossTable(results: readonly ExitResult[]): LossTable {
     accounts.set(result.account, account)
   }
   const sorted = [...rows].sort(([one], [other]) => (one < other ? -1 : 1))
-  const lines = sorted.map(([name, { calls, billed, charged, told, lost, lostAlone, unpaidAlone, untoldCalls }]) =>
+  const lines = sorted.map(([name, { calls, billed, charged, told, lost, lostAlone, unpaidAlone, ...row }]) =>
     [
-      name.padEnd(56),
+      name.padEnd(60),
       String(calls).padStart(6),
       ...[billed, charged, told, lost].map(amount),
       share(lost, billed),
       amount(lostAlone),
       amount(unpaidAlone),
       share(unpaidAlone, billed),
-      String(untoldCalls).padStart(7),
+      amount(row.overchargedReported),
+      amount(row.overchargedEstimated),
+      share(row.overchargedEstimated, billed),
+      String(row.untoldCalls).padStart(7),
     ].join(' '),
   )
-  const names = ['billed', 'charged', 'told', 'lost', 'lost, of bill', 'losses alone', 'unpaid alone', 'of bill']
-  const head = ['exit'.padEnd(56), ' calls', ...names.map((name) => name.padStart(14)), ' untold']
+  const losses = ['billed', 'charged', 'told', 'lost', 'lost, of bill', 'losses alone', 'unpaid alone', 'of bill']
+  const names = [...losses, 'over, reported', 'over, estimate', 'of bill']
+  const head = ['exit'.padEnd(60), ' calls', ...names.map((name) => name.padStart(14)), ' untold']
   return {
     text: [head.join(' '), ...lines].join('\n'),
     total: rows.get('all') ?? emptyRow(),
@@ -91,7 +103,8 @@ export function lossTable(results: readonly ExitResult[]): LossTable {
 }
 
 function emptyRow(): Row {
-  return { calls: 0, billed: 0n, charged: 0n, told: 0n, lost: 0n, lostAlone: 0n, unpaidAlone: 0n, untoldCalls: 0 }
+  const money = { billed: 0n, charged: 0n, told: 0n, lost: 0n, lostAlone: 0n, unpaidAlone: 0n }
+  return { calls: 0, ...money, overchargedReported: 0n, overchargedEstimated: 0n, untoldCalls: 0 }
 }
 
 function add(rows: Map<string, Row>, name: string, result: ExitResult): void {
@@ -105,6 +118,7 @@ function add(rows: Map<string, Row>, name: string, result: ExitResult): void {
   row.lost += lost
   if (lost > 0n) row.lostAlone += lost
   if (billed > charged) row.unpaidAlone += billed - charged
+  if (charged > billed) row[result.isReported ? 'overchargedReported' : 'overchargedEstimated'] += charged - billed
   row.untoldCalls += result.untoldCalls
   rows.set(name, row)
 }
