@@ -133,10 +133,10 @@ async function slowOf(cases: Iterable<HostileCase>): Promise<string[]> {
   return slow
 }
 
-/** What is wrong with a case. Measured up to three times: what else the machine does only adds to a figure. */
+/** Returns the fault of a case. It is measured up to five times: other work of the machine only adds to a figure. */
 async function measure(one: HostileCase, child: Child): Promise<string | undefined> {
   let fault: string | undefined
-  for (let attempt = 0; attempt < 3; attempt += 1) {
+  for (let attempt = 0; attempt < 5; attempt += 1) {
     fault = await measureOnce(one, child)
     if (fault === undefined) return undefined
   }
