@@ -1,11 +1,15 @@
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkEnumerated, checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type CatalogModel, type ImageAbilities, MODEL_MEMBERS, ROUTE_MEMBERS } from './model.ts'
 import {
   IMAGE_MEMBERS,
   MODEL_LIMITS_MEMBERS,
+  SPEECH_FORMATS,
   SPEECH_MEMBERS,
+  TRANSCRIPTION_FORMATS,
   TRANSCRIPTION_MEMBERS,
+  VIDEO_GEOMETRIES,
   VIDEO_MEMBERS,
+  VIDEO_TASKS,
 } from './model-facts.ts'
 
 const { kind: _, ...OPTIONAL_MEMBERS } = MODEL_MEMBERS
@@ -25,7 +29,7 @@ const FREE_SIZE_MEMBERS = {
 const RANGE_MEMBERS = { min: true, max: true } as const
 
 /**
- * Refuses members that rows of models do not have; what stands in the members is not judged.
+ * Refuses members that rows of models do not have, and values that enumerated members do not have. Other values are not judged.
  * @param owner what was called, for the message.
  * @param path of the list below it.
  * @throws TypeError naming the path: `models[2].limits.maxOutputToken`.
@@ -77,6 +81,14 @@ function checkModelRow(row: unknown, owner: string, path: string): void {
   checkMembers(freeSize, FREE_SIZE_MEMBERS, owner, `${path}.image.freeSize`)
   for (const [name, range] of Object.entries(ranges))
     if (!Array.isArray(range)) checkMembers(range, RANGE_MEMBERS, owner, `${path}.${name}`)
+  checkEnumerated(objectOf(video)['task'], VIDEO_TASKS, owner, `${path}.video.task`)
+  checkEnumerated(objectOf(video)['geometry'], VIDEO_GEOMETRIES, owner, `${path}.video.geometry`)
+  const formats = { speech: [speech, SPEECH_FORMATS], transcription: [transcription, TRANSCRIPTION_FORMATS] } as const
+  for (const [name, [abilities, known]] of Object.entries(formats)) {
+    const given = objectOf(abilities)['formats']
+    const listed: readonly unknown[] = Array.isArray(given) ? given : [given]
+    for (const format of listed) checkEnumerated(format, known, owner, `${path}.${name}.formats`)
+  }
   if (!Array.isArray(routes)) return
   for (const [index, route] of routes.entries()) checkMembers(route, ROUTE_MEMBERS, owner, `${path}.routes[${index}]`)
 }
