@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { VendorModel } from '../catalog/vendor-models/vendor-model.ts'
-import { isConfigured } from '../pipeline/pipeline-context.ts'
-import { type ListContext, withVendorIds } from './model-list.ts'
+import { type ListContext, unavailableReasonBy, withVendorIds } from './model-list.ts'
 
 /**
  * A model as Codex reads it from `GET /v1/models?client_version=…` (github openai/codex, `openai_models.rs`). It refuses the whole
@@ -61,10 +60,11 @@ const REASONING_LEVELS = [
 /** Longest output of a tool that the client sends back, in bytes. */
 const TOOL_OUTPUT_BYTES = 10_000
 
-/** Lists the models that a coding client can use: those of chat whose vendor is configured. */
+/** Lists the models that a coding client can use: chat models that are available. */
 export function codingModels(models: readonly CatalogModel[], context: ListContext): CodingModel[] {
+  const reasonOf = unavailableReasonBy(context)
   const usable = withVendorIds(models, context).filter(
-    (model) => model.kinds.includes('chat') && isConfigured(context, model),
+    (model) => model.kinds.includes('chat') && reasonOf(model) === undefined,
   )
   return usable.map((model, priority) =>
     codingModel(model, priority, context.catalog.source.facts?.(model.vendor, model.upstream)),

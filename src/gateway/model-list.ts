@@ -4,6 +4,7 @@ import type { Rate } from '../catalog/prices/prices.ts'
 import type { Ability, VendorModel } from '../catalog/vendor-models/vendor-model.ts'
 import { formatDecimal, parseDecimal } from '../core/money.ts'
 import { isConfigured, type PipelineContext } from '../pipeline/pipeline-context.ts'
+import { isUnpricedBy } from './unpriced-models.ts'
 
 /** A model as `GET /v1/models` lists it: the members that OpenAI's and those that Anthropic's clients read, in one object. */
 export interface ListedModel {
@@ -40,9 +41,14 @@ export interface ListedModel {
   readonly pricing?: Readonly<Record<string, string>>
   /** What the model does. */
   readonly kinds: readonly string[]
-  /** False: its vendor is not configured here. */
+  /** Whether calls of the model can be answered here. */
   readonly available: boolean
+  /** Error code that calls of the model get: its vendor has no key, or it has no price and billing is on. Absent if available. */
+  readonly unavailable_reason?: UnavailableReason
 }
+
+/** Why a listed model cannot be called: the error code that callers get. */
+export type UnavailableReason = 'model_not_configured' | 'model_not_priced'
 
 /** The answer of `GET /v1/models`. */
 export interface ModelList {
@@ -54,10 +60,25 @@ export interface ModelList {
 }
 
 /** What the list is made from. */
-export type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices'>
+export type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices' | 'endpoints'>
+
+/** Returns a function that says why a model cannot be called, or `undefined` if it can. */
+export function unavailableReasonBy(context: ListContext): (model: CatalogModel) => UnavailableReason | undefined {
+  const isUnpriced = isUnpricedBy(context)
+  return (model) => {
+    if (!isConfigured(context, model)) return 'model_not_configured'
+    // A vendor's own id is listed too, and has the price of its model.
+    return isUnpriced(context.catalog.find(model.id) ?? model) ? 'model_not_priced' : undefined
+  }
+}
 
 /** Lists one model. */
-export function listedModel(model: CatalogModel, context: ListContext): ListedModel {
+export function listedModel(
+  model: CatalogModel,
+  context: ListContext,
+  reasonOf = unavailableReasonBy(context),
+): ListedModel {
+  const reason = reasonOf(model)
   const { contextTokens, maxOutputTokens } = model.limits
   const facts = context.catalog.source.facts?.(model.vendor, model.upstream)
   const pricing = context.showPrices
@@ -86,7 +107,8 @@ export function listedModel(model: CatalogModel, context: ListContext): ListedMo
       : { supported_parameters: parametersOf(model, facts, context) }),
     ...(pricing === undefined ? {} : { pricing }),
     kinds: model.kinds,
-    available: isConfigured(context, model),
+    available: reason === undefined,
+    ...(reason === undefined ? {} : { unavailable_reason: reason }),
   }
 }
 
@@ -102,7 +124,8 @@ export function withVendorIds(models: readonly CatalogModel[], { catalog }: List
 
 /** Lists all models; there is no paging, as with OpenAI, and Anthropic's paging members say so. */
 export function modelList(models: readonly CatalogModel[], context: ListContext): ModelList {
-  const data = withVendorIds(models, context).map((model) => listedModel(model, context))
+  const reasonOf = unavailableReasonBy(context)
+  const data = withVendorIds(models, context).map((model) => listedModel(model, context, reasonOf))
   return { object: 'list', data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
 }
 

@@ -78,7 +78,15 @@ function ModelTable({ rows }: { rows: readonly Model[] }) {
         <tr key={model.id}>
           <td>{model.id}</td>
           <td>{model.kinds.join(', ')}</td>
-          <td>{model.available ? <Badge kind="good">available</Badge> : <Badge kind="plain">no key</Badge>}</td>
+          <td>
+            {model.available ? (
+              <Badge kind="good">available</Badge>
+            ) : model.unavailable_reason === 'model_not_priced' ? (
+              <Badge kind="bad">no price</Badge>
+            ) : (
+              <Badge kind="plain">no key</Badge>
+            )}
+          </td>
           <td>{model.routes.map(({ vendor, upstream }) => `${vendor}: ${upstream}`).join(', ')}</td>
           <td>{model.fallbacks.join(', ')}</td>
           <td>{model.retires}</td>
