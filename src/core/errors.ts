@@ -33,6 +33,8 @@ export const ERROR_TABLE = {
   invalid_json: callerError(400, 'The request body is not valid JSON.'),
   json_too_deep: callerError(400, 'The request body nests deeper than 64 levels.'),
   unsupported_parameter: callerError(400, 'The model does not support a parameter of the request.'),
+  // Not 503: clients retry every 5xx, and another model is the remedy of a caller.
+  model_not_priced: callerError(400, 'There is no price for this request, and billing is on.'),
   endpoint_model_mismatch: callerError(400, 'The model cannot be used on this endpoint.'),
   invalid_api_key: entry(
     401,
@@ -78,7 +80,6 @@ export const ERROR_TABLE = {
   upstream_invalid_response: serverError(502, 'The model vendor sent an answer that cannot be used.'),
   upstream_unavailable: serverError(503, 'The model vendor is not available at the moment.'),
   model_not_configured: serverError(503, 'The vendor of this model is not configured.', false),
-  model_not_priced: serverError(503, 'There is no price for this request, and billing is on.', false),
   plan_not_configured: serverError(503, 'The plan of this account is not configured.', false),
   store_unavailable: serverError(503, 'The gateway cannot reach its store at the moment.'),
   overloaded: serverError(503, 'This server has no room for another request at the moment.'),

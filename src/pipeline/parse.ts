@@ -16,6 +16,7 @@ import { joinChunks } from '../wire/join-chunks.ts'
 import type { Form } from '../wire/multipart.ts'
 import { readForm } from '../wire/read-form.ts'
 import type { Authenticated, Parsed, ParsedRequest, Shaped } from './call-record.ts'
+import { modelDenied } from './caller-rights.ts'
 import { measureInput } from './media-estimate.ts'
 import { isConfigured, type PipelineContext } from './pipeline-context.ts'
 import { unknownModel } from './unknown-model.ts'
@@ -246,12 +247,7 @@ function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped 
   const { endpoint, principal } = shaped
   if (!model.kinds.includes(endpoint.kind)) throw wrongEndpoint(endpoint, model)
   const allowed = principal.scopes?.models
-  if (!isInScope(allowed, model)) {
-    throw new GatewayError('permission_denied', {
-      message: `This API key may not use the model ${JSON.stringify(model.id)}.`,
-      param: 'model',
-    })
-  }
+  if (!isInScope(allowed, model)) throw modelDenied(model)
   if (model.fallbacks.length === 0 && isConfigured(context, model)) return [model]
   const chain = [model]
   for (const id of model.fallbacks) {
