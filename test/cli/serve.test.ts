@@ -407,6 +407,8 @@ describe('serve with models of other servers', () => {
 
     expect(line(alone, 'vendors')).toMatch(/groq \(not configured: set GROQ_API_KEY\), ollama \(configured\)$/)
     expect(refused.status).toBe(503)
-    expect(((await refused.json()) as { error: { message: string } }).error.message).toContain('set GROQ_API_KEY')
+    expect(((await refused.json()) as { error: { message: string } }).error.message).toBe(
+      'The model "our-groq" is not available here.',
+    )
   })
 })
