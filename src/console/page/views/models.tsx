@@ -1,7 +1,7 @@
 import type { List, Model, Price, RetiringModel } from '../answers.ts'
-import { count, money } from '../format.ts'
+import { count } from '../format.ts'
 import { hrefOf, type Place } from '../location.ts'
-import { Badge, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
+import { AmountCell, Badge, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
 import { useData } from '../use-data.ts'
 
 /** Models that retire soon with their spend, the catalog with its routes, and prices. */
@@ -60,7 +60,7 @@ function RetiringTable({ rows }: { rows: readonly RetiringModel[] }) {
             <Badge kind={Date.parse(retires) <= Date.now() ? 'bad' : 'warn'}>{retires}</Badge>
           </td>
           <td class="number">{count(requests)}</td>
-          <td class="number">{money(charged)}</td>
+          <AmountCell of={charged} />
         </tr>
       ))}
     </Table>
