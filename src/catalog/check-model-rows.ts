@@ -47,13 +47,14 @@ export function checkModelRows(rows: unknown, owner: string, path = 'models'): v
  */
 export function checkWholeRows(rows: readonly unknown[], owner: string, path = 'models'): void {
   for (const [index, row] of rows.entries()) {
-    const { id, kind, kinds = kind, vendor } = objectOf(row)
+    const { id, kind, kinds = kind, vendor, routes } = objectOf(row)
     const fail = (member: string, rule: string): never => {
       throw new TypeError(`${owner}: ${path}[${index}].${member} must be ${rule}`)
     }
     if (!isName(id)) fail('id', 'the id that callers write')
     if (!isName(kinds) && !Array.isArray(kinds)) fail('kind', "what the model does, such as 'chat', or a list of kinds")
-    if (!isName(vendor)) fail('vendor', 'the id of a vendor')
+    const isRouted = vendor === undefined && Array.isArray(routes) && routes.length > 0
+    if (!isName(vendor) && !isRouted) fail('vendor', 'the id of a vendor, unless the row has routes')
   }
 }
 

@@ -81,8 +81,8 @@ export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kin
   readonly id: string
   /** What it does; a list where it does several things. */
   readonly kind: AnyModelKind | readonly AnyModelKind[]
-  /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */
-  readonly vendor: string
+  /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. Required without `routes`. */
+  readonly vendor?: string | undefined
 }
 
 export const MODEL_MEMBERS = {
@@ -107,8 +107,14 @@ export const MODEL_MEMBERS = {
   transcription: true,
 } satisfies MemberNames<ModelDefinition>
 
+/** Ids of the vendors that serve a row: those of its routes, or its own vendor. */
+export function servingVendors({ vendor, routes }: Pick<ModelDefinition, 'vendor' | 'routes'>): readonly string[] {
+  return routes?.map((route) => route.vendor) ?? (vendor === undefined ? [] : [vendor])
+}
+
 /**
  * Fills in a model definition's defaults.
+ * @throws TypeError for a row without `vendor` and `routes`.
  * @throws RangeError for an empty list of routes, for a `retires` that is not a date, for a `promptCaching` that is neither `auto` nor `off`, and for a route whose weight is not a positive number or whose priority is
  *   not a whole number from 0 on.
  */
@@ -118,6 +124,8 @@ export function defineModel({ kind, ...members }: ModelDefinition): CatalogModel
     throw new RangeError(`promptCaching of a model must be auto or off: ${String(promptCaching)}`)
   if (retires !== undefined && new Date(retires).toJSON()?.slice(0, 10) !== retires)
     throw new RangeError(`retires of a model must be a date such as 2026-12-31: ${String(retires)}`)
+  const vendor = members.vendor ?? servingVendors(members)[0]
+  if (vendor === undefined) throw new TypeError(`model ${JSON.stringify(members.id)}: set vendor or routes`)
   const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
   return {
     upstream: members.id,
@@ -126,7 +134,8 @@ export function defineModel({ kind, ...members }: ModelDefinition): CatalogModel
     fallbacks: [],
     created: 0,
     displayName: members.id,
-    ...(given as Partial<CatalogModel> & Pick<CatalogModel, 'id' | 'vendor'>),
+    ...(given as Partial<CatalogModel> & Pick<CatalogModel, 'id'>),
+    vendor,
     ...(members.routes === undefined ? {} : { routes: checkedRoutes(members.routes) }),
     kinds: typeof kind === 'string' ? [kind] : kind,
   }

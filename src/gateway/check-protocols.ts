@@ -1,4 +1,4 @@
-import type { CatalogModel, ModelDefinition } from '../catalog/model.ts'
+import { type CatalogModel, type ModelDefinition, servingVendors } from '../catalog/model.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 
@@ -12,9 +12,9 @@ export function checkProtocols(
   endpoints: readonly Endpoint[],
 ): void {
   for (const row of rows) {
-    const { id, protocol, vendor, routes } = row
+    const { id, protocol } = row
     if (protocol === undefined) continue
-    const names = routes?.map((route) => route.vendor) ?? [vendor]
+    const names = servingVendors(row)
     const listed = vendors.filter((candidate) => names.includes(candidate.id))
     const kinds: readonly string[] = ['kinds' in row ? row.kinds : row.kind].flat()
     const serving = endpoints.filter(({ kind }) => kinds.includes(kind))

@@ -1,5 +1,5 @@
 import { isPattern } from '../catalog/id-pattern.ts'
-import type { CatalogModel, ModelDefinition } from '../catalog/model.ts'
+import { type CatalogModel, servingVendors } from '../catalog/model.ts'
 import { vendorWithoutKey } from '../pipeline/configuration-warnings.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { GatewayOptions } from './gateway-options.ts'
@@ -35,16 +35,12 @@ function warnOfVendors(
 ): void {
   const rows = [...models, ...given.flatMap((vendor) => (vendor.hasBuiltInModels === true ? [] : vendor.models))]
   const fallbacks = rows.flatMap(({ fallbacks: ids = [] }) => ids.flatMap((id) => catalog.find(id) ?? []))
-  const ids = new Set([...rows, ...fallbacks].flatMap(vendorsOf))
+  const ids = new Set([...rows, ...fallbacks].flatMap(servingVendors))
   // List prices are made for the catalog, and name models that nobody has chosen.
   const isChosen = !(typeof option === 'object' && 'forCatalog' in option)
   for (const { model } of isChosen ? (prices?.rows?.() ?? []) : [])
-    for (const id of vendorsOf(catalog.find(model))) if (vendors.has(id)) ids.add(id)
+    for (const id of servingVendors(catalog.find(model) ?? {})) if (vendors.has(id)) ids.add(id)
   for (const id of ids) if (!vendors.get(id)?.apiKeys.length) warnings.warn(vendorWithoutKey(vendors, id))
-}
-
-function vendorsOf(row: Pick<ModelDefinition, 'vendor' | 'routes'> | undefined): readonly string[] {
-  return row?.routes?.map(({ vendor }) => vendor) ?? (row === undefined ? [] : [row.vendor])
 }
 
 function warnOfUnpriced(
