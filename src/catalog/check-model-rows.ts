@@ -11,6 +11,7 @@ import {
   VIDEO_MEMBERS,
   VIDEO_TASKS,
 } from './model-facts.ts'
+import { ABILITIES, MODALITIES } from './vendor-models/vendor-model.ts'
 
 const { kind: _, ...OPTIONAL_MEMBERS } = MODEL_MEMBERS
 const CATALOG_MEMBERS = {
@@ -84,12 +85,15 @@ function checkModelRow(row: unknown, owner: string, path: string): void {
     if (!Array.isArray(range)) checkMembers(range, RANGE_MEMBERS, owner, `${path}.${name}`)
   checkEnumerated(objectOf(video)['task'], VIDEO_TASKS, owner, `${path}.video.task`)
   checkEnumerated(objectOf(video)['geometry'], VIDEO_GEOMETRIES, owner, `${path}.video.geometry`)
-  const formats = { speech: [speech, SPEECH_FORMATS], transcription: [transcription, TRANSCRIPTION_FORMATS] } as const
-  for (const [name, [abilities, known]] of Object.entries(formats)) {
-    const given = objectOf(abilities)['formats']
-    const listed: readonly unknown[] = Array.isArray(given) ? given : [given]
-    for (const format of listed) checkEnumerated(format, known, owner, `${path}.${name}.formats`)
-  }
+  const lists: readonly [string, unknown, readonly string[]][] = [
+    ['speech.formats', objectOf(speech)['formats'], SPEECH_FORMATS],
+    ['transcription.formats', objectOf(transcription)['formats'], TRANSCRIPTION_FORMATS],
+    ['inputModalities', given['inputModalities'], MODALITIES],
+    ['outputModalities', given['outputModalities'], MODALITIES],
+    ['abilities', given['abilities'], ABILITIES],
+  ]
+  for (const [name, list, known] of lists)
+    for (const value of Array.isArray(list) ? list : [list]) checkEnumerated(value, known, owner, `${path}.${name}`)
   if (!Array.isArray(routes)) return
   for (const [index, route] of routes.entries()) checkMembers(route, ROUTE_MEMBERS, owner, `${path}.routes[${index}]`)
 }

@@ -8,6 +8,7 @@ import type {
   TranscriptionAbilities,
   VideoAbilities,
 } from './model-facts.ts'
+import type { Ability, Modality } from './vendor-models/vendor-model.ts'
 
 export type { ImageAbilities, ModelKind, ModelLimits, SpeechAbilities, TranscriptionAbilities, VideoAbilities }
 
@@ -59,6 +60,15 @@ export interface CatalogModel extends ModelFacts {
   readonly retires?: string
   /** Name for people. Default: the public id. */
   readonly displayName: string
+  /** What it reads, for lists. If omitted, what the catalog knows of the vendor's model, otherwise what follows from its kinds. */
+  readonly inputModalities?: readonly Modality[]
+  /** What it writes, for lists. If omitted, as with `inputModalities`. */
+  readonly outputModalities?: readonly Modality[]
+  /**
+   * Abilities of a chat model, for `supported_parameters` of lists. If omitted, what the catalog knows of the vendor's model,
+   * otherwise all but `reasoning`.
+   */
+  readonly abilities?: readonly Ability[]
   /** Names of groups that it belongs to, for key scopes such as `group:cheap`. Absent: none. */
   readonly groups?: readonly string[]
   /**
@@ -96,6 +106,9 @@ export const MODEL_MEMBERS = {
   created: true,
   retires: true,
   displayName: true,
+  inputModalities: true,
+  outputModalities: true,
+  abilities: true,
   groups: true,
   promptCaching: true,
   protocol: true,

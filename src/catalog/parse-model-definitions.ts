@@ -13,6 +13,7 @@ import type {
   VideoAbilities,
 } from './model.ts'
 import { SPEECH_FORMATS, TRANSCRIPTION_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from './model-facts.ts'
+import { ABILITIES, MODALITIES } from './vendor-models/vendor-model.ts'
 
 /** A schema for each member of an interface. A missing or extra one does not compile. */
 type SchemasOf<Facts> = { readonly [Name in keyof Facts]-?: z.ZodType<Facts[Name]> }
@@ -142,6 +143,9 @@ export const modelDefinitions = onDemand(() =>
         created: z.int().nonnegative().exactOptional(),
         retires: z.iso.date('must be a date such as 2026-12-31').exactOptional(),
         displayName: z.string().min(1).max(200).exactOptional(),
+        inputModalities: z.array(z.enum(MODALITIES)).nonempty().exactOptional(),
+        outputModalities: z.array(z.enum(MODALITIES)).nonempty().exactOptional(),
+        abilities: z.array(z.enum(ABILITIES)).exactOptional(),
         groups: z.array(name()).exactOptional(),
         promptCaching: z.enum(['auto', 'off']).exactOptional(),
       } satisfies SchemasOf<ModelDefinition>)

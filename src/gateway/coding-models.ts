@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
-import type { VendorModel } from '../catalog/vendor-models/vendor-model.ts'
+import { listedFacts } from './listed-facts.ts'
 import { type ListContext, unavailableReasonBy, withVendorIds } from './model-list.ts'
 
 /**
@@ -66,16 +66,24 @@ export function codingModels(models: readonly CatalogModel[], context: ListConte
   const usable = withVendorIds(models, context).filter(
     (model) => model.kinds.includes('chat') && reasonOf(model) === undefined,
   )
-  return usable.map((model, priority) =>
-    codingModel(model, priority, context.catalog.source.facts?.(model.vendor, model.upstream)),
-  )
+  const { source } = context.catalog
+  return usable.map((model, priority) => {
+    const inputs = model.inputModalities ?? source.facts?.(model.vendor, model.upstream)?.inputModalities
+    return codingModel(model, priority, {
+      reasons: listedFacts(model, source).abilities?.includes('reasoning') === true,
+      // Text only where it is known: versions of the client know no other names than these two.
+      readsImages: inputs?.includes('image') !== false,
+    })
+  })
 }
 
-function codingModel(model: CatalogModel, priority: number, facts: VendorModel | undefined): CodingModel {
-  const reasons = facts?.abilities.includes('reasoning') === true
+interface CodingAbilities {
+  readonly reasons: boolean
+  readonly readsImages: boolean
+}
+
+function codingModel(model: CatalogModel, priority: number, { reasons, readsImages }: CodingAbilities): CodingModel {
   const contextTokens = model.limits.contextTokens ?? null
-  // Text only where it is known: versions of the client know no other names than these two.
-  const readsImages = facts === undefined || facts.inputModalities.includes('image')
   return {
     slug: model.id,
     display_name: model.displayName,

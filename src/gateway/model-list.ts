@@ -1,9 +1,10 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { retirementOf } from '../catalog/model-retirement.ts'
 import type { Rate } from '../catalog/prices/prices.ts'
-import type { Ability, VendorModel } from '../catalog/vendor-models/vendor-model.ts'
+import type { Ability } from '../catalog/vendor-models/vendor-model.ts'
 import { formatDecimal, parseDecimal } from '../core/money.ts'
 import { isConfigured, type PipelineContext } from '../pipeline/pipeline-context.ts'
+import { type ListedFacts, listedFacts } from './listed-facts.ts'
 import { isUnpricedBy } from './unpriced-models.ts'
 
 /** A model as `GET /v1/models` lists it: the members that OpenAI's and those that Anthropic's clients read, in one object. */
@@ -80,12 +81,13 @@ export function listedModel(
 ): ListedModel {
   const reason = reasonOf(model)
   const { contextTokens, maxOutputTokens } = model.limits
-  const facts = context.catalog.source.facts?.(model.vendor, model.upstream)
+  const facts = listedFacts(model, context.catalog.source)
+  const { inputModalities, outputModalities } = facts
   const pricing = context.showPrices
     ? pricingOf(context.prices?.quote(context.catalog.find(model.id)?.id ?? model.id, {}))
     : undefined
   const retires = retirementOf(model, context.catalog.source)
-  const created = model.created === 0 ? (facts?.created ?? 0) : model.created
+  const created = model.created === 0 ? (facts.created ?? 0) : model.created
   return {
     id: model.id,
     object: 'model',
@@ -99,12 +101,10 @@ export function listedModel(
     ...(maxOutputTokens === undefined
       ? {}
       : { max_tokens: maxOutputTokens, top_provider: { max_completion_tokens: maxOutputTokens } }),
-    ...(facts === undefined
+    ...(inputModalities === undefined || outputModalities === undefined
       ? {}
-      : { architecture: { input_modalities: facts.inputModalities, output_modalities: facts.outputModalities } }),
-    ...(facts === undefined || !model.kinds.includes('chat')
-      ? {}
-      : { supported_parameters: parametersOf(model, facts, context) }),
+      : { architecture: { input_modalities: inputModalities, output_modalities: outputModalities } }),
+    ...(model.kinds.includes('chat') ? { supported_parameters: parametersOf(model, facts, context) } : {}),
     ...(pricing === undefined ? {} : { pricing }),
     kinds: model.kinds,
     available: reason === undefined,
@@ -137,7 +137,11 @@ const PARAMETERS: Readonly<Record<Ability, readonly string[]>> = {
   temperature: ['temperature', 'top_p'],
 }
 
-function parametersOf(model: CatalogModel, { abilities }: VendorModel, { vendors }: ListContext): readonly string[] {
+function parametersOf(
+  model: CatalogModel,
+  { abilities = [] }: ListedFacts,
+  { vendors }: ListContext,
+): readonly string[] {
   const parameters = ['max_tokens', 'max_completion_tokens', 'stop', ...abilities.flatMap((name) => PARAMETERS[name])]
   const makesFormats = vendors.get(model.vendor)?.chat?.makesAnswerFormats?.(model) === true
   return makesFormats && !abilities.includes('structured_output')

@@ -227,6 +227,43 @@ describe('GET /v1/models of a coding client, which asks with the version of its 
   })
 })
 
+test('lists modalities and parameters of own rows: as declared, as the catalog knows, or by their kind', async () => {
+  const own = await startGateway({
+    billing: 'off',
+    models: [
+      { id: 'plain', kind: 'chat', vendor: 'openai', upstream: 'a-fine-tune' },
+      {
+        ...{ id: 'declared', kind: 'chat', vendor: 'openai', upstream: 'a-fine-tune' },
+        ...{ inputModalities: ['text', 'image'], abilities: ['reasoning'] },
+      },
+      { id: 'known', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' },
+      { id: 'no-tools', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', abilities: ['temperature'] },
+      { id: 'hears', kind: 'transcription', vendor: 'openai', upstream: 'a-fine-tune' },
+      {
+        id: 'draws',
+        kind: ['image', 'image_edit'],
+        vendor: 'openai',
+        upstream: 'a-fine-tune',
+        protocol: 'generations',
+      },
+    ],
+  })
+  const rows = new Map(own.gateway.models().map((row) => [row.id, row]))
+  const of = (id: string) => {
+    const { architecture, supported_parameters: parameters } = rows.get(id)!
+    return [architecture?.input_modalities.join(), architecture?.output_modalities.join(), parameters?.join()]
+  }
+  await own.close()
+  const base = 'max_tokens,max_completion_tokens,stop'
+
+  expect(of('plain')).toEqual(['text', 'text', `${base},tools,tool_choice,response_format,temperature,top_p`])
+  expect(of('declared')).toEqual(['text,image', 'text', `${base},reasoning_effort`])
+  expect(of('known')).toEqual(of('gpt-5.4'))
+  expect(of('no-tools')).toEqual([of('gpt-5.4')[0], 'text', `${base},temperature,top_p`])
+  expect(of('hears')).toEqual(['audio', 'text', undefined])
+  expect(of('draws')).toEqual(['text,image', 'image', undefined])
+})
+
 describe('a model that cannot be called', () => {
   const chat = { kind: 'chat', vendor: 'openai', limits: { maxOutputTokens: 100 } } as const
   const models = [
