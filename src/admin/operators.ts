@@ -20,7 +20,7 @@ export type OperatorScope = (typeof OPERATOR_SCOPES)[number]
 
 /** Who operates the gateway. */
 export interface Operator {
-  /** For events and logs: 1 to 64 letters, digits or `._@-`. */
+  /** Name for events and logs: 1 to 200 characters on one line, such as `olga+ops@example.com` or `Jörg Maier`. */
   readonly name: string
   readonly can: readonly OperatorScope[]
 }
@@ -29,7 +29,7 @@ export interface Operator {
 export interface OperatorKey {
   /** At least 24 characters without spaces. */
   readonly key: string
-  /** As of {@link Operator}. */
+  /** Name for events and logs; see {@link Operator}. */
   readonly name: string
   /** Default: everything. */
   readonly can?: readonly OperatorScope[] | undefined
@@ -49,10 +49,10 @@ export interface OperatorRules {
   /** Keys of operators, each with a name for the log. */
   readonly operatorKeys?: readonly OperatorKey[] | undefined
   /**
-   * The host's own check, by its session for instance; undefined: not an operator. One that fails, or takes more than 10
-   * seconds, refuses the request with 503.
+   * Identifies the operator by the host's own session. `undefined` and `null` mean that the sender is no operator. The request gets
+   * 503 if the function throws, takes more than 10 seconds, or returns a value that is no {@link Operator}.
    */
-  readonly authorize?: ((request: OperatorRequest) => MaybePromise<Operator | undefined>) | undefined
+  readonly authorize?: ((request: OperatorRequest) => MaybePromise<Operator | null | undefined>) | undefined
   /**
    * Address of the client, for the limit of 5 wrong keys a minute. Default: the other end of the connection. Behind a proxy that is the
    * proxy, so give `forwardedAddress` of `signalbox`.
@@ -85,7 +85,7 @@ export class Operators {
     this.#keys = operatorKeys.map(({ key, name, can = OPERATOR_SCOPES }) => {
       if (typeof key !== 'string' || key.length < SHORTEST_OPERATOR_KEY || /\s/.test(key))
         throw new TypeError(`operatorKeys: a key must have at least ${SHORTEST_OPERATOR_KEY} characters and no spaces`)
-      return { digest: digestOf(key), operator: checkedOperator({ name, can }) }
+      return { digest: digestOf(key), operator: checkedOperator({ name, can }, 'operatorKeys') }
     })
     this.#rules = rules
     this.#clock = clock
@@ -102,7 +102,7 @@ export class Operators {
     const operator = token === undefined ? undefined : this.#byKey(token)
     if (operator !== undefined) return { ...operator, hasKey: true }
     const vouched = await this.#byHost(request)
-    if (vouched !== undefined) return { ...checkedOperator(vouched), hasKey: false }
+    if (vouched !== undefined) return { ...vouched, hasKey: false }
     throw operatorRefusal(request, this.#clock, this.#rules.clientAddress)
   }
 
@@ -122,7 +122,8 @@ export class Operators {
       timer = this.#clock.schedule(LONGEST_CHECK_MS, () => reject(new Error('authorize took too long')))
     })
     try {
-      return await Promise.race([authorize(request), late])
+      const found = await Promise.race([authorize(request), late])
+      return found == null ? undefined : checkedOperator(found, 'authorize')
     } catch (cause) {
       this.#logger.error('authorize failed, so the request was refused', { error: cause })
       throw new GatewayError('store_unavailable', { message: 'The operator could not be identified.', cause })
@@ -132,13 +133,18 @@ export class Operators {
   }
 }
 
-/** @throws TypeError for a name that does not fit in a line of a log, and for unknown scopes. */
-function checkedOperator({ name, can }: Operator): Operator {
-  if (typeof name !== 'string' || !/^[\w.@-]{1,64}$/.test(name))
-    throw new TypeError('the name of an operator must be 1 to 64 letters, digits or ._@-')
+/** Printable characters on one line, so that a name cannot begin a new line in a log. */
+const OPERATOR_NAME = /^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]{1,200}$/u
+
+/** @throws TypeError that begins with `source` if the name has a line break or the scopes are not a list of known ones. */
+function checkedOperator({ name, can }: Operator, source: string): Operator {
+  if (typeof name !== 'string' || name.trim() === '' || !OPERATOR_NAME.test(name))
+    throw new TypeError(`${source}: the name of an operator must be 1 to 200 characters on one line`)
+  const scopes = OPERATOR_SCOPES.join(', ')
+  if (!Array.isArray(can)) throw new TypeError(`${source}: "can" must be a list of scopes: ${scopes}`)
   const unknown = can.find((scope) => !OPERATOR_SCOPES.includes(scope))
   if (unknown !== undefined)
-    throw new TypeError(`${JSON.stringify(unknown)} is none of the scopes ${OPERATOR_SCOPES.join(', ')}`)
+    throw new TypeError(`${source}: the scope ${JSON.stringify(unknown)} is unknown. The scopes are ${scopes}`)
   return { name, can }
 }
 

@@ -1,12 +1,17 @@
-import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import { checkEnumerated, checkMembers, type MemberNames } from '../core/known-members.ts'
 import { type CatalogModel, type ImageAbilities, MODEL_MEMBERS, ROUTE_MEMBERS } from './model.ts'
 import {
   IMAGE_MEMBERS,
   MODEL_LIMITS_MEMBERS,
+  SPEECH_FORMATS,
   SPEECH_MEMBERS,
+  TRANSCRIPTION_FORMATS,
   TRANSCRIPTION_MEMBERS,
+  VIDEO_GEOMETRIES,
   VIDEO_MEMBERS,
+  VIDEO_TASKS,
 } from './model-facts.ts'
+import { ABILITIES, MODALITIES } from './vendor-models/vendor-model.ts'
 
 const { kind: _, ...OPTIONAL_MEMBERS } = MODEL_MEMBERS
 const CATALOG_MEMBERS = {
@@ -25,7 +30,7 @@ const FREE_SIZE_MEMBERS = {
 const RANGE_MEMBERS = { min: true, max: true } as const
 
 /**
- * Refuses members that rows of models do not have; what stands in the members is not judged.
+ * Refuses members that rows of models do not have, and values that enumerated members do not have. Other values are not judged.
  * @param owner what was called, for the message.
  * @param path of the list below it.
  * @throws TypeError naming the path: `models[2].limits.maxOutputToken`.
@@ -43,13 +48,14 @@ export function checkModelRows(rows: unknown, owner: string, path = 'models'): v
  */
 export function checkWholeRows(rows: readonly unknown[], owner: string, path = 'models'): void {
   for (const [index, row] of rows.entries()) {
-    const { id, kind, kinds = kind, vendor } = objectOf(row)
+    const { id, kind, kinds = kind, vendor, routes } = objectOf(row)
     const fail = (member: string, rule: string): never => {
       throw new TypeError(`${owner}: ${path}[${index}].${member} must be ${rule}`)
     }
     if (!isName(id)) fail('id', 'the id that callers write')
     if (!isName(kinds) && !Array.isArray(kinds)) fail('kind', "what the model does, such as 'chat', or a list of kinds")
-    if (!isName(vendor)) fail('vendor', 'the id of a vendor')
+    const isRouted = vendor === undefined && Array.isArray(routes) && routes.length > 0
+    if (!isName(vendor) && !isRouted) fail('vendor', 'the id of a vendor, unless the row has routes')
   }
 }
 
@@ -77,6 +83,17 @@ function checkModelRow(row: unknown, owner: string, path: string): void {
   checkMembers(freeSize, FREE_SIZE_MEMBERS, owner, `${path}.image.freeSize`)
   for (const [name, range] of Object.entries(ranges))
     if (!Array.isArray(range)) checkMembers(range, RANGE_MEMBERS, owner, `${path}.${name}`)
+  checkEnumerated(objectOf(video)['task'], VIDEO_TASKS, owner, `${path}.video.task`)
+  checkEnumerated(objectOf(video)['geometry'], VIDEO_GEOMETRIES, owner, `${path}.video.geometry`)
+  const lists: readonly [string, unknown, readonly string[]][] = [
+    ['speech.formats', objectOf(speech)['formats'], SPEECH_FORMATS],
+    ['transcription.formats', objectOf(transcription)['formats'], TRANSCRIPTION_FORMATS],
+    ['inputModalities', given['inputModalities'], MODALITIES],
+    ['outputModalities', given['outputModalities'], MODALITIES],
+    ['abilities', given['abilities'], ABILITIES],
+  ]
+  for (const [name, list, known] of lists)
+    for (const value of Array.isArray(list) ? list : [list]) checkEnumerated(value, known, owner, `${path}.${name}`)
   if (!Array.isArray(routes)) return
   for (const [index, route] of routes.entries()) checkMembers(route, ROUTE_MEMBERS, owner, `${path}.routes[${index}]`)
 }

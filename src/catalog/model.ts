@@ -8,6 +8,7 @@ import type {
   TranscriptionAbilities,
   VideoAbilities,
 } from './model-facts.ts'
+import type { Ability, Modality } from './vendor-models/vendor-model.ts'
 
 export type { ImageAbilities, ModelKind, ModelLimits, SpeechAbilities, TranscriptionAbilities, VideoAbilities }
 
@@ -59,6 +60,15 @@ export interface CatalogModel extends ModelFacts {
   readonly retires?: string
   /** Name for people. Default: the public id. */
   readonly displayName: string
+  /** What it reads, for lists. If omitted, what the catalog knows of the vendor's model, otherwise what follows from its kinds. */
+  readonly inputModalities?: readonly Modality[]
+  /** What it writes, for lists. If omitted, as with `inputModalities`. */
+  readonly outputModalities?: readonly Modality[]
+  /**
+   * Abilities of a chat model, for `supported_parameters` of lists. If omitted, what the catalog knows of the vendor's model,
+   * otherwise all but `reasoning`.
+   */
+  readonly abilities?: readonly Ability[]
   /** Names of groups that it belongs to, for key scopes such as `group:cheap`. Absent: none. */
   readonly groups?: readonly string[]
   /**
@@ -81,8 +91,8 @@ export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kin
   readonly id: string
   /** What it does; a list where it does several things. */
   readonly kind: AnyModelKind | readonly AnyModelKind[]
-  /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */
-  readonly vendor: string
+  /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. Required without `routes`. */
+  readonly vendor?: string | undefined
 }
 
 export const MODEL_MEMBERS = {
@@ -96,6 +106,9 @@ export const MODEL_MEMBERS = {
   created: true,
   retires: true,
   displayName: true,
+  inputModalities: true,
+  outputModalities: true,
+  abilities: true,
   groups: true,
   promptCaching: true,
   protocol: true,
@@ -107,8 +120,14 @@ export const MODEL_MEMBERS = {
   transcription: true,
 } satisfies MemberNames<ModelDefinition>
 
+/** Ids of the vendors that serve a row: those of its routes, or its own vendor. */
+export function servingVendors({ vendor, routes }: Pick<ModelDefinition, 'vendor' | 'routes'>): readonly string[] {
+  return routes?.map((route) => route.vendor) ?? (vendor === undefined ? [] : [vendor])
+}
+
 /**
  * Fills in a model definition's defaults.
+ * @throws TypeError for a row without `vendor` and `routes`.
  * @throws RangeError for an empty list of routes, for a `retires` that is not a date, for a `promptCaching` that is neither `auto` nor `off`, and for a route whose weight is not a positive number or whose priority is
  *   not a whole number from 0 on.
  */
@@ -118,6 +137,8 @@ export function defineModel({ kind, ...members }: ModelDefinition): CatalogModel
     throw new RangeError(`promptCaching of a model must be auto or off: ${String(promptCaching)}`)
   if (retires !== undefined && new Date(retires).toJSON()?.slice(0, 10) !== retires)
     throw new RangeError(`retires of a model must be a date such as 2026-12-31: ${String(retires)}`)
+  const vendor = members.vendor ?? servingVendors(members)[0]
+  if (vendor === undefined) throw new TypeError(`model ${JSON.stringify(members.id)}: set vendor or routes`)
   const given = Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
   return {
     upstream: members.id,
@@ -126,7 +147,8 @@ export function defineModel({ kind, ...members }: ModelDefinition): CatalogModel
     fallbacks: [],
     created: 0,
     displayName: members.id,
-    ...(given as Partial<CatalogModel> & Pick<CatalogModel, 'id' | 'vendor'>),
+    ...(given as Partial<CatalogModel> & Pick<CatalogModel, 'id'>),
+    vendor,
     ...(members.routes === undefined ? {} : { routes: checkedRoutes(members.routes) }),
     kinds: typeof kind === 'string' ? [kind] : kind,
   }

@@ -13,6 +13,7 @@ import type {
   VideoAbilities,
 } from './model.ts'
 import { SPEECH_FORMATS, TRANSCRIPTION_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from './model-facts.ts'
+import { ABILITIES, MODALITIES } from './vendor-models/vendor-model.ts'
 
 /** A schema for each member of an interface. A missing or extra one does not compile. */
 type SchemasOf<Facts> = { readonly [Name in keyof Facts]-?: z.ZodType<Facts[Name]> }
@@ -120,35 +121,44 @@ const route = onDemand(() =>
 /** The shape of an operator's list of models. */
 export const modelDefinitions = onDemand(() =>
   z.array(
-    z.strictObject({
-      id: name(),
-      kind: z.union(
-        [modelKind(), z.array(modelKind()).nonempty()],
-        `must be one of ${MODEL_KINDS.join(', ')}, or a list of them`,
-      ),
-      vendor: name(),
-      upstream: name().exactOptional(),
-      routes: z.array(route()).nonempty().exactOptional(),
-      protocol: name().exactOptional(),
-      limits: limits().exactOptional(),
-      reasonsUnseen: z.boolean().exactOptional(),
-      image: image().exactOptional(),
-      video: video().exactOptional(),
-      speech: speech().exactOptional(),
-      transcription: transcription().exactOptional(),
-      aliases: z.array(name()).exactOptional(),
-      fallbacks: z.array(name()).exactOptional(),
-      created: z.int().nonnegative().exactOptional(),
-      retires: z.iso.date('must be a date such as 2026-12-31').exactOptional(),
-      displayName: z.string().min(1).max(200).exactOptional(),
-      groups: z.array(name()).exactOptional(),
-      promptCaching: z.enum(['auto', 'off']).exactOptional(),
-    } satisfies SchemasOf<ModelDefinition>),
+    z
+      .strictObject({
+        id: name(),
+        kind: z.union(
+          [modelKind(), z.array(modelKind()).nonempty()],
+          `must be one of ${MODEL_KINDS.join(', ')}, or a list of them`,
+        ),
+        vendor: name().exactOptional(),
+        upstream: name().exactOptional(),
+        routes: z.array(route()).nonempty().exactOptional(),
+        protocol: name().exactOptional(),
+        limits: limits().exactOptional(),
+        reasonsUnseen: z.boolean().exactOptional(),
+        image: image().exactOptional(),
+        video: video().exactOptional(),
+        speech: speech().exactOptional(),
+        transcription: transcription().exactOptional(),
+        aliases: z.array(name()).exactOptional(),
+        fallbacks: z.array(name()).exactOptional(),
+        created: z.int().nonnegative().exactOptional(),
+        retires: z.iso.date('must be a date such as 2026-12-31').exactOptional(),
+        displayName: z.string().min(1).max(200).exactOptional(),
+        inputModalities: z.array(z.enum(MODALITIES)).nonempty().exactOptional(),
+        outputModalities: z.array(z.enum(MODALITIES)).nonempty().exactOptional(),
+        abilities: z.array(z.enum(ABILITIES)).exactOptional(),
+        groups: z.array(name()).exactOptional(),
+        promptCaching: z.enum(['auto', 'off']).exactOptional(),
+      } satisfies SchemasOf<ModelDefinition>)
+      .refine(({ vendor, routes }) => vendor !== undefined || routes !== undefined, {
+        message: 'is required, unless the row has routes',
+        path: ['vendor'],
+        when: ({ value }) => isObject(value),
+      }),
   ),
 )
 
 /**
- * Reads the model rows of an operator's JSON file: `[{ id, kind, vendor, upstream?, limits?, aliases?, fallbacks?, … }]`,
+ * Reads the model rows of an operator's JSON file: `[{ id, kind, vendor?, upstream?, routes?, limits?, aliases?, fallbacks?, … }]`,
  * the members of {@link ModelDefinition}.
  * @throws TypeError naming the first unknown member, else row and field of every fault: `models[2].kind: …`.
  */

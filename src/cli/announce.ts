@@ -115,7 +115,7 @@ async function announceCall({ print, url, gateway, settings, keys }: Announcemen
   }
   const body = await exampleChat(gateway, models, settings)
   if (body === undefined) {
-    print('models    no chat model that is available has a price: name one in SIGNALBOX_PRICES')
+    print('models    no chat model of the configured vendors has a price: name one in SIGNALBOX_PRICES')
     return
   }
   const key = keys.source === 'made' ? keys.key : '<your key>'
@@ -134,7 +134,7 @@ function callableChats(gateway: Gateway): readonly string[] {
     rows.has(id) && !builtIn.has(id) ? 0 : examples.includes(id) ? 1 : rows.has(id) ? 2 : 3
   return gateway
     .models()
-    .filter((model) => model.available && model.kinds.includes('chat'))
+    .filter((model) => model.unavailable_reason !== 'model_not_configured' && model.kinds.includes('chat'))
     .map((model) => ({ id: model.id, rank: rankOf(model), created: rows.has(model.id) ? 0 : model.created }))
     .sort((one, other) => one.rank - other.rank || other.created - one.created)
     .map(({ id }) => id)

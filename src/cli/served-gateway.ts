@@ -1,3 +1,4 @@
+import { servingVendors } from '../catalog/model.ts'
 import { createGateway, type Gateway } from '../gateway/gateway.ts'
 import type { GatewayOptions } from '../gateway/gateway-options.ts'
 import { billingOptions } from './billing-settings.ts'
@@ -49,5 +50,5 @@ export function servedGateway(
 
 /** Ids of the vendors that the operator's own models name. */
 export function namedVendors({ models }: ServeSettings): ReadonlySet<string> {
-  return new Set(models.flatMap(({ vendor, routes = [] }) => [vendor, ...routes.map((route) => route.vendor)]))
+  return new Set(models.flatMap(servingVendors))
 }

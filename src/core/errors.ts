@@ -25,7 +25,8 @@ function entry(status: number, type: string, message: string, retryable = false)
 }
 
 /**
- * Every error of the gateway. `docs/errors.md` shows this table, and a test keeps the two equal.
+ * Every error of the gateway. Coding clients retry by words of the text, such as "overloaded" and "service unavailable", so the text of
+ * each retryable fault contains one. `docs/errors.md` shows this table, and a test keeps the two equal.
  * Statuses and shapes: API specification, "Errors".
  */
 export const ERROR_TABLE = {
@@ -33,6 +34,8 @@ export const ERROR_TABLE = {
   invalid_json: callerError(400, 'The request body is not valid JSON.'),
   json_too_deep: callerError(400, 'The request body nests deeper than 64 levels.'),
   unsupported_parameter: callerError(400, 'The model does not support a parameter of the request.'),
+  // Not 503: clients retry every 5xx, and another model is the remedy of a caller.
+  model_not_priced: callerError(400, 'There is no price for this request, and billing is on.'),
   endpoint_model_mismatch: callerError(400, 'The model cannot be used on this endpoint.'),
   invalid_api_key: entry(
     401,
@@ -73,19 +76,21 @@ export const ERROR_TABLE = {
   upstream_rejected: callerError(400, 'The model vendor refused the request.'),
   client_closed_request: callerError(499, 'The caller closed the connection.'),
   body_consumed: serverError(500, 'The request body was read before the gateway saw it.', false),
-  internal_error: serverError(500, 'Something went wrong in the gateway.'),
+  internal_error: serverError(500, 'Internal error: something went wrong in the gateway.'),
   invalid_principal: serverError(500, 'The server signed this caller in with data that cannot be used.', false),
-  upstream_invalid_response: serverError(502, 'The model vendor sent an answer that cannot be used.'),
-  upstream_unavailable: serverError(503, 'The model vendor is not available at the moment.'),
+  upstream_invalid_response: serverError(502, 'Server error: the model vendor sent an answer that cannot be used.'),
+  upstream_unavailable: serverError(503, 'Service unavailable: the model vendor cannot answer at the moment.'),
   model_not_configured: serverError(503, 'The vendor of this model is not configured.', false),
-  model_not_priced: serverError(503, 'There is no price for this request, and billing is on.', false),
   plan_not_configured: serverError(503, 'The plan of this account is not configured.', false),
-  store_unavailable: serverError(503, 'The gateway cannot reach its store at the moment.'),
-  overloaded: serverError(503, 'This server has no room for another request at the moment.'),
-  hook_failed: serverError(503, 'A check of this service failed. The request was not answered.'),
-  gateway_closing: serverError(503, 'The gateway is shutting down.'),
+  store_unavailable: serverError(503, 'Service unavailable: the gateway cannot reach its store at the moment.'),
+  overloaded: serverError(503, 'This server is overloaded: it has no room for another request at the moment.'),
+  hook_failed: serverError(
+    503,
+    'Service unavailable: a check of this service failed, so the request was not answered.',
+  ),
+  gateway_closing: serverError(503, 'Service unavailable: the gateway is shutting down.'),
   cache_miss: serverError(504, 'The cache has no answer to this request.', false),
-  upstream_timeout: serverError(504, 'The model vendor did not answer in time.'),
+  upstream_timeout: serverError(504, 'The request timed out: the model vendor did not answer in time.'),
 } as const satisfies Record<string, ErrorEntry>
 
 /** A code of the error table. */

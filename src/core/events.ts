@@ -357,6 +357,7 @@ export type GatewayEvent =
        * store without `responses.stateSecret`. `task-key-missing`: no key can follow the tasks of one that was taken away.
        * `cache-writes-unpriced`: `promptCaching: 'auto'` has no effect for a model without a price of cache writes.
        * `hook-units-unpriced`: a hook charges `hook_unit` for a model that has no price for it, and its requests are refused.
+       * `vendor-unconfigured`: a row of models, a fallback, a price or a call names a vendor that has no key or is not listed.
        * `catalog-refused`: a newer catalog cannot be loaded, and the one in force stays.
        */
       readonly code:
@@ -368,6 +369,7 @@ export type GatewayEvent =
         | 'task-key-missing'
         | 'cache-writes-unpriced'
         | 'hook-units-unpriced'
+        | 'vendor-unconfigured'
         | 'catalog-refused'
       readonly message: string
     }

@@ -34,6 +34,17 @@ export function checkGivenMembers(
   checkMembers(value, names, owner, path)
 }
 
+/**
+ * Refuses a value that an enumerated option does not have. `undefined` is right.
+ * @param owner what was called, for the message: `sqliteStore`. If empty, the message begins with the path.
+ * @param path of the option below its owner: `clock`.
+ * @throws TypeError with the path, the accepted values and the received one.
+ */
+export function checkEnumerated(value: unknown, known: readonly string[], owner: string, path: string): void {
+  if (value === undefined || known.includes(value as string)) return
+  throw new TypeError(`${prefixOf(owner)}${path} must be one of ${known.join(', ')}; got ${JSON.stringify(value)}`)
+}
+
 function notAnObject(owner: string, path: string): TypeError {
   return new TypeError(`${prefixOf(owner)}${path || 'options'} must be an object`)
 }

@@ -235,6 +235,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
    * Absent: no vendor can.
    */
   servesUnlisted?(vendor: Offers): boolean | string
+  /** Values of `protocol` in rows of its models at a vendor. If omitted, the names of `shapes`, if any. */
+  protocols?(vendor: Offers): readonly string[]
   /** What its vendor knows of a model whose row does not say it and has no routes, by the vendor's own id. Absent: nothing. */
   unlistedFacts?(vendor: Offers, upstream: string): Partial<ModelFacts> | undefined
   /** The model of a request that names none. Absent: every request names one. */

@@ -9,6 +9,7 @@ import { VendorModels } from '../catalog/vendor-models/vendor-models.ts'
 import { ENDPOINTS } from '../endpoints/registry.ts'
 import { EndpointTable } from '../pipeline/endpoint-table.ts'
 import { catalogForRoutes } from '../routing/catalog-for-routes.ts'
+import { checkProtocols } from './check-protocols.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { modelVendor } from './model-vendor.ts'
 
@@ -32,6 +33,8 @@ export class CatalogInForce {
   constructor(options: GatewayOptions) {
     this.#options = options
     this.endpoints = new EndpointTable([...ENDPOINTS, ...(options.endpoints ?? [])])
+    const { vendors, models = [] } = options
+    checkProtocols([...vendors.flatMap((vendor) => vendor.models), ...models], vendors, this.endpoints.all)
     this.#catalog = this.#catalogOf(BUILT_IN_SNAPSHOT)
     this.catalog = new CurrentCatalog(() => this.#catalog)
     const { prices } = options

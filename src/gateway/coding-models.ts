@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { CatalogModel } from '../catalog/model.ts'
-import type { VendorModel } from '../catalog/vendor-models/vendor-model.ts'
-import { isConfigured } from '../pipeline/pipeline-context.ts'
-import { type ListContext, withVendorIds } from './model-list.ts'
+import { listedFacts } from './listed-facts.ts'
+import { type ListContext, unavailableReasonBy, withVendorIds } from './model-list.ts'
 
 /**
  * A model as Codex reads it from `GET /v1/models?client_version=…` (github openai/codex, `openai_models.rs`). It refuses the whole
@@ -61,21 +60,30 @@ const REASONING_LEVELS = [
 /** Longest output of a tool that the client sends back, in bytes. */
 const TOOL_OUTPUT_BYTES = 10_000
 
-/** Lists the models that a coding client can use: those of chat whose vendor is configured. */
+/** Lists the models that a coding client can use: chat models that are available. */
 export function codingModels(models: readonly CatalogModel[], context: ListContext): CodingModel[] {
+  const reasonOf = unavailableReasonBy(context)
   const usable = withVendorIds(models, context).filter(
-    (model) => model.kinds.includes('chat') && isConfigured(context, model),
+    (model) => model.kinds.includes('chat') && reasonOf(model) === undefined,
   )
-  return usable.map((model, priority) =>
-    codingModel(model, priority, context.catalog.source.facts?.(model.vendor, model.upstream)),
-  )
+  const { source } = context.catalog
+  return usable.map((model, priority) => {
+    const inputs = model.inputModalities ?? source.facts?.(model.vendor, model.upstream)?.inputModalities
+    return codingModel(model, priority, {
+      reasons: listedFacts(model, source).abilities?.includes('reasoning') === true,
+      // Text only where it is known: versions of the client know no other names than these two.
+      readsImages: inputs?.includes('image') !== false,
+    })
+  })
 }
 
-function codingModel(model: CatalogModel, priority: number, facts: VendorModel | undefined): CodingModel {
-  const reasons = facts?.abilities.includes('reasoning') === true
+interface CodingAbilities {
+  readonly reasons: boolean
+  readonly readsImages: boolean
+}
+
+function codingModel(model: CatalogModel, priority: number, { reasons, readsImages }: CodingAbilities): CodingModel {
   const contextTokens = model.limits.contextTokens ?? null
-  // Text only where it is known: versions of the client know no other names than these two.
-  const readsImages = facts === undefined || facts.inputModalities.includes('image')
   return {
     slug: model.id,
     display_name: model.displayName,

@@ -1,9 +1,11 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { retirementOf } from '../catalog/model-retirement.ts'
 import type { Rate } from '../catalog/prices/prices.ts'
-import type { Ability, VendorModel } from '../catalog/vendor-models/vendor-model.ts'
+import type { Ability } from '../catalog/vendor-models/vendor-model.ts'
 import { formatDecimal, parseDecimal } from '../core/money.ts'
 import { isConfigured, type PipelineContext } from '../pipeline/pipeline-context.ts'
+import { type ListedFacts, listedFacts } from './listed-facts.ts'
+import { isUnpricedBy } from './unpriced-models.ts'
 
 /** A model as `GET /v1/models` lists it: the members that OpenAI's and those that Anthropic's clients read, in one object. */
 export interface ListedModel {
@@ -40,9 +42,14 @@ export interface ListedModel {
   readonly pricing?: Readonly<Record<string, string>>
   /** What the model does. */
   readonly kinds: readonly string[]
-  /** False: its vendor is not configured here. */
+  /** Whether calls of the model can be answered here. */
   readonly available: boolean
+  /** Error code that calls of the model get: its vendor has no key, or it has no price and billing is on. Absent if available. */
+  readonly unavailable_reason?: UnavailableReason
 }
+
+/** Why a listed model cannot be called: the error code that callers get. */
+export type UnavailableReason = 'model_not_configured' | 'model_not_priced'
 
 /** The answer of `GET /v1/models`. */
 export interface ModelList {
@@ -54,17 +61,33 @@ export interface ModelList {
 }
 
 /** What the list is made from. */
-export type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices'>
+export type ListContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices' | 'showPrices' | 'endpoints'>
+
+/** Returns a function that says why a model cannot be called, or `undefined` if it can. */
+export function unavailableReasonBy(context: ListContext): (model: CatalogModel) => UnavailableReason | undefined {
+  const isUnpriced = isUnpricedBy(context)
+  return (model) => {
+    if (!isConfigured(context, model)) return 'model_not_configured'
+    // A vendor's own id is listed too, and has the price of its model.
+    return isUnpriced(context.catalog.find(model.id) ?? model) ? 'model_not_priced' : undefined
+  }
+}
 
 /** Lists one model. */
-export function listedModel(model: CatalogModel, context: ListContext): ListedModel {
+export function listedModel(
+  model: CatalogModel,
+  context: ListContext,
+  reasonOf = unavailableReasonBy(context),
+): ListedModel {
+  const reason = reasonOf(model)
   const { contextTokens, maxOutputTokens } = model.limits
-  const facts = context.catalog.source.facts?.(model.vendor, model.upstream)
+  const facts = listedFacts(model, context.catalog.source)
+  const { inputModalities, outputModalities } = facts
   const pricing = context.showPrices
     ? pricingOf(context.prices?.quote(context.catalog.find(model.id)?.id ?? model.id, {}))
     : undefined
   const retires = retirementOf(model, context.catalog.source)
-  const created = model.created === 0 ? (facts?.created ?? 0) : model.created
+  const created = model.created === 0 ? (facts.created ?? 0) : model.created
   return {
     id: model.id,
     object: 'model',
@@ -78,15 +101,14 @@ export function listedModel(model: CatalogModel, context: ListContext): ListedMo
     ...(maxOutputTokens === undefined
       ? {}
       : { max_tokens: maxOutputTokens, top_provider: { max_completion_tokens: maxOutputTokens } }),
-    ...(facts === undefined
+    ...(inputModalities === undefined || outputModalities === undefined
       ? {}
-      : { architecture: { input_modalities: facts.inputModalities, output_modalities: facts.outputModalities } }),
-    ...(facts === undefined || !model.kinds.includes('chat')
-      ? {}
-      : { supported_parameters: parametersOf(model, facts, context) }),
+      : { architecture: { input_modalities: inputModalities, output_modalities: outputModalities } }),
+    ...(model.kinds.includes('chat') ? { supported_parameters: parametersOf(model, facts, context) } : {}),
     ...(pricing === undefined ? {} : { pricing }),
     kinds: model.kinds,
-    available: isConfigured(context, model),
+    available: reason === undefined,
+    ...(reason === undefined ? {} : { unavailable_reason: reason }),
   }
 }
 
@@ -102,7 +124,8 @@ export function withVendorIds(models: readonly CatalogModel[], { catalog }: List
 
 /** Lists all models; there is no paging, as with OpenAI, and Anthropic's paging members say so. */
 export function modelList(models: readonly CatalogModel[], context: ListContext): ModelList {
-  const data = withVendorIds(models, context).map((model) => listedModel(model, context))
+  const reasonOf = unavailableReasonBy(context)
+  const data = withVendorIds(models, context).map((model) => listedModel(model, context, reasonOf))
   return { object: 'list', data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
 }
 
@@ -114,7 +137,11 @@ const PARAMETERS: Readonly<Record<Ability, readonly string[]>> = {
   temperature: ['temperature', 'top_p'],
 }
 
-function parametersOf(model: CatalogModel, { abilities }: VendorModel, { vendors }: ListContext): readonly string[] {
+function parametersOf(
+  model: CatalogModel,
+  { abilities = [] }: ListedFacts,
+  { vendors }: ListContext,
+): readonly string[] {
   const parameters = ['max_tokens', 'max_completion_tokens', 'stop', ...abilities.flatMap((name) => PARAMETERS[name])]
   const makesFormats = vendors.get(model.vendor)?.chat?.makesAnswerFormats?.(model) === true
   return makesFormats && !abilities.includes('structured_output')

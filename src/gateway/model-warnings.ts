@@ -1,5 +1,6 @@
 import { isPattern } from '../catalog/id-pattern.ts'
-import type { CatalogModel } from '../catalog/model.ts'
+import { type CatalogModel, servingVendors } from '../catalog/model.ts'
+import { vendorWithoutKey } from '../pipeline/configuration-warnings.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import {
@@ -18,9 +19,28 @@ const MOST_NAMED = 20
  * Tells the operator of models that cannot be called because they have no price, although his own rows of models or prices name
  * them, and of fallbacks that can never answer. Prices that do not list their rows are not judged.
  */
-export function warnOfModels(context: PipelineContext, options: Pick<GatewayOptions, 'models' | 'vendors'>): void {
+export function warnOfModels(
+  context: PipelineContext,
+  options: Pick<GatewayOptions, 'models' | 'vendors' | 'prices'>,
+): void {
   warnOfUnpriced(context, options)
   warnOfFallbacks(context)
+  warnOfVendors(context, options)
+}
+
+/** Warns of vendors without a key that rows of the operator name, in their fallbacks too, or that prices name and the operator lists. */
+function warnOfVendors(
+  { catalog, vendors, prices, warnings }: PipelineContext,
+  { models = [], vendors: given, prices: option }: Pick<GatewayOptions, 'models' | 'vendors' | 'prices'>,
+): void {
+  const rows = [...models, ...given.flatMap((vendor) => (vendor.hasBuiltInModels === true ? [] : vendor.models))]
+  const fallbacks = rows.flatMap(({ fallbacks: ids = [] }) => ids.flatMap((id) => catalog.find(id) ?? []))
+  const ids = new Set([...rows, ...fallbacks].flatMap(servingVendors))
+  // List prices are made for the catalog, and name models that nobody has chosen.
+  const isChosen = !(typeof option === 'object' && 'forCatalog' in option)
+  for (const { model } of isChosen ? (prices?.rows?.() ?? []) : [])
+    for (const id of servingVendors(catalog.find(model) ?? {})) if (vendors.has(id)) ids.add(id)
+  for (const id of ids) if (!vendors.get(id)?.apiKeys.length) warnings.warn(vendorWithoutKey(vendors, id))
 }
 
 function warnOfUnpriced(

@@ -101,6 +101,25 @@ export function unpricedBy(
   }
 }
 
+/**
+ * Returns a function that says whether calls of a model are refused because it has no price. No model is judged if billing is off, or
+ * if the prices do not list their rows.
+ */
+export function isUnpricedBy({
+  prices,
+  endpoints,
+}: Pick<JudgedContext, 'prices' | 'endpoints'>): (model: Pick<CatalogModel, 'id' | 'kinds'>) => boolean {
+  const rows = prices?.rows?.()
+  if (rows === undefined) return () => false
+  const judge = unpricedBy(rows)
+  const needsPrice = pricedKinds(endpoints)
+  return (model) => {
+    const fault = needsPrice(model) ? judge(model) : undefined
+    // Unknown models cost what a relative of theirs does, of which no row names them.
+    return fault !== undefined && (fault.lacks !== undefined || prices?.quote(model.id, {}) === undefined)
+  }
+}
+
 const CHAT_METERS: readonly Meter[] = ['input_token', 'output_token']
 
 /** Has any vendor of a model a key? */

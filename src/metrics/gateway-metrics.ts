@@ -191,13 +191,15 @@ export class GatewayMetrics implements Observer {
 
   /** Reads the gauges anew from the gateways. */
   refresh(): void {
-    const { vendorInFlight, vendorLimit, vendorKeyUp, retriesLeft, settlementsWaiting, rollUpAge } = this.set
+    const { vendorInFlight, vendorLimit, vendorKeys, vendorKeyUp, retriesLeft, settlementsWaiting, rollUpAge } =
+      this.set
     const states = [...this.#states].map((state) => state())
-    for (const family of [vendorInFlight, vendorLimit, vendorKeyUp]) family.clear()
+    for (const family of [vendorInFlight, vendorLimit, vendorKeys, vendorKeyUp]) family.clear()
     for (const { vendors } of states)
       for (const { vendor, inFlight, limit, keys } of vendors) {
         vendorInFlight.at(vendor).value += inFlight
         vendorLimit.at(vendor).value += limit
+        vendorKeys.at(vendor).value += keys.length
         for (const { credentialId, isUp } of keys) vendorKeyUp.at(vendor, credentialId).value = isUp ? 1 : 0
       }
     retriesLeft.only.value = sum(states.map((state) => state.retriesLeft))

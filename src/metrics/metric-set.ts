@@ -72,6 +72,7 @@ export class MetricSet {
   readonly inFlight = this.#gauges('in_flight', 'Requests in progress.', ['endpoint'])
   readonly vendorInFlight = this.#gauges('vendor_in_flight', 'Calls to a vendor in progress.', ['vendor'])
   readonly vendorLimit = this.#gauges('vendor_limit', 'Adaptive concurrency limit of a vendor.', ['vendor'])
+  readonly vendorKeys = this.#gauges('vendor_keys', 'Keys of a vendor. 0: no call goes to it.', ['vendor'])
   readonly vendorKeyUp = this.#gauges('vendor_key_up', '1 while the circuit of a vendor key is not open, else 0.', [
     'vendor',
     'fingerprint',

@@ -3,6 +3,7 @@ import type { GatewayRequest } from '../core/exchange.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Principal } from '../stores/principal.ts'
 import type { Authenticated, Received } from './call-record.ts'
+import { checkEndpointScope } from './caller-rights.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /**
@@ -18,8 +19,7 @@ export function authenticate(context: PipelineContext, received: Received): Mayb
 
 function authorize(received: Received, principal: Principal | null | undefined): Authenticated {
   if (principal == null) throw new GatewayError('invalid_api_key')
-  const endpoints = principal.scopes?.endpoints
-  if (endpoints !== undefined && !endpoints.includes(received.called.id)) throw new GatewayError('permission_denied')
+  checkEndpointScope(principal, received.called.id)
   return received.authenticated(principal)
 }
 

@@ -33,6 +33,25 @@ export async function factsOfCaller(
   return { key: key?.accountId === accountId ? key : undefined, account }
 }
 
+/** @throws GatewayError `permission_denied` that names the endpoint, if the scopes of the caller's key do not include it. */
+export function checkEndpointScope({ scopes }: Pick<Principal, 'scopes'>, id: string): void {
+  if (scopes?.endpoints?.includes(id) === false) throw endpointDenied(id)
+}
+
+function endpointDenied(id: string): GatewayError {
+  return new GatewayError('permission_denied', {
+    message: `This API key may not use the endpoint ${JSON.stringify(id)}.`,
+  })
+}
+
+/** Error for a model that the scopes of the caller's key do not include. */
+export function modelDenied({ id }: Pick<CatalogModel, 'id'>): GatewayError {
+  return new GatewayError('permission_denied', {
+    message: `This API key may not use the model ${JSON.stringify(id)}.`,
+    param: 'model',
+  })
+}
+
 /** Returns why a caller may not have the work any more, or `undefined` if the caller may. */
 export function refusalOf(
   { key, account }: CallerFacts,
@@ -42,9 +61,9 @@ export function refusalOf(
   if (key !== undefined && (account === undefined || !isUsable(key, nowMs))) return new GatewayError('invalid_api_key')
   if (account?.frozen !== undefined) return new GatewayError('account_frozen')
   const { endpoints, models } = key?.scopes ?? {}
-  const isAllowed =
-    endpointIds.every((id) => endpoints?.includes(id) !== false) && (model === undefined || isInScope(models, model))
-  return isAllowed ? undefined : new GatewayError('permission_denied')
+  const denied = endpointIds.find((id) => endpoints?.includes(id) === false)
+  if (denied !== undefined) return endpointDenied(denied)
+  return model === undefined || isInScope(models, model) ? undefined : modelDenied(model)
 }
 
 /** Reads the store and returns why a caller may not have the work, or `undefined`. @throws whatever the store throws. */

@@ -1,8 +1,20 @@
 import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
+import type { Vendor } from '../vendors/vendor.ts'
 
 /** What the operator is told. */
 export type ConfigurationWarning = Omit<Extract<GatewayEvent, { type: 'configuration-warning' }>, 'type'>
+
+/** Warning about a vendor that the configuration or a call names, and that has no key or is not listed. */
+export function vendorWithoutKey(vendors: ReadonlyMap<string, Vendor>, id: string): ConfigurationWarning {
+  const vendor = vendors.get(id)
+  const name = JSON.stringify(id)
+  const message =
+    vendor === undefined
+      ? `There is no vendor ${name}, so no call goes to it. Add it to the option vendors.`
+      : `The vendor ${name} has no key, so no call goes to it. Set ${vendor.configuredBy}.`
+  return { code: 'vendor-unconfigured', message }
+}
 
 /** Tells the operator what of the configuration has no effect, or another one than its words say: each of it once. */
 export class ConfigurationWarnings {

@@ -129,7 +129,11 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
     case 'unavailable':
       return {
         ...base,
-        error: new GatewayError('upstream_unavailable', { retryAfterSeconds, isOverload: isOverload(failure) }),
+        error: new GatewayError('upstream_unavailable', {
+          message: isOverload(failure) ? 'The model vendor is overloaded. Try again later.' : undefined,
+          retryAfterSeconds,
+          isOverload: isOverload(failure),
+        }),
         mayFallBack: true,
         mayRetry: retryAfterSeconds === undefined,
       }

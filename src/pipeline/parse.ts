@@ -16,6 +16,8 @@ import { joinChunks } from '../wire/join-chunks.ts'
 import type { Form } from '../wire/multipart.ts'
 import { readForm } from '../wire/read-form.ts'
 import type { Authenticated, Parsed, ParsedRequest, Shaped } from './call-record.ts'
+import { modelDenied } from './caller-rights.ts'
+import { vendorWithoutKey } from './configuration-warnings.ts'
 import { measureInput } from './media-estimate.ts'
 import { isConfigured, type PipelineContext } from './pipeline-context.ts'
 import { unknownModel } from './unknown-model.ts'
@@ -246,12 +248,7 @@ function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped 
   const { endpoint, principal } = shaped
   if (!model.kinds.includes(endpoint.kind)) throw wrongEndpoint(endpoint, model)
   const allowed = principal.scopes?.models
-  if (!isInScope(allowed, model)) {
-    throw new GatewayError('permission_denied', {
-      message: `This API key may not use the model ${JSON.stringify(model.id)}.`,
-      param: 'model',
-    })
-  }
+  if (!isInScope(allowed, model)) throw modelDenied(model)
   if (model.fallbacks.length === 0 && isConfigured(context, model)) return [model]
   const chain = [model]
   for (const id of model.fallbacks) {
@@ -264,14 +261,11 @@ function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped 
   return usable
 }
 
-function notConfigured(context: PipelineContext, model: CatalogModel): GatewayError {
-  const vendor = context.vendors.get(model.vendor)
-  const remedy =
-    vendor === undefined
-      ? `add the vendor ${JSON.stringify(model.vendor)} to the gateway`
-      : `set ${vendor.configuredBy}`
+/** The caller gets a neutral text, which may reach end users. The remedy is the operator's and goes to the log. */
+function notConfigured({ vendors, warnings }: PipelineContext, { id, vendor }: CatalogModel): GatewayError {
+  warnings.warn(vendorWithoutKey(vendors, vendor))
   return new GatewayError('model_not_configured', {
-    message: `The model ${JSON.stringify(model.id)} is not available here: to use it, ${remedy}.`,
+    message: `The model ${JSON.stringify(id)} is not available here.`,
     param: 'model',
   })
 }

@@ -167,11 +167,12 @@ function unpricedPart({ param, field, value }: UnpricedPart): GatewayError {
   })
 }
 
-function notPriced(context: PipelineContext, parsed: Parsed, model: CatalogModel): GatewayError {
+/** Error for a model without a price for the request, which names the model and the endpoint. */
+export function notPriced(context: PipelineContext, parsed: Parsed, model: CatalogModel): GatewayError {
   if (model.family !== undefined) return unknownModel(context, model.id, { ...parsed, isUnpriced: true })
-  const use = parsed.billingFields[BATCH_FIELD] === IN_BATCH ? 'batches' : 'this use'
+  const batches = parsed.billingFields[BATCH_FIELD] === IN_BATCH ? 'batches of ' : ''
   return new GatewayError('model_not_priced', {
-    message: `There is no price for ${use} of the model ${JSON.stringify(model.id)}, and billing is on.`,
+    message: `There is no price for ${batches}the model ${JSON.stringify(model.id)} on the endpoint ${JSON.stringify(parsed.endpoint.id)}, and billing is on.`,
     param: 'model',
   })
 }

@@ -8,6 +8,7 @@ import type { Principal } from '../stores/principal.ts'
 import type { StoredResponse } from '../stores/response-store.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import { BufferedCall } from './buffered-call.ts'
+import { checkEndpointScope } from './caller-rights.ts'
 import { countReading } from './count-reading.ts'
 import { answerAccess } from './kept-answers.ts'
 import type { PipelineContext } from './pipeline-context.ts'
@@ -45,7 +46,7 @@ export type PendingOutcome = 'served' | 'ended' | 'none'
 export async function serveStoredAnswer(context: PipelineContext, asked: StoredAnswerRequest): Promise<void> {
   const { principal, endpoint, id, request } = asked
   const { kept } = endpoint
-  if (principal.scopes?.endpoints?.includes(endpoint.id) === false) throw new GatewayError('permission_denied')
+  checkEndpointScope(principal, endpoint.id)
   await countReading(context, principal)
   if (kept === undefined || !ANSWER_ID.test(id)) throw new GatewayError('response_not_found')
   const serve = (): Promise<void> =>

@@ -4,6 +4,7 @@ import { parseCallerJson } from '../core/json.ts'
 import type { Endpoint, StoredObjects } from '../endpoints/endpoint.ts'
 import type { Principal } from '../stores/principal.ts'
 import { answerOnce } from './answer-once.ts'
+import { checkEndpointScope } from './caller-rights.ts'
 import { countReading } from './count-reading.ts'
 import { answerAccess } from './kept-answers.ts'
 import { screenKept } from './kept-request-hooks.ts'
@@ -34,7 +35,7 @@ const SEGMENT = /^[A-Za-z0-9_-]{1,200}$/
  */
 export async function serveStoredObjects(context: PipelineContext, asked: StoredObjectsRequest): Promise<void> {
   const { principal, endpoint, request, sink, requestId } = asked
-  if (principal.scopes?.endpoints?.includes(endpoint.id) === false) throw new GatewayError('permission_denied')
+  checkEndpointScope(principal, endpoint.id)
   await countReading(context, principal)
   const bytes = request.method === 'POST' ? await readJsonBytes(context, request) : NOTHING
   const body = bytes.byteLength === 0 ? undefined : parseCallerJson(bytes)

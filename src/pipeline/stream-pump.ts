@@ -320,7 +320,8 @@ function failureOf({ failure }: StreamTransform, end: VendorStreamEnd, vendor: V
   return end.kind === 'ended' ? unusableResponse(CUT, undefined) : failureOfTransport(end.failure)
 }
 
-const CUT = "The model vendor's stream ended before the answer was complete."
+/** Coding clients retry by the words "premature close" or "ended without". */
+const CUT = "Premature close: the model vendor's stream ended without a complete answer."
 
 function cutError(end: VendorStreamEnd, { isOverdue }: AbortScope): GatewayError {
   if (end.kind === 'ended') return new GatewayError('upstream_invalid_response', { message: CUT })

@@ -2,6 +2,7 @@ import { GatewayError } from '../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { TaskBehaviour } from '../endpoints/task.ts'
+import { checkEndpointScope } from '../pipeline/caller-rights.ts'
 import { countReading } from '../pipeline/count-reading.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { respondJson } from '../pipeline/respond.ts'
@@ -45,7 +46,7 @@ export interface TaskRequest {
  */
 export async function serveTaskRequest(context: PipelineContext, asked: TaskRequest): Promise<void> {
   const { principal, endpoint } = asked
-  if (principal.scopes?.endpoints?.includes(endpoint.id) === false) throw new GatewayError('permission_denied')
+  checkEndpointScope(principal, endpoint.id)
   await countReading(context, principal)
   try {
     await answer(context, asked)

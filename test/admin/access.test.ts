@@ -5,6 +5,7 @@ import { adminHandler } from '../../src/admin/admin-handler.ts'
 import type { Operator } from '../../src/admin/operators.ts'
 import { ADMIN_ROUTES } from '../../src/admin/routes/admin-routes.ts'
 import { forwardedAddress } from '../../src/core/forwarded-address.ts'
+import { silentLogger } from '../../src/core/logger.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { sqliteStore } from '../../src/stores/sqlite/sqlite-store.ts'
 import { fakeClock } from '../../src/testing/index.ts'
@@ -37,10 +38,10 @@ describe('without an operator', () => {
     expect(() => adminHandler(started.gateway, { operatorKeys: [{ name: 'a', key: 'short' }] })).toThrow(
       /24 characters/,
     )
-    expect(() => adminHandler(started.gateway, { operatorKeys: [{ name: 'a b', key: OPERATOR_KEY }] })).toThrow(/name/)
+    expect(() => adminHandler(started.gateway, { operatorKeys: [{ name: 'a\nb', key: OPERATOR_KEY }] })).toThrow(/name/)
     expect(() =>
       adminHandler(started.gateway, { operatorKeys: [{ name: 'a', key: OPERATOR_KEY, can: ['all' as never] }] }),
-    ).toThrow(/"all" is none of the scopes/)
+    ).toThrow(/the scope "all" is unknown/)
   })
 
   test('every route and the document are closed, and nothing about routes is told', async () => {
@@ -232,6 +233,51 @@ describe("the host's own check", () => {
 
     expect(response).toBe(status)
     expect(account?.balance).toBe(status === 200 ? 1_000_000_000n : 0n)
+  })
+
+  test.each(['olga+ops@example.com', 'Olga Smith', 'Jörg', '王芳 👩\u200d💻'])(
+    'accepts the name %s in reads and changes',
+    async (name) => {
+      const { ask, actions } = await admin(
+        {},
+        { operatorKeys: [], authorize: () => ({ name, can: ['read', 'money'] }) },
+      )
+      const credit = { ...session, 'x-signalbox-console': '1', 'idempotency-key': 'k-1' }
+      const credited = await ask('POST', '/accounts/acct_test/credits', { amount: '1' }, credit)
+
+      expect((await ask('GET', '/session', undefined, session)).body).toMatchObject({ operator: name })
+      expect(credited).toMatchObject({ status: 200, body: { balance: '101' } })
+      expect(actions.at(-1)).toMatchObject({ operator: name, status: 200 })
+    },
+  )
+
+  test('answers 401 if it returns null', async () => {
+    const { ask } = await admin({}, { operatorKeys: [], authorize: () => null })
+
+    expect((await ask('GET', '/session', undefined, session)).status).toBe(401)
+  })
+
+  test.each<[unknown, string]>([
+    [{ name: 'a\nb', can: ['read'] }, 'authorize: the name of an operator must be 1 to 200 characters on one line'],
+    [{ name: ' ', can: ['read'] }, 'authorize: the name of an operator must be 1 to 200 characters on one line'],
+    [{ can: ['read'] }, 'authorize: the name of an operator must be 1 to 200 characters on one line'],
+    [{ name: 'olga' }, 'authorize: "can" must be a list of scopes: read, write, money, play, content'],
+    [{ name: 'olga', can: 'read' }, 'authorize: "can" must be a list of scopes: read, write, money, play, content'],
+    [
+      { name: 'olga', can: ['all'] },
+      'authorize: the scope "all" is unknown. The scopes are read, write, money, play, content',
+    ],
+    [true, 'authorize: the name of an operator must be 1 to 200 characters on one line'],
+  ])('refuses with 503 and logs the reason if it returns %j', async (found, reason) => {
+    const errors: unknown[] = []
+    const logger = { ...silentLogger, error: (_text: string, facts?: object) => errors.push(facts) }
+    const { ask } = await admin({}, { operatorKeys: [], logger, authorize: () => found as Operator })
+
+    expect(await ask('GET', '/session', undefined, session)).toMatchObject({
+      status: 503,
+      body: { error: { code: 'store_unavailable', message: 'The operator could not be identified.' } },
+    })
+    expect(errors[0]).toMatchObject({ error: { message: reason } })
   })
 
   test('that fails or is late refuses with 503, never opens', async () => {

@@ -189,8 +189,13 @@ describe.each(ADMIN_STORES)('what operators read by the admin API on %s', (_name
     expect(models.body['data']).toContainEqual(
       expect.objectContaining({
         id: 'chat-relayed',
+        available: true,
+        unavailable_reason: null,
         routes: [{ vendor: 'openai', upstream: 'gpt-5.4', weight: 1, priority: 0, when: {} }],
       }),
+    )
+    expect(models.body['data']).toContainEqual(
+      expect.objectContaining({ id: 'gpt-5.4', available: false, unavailable_reason: 'model_not_priced' }),
     )
     expect(prices.body).toMatchObject({ billing: 'on', currency: 'USD' })
     expect((prices.body['data'] as unknown[]).length).toBeGreaterThan(10)

@@ -41,7 +41,8 @@ describe('parseModelDefinitions', () => {
     [[{ ...GOOD, id: 'two words' }], 'models[0].id: '],
     [[GOOD, { ...GOOD, kind: 'chats' }], 'models[1].kind: must be one of chat, embedding, '],
     [[{ ...GOOD, kind: [] }], 'models[0].kind: '],
-    [[{ id: 'gp-5', kind: 'chat' }], 'models[0].vendor: '],
+    [[{ id: 'gp-5', kind: 'chat' }], 'models[0].vendor: is required, unless the row has routes'],
+    [[{ id: 'gp-5', kind: 'chat', routes: [] }], 'models[0].routes: '],
     [[{ ...GOOD, upstream: 5 }], 'models[0].upstream: '],
     [[{ ...GOOD, limits: { maxOutputTokens: -1 } }], 'models[0].limits.maxOutputTokens: '],
     [[{ ...GOOD, limits: { maxOutputTokens: 1.5 } }], 'models[0].limits.maxOutputTokens: '],
@@ -53,6 +54,12 @@ describe('parseModelDefinitions', () => {
   ])('refuses %j, saying where', (json, message) => {
     expect(() => parseModelDefinitions(json)).toThrow(TypeError)
     expect(() => parseModelDefinitions(json)).toThrow(message)
+  })
+
+  it('reads a row with routes and without a vendor', () => {
+    const rows = parseModelDefinitions([{ id: 'm', kind: 'chat', routes: [{ vendor: 'a' }, { vendor: 'b' }] }])
+
+    expect(createCatalog(rows).find('m')).toMatchObject({ vendor: 'a', upstream: 'm' })
   })
 
   it('names every fault at once', () => {

@@ -157,7 +157,7 @@ describe('serve with SIGNALBOX_API_KEYS', () => {
 
     const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_PRICES: path })
 
-    expect(lines.at(-1)).toBe('models    no chat model that is available has a price: name one in SIGNALBOX_PRICES')
+    expect(lines.at(-1)).toBe('models    no chat model of the configured vendors has a price: name one in SIGNALBOX_PRICES')
   })
 
   test('says how many models have no price, in one line, and only while billing is on', async () => {
@@ -407,6 +407,8 @@ describe('serve with models of other servers', () => {
 
     expect(line(alone, 'vendors')).toMatch(/groq \(not configured: set GROQ_API_KEY\), ollama \(configured\)$/)
     expect(refused.status).toBe(503)
-    expect(((await refused.json()) as { error: { message: string } }).error.message).toContain('set GROQ_API_KEY')
+    expect(((await refused.json()) as { error: { message: string } }).error.message).toBe(
+      'The model "our-groq" is not available here.',
+    )
   })
 })

@@ -111,6 +111,28 @@ test.each(EMBEDDING_MODELS)('ai embeds many texts with %s, in their order', asyn
   expect(many.usage.tokens).toBeGreaterThan(0)
 })
 
+test('ai does not retry a model without a price', async () => {
+  const unpriced = await startGateway({ prices: { currency: 'USD', prices: [] } })
+  let requests = 0
+  const provider = createOpenAICompatible({
+    name: 'gateway',
+    baseURL: `${unpriced.url}/v1`,
+    apiKey: TEST_KEY,
+    fetch: (...sent) => {
+      requests++
+      return fetch(...sent)
+    },
+  })
+  const failure = generateText({ model: provider('chat-relayed'), prompt: 'hello' })
+
+  await expect(failure).rejects.toMatchObject({
+    statusCode: 400,
+    message: 'There is no price for the model "chat-relayed" on the endpoint "chat", and billing is on.',
+  })
+  expect(requests).toBe(1)
+  await unpriced.close()
+})
+
 describe('ai throws APICallError with the text of the gateway', () => {
   test('for an unknown key, not to be retried', async () => {
     const failure = generateText({ model: connect('sk-unknown')('chat-relayed'), prompt: 'hello' })

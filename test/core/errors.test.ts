@@ -29,6 +29,14 @@ describe.each(CODES)('the error %s', (code) => {
   })
 })
 
+test('each retryable fault of the gateway or a vendor has words by which coding clients retry', () => {
+  const faults = Object.values(ERROR_TABLE).filter(({ status, retryable }) => status >= 500 && retryable)
+  const words = /overloaded|service unavailable|server error|internal error|timed out/i
+
+  expect(faults.length).toBeGreaterThan(5)
+  expect(faults.map(({ message }) => message).filter((message) => !words.test(message))).toEqual([])
+})
+
 test('a caller error cannot be cured by repeating it', () => {
   const retryable = CODES.filter((code) => ERROR_TABLE[code].status < 500 && ERROR_TABLE[code].retryable)
 

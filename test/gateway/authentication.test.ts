@@ -222,8 +222,16 @@ describe('a key', () => {
     const right = await chat(forOneModel)
 
     expect([wrongEndpoint.status, wrongModel.status, byAlias.status, right.status]).toEqual([403, 403, 403, 200])
-    expect(await wrongEndpoint.json()).toMatchObject({ error: { type: 'permission_error', code: 'permission_denied' } })
-    expect(await wrongModel.json()).toMatchObject({ error: { param: 'model' } })
+    expect(await wrongEndpoint.json()).toMatchObject({
+      error: {
+        type: 'permission_error',
+        code: 'permission_denied',
+        message: 'This API key may not use the endpoint "chat".',
+      },
+    })
+    expect(await wrongModel.json()).toMatchObject({
+      error: { param: 'model', message: 'This API key may not use the model "gmn-2.5-flash".' },
+    })
     expect(started.sandbox.requests).toHaveLength(1)
   })
 

@@ -350,17 +350,26 @@ test.each([
   expect(await refusalOf(response, 400)).toMatchObject({ code: 'endpoint_model_mismatch', param: 'model' })
 })
 
-test('a model whose vendor has no key is refused, and the answer says what to set', async () => {
+test('refuses a model whose vendor has no key with a neutral text, and tells the operator what to set', async () => {
   const other = await startGateway({ vendors: [anthropic({})] })
   const keyless = await other.post(CHAT, chatBody('cl-sonnet-4-6', 'hello'))
   const absent = await other.post(CHAT, chatBody('gmn-2.5-flash', 'hello'))
   const bodies = [await keyless.json(), await absent.json()]
+  const warnings = other.gateway.warnings().filter(({ code }) => code === 'vendor-unconfigured')
   await other.close()
 
   expect([keyless.status, absent.status]).toEqual([503, 503])
   expect(bodies[0].error).toMatchObject({ code: 'model_not_configured', param: 'model' })
-  expect(bodies[0].error.message).toContain('ANTHROPIC_API_KEY')
-  expect(bodies[1].error.message).toContain('"gemini"')
+  expect(bodies.map(({ error }) => error.message)).toEqual([
+    'The model "cl-sonnet-4-6" is not available here.',
+    'The model "gmn-2.5-flash" is not available here.',
+  ])
+  expect(warnings.map(({ message }) => message)).toEqual(
+    expect.arrayContaining([
+      'The vendor "anthropic" has no key, so no call goes to it. Set ANTHROPIC_API_KEY or anthropic({ apiKey }).',
+      'There is no vendor "gemini", so no call goes to it. Add it to the option vendors.',
+    ]),
+  )
   expect(keyless.headers.get('retry-after')).toBe('5')
   expect(keyless.headers.get('x-should-retry')).toBe('false')
 })

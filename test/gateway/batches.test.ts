@@ -83,7 +83,7 @@ describe('a batch', () => {
   test('needs a price of its own, and the money for all of its requests', async () => {
     const { client, gateway, account } = await start({ prices: testPrices })
     await expect(submitBatch(client, [batchLine(1)])).rejects.toMatchObject({
-      status: 503,
+      status: 400,
       code: 'model_not_priced',
       message: expect.stringContaining('no price for batches of the model'),
     })

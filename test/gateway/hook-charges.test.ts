@@ -204,13 +204,11 @@ describe('units that hooks charge', () => {
     const response = await hooked.post(CHAT, chatBody('chat-relayed', 'hi'))
     const { error } = (await response.json()) as { error: { code: string; message: string } }
 
-    expect([response.status, error.code]).toEqual([503, 'model_not_priced'])
+    expect([response.status, error.code]).toEqual([400, 'model_not_priced'])
     expect(error.message).toContain('a hook of this service charges')
     expect(hooked.vendor.calls).toBe(0)
-    const warnings = hooked.eventsOf('configuration-warning').filter(({ code }) => code !== 'price-unused')
-    expect(warnings).toMatchObject([
-      { code: 'hook-units-unpriced', message: expect.stringContaining('meter: "hook_unit"') },
-    ])
+    const warnings = hooked.eventsOf('configuration-warning').filter(({ code }) => code === 'hook-units-unpriced')
+    expect(warnings).toMatchObject([{ message: expect.stringContaining('meter: "hook_unit"') }])
   })
 
   test('without a price are told on a hit of the cache too, and its place is given back', async () => {
@@ -223,7 +221,7 @@ describe('units that hooks charge', () => {
     })
     await hooked.ended(await hooked.post(CHAT, chatBody('chat-relayed', 'hi')))
     units = 1
-    expect((await hooked.post(CHAT, chatBody('chat-relayed', 'hi'))).status).toBe(503)
+    expect((await hooked.post(CHAT, chatBody('chat-relayed', 'hi'))).status).toBe(400)
     units = 0
 
     expect((await hooked.post(CHAT, chatBody('chat-relayed', 'hi'))).headers.get('x-signalbox-cache')).toBe('hit')

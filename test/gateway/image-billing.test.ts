@@ -238,7 +238,7 @@ describe('by conditions on the request', () => {
 
     const answer = await started.post(IMAGES, interaction(PROMPT, format({ image_size: '2K' })))
 
-    expect(answer.status).toBe(503)
+    expect(answer.status).toBe(400)
     expect((await answer.json()).error.code).toBe('model_not_priced')
     expect(await started.account()).toEqual({ balance: CREDIT, held: 0n })
   })

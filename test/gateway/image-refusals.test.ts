@@ -258,13 +258,12 @@ describe.each(everyShape('a paper boat'))('in the shape %s', (shape, path, body)
 
     const answer = await started.post(path, body)
 
-    expect(answer.status).toBe(503)
+    expect(answer.status).toBe(400)
     expect(await answer.json()).toEqual(
       isMultimodal
-        ? upstreamStyle('model_not_priced', { type: 'server_error', param: 'model', code: 'model_not_priced' })
-        : openaiStyle('model', 'model_not_priced', 'server_error'),
+        ? upstreamStyle('model_not_priced', { type: 'invalid_request_error', param: 'model', code: 'model_not_priced' })
+        : openaiStyle('model', 'model_not_priced'),
     )
-    expect(answer.headers.get('x-should-retry')).toBe('false')
     await expectNothingSent(started)
   })
 

@@ -123,7 +123,7 @@ describe('before the model is known, an error carries the shapes of all', () => 
 
     const answer = await started.post(PATH, multimodal('qw-image-2.0', [{ text: 'x' }]))
 
-    expect(answer.status).toBe(503)
+    expect(answer.status).toBe(400)
     expect(await answer.json()).toMatchObject({ code: 'model_not_priced' })
     expect(started.sandbox.requests).toEqual([])
   })

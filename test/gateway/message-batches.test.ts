@@ -293,7 +293,7 @@ describe('a batch of messages', () => {
   test('needs a price of its own, the money for all of its requests, and the rights of its key', async () => {
     const unpriced = await start({ prices: testPrices })
     await expect(unpriced.client.messages.batches.create({ requests: requests(1) })).rejects.toMatchObject({
-      status: 503,
+      status: 400,
     })
 
     const { client, gateway, account, url } = await start()

@@ -63,3 +63,34 @@ test('callers of chat see an overload as before', async () => {
   expect(await response.json()).toMatchObject({ error: { type: 'server_error', code: 'upstream_unavailable' } })
   expect(events).toMatch(/"type":"server_error","param":null,"code":"upstream_unavailable"\}\}\n\n$/)
 })
+
+test.each([
+  ['cl-sonnet-4-6', 'anthropic'],
+  ['gmn-2.5-flash', 'gemini'],
+])('an overload within a Responses stream of %s has a code after which Codex reconnects', async (model) => {
+  started = await startGateway()
+  const input = '[[fault:error-event=6]] one two three four five'
+  const events = await (await started.post('/v1/responses', { model, input, stream: true })).text()
+
+  expect(events).toContain('event: response.output_text.delta')
+  expect(events).toMatch(/"type":"response.failed".*"error":\{"code":"server_error","message":"[^"]*overloaded/)
+  expect(events).not.toContain('server_is_overloaded')
+})
+
+test.each([
+  ['/v1/chat/completions', 'reset-mid-stream'],
+  ['/v1/messages', 'reset-mid-stream'],
+  ['/v1/responses', 'reset-mid-stream'],
+  ['/v1/chat/completions', 'end-early'],
+  ['/v1/messages', 'end-early'],
+  ['/v1/responses', 'end-early'],
+] as const)('a stream of %s that is cut (%s) has a text by which coding clients retry', async (path, kind) => {
+  started = await startGateway()
+  started.sandbox.fault({ kind, events: 6, times: 1 })
+  const text = 'one two three four five six seven eight'
+  const asked =
+    path === '/v1/responses' ? { input: text } : { messages: [{ role: 'user', content: text }], max_tokens: 99 }
+  const events = await (await started.post(path, { model: 'cl-sonnet-4-6', ...asked, stream: true })).text()
+
+  expect(events).toMatch(/"message":"Premature close: the model vendor's stream ended without a complete answer\."/)
+})

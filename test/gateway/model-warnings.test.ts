@@ -1,8 +1,11 @@
 import { afterEach, expect, test, vi } from 'vitest'
+import { listPrices } from '../../src/catalog/prices/list-prices.ts'
 import { silentLogger } from '../../src/core/logger.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { anthropic } from '../../src/vendors/anthropic/anthropic.ts'
+import { cohere } from '../../src/vendors/cohere/cohere.ts'
+import { gemini } from '../../src/vendors/gemini/gemini.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
 import { voyage } from '../../src/vendors/voyage/voyage.ts'
@@ -11,6 +14,8 @@ let gateway: ReturnType<typeof createGateway> | undefined
 
 afterEach(() => gateway?.close())
 
+const NO_ANTHROPIC =
+  'The vendor "anthropic" has no key, so no call goes to it. Set ANTHROPIC_API_KEY or anthropic({ apiKey }).'
 const row = (id: string, more: object = {}) => ({ id, kind: 'chat', vendor: 'openai', ...more }) as const
 const price = (model: string) => ({ model, meter: 'request', amount: '1' }) as const
 
@@ -55,6 +60,7 @@ test('models that the host has listed and not priced are told in one warning', a
       code: 'model-unpriced',
       message: 'Models have no price and are refused while billing is on: "forgotten", "own-model".',
     },
+    { code: 'vendor-unconfigured', message: NO_ANTHROPIC },
   ])
 })
 
@@ -116,8 +122,8 @@ test('fallbacks whose vendors cannot be called are told with the reason', async 
     ],
   })
 
-  expect(warnings.map(({ code }) => code)).toEqual(Array.from({ length: 3 }, () => 'fallback-unreachable'))
-  expect(warnings.map(({ message }) => message)).toEqual([
+  const unreachable = warnings.filter(({ code }) => code === 'fallback-unreachable')
+  expect(unreachable.map(({ message }) => message)).toEqual([
     'The model "keyless" can never answer as a fallback of "main": the vendor "anthropic" has no key.',
     'The model "vendorless" can never answer as a fallback of "main": there is no vendor "gone".',
     'The model "by-routes" can never answer as a fallback of "main": the vendor "anthropic" has no key, and there is no vendor "gone".',
@@ -142,4 +148,32 @@ test('a pattern is told whose models are all charged by prices of their own', as
         'prices[0] (request of ours-*): every model that it matches has prices of its own, such as ours-one, and is charged by those',
     },
   ])
+})
+
+test('names every vendor without a key that a row, a fallback, a route or a price names', async () => {
+  const warnings = await start({
+    vendors: [openai({ apiKey: 'k' }), anthropic(), gemini(), voyage(), cohere()],
+    models: [
+      row('main', { fallbacks: ['claude-haiku-4-5'] }),
+      row('routed', { vendor: 'openai', routes: [{ vendor: 'openai' }, { vendor: 'gone' }] }),
+      row('keyless', { vendor: 'gemini', upstream: 'gemini-3-flash' }),
+    ],
+    prices: {
+      currency: 'USD',
+      prices: [price('main'), price('routed'), price('keyless'), price('claude-haiku-4-5'), price('vy-4')],
+    },
+  })
+
+  expect(warnings.filter(({ code }) => code === 'vendor-unconfigured').map(({ message }) => message)).toEqual([
+    'There is no vendor "gone", so no call goes to it. Add it to the option vendors.',
+    'The vendor "gemini" has no key, so no call goes to it. Set GEMINI_API_KEY or gemini({ apiKey }).',
+    NO_ANTHROPIC,
+    'The vendor "voyage" has no key, so no call goes to it. Set VOYAGE_API_KEY or voyage({ apiKey }).',
+  ])
+})
+
+test('names no vendor without a key for list prices alone', async () => {
+  const warnings = await start({ vendors: [openai({ apiKey: 'k' }), anthropic(), gemini()], prices: listPrices() })
+
+  expect(warnings.filter(({ code }) => code === 'vendor-unconfigured')).toEqual([])
 })

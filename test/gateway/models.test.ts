@@ -1,5 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import type { ListedModel } from '../../src/gateway/model-list.ts'
+import { sandboxVendors } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
+import { voyage } from '../../src/vendors/voyage/voyage.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 
 let started: StartedGateway
@@ -221,6 +225,120 @@ describe('GET /v1/models of a coding client, which asks with the version of its 
     expect(scoped.etag).not.toBe(one.etag)
     expect((await get('/v1/models')).headers.get('etag')).toBe(null)
   })
+})
+
+test('lists modalities and parameters of own rows: as declared, as the catalog knows, or by their kind', async () => {
+  const own = await startGateway({
+    billing: 'off',
+    models: [
+      { id: 'plain', kind: 'chat', vendor: 'openai', upstream: 'a-fine-tune' },
+      {
+        ...{ id: 'declared', kind: 'chat', vendor: 'openai', upstream: 'a-fine-tune' },
+        ...{ inputModalities: ['text', 'image'], abilities: ['reasoning'] },
+      },
+      { id: 'known', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4' },
+      { id: 'no-tools', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.4', abilities: ['temperature'] },
+      { id: 'hears', kind: 'transcription', vendor: 'openai', upstream: 'a-fine-tune' },
+      {
+        id: 'draws',
+        kind: ['image', 'image_edit'],
+        vendor: 'openai',
+        upstream: 'a-fine-tune',
+        protocol: 'generations',
+      },
+    ],
+  })
+  const rows = new Map(own.gateway.models().map((row) => [row.id, row]))
+  const of = (id: string) => {
+    const { architecture, supported_parameters: parameters } = rows.get(id)!
+    return [architecture?.input_modalities.join(), architecture?.output_modalities.join(), parameters?.join()]
+  }
+  await own.close()
+  const base = 'max_tokens,max_completion_tokens,stop'
+
+  expect(of('plain')).toEqual(['text', 'text', `${base},tools,tool_choice,response_format,temperature,top_p`])
+  expect(of('declared')).toEqual(['text,image', 'text', `${base},reasoning_effort`])
+  expect(of('known')).toEqual(of('gpt-5.4'))
+  expect(of('no-tools')).toEqual([of('gpt-5.4')[0], 'text', `${base},temperature,top_p`])
+  expect(of('hears')).toEqual(['audio', 'text', undefined])
+  expect(of('draws')).toEqual(['text,image', 'image', undefined])
+})
+
+describe('a model that cannot be called', () => {
+  const chat = { kind: 'chat', vendor: 'openai', limits: { maxOutputTokens: 100 } } as const
+  const models = [
+    { ...chat, id: 'priced', upstream: 'gpt-5.4' },
+    { ...chat, id: 'unpriced', upstream: 'gpt-5.4-mini' },
+    { ...chat, id: 'half-priced', upstream: 'gpt-5.4-nano' },
+    { ...chat, id: 'family-member', upstream: 'gpt-5.1' },
+    { ...chat, id: 'keyless', vendor: 'voyage' },
+    { id: 'free', kind: 'moderation', vendor: 'openai' },
+  ] as const
+  const price = (model: string, meter: 'input_token' | 'output_token') =>
+    ({ model, meter, amount: '1', per: 1_000_000 }) as const
+  const both = (model: string) => [price(model, 'input_token'), price(model, 'output_token')]
+  const prices = {
+    currency: 'USD',
+    prices: [...both('priced'), price('half-priced', 'input_token'), ...both('family-*'), ...both('keyless')],
+  } as const
+  const REASONS = {
+    priced: undefined,
+    unpriced: 'model_not_priced',
+    'half-priced': 'model_not_priced',
+    'family-member': undefined,
+    keyless: 'model_not_configured',
+    free: undefined,
+  }
+
+  async function listOf(options: Partial<GatewayOptions>): Promise<{ started: StartedGateway; rows: ListedModel[] }> {
+    const own = await startGateway({ ...options, models })
+    const response = await fetch(`${own.url}/v1/models`, { headers: { authorization: `Bearer ${TEST_KEY}` } })
+    const { data } = (await response.json()) as { data: ListedModel[] }
+    return { started: own, rows: data.filter(({ id }) => Object.hasOwn(REASONS, id)) }
+  }
+  const reasonsOf = (rows: readonly ListedModel[]) =>
+    Object.fromEntries(rows.map(({ id, unavailable_reason: reason }) => [id, reason]))
+
+  test('is listed with the error code that its calls get', async () => {
+    const sandbox = sandboxVendors()
+    const { origin } = await sandbox.listen()
+    const { started: own, rows } = await listOf({
+      prices,
+      vendors: [openai({ apiKey: 'k', baseURL: origin }), voyage()],
+    })
+    const codeOf = async ({ id }: ListedModel): Promise<[string, string | undefined]> => {
+      const response = await own.post('/v1/chat/completions', chatBody(id, 'Hi'))
+      const { error } = (await response.json()) as { error?: { code: string } }
+      return [id, error?.code]
+    }
+    const codes = await Promise.all(rows.filter(({ kinds }) => kinds.includes('chat')).map(codeOf))
+    const one = await fetch(`${own.url}/v1/models/unpriced`, { headers: { authorization: `Bearer ${TEST_KEY}` } })
+    const codex = await fetch(`${own.url}/v1/models?client_version=1`, {
+      headers: { authorization: `Bearer ${TEST_KEY}` },
+    })
+    const slugs = ((await codex.json()) as { models: { slug: string }[] }).models.map(({ slug }) => slug)
+    await own.close()
+    await sandbox.close()
+
+    expect(reasonsOf(rows)).toEqual(REASONS)
+    expect(rows.map(({ available }) => available)).toEqual(rows.map(({ id }) => codeFor(id) === undefined))
+    expect(Object.fromEntries(codes)).toEqual({ ...REASONS, free: undefined })
+    expect(await one.json()).toMatchObject({ available: false, unavailable_reason: 'model_not_priced' })
+    expect(slugs).toEqual(expect.arrayContaining(['priced', 'family-member']))
+    expect(slugs).not.toContain('unpriced')
+  })
+
+  test('is available without a price if billing is off, or if the prices do not list their rows', async () => {
+    const off = await listOf({ billing: 'off' })
+    const unlisted = await listOf({ prices: { quote: () => undefined } })
+    await off.started.close()
+    await unlisted.started.close()
+
+    expect(off.rows.every(({ available }) => available)).toBe(true)
+    expect(reasonsOf(unlisted.rows)).toMatchObject({ unpriced: undefined })
+  })
+
+  const codeFor = (id: string): string | undefined => REASONS[id as keyof typeof REASONS]
 })
 
 describe('the answer for a model that there is not', () => {

@@ -131,7 +131,9 @@ test('models for moderation are not counted among those that need a price', asyn
   const { catalog } = started.gateway
   const { unpriced, models } = started.gateway.unpricedModels()!
   // A model with a public id and its vendor's id is listed under both, and counted once.
-  const all = started.gateway.models().filter(({ id, available }) => available && catalog.find(id)?.id === id)
+  const all = started.gateway
+    .models()
+    .filter((model) => model.unavailable_reason !== 'model_not_configured' && catalog.find(model.id)?.id === model.id)
   const moderation = all.filter(({ kinds }) => kinds.includes('moderation'))
   const prices = new Set(started.gateway.prices()!.map(({ model }) => model))
 

@@ -203,7 +203,7 @@ test('a model without a price is refused before dispatch while billing is on', a
   started = await startGateway({ prices: { currency: 'USD', prices: [] } })
   const response = await started.post(CHAT, chatBody('chat-relayed', 'hello'))
 
-  expect(response.status).toBe(503)
+  expect(response.status).toBe(400)
   expect((await response.json()).error.code).toBe('model_not_priced')
   expect(started.sandbox.requests).toHaveLength(0)
 })

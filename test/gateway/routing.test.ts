@@ -39,6 +39,15 @@ describe('a model with several routes', () => {
     expect(new Set(started.stands.map(({ calls }) => calls[0]?.model))).toEqual(new Set(['upstream-id', 'second-id']))
   })
 
+  test('needs no vendor of its own', async () => {
+    await start({ model: { vendor: undefined, routes: [{ vendor: 'two' }, { vendor: 'one', priority: 1 }] } })
+    const [row] = started.gateway.models().filter(({ id }) => id === 'routed')
+
+    expect(await started.ask(2)).toEqual(['two', 'two'])
+    expect(row).toMatchObject({ owned_by: 'two', available: true })
+    expect(started.gateway.warnings().filter(({ code }) => code === 'vendor-unconfigured')).toEqual([])
+  })
+
   test('names in header and events who answered, and bills once, by the public model', async () => {
     await start()
     started.stands[0]!.answer = () => ({ status: 503, retryAfterSeconds: 60 })

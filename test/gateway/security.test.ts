@@ -207,7 +207,7 @@ describe('keys and prompts stay where they belong', () => {
 
     expect(response.status).toBe(500)
     expect(body.error).toEqual({
-      message: 'Something went wrong in the gateway.',
+      message: 'Internal error: something went wrong in the gateway.',
       type: 'server_error',
       param: null,
       code: 'internal_error',

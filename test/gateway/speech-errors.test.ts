@@ -220,7 +220,7 @@ test('a model without a price is refused while billing is on', async () => {
   started = await startSpeech({ prices: { ...SPEECH_PRICES, prices: [] } })
   const answer = await started.post(SPEECH, speech('Hello.'))
 
-  expect(answer.status).toBe(503)
+  expect(answer.status).toBe(400)
   expect((await answer.json()).error.code).toBe('model_not_priced')
 })
 

@@ -132,7 +132,7 @@ describe('other models', () => {
 })
 
 describe('the form', () => {
-  test('keeps its names, order and unknown fields, and the file its name and type', async () => {
+  test('keeps its order and unknown fields, and the file its name and type', async () => {
     const fields = { x_first: '1', model: 'gpt-transcribe', 'languages[]': ['en', 'de'], keywords: 'Kiel', x_last: '2' }
     const answer = await send(fields, TALK, 'C:\\private\\Vortrag.wav')
 
@@ -142,7 +142,7 @@ describe('the form', () => {
       ['model', 'gpt-transcribe'],
       ['languages[]', 'en'],
       ['languages[]', 'de'],
-      ['keywords', 'Kiel'],
+      ['keywords[]', 'Kiel'],
       ['x_last', '2'],
       ['file', 'Vortrag.wav'],
       ['response_format', 'json'],
@@ -171,6 +171,40 @@ describe('the form', () => {
     expect(answer.status, await answer.text()).toBe(200)
     expect(answer.headers.get('x-signalbox-dropped')).toBe('chunking_strategy, enable_itn, x_list[]')
   })
+
+  test.each(['', '[]', '[0]'])(
+    'writes lists with empty brackets if the caller wrote them with %j',
+    async (brackets) => {
+      const times = await send({
+        ...{ model: 'whisper-1', response_format: 'verbose_json' },
+        [`timestamp_granularities${brackets}`]: brackets === '[0]' ? 'segment' : ['segment', 'word'],
+      })
+      const ofTimes = sentFields().filter(([name]) => name.startsWith('timestamp'))
+      const others: unknown[] = []
+      for (const [model, lists] of [
+        ['gpt-transcribe', ['keywords', 'languages']],
+        ['gpt-4o-transcribe', ['include']],
+        ['gpt-4o-transcribe-diarize', ['known_speaker_names', 'known_speaker_references']],
+      ] as const) {
+        const values = lists.map((list) => [
+          `${list}${brackets}`,
+          list === 'include' ? 'logprobs' : 'data:audio/wav;,a',
+        ])
+        const answer = await send({ model, chunking_strategy: 'auto', ...Object.fromEntries(values) })
+        others.push(
+          answer.status === 200 ? sentFields().flatMap(([name]) => name.match(/.+\[\]/) ?? []) : await answer.text(),
+        )
+      }
+
+      expect(times.status).toBe(200)
+      expect(new Set(ofTimes.map(([name]) => name))).toEqual(new Set(['timestamp_granularities[]']))
+      expect(others).toEqual([
+        ['keywords[]', 'languages[]'],
+        ['include[]'],
+        ['known_speaker_names[]', 'known_speaker_references[]'],
+      ])
+    },
+  )
 
   test('keeps granularities for verbose_json alone, and says so', async () => {
     const fields = { model: 'whisper-1', 'timestamp_granularities[]': 'segment' }

@@ -63,7 +63,7 @@ test('price rows that can never match are told at start, where they were silent'
   ])
 })
 
-test('an unpriced fallback is left out and told, where its model was 503', async () => {
+test('leaves out an unpriced fallback with a warning, and refuses its own calls with 400', async () => {
   const prices = { ...testPrices, prices: testPrices.prices.filter(({ model }) => model !== 'chat-qwen') }
   const models = [{ ...TEST_MODELS[0], fallbacks: ['chat-qwen', 'gmn-2.5-flash'] }, ...TEST_MODELS.slice(1)]
   const warnings = await warningsOf({ prices, models })
@@ -74,7 +74,7 @@ test('an unpriced fallback is left out and told, where its model was 503', async
 
   expect(warnings).toEqual([told])
   expect(answered.status).toBe(200)
-  expect(own.status).toBe(503)
+  expect(own.status).toBe(400)
   // Told once, and not again by the request.
   expect(
     started!.events.filter((event) => event.type === 'configuration-warning' && event.code === 'fallback-unpriced'),

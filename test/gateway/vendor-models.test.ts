@@ -103,8 +103,10 @@ describe('a gateway without rows of its own', () => {
 
     const answer = await started.post('/v1/chat/completions', chatBody('gpt-4o', 'hi'))
 
-    expect(answer.status).toBe(503)
-    expect((await answer.json()).error.message).toContain('There is no price for this use of the model "gpt-4o"')
+    expect(answer.status).toBe(400)
+    expect((await answer.json()).error.message).toContain(
+      'There is no price for the model "gpt-4o" on the endpoint "chat"',
+    )
     expect((await models()).data.some((row) => 'pricing' in row)).toBe(false)
   })
 })

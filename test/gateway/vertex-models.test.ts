@@ -104,7 +104,7 @@ test('a region whose price is another one has no list price, and is refused unti
   const refused = await started.post('/v1/chat/completions', chatBody('claude-haiku-4-5@20251001', 'Hello'))
   const older = await started.post('/v1/chat/completions', chatBody('claude-opus-4-1@20250805', 'Hello'))
 
-  expect(refused.status).toBe(503)
+  expect(refused.status).toBe(400)
   expect(await refused.json()).toMatchObject({ error: { code: 'model_not_priced' } })
   expect(older.status, await older.clone().text()).toBe(200)
 })

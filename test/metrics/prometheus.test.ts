@@ -8,6 +8,7 @@ import { exposition, formatFor } from '../../src/metrics/exposition.ts'
 import { type GatewayMetrics, metricsHandler, type PrometheusOptions, prometheus } from '../../src/metrics/index.ts'
 import { MAX_SERIES } from '../../src/metrics/metric-family.ts'
 import { openaiCompatible } from '../../src/vendors/openai-compatible/openai-compatible.ts'
+import { voyage } from '../../src/vendors/voyage/voyage.ts'
 import { MOUNTS } from '../adapters/support/mounts.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
 
@@ -107,6 +108,7 @@ describe('the metrics of a gateway', () => {
     expect(samples.get('signalbox_store_seconds_count{operation="settle",outcome="ok"}')).toBe('1')
     expect(samples.get('signalbox_in_flight{endpoint="chat"}')).toBe('0')
     expect(samples.get('signalbox_vendor_in_flight{vendor="openai"}')).toBe('0')
+    expect(samples.get('signalbox_vendor_keys{vendor="openai"}')).toBe('1')
     expect(Number(samples.get('signalbox_vendor_limit{vendor="openai"}'))).toBeGreaterThan(0)
     const overhead = Number(samples.get('signalbox_overhead_seconds_sum{endpoint="chat"}'))
     const duration = Number(samples.get(`signalbox_request_duration_seconds_sum{${labels}}`))
@@ -261,6 +263,16 @@ describe('the metrics of a gateway', () => {
     ).text()
 
     expect(await exposition(metrics, formatFor(undefined))).not.toContain('canary')
+  })
+
+  test('show a vendor without a key as 0 keys', async () => {
+    const metrics = prometheus()
+    const keyless = await startGateway({ observe: [metrics], vendors: [voyage()], models: [] })
+    const samples = await samplesOf(metrics)
+    await keyless.close()
+
+    expect(samples.get('signalbox_vendor_keys{vendor="voyage"}')).toBe('0')
+    expect([...samples.keys()].filter((name) => name.startsWith('signalbox_vendor_key_up'))).toEqual([])
   })
 
   test('forget the gauges of a gateway that has closed, beside another one that goes on', async () => {

@@ -185,7 +185,7 @@ describe('the price of the submission holds', () => {
     const next = await bench.post('a boat')
 
     expect(await charged()).toBe(parseDollars('0.40'))
-    expect(next.status).toBe(503)
+    expect(next.status).toBe(400)
     expect(await next.json()).toMatchObject({ error: { code: 'model_not_priced' } })
   })
 

@@ -20,8 +20,10 @@ export const modelSchema = z.strictObject({
   id: z.string(),
   display_name: z.string(),
   kinds: z.array(z.string()),
-  /** False: its vendor is not configured here. */
+  /** Whether calls of the model can be answered here. */
   available: z.boolean(),
+  /** Error code that calls of the model get, or null if it is available. */
+  unavailable_reason: z.enum(['model_not_configured', 'model_not_priced']).nullable(),
   aliases: z.array(z.string()),
   fallbacks: z.array(z.string()),
   context_tokens: z.int().nullable(),
@@ -39,6 +41,7 @@ export function modelObject(listed: ListedModel, row: CatalogModel): z.infer<typ
     display_name: row.displayName,
     kinds: [...row.kinds],
     available: listed.available,
+    unavailable_reason: listed.unavailable_reason ?? null,
     aliases: [...row.aliases],
     fallbacks: [...row.fallbacks],
     context_tokens: listed.max_input_tokens ?? null,

@@ -8,7 +8,10 @@ export const MODALITIES = ['text', 'image', 'audio', 'video', 'pdf'] as const
 export type Modality = (typeof MODALITIES)[number]
 
 /** What a model can do, as public catalogs name it. */
-export type Ability = 'reasoning' | 'tool_call' | 'structured_output' | 'temperature'
+export const ABILITIES = ['reasoning', 'tool_call', 'structured_output', 'temperature'] as const
+
+/** One of {@link ABILITIES}. */
+export type Ability = (typeof ABILITIES)[number]
 
 /** How much a model may think, from least to most; `none` turns it off. */
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const

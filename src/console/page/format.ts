@@ -7,15 +7,25 @@ export function nanoOf(dollars: string): bigint {
   return sign === '-' ? -nano : nano
 }
 
-/** Dollars for people: `$12.34`; small amounts with the digits that they need. */
+const CENT = NANOS / 100n
+/** Last digit of amounts from one cent on. */
+const LAST_DIGIT = NANOS / 10_000n
+
+/** Dollars for people: `$12.34`. Amounts from one cent on are rounded to four digits, smaller ones are exact. */
 export function money(dollars: string | bigint): string {
   const nano = typeof dollars === 'bigint' ? dollars : nanoOf(dollars)
   const size = nano < 0n ? -nano : nano
-  const whole = size / NANOS
+  const rounded = size < CENT ? size : ((size + LAST_DIGIT / 2n) / LAST_DIGIT) * LAST_DIGIT
+  return exactMoney(nano < 0n ? -rounded : rounded)
+}
+
+/** Dollars with all of their digits, at least two: `$0.019999`. */
+export function exactMoney(dollars: string | bigint): string {
+  const nano = typeof dollars === 'bigint' ? dollars : nanoOf(dollars)
+  const size = nano < 0n ? -nano : nano
   const fraction = String(size % NANOS).padStart(9, '0')
-  const digits = size >= NANOS / 100n ? fraction.slice(0, 4) : fraction
-  const shown = digits.replace(/0+$/, '').padEnd(2, '0')
-  return `${nano < 0n ? '-' : ''}$${whole.toLocaleString('en-US')}.${shown}`
+  const shown = fraction.replace(/0+$/, '').padEnd(2, '0')
+  return `${nano < 0n ? '-' : ''}$${(size / NANOS).toLocaleString('en-US')}.${shown}`
 }
 
 /** A whole number with separators. */

@@ -1,5 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { exactMoney, money } from './format.ts'
 import type { Read } from './use-data.ts'
 
 type Children = { readonly children?: ComponentChildren }
@@ -18,7 +19,7 @@ export function Section({ title, actions, children }: Children & { title: string
 }
 
 /** A figure with its name. */
-export function Card({ name, value, note }: { name: string; value: string; note?: string | undefined }) {
+export function Card({ name, value, note }: { name: string; value: ComponentChildren; note?: string | undefined }) {
   return (
     <div class="card">
       <dt>{name}</dt>
@@ -27,6 +28,19 @@ export function Card({ name, value, note }: { name: string; value: string; note?
         {note === undefined ? null : <small>{note}</small>}
       </dd>
     </div>
+  )
+}
+
+/** Rounded amount, with the exact one on hover. */
+export function Amount({ of }: { of: string | bigint }) {
+  return <span title={exactMoney(of)}>{money(of)}</span>
+}
+
+export function AmountCell({ of }: { of: string | bigint }) {
+  return (
+    <td class="number">
+      <Amount of={of} />
+    </td>
   )
 }
 

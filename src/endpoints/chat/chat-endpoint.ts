@@ -28,6 +28,7 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   path: '/v1/chat/completions',
   isBatchable: true,
   kind: 'chat',
+  protocols: ({ chat }) => chat?.protocols ?? [],
   servesUnlisted: ({ chat }) => chat !== undefined && (chat.protocol ?? true),
   errors: openaiErrors,
   canHedge: true,

@@ -44,6 +44,8 @@ export interface ChatOperation {
   readonly passThrough?: PassThrough<ChatRequest>
   /** The `protocol` of all its models, where it has one only. Absent: it is as their rows say. */
   readonly protocol?: string
+  /** Values of `protocol` that rows of its models may have. If omitted, they have none. */
+  readonly protocols?: readonly string[]
   /** Does the model reason without showing it for this call? Absent: no. */
   reasonsUnseen?(call: VendorCall<ChatRequest>): boolean
   /** Billing fields of surcharges that never reach the vendor, because the translation leaves their request fields out. */

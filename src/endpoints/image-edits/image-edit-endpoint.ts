@@ -32,6 +32,7 @@ export const imageEditEndpoint = defineEndpoint<ImageEditRequest, ImageEditsOffe
   path: '/v1/images/edits',
   kind: 'image_edit',
   servesUnlisted: ({ imageEdits }) => imageEdits !== undefined,
+  protocols: ({ imageEdits }) => (imageEdits === undefined ? [] : ['generations']),
   errors: openaiErrors,
   isPaidJob: true,
   formBody: (form) => new ImageEditForm(form),

@@ -70,8 +70,8 @@ const FIELDS: ReadonlyMap<string, FormValueKind> = new Map<string, FormValueKind
   ['frame_count', 'integer'],
 ])
 
-// SDKs write `image` for one file and repeat `image[]` for several; some frameworks number them.
-const IMAGE_NAME = /^image(?:\[\d{0,3}\])?$/
+/** Names of images. SDKs write `image` for one file and repeat `image[]` for several; some frameworks number them. */
+export const IMAGE_NAME = /^image(?:\[\d{0,3}\])?$/
 
 const MASK_NAME = 'mask'
 

@@ -14,6 +14,7 @@ export const imagesEndpoint = defineEndpoint<{ readonly model: string }, ImagesO
   path: '/v1/images/generations',
   kind: 'image',
   servesUnlisted: ({ images = {} }) => SHAPES.find((shape) => images[shape] !== undefined) ?? false,
+  protocols: ({ images = {} }) => SHAPES.filter((shape) => images[shape] !== undefined),
   errors: anyImageErrors,
   shapes: new Map<string, Endpoint>([
     ['multimodal', multimodalImageEndpoint],

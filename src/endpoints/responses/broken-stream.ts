@@ -20,7 +20,7 @@ const FINAL_CODES: ReadonlySet<string> = new Set(['context_length_exceeded', 'in
 function failureCode(error: GatewayError): string {
   if (FINAL_CODES.has(error.publicCode)) return error.publicCode
   if (error.status === 429) return RATE_LIMIT
-  if (error.isOverload) return 'server_is_overloaded'
+  // Not `server_is_overloaded`, at which Codex ends the turn: it reconnects after `server_error`.
   return error.status < 500 ? 'invalid_prompt' : 'server_error'
 }
 

@@ -86,6 +86,12 @@ export function fieldName(name: string): string {
   return name
 }
 
+/** Returns the name of a field as OpenAI's API reads it: lists are written with brackets, such as `include[]`. */
+export function vendorFieldName(name: string): string {
+  const field = fieldName(name)
+  return FIELDS.get(field) === 'list' ? `${field}[]` : field
+}
+
 /** Names of the fields of a form that are not known here, and reach only servers of the same dialect. */
 export function unknownFields(form: Form): readonly string[] {
   const names = form.map(({ name }) => fieldName(name))

@@ -7,6 +7,7 @@ import type { KindOf } from '../texts.ts'
 import { isWebUrl } from '../web-urls.ts'
 import { parseVideoRequest, videoSchema } from './parse-video-request.ts'
 import { createVideoOperation, type VideosOffer } from './video-operation.ts'
+import { VIDEO_PROTOCOLS } from './video-protocols.ts'
 import { isGiven, mediaAddresses, type VideoRequest } from './video-request.ts'
 import { videoTask } from './video-task.ts'
 
@@ -24,6 +25,7 @@ export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   id: 'videos',
   path: '/v1/videos/generations',
   kind: 'video',
+  protocols: ({ videos }) => (videos === undefined ? [] : [...VIDEO_PROTOCOLS.keys()]),
   errors: openaiErrors,
   isPaidJob: true,
   parse: parseVideoRequest,

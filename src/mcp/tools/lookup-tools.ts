@@ -14,7 +14,12 @@ export const listModels = defineTool({
   annotations: LOOKS_UP,
   input: z.object({
     kind: z.enum(MODEL_KINDS).optional().describe('Models of this kind only.'),
-    available_only: z.boolean().optional().describe('Leaves out models whose vendor is not configured. Default true.'),
+    available_only: z
+      .boolean()
+      .optional()
+      .describe(
+        'Leaves out models whose vendor has no key, and models without a price while billing is on. Default true.',
+      ),
   }),
   output: z.object({
     models: z.array(z.looseObject({ id: z.string(), kinds: z.array(z.string()), available: z.boolean() })),
@@ -22,12 +27,13 @@ export const listModels = defineTool({
   async answer({ kind, available_only: availableOnly = true }, context) {
     const models = visibleModels(context)
       .filter((row) => (kind === undefined || row.kinds.includes(kind)) && (row.available || !availableOnly))
-      .map(({ id, display_name, owned_by, kinds, available, max_input_tokens, max_tokens }) => ({
+      .map(({ id, display_name, owned_by, kinds, available, unavailable_reason, max_input_tokens, max_tokens }) => ({
         id,
         display_name,
         owned_by,
         kinds,
         available,
+        ...(unavailable_reason === undefined ? {} : { unavailable_reason }),
         ...(max_input_tokens === undefined ? {} : { max_input_tokens }),
         ...(max_tokens === undefined ? {} : { max_tokens }),
       }))

@@ -1,4 +1,4 @@
-import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import type { IdempotencyStore } from '../idempotency-store.ts'
 import type { InteractionStore } from '../interaction-store.ts'
@@ -86,6 +86,7 @@ const MAX_SCHEMA_BYTES = 63
  */
 export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   checkGivenMembers(options, POSTGRES_STORE_OPTIONS, 'postgresStore')
+  checkEnumerated(options.clock, ['database', 'caller'], 'postgresStore', 'clock')
   const { pool, schema = 'signalbox', statementTimeoutMs = 5_000, clock = 'database' } = options
   if (typeof pool?.query !== 'function')
     throw new TypeError('postgresStore: pool must be a pool of pg, or have a method query')

@@ -1,5 +1,5 @@
 import { closeSync, fdatasync, openSync } from 'node:fs'
-import { checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, checkGivenMembers, type MemberNames } from '../../core/known-members.ts'
 import type { GatewayStore } from '../gateway-store.ts'
 import { type CommitLog, retryOnBusy } from './group-commit.ts'
 import { explained, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
@@ -58,6 +58,7 @@ const SQLITE_STORE_OPTIONS = {
  */
 export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
   checkGivenMembers(options, SQLITE_STORE_OPTIONS, 'sqliteStore')
+  checkEnumerated(options.clock, ['database', 'caller'], 'sqliteStore', 'clock')
   if (options.path === undefined && options.database === undefined)
     throw new TypeError('sqliteStore: set path to a file, or database to an open one')
   const label =

@@ -93,7 +93,7 @@ export class RequestChecks {
     } catch (cause) {
       const error = GatewayError.from(cause)
       // What is not the caller's fault concerns the whole batch.
-      if (error.status >= 500) throw error
+      if (error.status >= 500 || error.code === 'model_not_priced') throw error
       this.fault({ code: error.publicCode, line, message: error.message, param: error.param ?? null })
       return undefined
     }

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../../core/exchange.ts'
 import { answerOnce } from '../../pipeline/answer-once.ts'
+import { checkEndpointScope } from '../../pipeline/caller-rights.ts'
 import { countReading } from '../../pipeline/count-reading.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { respondJson } from '../../pipeline/respond.ts'
@@ -74,7 +75,7 @@ async function uploadFile(
  * @throws GatewayError
  */
 export async function checkCaller(context: PipelineContext, principal: Principal): Promise<void> {
-  if (principal.scopes?.endpoints?.includes(BATCHES_ID) === false) throw new GatewayError('permission_denied')
+  checkEndpointScope(principal, BATCHES_ID)
   await countReading(context, principal)
 }
 

@@ -1,5 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
 import { publicUrl } from '../../core/public-url.ts'
+import { checkEndpointScope } from '../../pipeline/caller-rights.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { respondJson } from '../../pipeline/respond.ts'
 import { OPEN_TASK_STATES, type TaskRecord } from '../../stores/task-store.ts'
@@ -26,7 +27,7 @@ export async function serveInlineBatchRequest(
 ): Promise<void> {
   const { request, sink, requestId, principal, segments, endpoint, dialect } = asked
   await checkCaller(context, principal)
-  if (principal.scopes?.endpoints?.includes(endpoint.id) === false) throw new GatewayError('permission_denied')
+  checkEndpointScope(principal, endpoint.id)
   try {
     const [id, action] = segments
     if (id === undefined) {

@@ -12,7 +12,7 @@ import { keepAnswer } from '../../pipeline/kept-answers.ts'
 import { unboundedRequest } from '../../pipeline/output-bound.ts'
 import { runToEnd } from '../../pipeline/pipeline.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
-import { chargeFor, type PricedRequest, priceRequest } from '../../pipeline/pricing.ts'
+import { chargeFor, notPriced, type PricedRequest, priceRequest } from '../../pipeline/pricing.ts'
 import { settledUsage } from '../../pipeline/settled-usage.ts'
 import { emitUnbilledEnding, emitUnbilledUsage, type UsedCall } from '../../pipeline/unbilled-usage.ts'
 import { estimateFor } from '../../pipeline/usage-estimate.ts'
@@ -149,7 +149,7 @@ export class RequestRun implements Completion {
     if (task.holdId === undefined || prices === undefined) return admitted.reserved(undefined)
     if (this.#readings > 1 || admitted.hookUnits > 0) return await this.#reserveChanged(context, admitted, task.holdId)
     const chain = admitted.chain.filter(({ id }) => Object.hasOwn(prices, `${planned.price} ${id}`))
-    if (chain.length === 0) throw new GatewayError('model_not_priced')
+    if (chain.length === 0) throw notPriced(context, admitted, admitted.chain[0]!)
     const rates = chain.map(({ id }) => createRate(id, prices[`${planned.price} ${id}`]!))
     const estimates = chain.map((model) => estimateFor(context, admitted, model))
     this.#bounded(context, admitted, { amount: this.#held.amount, rates, chain, estimates })

@@ -1,5 +1,5 @@
 import type { ModelDefinition } from '../../catalog/model.ts'
-import type { MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, type MemberNames } from '../../core/known-members.ts'
 import { type AwsLocation, awsAddress } from '../shared/aws-address.ts'
 import { awsFailure } from '../shared/aws-error.ts'
 import { listedModelIds } from '../shared/aws-model-ids.ts'
@@ -78,9 +78,8 @@ const ERROR_WORDS: ErrorWords = { messages: [[/^the model '[^']*' does not suppo
  */
 export function amazonBedrock(options: AmazonBedrockOptions): Vendor {
   checkVendorOptions('amazonBedrock', options, AMAZON_BEDROCK_OPTIONS)
+  checkEnumerated(options.service, Object.keys(OPENAI_PATHS), 'amazonBedrock', 'service')
   const service = options.service ?? 'bedrock-runtime'
-  if (!Object.hasOwn(OPENAI_PATHS, service))
-    throw new TypeError(`amazonBedrock: service must be bedrock-runtime or bedrock-mantle: ${JSON.stringify(service)}`)
   const { origin, prefix } = awsAddress('amazonBedrock', service, options)
   const pool = keyPool(options.apiKey)
   const { apiKeys } = pool

@@ -5,7 +5,7 @@ import type { ChatOperation, VendorCall } from '../vendor.ts'
 import { converseAbilities } from './converse-abilities.ts'
 import { converseBroken, converseDecoder, converseFromWire } from './converse-answer.ts'
 import { converseToWire, SURCHARGES_LEFT_OUT } from './converse-request.ts'
-import { isOpenWeight, surfaceOf } from './model-surface.ts'
+import { isOpenWeight, SURFACES, surfaceOf } from './model-surface.ts'
 
 /** Chat by Converse. @param prefix Path in front of the API's own. */
 export function converseChat(prefix: string, apiKeys: readonly string[]): ChatOperation {
@@ -37,6 +37,7 @@ export function openaiDialects({
   const of = ({ model }: VendorCall<ChatRequest>): ChatOperation => (isOpenWeight(model.upstream) ? openWeight : others)
   return {
     ...others,
+    protocols: ['openai'],
     fromWire: (answer, call) => of(call).fromWire(answer, call),
     brokenAnswer: (answer, call) => of(call).brokenAnswer?.(answer, call),
     decoder: (call, writer) => of(call).decoder(call, writer),
@@ -54,6 +55,7 @@ export function bedrockChat(openai: ChatOperation, converse: ChatOperation): Cha
   const passThrough = openai.passThrough!
   const applies = (call: VendorCall<ChatRequest>): boolean => of(call.model) === openai && passThrough.applies(call)
   return {
+    protocols: SURFACES,
     toWire: (call) => of(call.model).toWire(call),
     fromWire: (answer, call) => of(call.model).fromWire(answer, call),
     brokenAnswer: (answer, call) => of(call.model).brokenAnswer?.(answer, call),

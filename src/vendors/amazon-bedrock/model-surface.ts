@@ -3,8 +3,9 @@ import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { baseModelId } from '../shared/aws-model-ids.ts'
 import { reasonsUnseen } from '../shared/reasons-unseen.ts'
 
-/** The dialects in which the service takes a chat. */
-type Surface = 'openai' | 'converse'
+/** Dialects in which the service accepts a chat, as the `protocol` of rows names them. */
+export const SURFACES = ['openai', 'converse'] as const
+type Surface = (typeof SURFACES)[number]
 
 /** Models that are offered, or offered best, in OpenAI's dialect; all others by Converse. A row's `protocol` goes first. */
 const OPENAI_DIALECT = /^(?:openai|xai)\./

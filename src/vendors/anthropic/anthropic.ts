@@ -1,4 +1,4 @@
-import type { MemberNames } from '../../core/known-members.ts'
+import { checkEnumerated, type MemberNames } from '../../core/known-members.ts'
 import { type AwsLocation, awsAddress } from '../shared/aws-address.ts'
 import { awsFailure } from '../shared/aws-error.ts'
 import { baseModelId, listedModelIds } from '../shared/aws-model-ids.ts'
@@ -155,6 +155,7 @@ export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
  */
 export function anthropicBedrock(options: AnthropicBedrockOptions): Vendor {
   checkVendorOptions('anthropicBedrock', options, ANTHROPIC_BEDROCK_OPTIONS)
+  checkEnumerated(options.service, ['bedrock-runtime', 'bedrock-mantle'], 'anthropicBedrock', 'service')
   const { origin, prefix } = awsAddress('anthropicBedrock', options.service ?? 'bedrock-runtime', options)
   const vendor = messagesVendor(
     options,

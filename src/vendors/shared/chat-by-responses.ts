@@ -31,6 +31,7 @@ export function chatByResponses(
   const { passThrough } = chat
   return {
     ...chat,
+    protocols: [RESPONSES_PROTOCOL],
     toWire: (call) => at(call).toWire(call),
     fromWire: (answer, call) => at(call).fromWire(answer, call),
     brokenAnswer: (answer, call) => at(call).brokenAnswer?.(answer, call),
@@ -47,6 +48,7 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
   const { path, query = '', headers = bearerHeaders } = dialect
   return {
     protocol: RESPONSES_PROTOCOL,
+    protocols: [RESPONSES_PROTOCOL],
     reasonsUnseen: ({ model, request }) => dialect.reasonsUnseen?.(model.upstream, request.reasoning_effort) ?? false,
     toWire(call) {
       const { request: plain, dropped: unread } =

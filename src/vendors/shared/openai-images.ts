@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../../catalog/model.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
-import type { ImageEditRequest } from '../../endpoints/image-edits/image-edit-request.ts'
+import { IMAGE_NAME, type ImageEditRequest } from '../../endpoints/image-edits/image-edit-request.ts'
 import {
   AUTO_SIZE,
   losesBackground,
@@ -65,7 +65,7 @@ function picturesToWire(call: VendorCall<PictureOptions>, dialect: OpenAIImagesD
   }
 }
 
-/** Writes an edit: a form again as a form, with its parts in order, under their names and types but for numbered pictures; JSON as JSON. */
+/** Writes an edit: a form again as a form, with its parts in order, under their types and the names that the API reads; JSON as JSON. */
 function editToWire(call: VendorCall<ImageEditRequest>, dialect: OpenAIImagesDialect): WireRequest {
   const { form } = call.request
   if (form === undefined) return picturesToWire(call, dialect)
@@ -85,12 +85,11 @@ function edited(given: Uint8Array | undefined, changes: MemberChanges): Buffer |
   return bytes && editMembers(bytes, changes)?.apply(bytes)
 }
 
-/** Servers know the names that OpenAI's SDKs write: `image`, and `image[]` of several. */
-const NUMBERED_IMAGE = /^image\[\d+\]$/
-
+/** Images get the names that OpenAI's API reads: `image` for one, `image[]` for each of several. It refuses `image` twice. */
 function changedForm(form: Form, { changes }: PictureFields): Form {
+  const imageName = form.filter(({ name }) => IMAGE_NAME.test(name)).length > 1 ? 'image[]' : 'image'
   const parts = form.flatMap((part): FormPart[] => {
-    if (part.kind === 'file') return [NUMBERED_IMAGE.test(part.name) ? { ...part, name: 'image[]' } : part]
+    if (part.kind === 'file') return [IMAGE_NAME.test(part.name) ? { ...part, name: imageName } : part]
     if (!changes.has(part.name)) return [part]
     const value = changes.get(part.name)
     return value === undefined ? [] : [{ ...part, value }]

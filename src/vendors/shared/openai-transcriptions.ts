@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { TranscriptionAbilities } from '../../catalog/model-facts.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { Transcript, TranscriptSegment } from '../../endpoints/transcriptions/transcript.ts'
-import { fieldName } from '../../endpoints/transcriptions/transcription-form.ts'
+import { fieldName, vendorFieldName } from '../../endpoints/transcriptions/transcription-form.ts'
 import type { AskedFormat, TranscriptionOperation } from '../../endpoints/transcriptions/transcription-operation.ts'
 import type { TranscriptionRequest } from '../../endpoints/transcriptions/transcription-request.ts'
 import { transcriptionUsage } from '../../endpoints/transcriptions/transcription-usage.ts'
@@ -57,7 +57,7 @@ export function openaiTranscriptions(dialect: OpenAITranscriptionsDialect): Tran
   }
 }
 
-/** Writes the form again, with its parts in order, under their names and types; the file is not copied. */
+/** Writes the form again, with its parts in order, under their types and the names that the API reads; the file is not copied. */
 function toWire(
   { request, model, apiKey, stream }: VendorCall<TranscriptionRequest>,
   asked: AskedFormat,
@@ -72,7 +72,7 @@ function toWire(
     else if (part.kind === 'file') parts.push(part)
     else if (name === 'model') parts.push({ ...part, value: model.upstream })
     else if (name === 'timestamp_granularities' && dropsTimes) continue
-    else if (name !== 'response_format' && name !== 'stream') parts.push(part)
+    else if (name !== 'response_format' && name !== 'stream') parts.push({ ...part, name: vendorFieldName(part.name) })
   }
   parts.push({ kind: 'field', name: 'response_format', value: asked })
   if (stream) parts.push({ kind: 'field', name: 'stream', value: 'true' })

@@ -87,11 +87,11 @@ test('an ARN and a region that the catalog does not list answer where there is a
     messages: [{ role: 'user', content: 'Hello' }],
   })
 
-  expect(unpriced.status).toBe(503)
+  expect(unpriced.status).toBe(400)
   expect(await unpriced.json()).toMatchObject({ error: { message: expect.stringContaining('price') } })
   expect(sandbox.requests.length).toBe(asked)
   expect(await started.account()).toMatchObject({ held: 0n })
-  expect((await started.post('/v1/chat/completions', chatBody(arn, 'Hello', { max_tokens: 9 }))).status).toBe(503)
+  expect((await started.post('/v1/chat/completions', chatBody(arn, 'Hello', { max_tokens: 9 }))).status).toBe(400)
 })
 
 describe('keys of AWS', () => {

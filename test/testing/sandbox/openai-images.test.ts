@@ -154,7 +154,14 @@ describe('an edit', () => {
     ['no picture', {}, [], 'image', /Missing required parameter/],
     ['dall-e-3', { model: 'dall-e-3' }, [image], 'model', /must be 'dall-e-2'/],
     ['seventeen pictures', {}, Array(17).fill(pictureFile('image[]')), 'image', /too long/],
-    ['two pictures on dall-e-2', { model: 'dall-e-2' }, [image, image], 'image', /too long/],
+    [
+      'two pictures on dall-e-2',
+      { model: 'dall-e-2' },
+      [pictureFile('image[]'), pictureFile('image[]')],
+      'image',
+      /too long/,
+    ],
+    ['two pictures without brackets', {}, [image, image], 'image', /^Duplicate parameter: 'image'/],
     [
       'a file that is no picture',
       {},

@@ -168,7 +168,7 @@ describe('a report about a video task', () => {
 
     expect(report?.error).toEqual({
       code: 'upstream_unavailable',
-      message: 'The model vendor is not available at the moment.',
+      message: 'Service unavailable: the model vendor cannot answer at the moment.',
     })
     expect(report?.output).toMatchObject({ task_status: 'FAILED', ...report?.error })
     expect(report?.accountProblem).toMatchObject({ kind: 'operator', code: 'Arrearage' })

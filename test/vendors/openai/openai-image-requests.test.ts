@@ -128,13 +128,18 @@ describe('an edit at OpenAI, as a form', () => {
     )
   })
 
-  it('has numbered pictures under the name that servers know, in their order', async () => {
-    const files = ['image[0]', 'image[1]', 'image'].map((name) => file(name, `${name}.png`, 'image/png'))
+  it.each([
+    [['image', 'image'], 'image[]'],
+    [['image[0]', 'image[1]', 'image'], 'image[]'],
+    [['image[]', 'image'], 'image[]'],
+    [['image[]'], 'image'],
+    [['image[0]'], 'image'],
+    [['image'], 'image'],
+  ])('writes pictures named %j as %s, in their order', async (given, sent) => {
+    const files = given.map((name, index) => file(name, `${index}.png`, 'image/png'))
 
     expect((await fieldsOf([...files, field('model', 'gp-image-2')])).fields).toEqual([
-      ['image[]', 'image[0].png'],
-      ['image[]', 'image[1].png'],
-      ['image', 'image.png'],
+      ...given.map((_, index) => [sent, `${index}.png`]),
       ['model', 'gpt-image-2'],
     ])
   })

@@ -2,7 +2,19 @@ import type { Account as AccountObject, MoneyChange, Session, Spending } from '.
 import { changesOf } from '../api.ts'
 import { money, time } from '../format.ts'
 import { hrefOf } from '../location.ts'
-import { Card, Cards, ConfirmButton, choices, Disclosure, Fault, Field, Form, Loaded, type Values } from '../parts.tsx'
+import {
+  Amount,
+  Card,
+  Cards,
+  ConfirmButton,
+  choices,
+  Disclosure,
+  Fault,
+  Field,
+  Form,
+  Loaded,
+  type Values,
+} from '../parts.tsx'
 import { may } from '../session.ts'
 import { type Read, useChange, useData } from '../use-data.ts'
 import { Books } from './books.tsx'
@@ -27,9 +39,9 @@ export function Account({ id, session }: { id: string; session: Session }) {
         {(account) => (
           <>
             <Cards>
-              <Card name="Balance" value={money(account.balance)} />
-              <Card name="Held" value={money(account.held)} note="by calls in progress" />
-              <Card name="Owed" value={money(account.owed)} />
+              <Card name="Balance" value={<Amount of={account.balance} />} />
+              <Card name="Held" value={<Amount of={account.held} />} note="by calls in progress" />
+              <Card name="Owed" value={<Amount of={account.owed} />} />
               <Card name="Spent today" value={spentText(spending.data?.spent_day)} note={monthText(spending.data)} />
               <Card name="Cap" value={capText(account)} note={leftText(spending.data)} />
               <Card name="Plan" value={account.plan ?? '–'} note={account.tier} />

@@ -1,8 +1,8 @@
 import type { Account, List, Session } from '../answers.ts'
 import { queryOf } from '../api.ts'
-import { money, time } from '../format.ts'
+import { time } from '../format.ts'
 import { hrefOf, type Place } from '../location.ts'
-import { Badge, Disclosure, Empty, Field, Form, Loaded, Table } from '../parts.tsx'
+import { AmountCell, Badge, Disclosure, Empty, Field, Form, Loaded, Table } from '../parts.tsx'
 import { may } from '../session.ts'
 import { useChange, useData } from '../use-data.ts'
 
@@ -64,9 +64,9 @@ export function Accounts({ place, session }: { place: Place; session: Session })
                       <a href={hrefOf(['accounts', account.id])}>{account.id}</a>
                     </td>
                     <td>{account.name}</td>
-                    <td class="number">{money(account.balance)}</td>
-                    <td class="number">{money(account.held)}</td>
-                    <td class="number">{money(account.owed)}</td>
+                    <AmountCell of={account.balance} />
+                    <AmountCell of={account.held} />
+                    <AmountCell of={account.owed} />
                     <td>{account.plan}</td>
                     <td>
                       {account.frozen === null ? (

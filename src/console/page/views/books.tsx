@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import type { Entry, Hold, List, Session, Statement } from '../answers.ts'
 import { download, queryOf } from '../api.ts'
-import { money, time } from '../format.ts'
+import { exactMoney, money, time } from '../format.ts'
 import { hrefOf } from '../location.ts'
-import { ConfirmButton, Empty, Fault, Field, Form, Loaded, Pager, Section, Table } from '../parts.tsx'
+import { AmountCell, ConfirmButton, Empty, Fault, Field, Form, Loaded, Pager, Section, Table } from '../parts.tsx'
 import { may } from '../session.ts'
 import { textOf, useChange, useData } from '../use-data.ts'
 
@@ -59,9 +59,9 @@ function Journal({ account, session, onChange }: BooksProps) {
                   <tr key={entry.id}>
                     <td>{time(entry.created_at_ms)}</td>
                     <td>{entry.kind}</td>
-                    <td class="number">{money(entry.amount)}</td>
-                    <td class="number">{money(entry.owed)}</td>
-                    <td class="number">{entry.balance_after === null ? '–' : money(entry.balance_after)}</td>
+                    <td class="number">{exactMoney(entry.amount)}</td>
+                    <td class="number">{exactMoney(entry.owed)}</td>
+                    <td class="number">{entry.balance_after === null ? '–' : exactMoney(entry.balance_after)}</td>
                     <td>
                       {entry.kind === 'charge' && entry.hold !== null ? (
                         <a href={hrefOf(['requests', entry.hold], { ended_at: entry.created_at_ms })}>
@@ -110,22 +110,22 @@ function MonthStatement({ account }: { account: string }) {
             <tr>
               <th scope="row">opening</th>
               <td />
-              <td class="number">{money(opening_balance)}</td>
-              <td class="number">{money(opening_owed)}</td>
+              <AmountCell of={opening_balance} />
+              <AmountCell of={opening_owed} />
             </tr>
             {sums.map((sum) => (
               <tr key={sum.kind}>
                 <th scope="row">{sum.kind}</th>
                 <td class="number">{sum.lines}</td>
-                <td class="number">{money(sum.amount)}</td>
-                <td class="number">{money(sum.owed)}</td>
+                <AmountCell of={sum.amount} />
+                <AmountCell of={sum.owed} />
               </tr>
             ))}
             <tr>
               <th scope="row">closing</th>
               <td />
-              <td class="number">{money(closing_balance)}</td>
-              <td class="number">{money(closing_owed)}</td>
+              <AmountCell of={closing_balance} />
+              <AmountCell of={closing_owed} />
             </tr>
           </Table>
         )}
@@ -156,7 +156,7 @@ function Holds({ account, session, onChange }: BooksProps) {
                     <td>
                       <code>{hold.id}</code>
                     </td>
-                    <td class="number">{money(hold.amount)}</td>
+                    <AmountCell of={hold.amount} />
                     <td>{time(hold.created_at_ms)}</td>
                     <td>{time(hold.expires_at_ms)}</td>
                     <td>

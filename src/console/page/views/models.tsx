@@ -1,7 +1,7 @@
 import type { List, Model, Price, RetiringModel } from '../answers.ts'
-import { count, money } from '../format.ts'
+import { count } from '../format.ts'
 import { hrefOf, type Place } from '../location.ts'
-import { Badge, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
+import { AmountCell, Badge, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
 import { useData } from '../use-data.ts'
 
 /** Models that retire soon with their spend, the catalog with its routes, and prices. */
@@ -60,7 +60,7 @@ function RetiringTable({ rows }: { rows: readonly RetiringModel[] }) {
             <Badge kind={Date.parse(retires) <= Date.now() ? 'bad' : 'warn'}>{retires}</Badge>
           </td>
           <td class="number">{count(requests)}</td>
-          <td class="number">{money(charged)}</td>
+          <AmountCell of={charged} />
         </tr>
       ))}
     </Table>
@@ -78,7 +78,15 @@ function ModelTable({ rows }: { rows: readonly Model[] }) {
         <tr key={model.id}>
           <td>{model.id}</td>
           <td>{model.kinds.join(', ')}</td>
-          <td>{model.available ? <Badge kind="good">available</Badge> : <Badge kind="plain">no key</Badge>}</td>
+          <td>
+            {model.available ? (
+              <Badge kind="good">available</Badge>
+            ) : model.unavailable_reason === 'model_not_priced' ? (
+              <Badge kind="bad">no price</Badge>
+            ) : (
+              <Badge kind="plain">no key</Badge>
+            )}
+          </td>
           <td>{model.routes.map(({ vendor, upstream }) => `${vendor}: ${upstream}`).join(', ')}</td>
           <td>{model.fallbacks.join(', ')}</td>
           <td>{model.retires}</td>

@@ -3,7 +3,7 @@ import { queryOf } from '../api.ts'
 import { Chart, type Step } from '../chart.tsx'
 import { count, duration, money, nanoOf, percent, time } from '../format.ts'
 import { hrefOf, type Place } from '../location.ts'
-import { Badge, Card, Cards, Empty, Loaded, Section, Table } from '../parts.tsx'
+import { Amount, AmountCell, Badge, Card, Cards, Empty, Loaded, Section, Table } from '../parts.tsx'
 import { useData } from '../use-data.ts'
 import { CatalogAge, circuitKind } from './vendors.tsx'
 
@@ -71,7 +71,7 @@ function Sums({ usage, whole, step, from }: SumsProps) {
       <Cards>
         <Card
           name="Spend"
-          value={money(total.charged)}
+          value={<Amount of={total.charged} />}
           note={total.due === total.charged ? undefined : `${money(total.due)} due`}
         />
         <Card name="Requests" value={count(total.requests)} />
@@ -157,7 +157,7 @@ function TopList({ title, group, from }: { title: string; group: 'model' | 'acco
                     <a href={hrefOf(['requests'], { [group]: row[group] })}>{row[group]}</a>
                   </td>
                   <td class="number">{count(row.requests)}</td>
-                  <td class="number">{money(row.charged)}</td>
+                  <AmountCell of={row.charged} />
                 </tr>
               ))}
             </Table>

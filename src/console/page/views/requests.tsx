@@ -1,8 +1,8 @@
 import type { List, RequestDetail, RequestRow } from '../answers.ts'
 import { queryOf } from '../api.ts'
-import { count, duration, money, time } from '../format.ts'
+import { count, duration, exactMoney, money, time } from '../format.ts'
 import { hrefOf, type Place } from '../location.ts'
-import { Badge, Card, Cards, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
+import { Amount, AmountCell, Badge, Card, Cards, Empty, Field, Form, Loaded, Section, Table } from '../parts.tsx'
 import { useData } from '../use-data.ts'
 
 const FILTERS = [
@@ -113,7 +113,7 @@ function RequestTable({ rows }: { rows: readonly RequestRow[] }) {
           <td class="number">
             {count(row.usage['inputTokens'] ?? 0)} / {count(row.usage['outputTokens'] ?? 0)}
           </td>
-          <td class="number">{money(row.charged)}</td>
+          <AmountCell of={row.charged} />
         </tr>
       ))}
     </Table>
@@ -139,7 +139,7 @@ export function Request({ id, place }: { id: string; place: Place }) {
               value={duration(request.duration_ms)}
               note={`first byte ${duration(request.first_byte_ms)}`}
             />
-            <Card name="Charged" value={money(request.charged)} note={`of ${money(request.due)} due`} />
+            <Card name="Charged" value={<Amount of={request.charged} />} note={`of ${money(request.due)} due`} />
           </Cards>
           <Section title="Attempts">
             <Waterfall request={request} />
@@ -166,9 +166,9 @@ export function Request({ id, place }: { id: string; place: Place }) {
                   <tr key={entry.id}>
                     <td>{entry.id}</td>
                     <td>{entry.kind}</td>
-                    <td class="number">{money(entry.amount)}</td>
-                    <td class="number">{money(entry.owed)}</td>
-                    <td class="number">{entry.balance_after === null ? '–' : money(entry.balance_after)}</td>
+                    <td class="number">{exactMoney(entry.amount)}</td>
+                    <td class="number">{exactMoney(entry.owed)}</td>
+                    <td class="number">{entry.balance_after === null ? '–' : exactMoney(entry.balance_after)}</td>
                   </tr>
                 ))}
               </Table>

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks'
 import type { Delivery, List, Session, Task } from '../answers.ts'
 import { queryOf } from '../api.ts'
-import { money, time } from '../format.ts'
+import { time } from '../format.ts'
 import { hrefOf, type Place } from '../location.ts'
-import { Badge, choices, Empty, Fault, Field, Form, Loaded, Section, Table } from '../parts.tsx'
+import { Amount, Badge, choices, Empty, Fault, Field, Form, Loaded, Section, Table } from '../parts.tsx'
 import { may } from '../session.ts'
 import { useChange, useData } from '../use-data.ts'
 
@@ -116,7 +116,7 @@ function TaskList({ path, isFiltered, olderHref, onShow }: TaskListProps) {
                   </td>
                   <td>{task.model}</td>
                   <td>{task.vendor}</td>
-                  <td class="number">{task.cost === null ? '–' : money(task.cost)}</td>
+                  <td class="number">{task.cost === null ? '–' : <Amount of={task.cost} />}</td>
                   <td>{time(task.created_at_ms)}</td>
                   <td>{time(task.updated_at_ms)}</td>
                   <td>

@@ -1,4 +1,4 @@
-import { jsonReply, type SandboxReply, type VendorErrors } from '../sandbox-operation.ts'
+import { jsonReply, RefusedCall, type SandboxReply, type VendorErrors } from '../sandbox-operation.ts'
 
 /** Headers on every answer; none of them is meant for the gateway's caller. */
 export const OPENAI_HEADERS: readonly string[] = [
@@ -67,4 +67,23 @@ export function openaiInvalid(message: string, param: string | null, code: strin
 export function openaiError(status: number, error: object, retryAfterSeconds?: number): SandboxReply {
   const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
   return jsonReply(status, [...OPENAI_HEADERS, ...wait], { error })
+}
+
+/** @throws RefusedCall for a part of a list that is repeated without brackets after its name: the API reads lists as `image[]`. */
+export function refuseRepeatedParts(
+  parts: readonly { readonly name: string }[] | undefined,
+  lists: readonly string[],
+): void {
+  const names = new Set<string>()
+  for (const { name } of parts ?? []) {
+    if (names.has(name) && lists.includes(name))
+      throw new RefusedCall(
+        openaiInvalid(
+          `Duplicate parameter: '${name}'. Only one value is allowed; a list is written '${name}[]'.`,
+          name,
+          'duplicate_parameter',
+        ),
+      )
+    names.add(name)
+  }
 }

@@ -4,6 +4,7 @@ import { sseEvent } from '../../../wire/sse.ts'
 import { drawPicture, type PictureRequest } from '../files/draw-picture.ts'
 import { pictureLink } from '../files/stored-files.ts'
 import { countTokens } from '../model/chat-turn.ts'
+import { formParts } from '../openai-dialect/form-parts.ts'
 import { asObject, asText } from '../request-fields.ts'
 import {
   type AnswerContext,
@@ -14,7 +15,7 @@ import {
   type SandboxReply,
   streamReply,
 } from '../sandbox-operation.ts'
-import { OPENAI_ERRORS, OPENAI_HEADERS } from './openai-errors.ts'
+import { OPENAI_ERRORS, OPENAI_HEADERS, refuseRepeatedParts } from './openai-errors.ts'
 import {
   checkedOrder,
   type PictureOrder,
@@ -51,6 +52,7 @@ export const OPENAI_IMAGE_EDITS: SandboxOperation = {
   promptText: (body, call) => asText(receivedEdit(call, body).fields['prompt']),
   answer(call, context) {
     checkBearer(call, OPENAI_ERRORS)
+    refuseRepeatedParts(formParts(call), ['image'])
     const edit = receivedEdit(call, call.body)
     const order = checkedOrder(edit.fields)
     if (order.model === 'dall-e-3')

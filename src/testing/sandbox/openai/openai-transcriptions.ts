@@ -13,7 +13,7 @@ import {
   type SandboxReply,
   streamReply,
 } from '../sandbox-operation.ts'
-import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
+import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid, refuseRepeatedParts } from './openai-errors.ts'
 
 const WHISPER = ['json', 'text', 'srt', 'vtt', 'verbose_json']
 const FORMATS: ReadonlyMap<string, readonly string[]> = new Map([
@@ -26,6 +26,14 @@ const FORMATS: ReadonlyMap<string, readonly string[]> = new Map([
 /** Models that report seconds in place of tokens. */
 const BY_TIME: ReadonlySet<string> = new Set(['gpt-transcribe', 'whisper-1'])
 const EXTENSION = /\.(?:flac|mp3|mp4|mpeg|mpga|m4a|ogg|wav|webm)$/i
+const LISTS = [
+  'timestamp_granularities',
+  'include',
+  'known_speaker_names',
+  'known_speaker_references',
+  'keywords',
+  'languages',
+]
 const TOKENS_PER_SECOND = 10
 /** What Whisper says of every segment beside its text. */
 const MEASURES = { tokens: [50364], temperature: 0, avg_logprob: -0.2, compression_ratio: 1.1, no_speech_prob: 0.01 }
@@ -66,6 +74,7 @@ interface ModelFacts {
 
 function answered(call: IncomingCall & SandboxCall, context: AnswerContext, facts: ModelFacts): SandboxReply {
   const parts = formParts(call)
+  refuseRepeatedParts(parts, LISTS)
   const file = parts?.find(({ name }) => name === 'file')
   if (file?.filename === undefined) refuse("Missing required parameter: 'file'.", 'file')
   if (!EXTENSION.test(file.filename)) refuse(`Unrecognized file format: ${file.filename}.`, 'file')
