@@ -93,8 +93,9 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   header(name: string): string | undefined {
     if (this.#isReplaced(name)) return undefined
     const value: unknown = this.#request.headers[name]
-    // Node keeps the first of two and drops the others.
-    if (name === 'authorization' && value !== undefined) return repeatedAuthorization(this.#request.rawHeaders, value)
+    // Node keeps the first of two and drops the others. Requests that a host has made up may have no raw headers.
+    if (name === 'authorization' && value !== undefined)
+      return repeatedAuthorization(this.#request.rawHeaders ?? [], value)
     if (typeof value === 'string') return value
     return Array.isArray(value) ? value.join(', ') : undefined
   }
@@ -166,7 +167,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
       this.#isHeadFlat = true
       flattenHead(this.#response)
     }
-    return isAccepted
+    // Some hosts return nothing at all, and then never emit `drain`.
+    return isAccepted !== false
   }
 
   end(given?: Uint8Array | string, mayFree = false): void {
@@ -264,7 +266,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   /** Keeps what is written in this turn for its end. */
   #cork(): void {
     const { socket } = this.#response
-    if (socket === null || socket.writableCorked > 0 || !isPlain(this.#response)) return
+    if (socket === null || !isPlain(this.#response) || socket.writableCorked > 0) return
     socket.cork()
     this.#corked = socket
     sendAtEndOfTurn(this)
@@ -325,9 +327,9 @@ function repeatedAuthorization(rawHeaders: readonly string[], first: unknown): s
 
 const AUTHORIZATION = 'authorization'
 
-/** True when the request's stream was read before the gateway saw it. */
+/** Returns whether the body cannot be read from the request: its stream was read already, or it is a host's object without one. */
 function isSpent(request: IncomingMessage): boolean {
-  return request.readableEnded || request.readableDidRead
+  return typeof request.resume !== 'function' || request.readableEnded || request.readableDidRead
 }
 
 function onClose(this: ExchangeResponse): void {
