@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
 import { sendAtEndOfTurn } from '../core/end-of-turn.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { NodeExchange } from './node-exchange.ts'
@@ -31,8 +32,8 @@ export class FastifyExchange extends NodeExchange {
   #payload: Buffer | undefined
   #isReady = false
 
-  constructor(request: IncomingMessage, reply: FastifyReplyShape, path: string, hostRequest: unknown) {
-    super(request, reply.raw, path, hostRequest)
+  constructor(request: IncomingMessage, reply: FastifyReplyShape, path: string, hostRequest: unknown, body?: Readable) {
+    super(request, reply.raw, path, hostRequest, body)
     this.#reply = reply
   }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import { type Sender, sendAtEndOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type BodyListener, type ByteSink, bodyError, type GatewayRequest, wholeBody } from '../core/exchange.ts'
@@ -40,6 +41,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   readonly hostRequest: unknown
   readonly #request: ParsedIncomingMessage
   readonly #response: ServerResponse
+  /** Stream of the body: the request, or what the host has put in its place. */
+  readonly #body: Readable
   #closeListener: (() => void) | undefined
   #drainListener: (() => void) | undefined
   #ended = false
@@ -56,15 +59,24 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
 
   /**
    * `path` is already below the mount; the query is read from the request. `hostRequest` is the framework's own, where that is
-   * another object.
+   * another object, and `body` the stream that the host has put in place of the request's.
    */
-  constructor(request: ParsedIncomingMessage, response: ServerResponse, path: string, hostRequest: unknown = request) {
+  constructor(
+    request: ParsedIncomingMessage,
+    response: ServerResponse,
+    path: string,
+    hostRequest: unknown = request,
+    body: Readable = request,
+  ) {
     this.hostRequest = hostRequest
     this.method = request.method ?? 'GET'
     this.path = path
     this.query = queryOfTarget(request.url ?? '')
     this.#request = request
     this.#response = response
+    this.#body = body
+    // Nobody else may listen, and the host's process would end.
+    if (body !== request) body.on('error', noAction)
     const watched: ExchangeResponse = response
     watched[EXCHANGE] = this
     response.on('close', onClose)
@@ -103,10 +115,10 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   readBody(limitBytes: number, listener: BodyListener): void {
     const request = this.#request
     if (!announcesBody(request)) listener(undefined, [])
-    else if (isSpent(request)) this.#readParsedBody(limitBytes, listener)
+    else if (isSpent(this.#body)) this.#readParsedBody(limitBytes, listener)
     else {
       this.#bodyReader = new RequestBodyReader(limitBytes, listener)
-      this.#bodyReader.start(request)
+      this.#bodyReader.start(request, this.#body)
     }
   }
 
@@ -116,21 +128,23 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
 
   async *streamBody(limitBytes: number): AsyncIterable<Uint8Array> {
     const request = this.#request
+    const body = this.#body
     if (!announcesBody(request)) return
-    if (isSpent(request)) return yield* await wholeBody(this, limitBytes)
-    if (Number(request.headers['content-length']) > limitBytes) throw this.#refused(limitBytes)
+    if (isSpent(body)) return yield* await wholeBody(this, limitBytes)
+    if (body === request && Number(request.headers['content-length']) > limitBytes) throw this.#refused(limitBytes)
     let sizeBytes = 0
     this.#isUnread = true
     try {
       // Not destroyed where reading stops: the answer goes over the same connection.
-      for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array | string>) {
-        const bytes = bytesOf(request, chunk)
+      for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array | string>) {
+        const bytes = bytesOf(body, chunk)
         sizeBytes += bytes.byteLength
         if (sizeBytes > limitBytes) throw this.#refused(limitBytes)
         yield bytes
       }
     } catch (error) {
-      throw GatewayError.isInstance(error) ? error : bodyError('aborted', limitBytes)
+      if (GatewayError.isInstance(error)) throw error
+      throw bodyError(body === request || this.closed ? 'aborted' : 'unreadable', limitBytes)
     }
     this.#isUnread = false
   }
@@ -176,6 +190,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     const bytes = this.isBodiless ? undefined : given
     this.#ended = true
     this.#unwatch()
+    this.#discardReplaced()
     if (this.hasRefusedBody && !this.#request.complete) this.#endAfterDiscarding(bytes)
     else if (isHeldBack(this.#response, bytes)) this.#holdEnd(bytes)
     else if (mayFree && isFreeable(bytes) && isPlain(this.#response)) this.#response.end(bytes, () => freeMemory(bytes))
@@ -226,6 +241,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     const listener = this.#closeListener
     this.#closeListener = undefined
     listener?.()
+    // A stream in place of the request's may not notice.
+    if (this.#body !== this.#request) this.#bodyReader?.abort()
   }
 
   /** Writing has failed: closes the connection, unless the answer has ended. */
@@ -249,6 +266,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   protected endedElsewhere(byteLength: number): void {
     this.#ended = true
     this.#unwatch()
+    this.#discardReplaced()
     if (byteLength > UNTIMED_REST_BYTES) this.#limitReading()
   }
 
@@ -294,6 +312,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   /** True for headers about the bytes on the wire once a body parser has replaced those bytes. */
   #isReplaced(name: string): boolean {
     if (name !== 'content-encoding' && name !== 'content-length' && name !== 'transfer-encoding') return false
+    if (this.#body !== this.#request) return true
     return this.#bodyReader === undefined && this.#request.body !== undefined && isSpent(this.#request)
   }
 
@@ -301,8 +320,17 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     const response = this.#response
     if (bytes !== undefined && bytes.length > 0) response.write(bytes)
     else response.flushHeaders()
-    discardRequest(this.#request, () => {
+    discardRequest(this.#body, () => {
       if (!response.destroyed) response.end()
+    })
+  }
+
+  /** Node reads the rest of a request itself, but not if the host pipes it into another stream: the next one would wait for ever. */
+  #discardReplaced(): void {
+    const request = this.#request
+    if (this.#body === request || this.#body.readableEnded || this.hasRefusedBody) return
+    discardRequest(this.#body, () => {
+      if (!request.complete) request.destroy()
     })
   }
 
@@ -328,9 +356,11 @@ function repeatedAuthorization(rawHeaders: readonly string[], first: unknown): s
 const AUTHORIZATION = 'authorization'
 
 /** Returns whether the body cannot be read from the request: its stream was read already, or it is a host's object without one. */
-function isSpent(request: IncomingMessage): boolean {
-  return typeof request.resume !== 'function' || request.readableEnded || request.readableDidRead
+function isSpent(body: Readable): boolean {
+  return typeof body.resume !== 'function' || body.readableEnded || body.readableDidRead
 }
+
+const noAction = (): void => undefined
 
 function onClose(this: ExchangeResponse): void {
   this[EXCHANGE]?.callerLeft()

@@ -1,3 +1,6 @@
+import { Agent, request } from 'node:http'
+import { PassThrough, type Readable, Transform } from 'node:stream'
+import { createGunzip, gzipSync } from 'node:zlib'
 import cors from '@fastify/cors'
 import fastify, { type FastifyInstance } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -320,5 +323,94 @@ describe('onSend hooks', () => {
 
     expect([refused.status, refused.headers.get('connection')]).toEqual([413, 'close'])
     expect(await refused.json()).toMatchObject({ failure: 'too_large' })
+  })
+})
+
+describe('a stream that a preParsing hook returns', () => {
+  let app: FastifyInstance
+  let mounted: Mounted
+  let gateway: StandInGateway
+
+  const start = async (replace: (payload: Readable) => Readable): Promise<string> => {
+    app = fastify()
+    gateway = new StandInGateway()
+    app.addHook('preParsing', async (_request, _reply, payload) => replace(payload))
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    await app.ready()
+    mounted = await listen(app.server)
+    return `${mounted.origin}/ai`
+  }
+
+  afterEach(async () => {
+    await mounted.close()
+    await app.close()
+  })
+
+  const post = (url: string, body: string | Uint8Array<ArrayBuffer>, headers = {}): Promise<Response> =>
+    fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } })
+
+  it('is read in place of the request', async () => {
+    const upper = (): Transform =>
+      new Transform({ transform: (chunk, _encoding, done) => done(null, String(chunk).toUpperCase()) })
+    const origin = await start((payload) => payload.pipe(upper()))
+
+    expect(await (await post(`${origin}/v1/x`, '{"a":"b"}')).json()).toMatchObject({ body: '{"A":"B"}' })
+  })
+
+  it('is read without the headers of the compressed bytes', async () => {
+    const origin = await start((payload) => payload.pipe(createGunzip()))
+    const answer = await post(`${origin}/v1/x`, gzipSync('{"a":"é"}'), { 'content-encoding': 'gzip' })
+
+    expect(await answer.json()).toMatchObject({ body: '{"a":"é"}', contentEncoding: null, contentLength: null })
+  })
+
+  it('gets 400 if it cannot be decoded, and the process lives on', async () => {
+    const origin = await start((payload) => payload.pipe(createGunzip()))
+    const broken = await post(`${origin}/v1/x`, 'not gzip', { 'content-encoding': 'gzip' })
+    const unread = await post(`${origin}/v1/refuse`, 'not gzip', { 'content-encoding': 'gzip' })
+
+    expect([broken.status, await broken.json()]).toMatchObject([400, { failure: 'unreadable' }])
+    expect([unread.status, (await post(`${origin}/v1/empty`, gzipSync('{}'))).status]).toEqual([401, 204])
+  })
+
+  it('is refused when it grows larger than the limit, and the connection ends', async () => {
+    const origin = await start((payload) => payload.pipe(createGunzip()))
+    gateway.limitBytes = 100
+    const refused = await post(`${origin}/v1/x`, gzipSync('x'.repeat(1_000_000)))
+
+    expect([refused.status, refused.headers.get('connection')]).toEqual([413, 'close'])
+    expect((await post(`${origin}/v1/empty`, gzipSync('{}'))).status).toBe(204)
+  })
+
+  it('does not block the next request of the connection if it is not read', async () => {
+    const origin = await start((payload) => payload.pipe(new PassThrough()))
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const status = (path: string, body: string): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const headers = { 'content-type': 'application/json' }
+        const sent = request(`${origin}${path}`, { method: 'POST', agent, headers }, (response) => {
+          response.resume()
+          response.on('end', () => resolve([response.statusCode, sent.reusedSocket]))
+        })
+        sent.on('error', reject)
+        sent.end(body)
+      })
+
+    expect(await status('/v1/refuse', 'x'.repeat(2_000_000))).toEqual([401, false])
+    expect(await status('/v1/empty', '{}')).toEqual([204, true])
+    agent.destroy()
+  })
+
+  it('ends with the caller who disconnects in the middle of it', async () => {
+    const origin = await start((payload) => payload.pipe(new PassThrough()))
+    const read = gateway.next('read')
+    const handled = gateway.next('handled')
+    const headers = { 'content-type': 'application/json', 'content-length': 1_000 }
+    const sent = request(`${origin}/v1/x`, { method: 'POST', headers }).on('error', () => undefined)
+    sent.write('{')
+    await handled
+    sent.destroy()
+
+    expect(await read).toBe('aborted')
   })
 })

@@ -14,7 +14,7 @@ export interface EchoAnswer {
   readonly body: string
 }
 
-const STATUS_OF: Record<BodyFailure, number> = { too_large: 413, aborted: 499, consumed: 500 }
+const STATUS_OF: Record<BodyFailure, number> = { too_large: 413, aborted: 499, consumed: 500, unreadable: 400 }
 const STREAM_HEADERS = ['content-type', 'text/event-stream', 'cache-control', 'no-cache, no-transform']
 export const BLOCK = new Uint8Array(64 * 1024).fill(120)
 
