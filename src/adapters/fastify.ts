@@ -53,8 +53,8 @@ export interface FastifyShape {
 /**
  * Serves the gateway as a Fastify plugin: `app.register(fastifyGateway, { gateway, prefix: '/ai' })`. It is
  * encapsulated: its pass-through body parser does not reach the rest of the app. Hooks up to `preHandler` run before
- * the gateway, and the headers they set are kept; a stream that a `preParsing` hook returns is read in place of the request; `onSend` runs for whole answers, with a Buffer (of HEAD with none), and
- * not for streams, which are written directly; `onResponse` runs after both. `basePath` is needed only where the prefix has parameters.
+ * the gateway, and the headers they set are kept; a stream that a `preParsing` hook returns is read in place of the request; `onSend` runs once: for whole answers with a Buffer (of HEAD with none),
+ * otherwise with a stream, before its first byte; `onResponse` runs last. `basePath` is needed only where the prefix has parameters.
  * @throws TypeError naming the member for bad `cors`.
  */
 export function fastifyGateway(

@@ -221,7 +221,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
 
   onDrain(listener: () => void): void {
     // A closure, because compressing middleware calls listeners with its own stream as `this`.
-    if (this.#drainListener === undefined) this.#response.on('drain', () => this.#drained())
+    if (this.#drainListener === undefined) this.#response.on('drain', () => this.drained())
     this.#drainListener = listener
   }
 
@@ -296,7 +296,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     if (this.#corked === undefined) sendAtEndOfTurn(this)
   }
 
-  #drained(): void {
+  /** More may be written. Calls the drain listener, unless the answer has ended. */
+  drained(): void {
     if (!this.#ended) this.#drainListener?.()
   }
 
@@ -316,11 +317,17 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     return this.#bodyReader === undefined && this.#request.body !== undefined && isSpent(this.#request)
   }
 
+  /** Calls `done` once the rest of a refused body is discarded; immediately if there is none. */
+  protected afterDiscarding(done: () => void): void {
+    if (this.hasRefusedBody && !this.#request.complete) discardRequest(this.#body, done)
+    else done()
+  }
+
   #endAfterDiscarding(bytes: Uint8Array | string | undefined): void {
     const response = this.#response
     if (bytes !== undefined && bytes.length > 0) response.write(bytes)
     else response.flushHeaders()
-    discardRequest(this.#body, () => {
+    this.afterDiscarding(() => {
       if (!response.destroyed) response.end()
     })
   }
