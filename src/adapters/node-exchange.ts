@@ -15,6 +15,7 @@ import {
   RequestBodyReader,
 } from './node-request-body.ts'
 import { endResponse, flattenHead, HELD_BYTES, isHeldBack, isPlain, writeResponseHead } from './node-response.ts'
+import { unwatchSocket, watchSocket } from './pipelined-requests.ts'
 import { pathOfTarget, queryOfTarget } from './route-path.ts'
 
 /** A smaller unread rest of an answer is not worth a timer. */
@@ -208,6 +209,14 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     this.#response.destroy()
   }
 
+  endConnection(): void {
+    // Connections of HTTP/2 have many requests, and end by other means.
+    if (this.#request.httpVersionMajor >= 2) return
+    this.#response.shouldKeepAlive = false
+    // The head has told the caller that the connection stays open.
+    if (this.#response.headersSent) this.#response.once('finish', () => this.#request.socket.end())
+  }
+
   /** Sends what waits for the end of the turn. */
   sendHeld(): void {
     const text = this.#heldEnd
@@ -342,7 +351,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   }
 
   #unwatch(): void {
-    if (this.#watched) pipelined.get(this.#request.socket)?.delete(this)
+    if (this.#watched) unwatchSocket(this.#request.socket, this)
     this.#watched = false
   }
 }
@@ -376,23 +385,4 @@ function onClose(this: ExchangeResponse): void {
 // Without a listener an `error` event would end the host's process.
 function onError(this: ExchangeResponse): void {
   this[EXCHANGE]?.fail()
-}
-
-/** Pipelined requests by their socket, until their own response has one. */
-const pipelined = new WeakMap<Socket, Set<NodeExchange>>()
-
-/**
- * Calls `callerLeft` when the socket closes. For pipelined requests only: their response has no socket until the earlier
- * answers are sent, and Node does not report that the caller left before that.
- */
-function watchSocket(socket: Socket, exchange: NodeExchange): void {
-  const waiting = pipelined.get(socket) ?? new Set<NodeExchange>()
-  if (!pipelined.has(socket)) {
-    pipelined.set(socket, waiting)
-    // One listener per socket: a long pipeline must not cause Node's warning about too many listeners.
-    socket.once('close', () => {
-      for (const each of waiting) each.callerLeft()
-    })
-  }
-  waiting.add(exchange)
 }

@@ -164,12 +164,6 @@ async function started(
   const server = createServer((request, response) => {
     // A balancer must not keep a connection on which the next request would meet a closed server.
     if (isClosing) response.shouldKeepAlive = false
-    else if (settings.shutdownDelayMs > 0) {
-      response.once('finish', () => {
-        // Its head has said that the connection stays open.
-        if (isClosing) response.socket?.end()
-      })
-    }
     handle(request, response)
   })
   server.keepAliveTimeout = settings.keepAliveMs

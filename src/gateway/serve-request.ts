@@ -181,6 +181,7 @@ function sinkOf({ sink }: RequestContext, { requestIdHeader }: ErrorDialect, req
     write: (bytes) => sink.write(bytes),
     end: (bytes) => sink.end(bytes),
     destroy: () => sink.destroy(),
+    endConnection: () => sink.endConnection?.(),
     onDrain: (listener) => sink.onDrain(listener),
     onClose: (listener) => sink.onClose(listener),
   }

@@ -32,9 +32,11 @@ export class StandInGateway extends EventEmitter implements ExchangeHandler {
   drains = 0
   limitBytes = 1024 * 1024
   handled = 0
+  isClosing = false
 
   handle(request: GatewayRequest, sink: ByteSink): void {
     this.handled++
+    if (this.isClosing) sink.endConnection?.()
     sink.onClose(() => {
       this.left.push(request.path)
       this.emit('left', sink.closed)
