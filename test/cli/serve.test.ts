@@ -108,7 +108,7 @@ describe('an idle connection of serve', () => {
     await start({ SIGNALBOX_API_KEYS: KEY, ...environment })
     return await new Promise((resolve, reject) => {
       get(`${running?.url}/livez`, { agent: new Agent({ keepAlive: true }) }, (response) => {
-        resolve(response.headers['keep-alive'])
+        resolve(String(response.headers['keep-alive']))
         response.socket.destroy()
       }).on('error', reject)
     })
