@@ -177,6 +177,7 @@ const DRILLS = [
   'test/gateway/inline-images.test.ts',
   'test/gateway/json-answer.test.ts',
   'test/gateway/json-retry.test.ts',
+  'test/gateway/kept-connection.test.ts',
   'test/gateway/left-streams.test.ts',
   'test/gateway/left-whole-answers.test.ts',
   'test/gateway/management-errors.test.ts',

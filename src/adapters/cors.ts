@@ -153,6 +153,10 @@ class CorsSink implements ByteSink {
     this.#sink.destroy()
   }
 
+  endConnection(): void {
+    this.#sink.endConnection?.()
+  }
+
   onDrain(listener: () => void): void {
     this.#sink.onDrain(listener)
   }

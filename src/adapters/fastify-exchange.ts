@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
 import { sendAtEndOfTurn } from '../core/end-of-turn.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
+import { FastifyPayload } from './fastify-payload.ts'
 import { NodeExchange } from './node-exchange.ts'
 
 /** What of a Fastify reply is used. */
@@ -19,42 +21,57 @@ interface Head {
 }
 
 /**
- * One request and its answer over Fastify's reply. An answer that comes as a whole is sent by the reply, so that Fastify runs
- * its `onSend` hooks. Everything else is written to the response itself, as {@link NodeExchange} does it.
+ * One request and its answer over Fastify's reply, so that Fastify runs its `onSend` hooks: once with a whole answer, or once with
+ * the stream of one that comes in pieces. Unless a hook replaces the stream, its pieces are written to the response itself, as
+ * {@link NodeExchange} does it.
  */
 export class FastifyExchange extends NodeExchange {
   readonly #reply: FastifyReplyShape
   /** Of an answer whose length is known, until its body comes. */
   #held: Head | undefined
-  #isHijacked = false
+  /** Payload of an answer that comes in pieces, once its head has come. */
+  #streamed: FastifyPayload | undefined
   /** The whole answer, while it waits for the end of the turn. */
   #payload: Buffer | undefined
   #isReady = false
 
-  constructor(request: IncomingMessage, reply: FastifyReplyShape, path: string, hostRequest: unknown) {
-    super(request, reply.raw, path, hostRequest)
+  constructor(request: IncomingMessage, reply: FastifyReplyShape, path: string, hostRequest: unknown, body?: Readable) {
+    super(request, reply.raw, path, hostRequest, body)
     this.#reply = reply
   }
 
   override head(status: number, headers: readonly string[]): void {
-    if (isWhole(status, headers) && !this.hasRefusedBody && !this.closed && !this.#reply.raw.headersSent)
-      this.#held = { status, headers }
-    else this.#writeHead({ status, headers })
+    // The inherited method refuses both.
+    if (this.closed || this.#reply.raw.headersSent) super.head(status, headers)
+    else if (isWhole(status, headers) && !this.hasRefusedBody) this.#held = { status, headers }
+    else this.#stream({ status, headers })
   }
 
   override write(bytes: Uint8Array | string, mayFree?: boolean): boolean {
-    this.#release()
-    return super.write(bytes, mayFree)
+    const held = this.#held
+    this.#held = undefined
+    if (held !== undefined && !this.closed) this.#stream(held)
+    const streamed = this.#streamed
+    if (streamed === undefined || streamed.isDirect) return super.write(bytes, mayFree)
+    return this.closed || this.isBodiless || streamed.add(bytes)
   }
 
   override end(given?: Uint8Array | string, mayFree?: boolean): void {
     const held = this.#held
+    const streamed = this.#streamed
+    const bytes = this.isBodiless ? undefined : given
     this.#held = undefined
+    if (streamed !== undefined && !streamed.isDirect && !this.closed) {
+      streamed.addLast(bytes)
+      this.endedElsewhere(0)
+      this.afterDiscarding(() => streamed.push(null))
+      return
+    }
     if (held === undefined || this.closed) {
+      streamed?.leave()
       super.end(given, mayFree)
       return
     }
-    const bytes = this.isBodiless ? undefined : given
     this.endedElsewhere(bytes?.length ?? 0)
     this.#reply.code(held.status)
     setHeaders(this.#reply, held.headers)
@@ -79,26 +96,28 @@ export class FastifyExchange extends NodeExchange {
   }
 
   override destroy(): void {
-    this.#hijack()
+    // No other answer may follow.
+    this.#reply.hijack()
+    this.#streamed?.leave()
     super.destroy()
   }
 
-  #release(): void {
-    const held = this.#held
-    this.#held = undefined
-    if (held !== undefined) this.#writeHead(held)
+  override callerLeft(): void {
+    this.#streamed?.leave()
+    super.callerLeft()
   }
 
-  #writeHead({ status, headers }: Head): void {
-    this.#hijack()
-    super.head(status, headers)
+  /** Fastify pipes the payload to the response: from here on the pieces are written directly. */
+  startDirect(): void {
+    super.head(this.#reply.raw.statusCode, [])
   }
 
-  #hijack(): void {
-    if (this.#isHijacked) return
-    this.#isHijacked = true
-    this.#reply.hijack()
-    keepHeaders(this.#reply)
+  #stream({ status, headers }: Head): void {
+    if (this.hasRefusedBody) this.#reply.raw.shouldKeepAlive = false
+    this.#reply.code(status)
+    setHeaders(this.#reply, headers)
+    this.#streamed = new FastifyPayload(this.#reply.raw, this)
+    this.#reply.send(this.#streamed)
   }
 }
 
@@ -120,14 +139,4 @@ function setHeaders(reply: FastifyReplyShape, headers: readonly string[]): void 
   const hostVary = reply.getHeaders()['vary'] ?? reply.raw.getHeader('vary')
   if (vary !== undefined && hostVary !== undefined) values.set('vary', [hostVary, vary].flat().join(', '))
   for (const [name, value] of values) reply.header(name, value)
-}
-
-/** Copies the headers that hooks set on the reply to the response: a hijacked reply loses them. */
-function keepHeaders(reply: FastifyReplyShape): void {
-  if (reply.raw.headersSent) return
-  const headers = reply.getHeaders()
-  for (const name in headers) {
-    const value = headers[name]
-    if (value !== undefined) reply.raw.setHeader(name, value)
-  }
 }

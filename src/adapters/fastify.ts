@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
 import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import { withCors } from './cors.ts'
@@ -40,7 +41,7 @@ export interface FastifyShape {
   removeAllContentTypeParsers(): void
   addContentTypeParser(
     contentType: string,
-    parser: (request: FastifyRequestShape, payload: IncomingMessage, done: (error: Error | null) => void) => void,
+    parser: (request: FastifyRequestShape, payload: Readable, done: (error: Error | null) => void) => void,
   ): unknown
   route(options: {
     method: string[]
@@ -52,8 +53,8 @@ export interface FastifyShape {
 /**
  * Serves the gateway as a Fastify plugin: `app.register(fastifyGateway, { gateway, prefix: '/ai' })`. It is
  * encapsulated: its pass-through body parser does not reach the rest of the app. Hooks up to `preHandler` run before
- * the gateway, and the headers they set are kept; `onSend` runs for whole answers, with a Buffer (of HEAD with none), and
- * not for streams, which are written directly; `onResponse` runs after both. `basePath` is needed only where the prefix has parameters.
+ * the gateway, and the headers they set are kept; a stream that a `preParsing` hook returns is read in place of the request; `onSend` runs once: for whole answers with a Buffer (of HEAD with none),
+ * otherwise with a stream, before its first byte; `onResponse` runs last. `basePath` is needed only where the prefix has parameters.
  * @throws TypeError naming the member for bad `cors`.
  */
 export function fastifyGateway(
@@ -72,13 +73,18 @@ export function fastifyGateway(
   const gateway = withCors(options.gateway, options.cors)
   const basePath = normalizeBasePath(options.basePath ?? instance.prefix) ?? ''
   instance.removeAllContentTypeParsers()
-  instance.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
+  /** Streams that `preParsing` hooks have put in place of the request's. */
+  const payloads = new WeakMap<FastifyRequestShape, Readable>()
+  instance.addContentTypeParser('*', (request, payload, parsed) => {
+    if (payload !== request.raw) payloads.set(request, payload)
+    parsed(null)
+  })
   // At the root a CORS plugin has its own route for all preflight requests, and Fastify refuses a second one.
   const takesOptions = instance.prefix !== '' || options.cors !== undefined
   const method = instance.supportedMethods.filter((name) => name !== 'OPTIONS' || takesOptions)
   const handler = (request: FastifyRequestShape, reply: FastifyReplyShape): void => {
     const path = routePath(pathOfTarget(request.raw.url ?? '/'), basePath)
-    const exchange = new FastifyExchange(request.raw, reply, path, request)
+    const exchange = new FastifyExchange(request.raw, reply, path, request, payloads.get(request))
     gateway.handle(exchange, exchange)
   }
   instance.route({ method, url: '/*', handler })

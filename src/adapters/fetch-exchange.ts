@@ -23,6 +23,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
   #resolved = false
   #ended = false
   #left = false
+  #endsConnection = false
   #closeListener: (() => void) | undefined
   #drainListener: (() => void) | undefined
 
@@ -91,6 +92,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
     this.#status = status
     const list = new Headers()
     for (let index = 0; index + 1 < headers.length; index += 2) list.append(headers[index]!, headers[index + 1]!)
+    if (this.#endsConnection) list.set('connection', 'close')
     this.#headers = list
     // An answer that ends in the same turn gets a plain body, which every server sends in one piece.
     queueMicrotask(() => this.#openBody())
@@ -125,6 +127,10 @@ export class FetchExchange implements GatewayRequest, ByteSink {
       this.#resolved = true
       this.#reject(error)
     }
+  }
+
+  endConnection(): void {
+    this.#endsConnection = true
   }
 
   onDrain(listener: () => void): void {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Readable } from 'node:stream'
 import { type Sender, sendAtEndOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import { type BodyListener, type ByteSink, bodyError, type GatewayRequest, wholeBody } from '../core/exchange.ts'
@@ -14,6 +15,7 @@ import {
   RequestBodyReader,
 } from './node-request-body.ts'
 import { endResponse, flattenHead, HELD_BYTES, isHeldBack, isPlain, writeResponseHead } from './node-response.ts'
+import { unwatchSocket, watchSocket } from './pipelined-requests.ts'
 import { pathOfTarget, queryOfTarget } from './route-path.ts'
 
 /** A smaller unread rest of an answer is not worth a timer. */
@@ -40,6 +42,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   readonly hostRequest: unknown
   readonly #request: ParsedIncomingMessage
   readonly #response: ServerResponse
+  /** Stream of the body: the request, or what the host has put in its place. */
+  readonly #body: Readable
   #closeListener: (() => void) | undefined
   #drainListener: (() => void) | undefined
   #ended = false
@@ -56,15 +60,24 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
 
   /**
    * `path` is already below the mount; the query is read from the request. `hostRequest` is the framework's own, where that is
-   * another object.
+   * another object, and `body` the stream that the host has put in place of the request's.
    */
-  constructor(request: ParsedIncomingMessage, response: ServerResponse, path: string, hostRequest: unknown = request) {
+  constructor(
+    request: ParsedIncomingMessage,
+    response: ServerResponse,
+    path: string,
+    hostRequest: unknown = request,
+    body: Readable = request,
+  ) {
     this.hostRequest = hostRequest
     this.method = request.method ?? 'GET'
     this.path = path
     this.query = queryOfTarget(request.url ?? '')
     this.#request = request
     this.#response = response
+    this.#body = body
+    // Nobody else may listen, and the host's process would end.
+    if (body !== request) body.on('error', noAction)
     const watched: ExchangeResponse = response
     watched[EXCHANGE] = this
     response.on('close', onClose)
@@ -93,8 +106,9 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   header(name: string): string | undefined {
     if (this.#isReplaced(name)) return undefined
     const value: unknown = this.#request.headers[name]
-    // Node keeps the first of two and drops the others.
-    if (name === 'authorization' && value !== undefined) return repeatedAuthorization(this.#request.rawHeaders, value)
+    // Node keeps the first of two and drops the others. Requests that a host has made up may have no raw headers.
+    if (name === 'authorization' && value !== undefined)
+      return repeatedAuthorization(this.#request.rawHeaders ?? [], value)
     if (typeof value === 'string') return value
     return Array.isArray(value) ? value.join(', ') : undefined
   }
@@ -102,10 +116,10 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   readBody(limitBytes: number, listener: BodyListener): void {
     const request = this.#request
     if (!announcesBody(request)) listener(undefined, [])
-    else if (isSpent(request)) this.#readParsedBody(limitBytes, listener)
+    else if (isSpent(this.#body)) this.#readParsedBody(limitBytes, listener)
     else {
       this.#bodyReader = new RequestBodyReader(limitBytes, listener)
-      this.#bodyReader.start(request)
+      this.#bodyReader.start(request, this.#body)
     }
   }
 
@@ -115,21 +129,23 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
 
   async *streamBody(limitBytes: number): AsyncIterable<Uint8Array> {
     const request = this.#request
+    const body = this.#body
     if (!announcesBody(request)) return
-    if (isSpent(request)) return yield* await wholeBody(this, limitBytes)
-    if (Number(request.headers['content-length']) > limitBytes) throw this.#refused(limitBytes)
+    if (isSpent(body)) return yield* await wholeBody(this, limitBytes)
+    if (body === request && Number(request.headers['content-length']) > limitBytes) throw this.#refused(limitBytes)
     let sizeBytes = 0
     this.#isUnread = true
     try {
       // Not destroyed where reading stops: the answer goes over the same connection.
-      for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array | string>) {
-        const bytes = bytesOf(request, chunk)
+      for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array | string>) {
+        const bytes = bytesOf(body, chunk)
         sizeBytes += bytes.byteLength
         if (sizeBytes > limitBytes) throw this.#refused(limitBytes)
         yield bytes
       }
     } catch (error) {
-      throw GatewayError.isInstance(error) ? error : bodyError('aborted', limitBytes)
+      if (GatewayError.isInstance(error)) throw error
+      throw bodyError(body === request || this.closed ? 'aborted' : 'unreadable', limitBytes)
     }
     this.#isUnread = false
   }
@@ -166,7 +182,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
       this.#isHeadFlat = true
       flattenHead(this.#response)
     }
-    return isAccepted
+    // Some hosts return nothing at all, and then never emit `drain`.
+    return isAccepted !== false
   }
 
   end(given?: Uint8Array | string, mayFree = false): void {
@@ -174,6 +191,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     const bytes = this.isBodiless ? undefined : given
     this.#ended = true
     this.#unwatch()
+    this.#discardReplaced()
     if (this.hasRefusedBody && !this.#request.complete) this.#endAfterDiscarding(bytes)
     else if (isHeldBack(this.#response, bytes)) this.#holdEnd(bytes)
     else if (mayFree && isFreeable(bytes) && isPlain(this.#response)) this.#response.end(bytes, () => freeMemory(bytes))
@@ -191,6 +209,14 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     this.#response.destroy()
   }
 
+  endConnection(): void {
+    // Connections of HTTP/2 have many requests, and end by other means.
+    if (this.#request.httpVersionMajor >= 2) return
+    this.#response.shouldKeepAlive = false
+    // The head has told the caller that the connection stays open.
+    if (this.#response.headersSent) this.#response.once('finish', () => this.#request.socket.end())
+  }
+
   /** Sends what waits for the end of the turn. */
   sendHeld(): void {
     const text = this.#heldEnd
@@ -204,7 +230,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
 
   onDrain(listener: () => void): void {
     // A closure, because compressing middleware calls listeners with its own stream as `this`.
-    if (this.#drainListener === undefined) this.#response.on('drain', () => this.#drained())
+    if (this.#drainListener === undefined) this.#response.on('drain', () => this.drained())
     this.#drainListener = listener
   }
 
@@ -224,6 +250,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     const listener = this.#closeListener
     this.#closeListener = undefined
     listener?.()
+    // A stream in place of the request's may not notice.
+    if (this.#body !== this.#request) this.#bodyReader?.abort()
   }
 
   /** Writing has failed: closes the connection, unless the answer has ended. */
@@ -247,6 +275,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   protected endedElsewhere(byteLength: number): void {
     this.#ended = true
     this.#unwatch()
+    this.#discardReplaced()
     if (byteLength > UNTIMED_REST_BYTES) this.#limitReading()
   }
 
@@ -264,7 +293,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   /** Keeps what is written in this turn for its end. */
   #cork(): void {
     const { socket } = this.#response
-    if (socket === null || socket.writableCorked > 0 || !isPlain(this.#response)) return
+    if (socket === null || !isPlain(this.#response) || socket.writableCorked > 0) return
     socket.cork()
     this.#corked = socket
     sendAtEndOfTurn(this)
@@ -276,7 +305,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     if (this.#corked === undefined) sendAtEndOfTurn(this)
   }
 
-  #drained(): void {
+  /** More may be written. Calls the drain listener, unless the answer has ended. */
+  drained(): void {
     if (!this.#ended) this.#drainListener?.()
   }
 
@@ -292,20 +322,36 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   /** True for headers about the bytes on the wire once a body parser has replaced those bytes. */
   #isReplaced(name: string): boolean {
     if (name !== 'content-encoding' && name !== 'content-length' && name !== 'transfer-encoding') return false
+    if (this.#body !== this.#request) return true
     return this.#bodyReader === undefined && this.#request.body !== undefined && isSpent(this.#request)
+  }
+
+  /** Calls `done` once the rest of a refused body is discarded; immediately if there is none. */
+  protected afterDiscarding(done: () => void): void {
+    if (this.hasRefusedBody && !this.#request.complete) discardRequest(this.#body, done)
+    else done()
   }
 
   #endAfterDiscarding(bytes: Uint8Array | string | undefined): void {
     const response = this.#response
     if (bytes !== undefined && bytes.length > 0) response.write(bytes)
     else response.flushHeaders()
-    discardRequest(this.#request, () => {
+    this.afterDiscarding(() => {
       if (!response.destroyed) response.end()
     })
   }
 
+  /** Node reads the rest of a request itself, but not if the host pipes it into another stream: the next one would wait for ever. */
+  #discardReplaced(): void {
+    const request = this.#request
+    if (this.#body === request || this.#body.readableEnded || this.hasRefusedBody) return
+    discardRequest(this.#body, () => {
+      if (!request.complete) request.destroy()
+    })
+  }
+
   #unwatch(): void {
-    if (this.#watched) pipelined.get(this.#request.socket)?.delete(this)
+    if (this.#watched) unwatchSocket(this.#request.socket, this)
     this.#watched = false
   }
 }
@@ -325,10 +371,12 @@ function repeatedAuthorization(rawHeaders: readonly string[], first: unknown): s
 
 const AUTHORIZATION = 'authorization'
 
-/** True when the request's stream was read before the gateway saw it. */
-function isSpent(request: IncomingMessage): boolean {
-  return request.readableEnded || request.readableDidRead
+/** Returns whether the body cannot be read from the request: its stream was read already, or it is a host's object without one. */
+function isSpent(body: Readable): boolean {
+  return typeof body.resume !== 'function' || body.readableEnded || body.readableDidRead
 }
+
+const noAction = (): void => undefined
 
 function onClose(this: ExchangeResponse): void {
   this[EXCHANGE]?.callerLeft()
@@ -337,23 +385,4 @@ function onClose(this: ExchangeResponse): void {
 // Without a listener an `error` event would end the host's process.
 function onError(this: ExchangeResponse): void {
   this[EXCHANGE]?.fail()
-}
-
-/** Pipelined requests by their socket, until their own response has one. */
-const pipelined = new WeakMap<Socket, Set<NodeExchange>>()
-
-/**
- * Calls `callerLeft` when the socket closes. For pipelined requests only: their response has no socket until the earlier
- * answers are sent, and Node does not report that the caller left before that.
- */
-function watchSocket(socket: Socket, exchange: NodeExchange): void {
-  const waiting = pipelined.get(socket) ?? new Set<NodeExchange>()
-  if (!pipelined.has(socket)) {
-    pipelined.set(socket, waiting)
-    // One listener per socket: a long pipeline must not cause Node's warning about too many listeners.
-    socket.once('close', () => {
-      for (const each of waiting) each.callerLeft()
-    })
-  }
-  waiting.add(exchange)
 }

@@ -6,7 +6,7 @@ import { mediaType } from '../wire/headers.ts'
 
 const READER = Symbol('signalbox.requestBodyReader')
 
-type ReadRequest = IncomingMessage & { [READER]?: RequestBodyReader }
+type ReadStream = Readable & { [READER]?: RequestBodyReader }
 
 /** What Node's request of HTTP/2 has besides. */
 type StreamedRequest = IncomingMessage & { readonly stream?: { readonly endAfterHeaders?: boolean } }
@@ -22,7 +22,7 @@ export function announcesBody(request: StreamedRequest): boolean {
 }
 
 /**
- * Collects the body of a Node request, at most `limitBytes`. Reads nothing when the declared length is already larger, and
+ * Collects a body from its stream, at most `limitBytes`. Reads nothing when the declared length is already larger, and
  * stops reading at the limit. The connection stays open, so that the refusal can be sent. Fails with `aborted` when the
  * caller disconnects before the end.
  */
@@ -49,50 +49,53 @@ export class RequestBodyReader {
     return this.#wasAlone
   }
 
-  /** Begins to read. Calls the listener exactly once, possibly before this returns. */
-  start(request: IncomingMessage): void {
-    if (Number(request.headers['content-length']) > this.#limitBytes) {
+  /**
+   * Begins to read. Calls the listener exactly once, possibly before this returns.
+   * @param body The request, or the stream that the host has put in its place.
+   */
+  start(request: IncomingMessage, body: Readable): void {
+    if (body === request && Number(request.headers['content-length']) > this.#limitBytes) {
       this.#settle('too_large')
       return
     }
-    if (request.destroyed) {
-      this.#settle('aborted')
+    if (body.destroyed) {
+      this.#settle(body === request || body.errored === null ? 'aborted' : 'unreadable')
       return
     }
-    const read: ReadRequest = request
+    const read: ReadStream = body
     read[READER] = this
-    request.on('data', onData)
-    request.on('end', onEnd)
-    request.on('error', onAborted)
-    request.on('close', onAborted)
-    this.#wasAlone = isOnlyListener(request)
-    // A middleware may have paused the request; a data listener alone would not resume it.
-    request.resume()
+    body.on('data', onData)
+    body.on('end', onEnd)
+    body.on('error', body === request ? onAborted : onUnreadable)
+    body.on('close', onAborted)
+    this.#wasAlone = body === request && isOnlyListener(body)
+    // A middleware may have paused the stream; a data listener alone would not resume it.
+    body.resume()
   }
 
   /** Takes one chunk of the body. */
-  add(request: IncomingMessage, chunk: Uint8Array | string): void {
+  add(body: Readable, chunk: Uint8Array | string): void {
     if (this.#listener === undefined) return
-    const bytes = bytesOf(request, chunk)
+    const bytes = bytesOf(body, chunk)
     this.#sizeBytes += bytes.byteLength
     if (this.#sizeBytes <= this.#limitBytes) {
       this.#chunks.push(bytes)
       return
     }
-    request.off('data', onData)
-    request.pause()
+    body.off('data', onData)
+    body.pause()
     this.#settle('too_large')
   }
 
   /** The body is complete. */
-  finish(request: IncomingMessage): void {
-    this.#wasAlone &&= isOnlyListener(request)
+  finish(body: Readable): void {
+    this.#wasAlone &&= isOnlyListener(body)
     this.#settle(undefined)
   }
 
-  /** The caller disconnected. No effect when the body was already complete or refused. */
-  abort(): void {
-    this.#settle('aborted')
+  /** The body will not be complete. No effect when it was already complete or refused. */
+  abort(failure: 'aborted' | 'unreadable' = 'aborted'): void {
+    this.#settle(failure)
   }
 
   #settle(failure: BodyFailure | undefined): void {
@@ -113,21 +116,25 @@ export function bytesOf({ readableEncoding }: Readable, chunk: Uint8Array | stri
 }
 
 /** Who listens too may keep what it hears. */
-function isOnlyListener(request: IncomingMessage): boolean {
-  return request.listenerCount('data') === 1 && request.listenerCount('readable') === 0
+function isOnlyListener(body: Readable): boolean {
+  return body.listenerCount('data') === 1 && body.listenerCount('readable') === 0
 }
 
 // Shared by all requests: a closure per request and event costs more than the reading itself.
-function onData(this: ReadRequest, chunk: Uint8Array | string): void {
+function onData(this: ReadStream, chunk: Uint8Array | string): void {
   this[READER]?.add(this, chunk)
 }
 
-function onEnd(this: ReadRequest): void {
+function onEnd(this: ReadStream): void {
   this[READER]?.finish(this)
 }
 
-function onAborted(this: ReadRequest): void {
+function onAborted(this: ReadStream): void {
   this[READER]?.abort()
+}
+
+function onUnreadable(this: ReadStream): void {
+  this[READER]?.abort('unreadable')
 }
 
 const encoder = new TextEncoder()

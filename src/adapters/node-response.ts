@@ -1,4 +1,5 @@
 import { ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 
 // Headers of the host to which the gateway's own are appended instead of replacing them.
 const ADDED = new Set(['vary', 'set-cookie'])
@@ -42,10 +43,14 @@ export function isHeldBack(response: ServerResponse, bytes: Uint8Array | string 
   return bytes instanceof Uint8Array && bytes.length <= HELD_BYTES && isPlain(response)
 }
 
-/** Has no middleware put itself between response and socket? HTTP/2 responses are no such ones either. */
+/**
+ * Returns whether writes go to a socket of the system: no middleware has replaced them, and it is not HTTP/2. Bridges to
+ * serverless hosts give the response an object that ignores the encoding of a string and may keep the bytes.
+ */
 export function isPlain(response: ServerResponse): boolean {
   const { write, end } = ServerResponse.prototype
-  return response.write === write && response.end === end
+  // A pipelined response has no socket yet.
+  return response.write === write && response.end === end && (response.socket ?? response.req.socket) instanceof Socket
 }
 
 export function endResponse(response: ServerResponse, text: string): void {

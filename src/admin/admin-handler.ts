@@ -7,6 +7,7 @@ import {
   type ExchangeHandler,
   type GatewayRequest,
   unreadableBody,
+  wholeBody,
 } from '../core/exchange.ts'
 import { type Ids, timeOrderedIds } from '../core/ids.ts'
 import { isJsonObject, parseCallerJson } from '../core/json.ts'
@@ -274,16 +275,9 @@ function checkIdempotencyKey({ idempotencyKey }: AdminCall): void {
   throw new GatewayError('invalid_request', { message, param: 'Idempotency-Key' })
 }
 
-/** @throws GatewayError `unsupported_media_type`, `body_too_large`, `body_consumed`, `client_closed_request`, `invalid_json`. */
+/** @throws GatewayError as `wholeBody` says, `unsupported_media_type` or `invalid_json`. */
 async function readJson(request: GatewayRequest): Promise<unknown> {
-  const bytes = await new Promise<Uint8Array>((resolve, reject) => {
-    request.readBody(BODY_LIMIT_BYTES, (failure, chunks) => {
-      if (failure === undefined) resolve(joinChunks(chunks))
-      else if (failure === 'too_large')
-        reject(new GatewayError('body_too_large', { message: `The body is larger than ${BODY_LIMIT_BYTES} bytes.` }))
-      else reject(new GatewayError(failure === 'consumed' ? 'body_consumed' : 'client_closed_request'))
-    })
-  })
+  const bytes = joinChunks(await wholeBody(request, BODY_LIMIT_BYTES))
   // A form of another site can send no other type without being asked first.
   if (mediaType(request.header('content-type')) !== 'application/json')
     throw new GatewayError('unsupported_media_type', { message: 'Send changes as Content-Type: application/json.' })

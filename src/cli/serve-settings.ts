@@ -90,7 +90,12 @@ export interface ServeSettings {
   readonly corsOrigins: CorsOptions['origins'] | undefined
   /** How long requests are still taken after SIGTERM while `/readyz` answers 503, in milliseconds; 0: not at all. */
   readonly shutdownDelayMs: number
+  /** How long an idle connection of a caller stays open, in milliseconds. */
+  readonly keepAliveMs: number
 }
+
+/** Longer than the 60 seconds after which most balancers close an idle connection: if the server is first, a request meets its end. */
+const DEFAULT_KEEP_ALIVE_MS = 75_000
 
 /** The prices of a running gateway. */
 export interface ServePrices {
@@ -164,6 +169,7 @@ export function readServeSettings(environment: Environment, documents?: Document
     clientAddress: given('SIGNALBOX_TRUST_PROXY', parseProxies),
     corsOrigins: given('SIGNALBOX_CORS_ORIGINS', parseCorsOrigins),
     shutdownDelayMs: given('SIGNALBOX_SHUTDOWN_DELAY', parseDelay) ?? 0,
+    keepAliveMs: given('SIGNALBOX_KEEP_ALIVE', parseDuration) ?? DEFAULT_KEEP_ALIVE_MS,
   }
 }
 

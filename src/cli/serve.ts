@@ -40,6 +40,9 @@ import { processLogger } from './terminal-logger.ts'
 /** Dollars on the account of a key that is made for one run with stand-ins. */
 const DEMONSTRATION_CREDIT = '10'
 
+/** Time that a request's headers have at least beyond the longest pause of a connection. */
+const HEADERS_MARGIN_MS = 5_000
+
 /** How long requests in progress may continue after SIGTERM. */
 const DRAIN_MS = 30_000
 
@@ -161,14 +164,11 @@ async function started(
   const server = createServer((request, response) => {
     // A balancer must not keep a connection on which the next request would meet a closed server.
     if (isClosing) response.shouldKeepAlive = false
-    else if (settings.shutdownDelayMs > 0) {
-      response.once('finish', () => {
-        // Its head has said that the connection stays open.
-        if (isClosing) response.socket?.end()
-      })
-    }
     handle(request, response)
   })
+  server.keepAliveTimeout = settings.keepAliveMs
+  // Below it, Node could close a connection whose next request has just begun.
+  server.headersTimeout = Math.max(server.headersTimeout, settings.keepAliveMs + HEADERS_MARGIN_MS)
   await listen(server, settings)
   closers.push(() => {
     isClosing = true

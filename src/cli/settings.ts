@@ -258,6 +258,12 @@ export const SETTINGS: readonly Setting[] = [
         'shutdownDelay',
         'how long requests are still taken after SIGTERM, while /readyz is 503 (not at all)',
       ],
+      [
+        'SIGNALBOX_KEEP_ALIVE',
+        'keep-alive',
+        'keepAlive',
+        'how long an idle connection stays open; longer than the balancer keeps it (75s)',
+      ],
     ] as const
   ).map(([variable, flag, member, text]) => setting({ variable, flag, value: 'TIME', text, member, schema: duration })),
   setting({

@@ -3,7 +3,10 @@ import type { MemberNames } from '../core/known-members.ts'
 
 /** Options of `createClient`. */
 export interface ClientOptions {
-  /** Where the gateway is mounted, with its `/v1`: `http://127.0.0.1:8787/v1`. http or https. */
+  /**
+   * Address of the gateway, http or https, with or without its `/v1`: `http://127.0.0.1:8787/v1`, `https://example.com/ai`. In a page
+   * it may be a path of the page's own origin: `/ai`.
+   */
   readonly baseURL: string
   /** Sent as bearer token. Not needed in process, where the host vouches for the caller. */
   readonly apiKey?: string | undefined
@@ -65,6 +68,17 @@ export interface ResponseFacts {
 }
 
 /**
+ * Returns the address of the gateway with its `/v1`, without a slash at the end.
+ * @throws TypeError if it is not http or https.
+ */
+export function gatewayURL(baseURL: string): string {
+  const origin = baseURL?.[0] === '/' ? globalThis.location?.origin : undefined
+  if (!URL.canParse(baseURL, origin) || !/^https?:$/.test(new URL(baseURL, origin).protocol))
+    throw new TypeError(`baseURL: expected the address of a gateway, such as http://127.0.0.1:8787/v1; got ${baseURL}`)
+  return new URL(baseURL, origin).href.replace(/\/+$/, '').replace(/(\/v1)?$/, '/v1')
+}
+
+/**
  * Checks options early that would fail later with a less clear error.
  * @throws TypeError for an unknown option, and if the base URL is not http or https, or the key is not a valid header value.
  */
@@ -74,10 +88,8 @@ export function checkClientOptions(options: ClientOptions): void {
   for (const name of Object.keys(options))
     if (!Object.hasOwn(CLIENT_OPTIONS, name))
       throw new TypeError(`createClient: ${name} is unknown; known: ${Object.keys(CLIENT_OPTIONS).join(', ')}`)
-  const { baseURL, apiKey } = options
-  if (!URL.canParse(baseURL) || !/^https?:$/.test(new URL(baseURL).protocol)) {
-    throw new TypeError(`baseURL: expected the address of a gateway, such as http://127.0.0.1:8787/v1; got ${baseURL}`)
-  }
+  gatewayURL(options.baseURL)
+  const { apiKey } = options
   if (apiKey === undefined) return
   if (typeof apiKey !== 'string') throw new TypeError('apiKey: expected a text')
   // Headers would refuse the key too, and show it in their error, where it must not be seen.

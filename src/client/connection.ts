@@ -3,7 +3,7 @@ import { GatewayError } from '../core/errors.ts'
 import { CallScope } from './call-scope.ts'
 import { clientClock, pause } from './client-clock.ts'
 import { brokenResponse, ClientError, clientError, foreignType, requestIdOf } from './client-error.ts'
-import { type CallOptions, type ClientOptions, checkClientOptions } from './client-options.ts'
+import { type CallOptions, type ClientOptions, checkClientOptions, gatewayURL } from './client-options.ts'
 import { setField } from './upload.ts'
 
 const DEFAULT_TIMEOUT_MS = 600_000
@@ -54,7 +54,7 @@ export class Connection {
   constructor(options: ClientOptions) {
     checkClientOptions(options)
     this.#options = options
-    this.#baseURL = options.baseURL.replace(/\/+$/, '')
+    this.#baseURL = gatewayURL(options.baseURL)
     this.#fetch = options.fetch ?? ((request) => fetch(request))
     this.clock = options.clock ?? clientClock
   }

@@ -6,12 +6,14 @@
 import { GatewayError } from './errors.ts'
 
 /** Why a body could not be read. */
-export type BodyFailure = 'too_large' | 'aborted' | 'consumed'
+export type BodyFailure = 'too_large' | 'aborted' | 'consumed' | 'unreadable'
 
 /** What the caller reads of it. */
 export function bodyError(failure: BodyFailure, limitBytes: number): GatewayError {
   if (failure === 'too_large')
     return new GatewayError('body_too_large', { message: `The request body is larger than ${limitBytes} bytes.` })
+  if (failure === 'unreadable')
+    return new GatewayError('invalid_request', { message: 'The request body could not be decoded.' })
   return failure === 'consumed'
     ? new GatewayError('body_consumed', { message: CONSUMED })
     : new GatewayError('client_closed_request')
@@ -58,13 +60,13 @@ export interface GatewayRequest {
   header(name: string): string | undefined
   /**
    * Reads the whole body, at most `limitBytes`. Reading starts with this call, so a refused request costs no memory. Fails
-   * with `consumed` if the framework has read the body and discarded it.
+   * with `consumed` if the framework has read the body and discarded it, and with `unreadable` if the host's own decoding fails.
    */
   readBody(limitBytes: number, listener: BodyListener): void
   /**
    * Reads the body piece by piece, at most `limitBytes`, for what is never whole in memory; in place of `readBody`. Absent: only
    * `readBody` can read it.
-   * @throws GatewayError `body_too_large`, `client_closed_request` or `body_consumed`.
+   * @throws GatewayError `body_too_large`, `client_closed_request`, `body_consumed` or `invalid_request`.
    */
   streamBody?(limitBytes: number): AsyncIterable<Uint8Array>
   /**
@@ -110,6 +112,11 @@ export interface ByteSink {
   end(bytes?: Uint8Array | string, mayFree?: boolean): void
   /** Closes the connection, so that the caller cannot mistake a partial answer for a complete one. */
   destroy(): void
+  /**
+   * Closes the connection once the answer has ended, because the process is about to end: the caller's next request then goes to
+   * another one. May be called before the head or after it. Absent: the adapter does not know the connection.
+   */
+  endConnection?(): void
   /** Calls back when writing may go on after `write` returned false. One listener. */
   onDrain(listener: () => void): void
   /**

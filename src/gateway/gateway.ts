@@ -159,6 +159,7 @@ export interface Gateway extends ExchangeHandler {
    * Refuses new requests with 503, lets those under way end for at most `drainMs` (default 30,000), settles the rest, and
    * closes the store and all connections. When the store is down, it is waited for within the same time. The process lives until then.
    * `delayMs` before all that (default 0), `/readyz` answers 503 while requests are still taken, so that a balancer can notice first.
+   * From the call on, each answer closes its connection, and kept connections move to other processes.
    */
   close(options?: { readonly drainMs?: number; readonly delayMs?: number }): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
@@ -258,6 +259,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     principal?: Principal,
     choices: HostChoices = NO_CHOICES,
   ): void => {
+    if (closing !== undefined) sink.endConnection?.()
     void serve(context, server, new RequestContext(request, sink, principal, choices))
   }
   const answerFetch = fetchHandler({ handle: (request, sink) => accept(request, sink) })
@@ -330,6 +332,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         return Promise.reject(error)
       }
       const { drainMs, delayMs } = times
+      if (closing === undefined) inFlight.endConnections()
       closing ??= keepingAlive(async () => {
         if (delayMs > 0) await new Promise<void>((resolve) => context.clock.schedule(delayMs, resolve))
         isRefusing = true

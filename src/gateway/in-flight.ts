@@ -9,7 +9,7 @@ import type { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 import type { CallerWatch } from './caller-watch.ts'
 
 /** A request in progress, as far as it is known. */
-export type Underway = Pick<Received, 'called' | 'calls'> &
+export type Underway = Pick<Received, 'called' | 'calls' | 'sink'> &
   Partial<Pick<Parsed, 'principal' | 'chain'>> & {
     /** Position in {@link InFlight}; written there only. */
     place: number
@@ -49,6 +49,11 @@ export class InFlight {
 
   get size(): number {
     return this.#requests.length
+  }
+
+  /** Closes the connections of all requests once they are answered. */
+  endConnections(): void {
+    for (const { sink } of this.#requests) sink.endConnection?.()
   }
 
   /** Submissions of tasks are not ended: it would stay unknown whether the vendor has the task. */

@@ -181,6 +181,7 @@ function sinkOf({ sink }: RequestContext, { requestIdHeader }: ErrorDialect, req
     write: (bytes) => sink.write(bytes),
     end: (bytes) => sink.end(bytes),
     destroy: () => sink.destroy(),
+    endConnection: () => sink.endConnection?.(),
     onDrain: (listener) => sink.onDrain(listener),
     onClose: (listener) => sink.onClose(listener),
   }
@@ -370,7 +371,10 @@ function emitRefused(context: PipelineContext, failing: Failing, error: GatewayE
   })
 }
 
-/** A 405 must say what is allowed (RFC 9110, section 15.5.6), a 416 what there is; refusals by limits show the limits. */
+/**
+ * A 405 must say what is allowed (RFC 9110, section 15.5.6), a 416 what there is, a 426 which protocol is required (section 15.5.22);
+ * refusals by limits show the limits.
+ */
 function errorHeaders(context: PipelineContext, { request, record }: Failing, error: GatewayError): string[] {
   const { endpoints, batches } = context
   const headers: string[] = []
@@ -381,6 +385,8 @@ function errorHeaders(context: PipelineContext, { request, record }: Failing, er
       ? matchRoute(endpoints, request.method, request.path, batches !== undefined)
       : undefined
   if (match !== undefined && 'allow' in match) headers.push('allow', match.allow.join(', '))
+  // The caller goes on with HTTP over a new connection, and waits for the end of this one.
+  if (error.status === 426) headers.push('upgrade', 'HTTP/1.1', 'connection', 'close, upgrade')
   const reason = overloadReason(error)
   if (reason !== undefined) headers.push('x-signalbox-overload', reason)
   const range = contentRange(error)

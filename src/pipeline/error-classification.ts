@@ -219,8 +219,8 @@ export function withBillOf(
   return usage === undefined ? failure : { ...failure, billedUsage: usage, isBillCounted: countsUsage }
 }
 
-/** Vendor statuses about the caller's own input; they are returned unchanged. */
-const CALLER_STATUSES = new Set([400, 404, 413, 422])
+/** Statuses about the caller's own input that are returned unchanged. 502: the vendor ignored a member of it. */
+const CALLER_STATUSES = new Set([400, 404, 413, 422, 502])
 
 function rejected(failure: VendorFailure): GatewayError {
   const details = {

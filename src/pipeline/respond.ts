@@ -46,8 +46,8 @@ export function respondError(
   const retryAfter = retryAfterOf(error)
   if (retryAfter !== undefined) headers.push('retry-after', String(retryAfter))
   if (error.status === 401) headers.push('www-authenticate', 'Bearer')
-  // OpenAI's SDKs retry a 5xx by themselves; this header stops them if a retry cannot help.
-  if (!error.retryable && error.status >= 429) headers.push('x-should-retry', 'false')
+  // SDKs retry 409, 429 and 5xx by themselves, coding clients a 401 too. This header stops them if a retry cannot help.
+  if (!error.retryable) headers.push('x-should-retry', 'false')
   if (facts.headers !== undefined) headers.push(...facts.headers)
   sink.head(facts.dialect.status?.(error) ?? error.status, headers)
   sink.end(body)

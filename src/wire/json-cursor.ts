@@ -71,6 +71,7 @@ export function closingQuote(bytes: Buffer, openQuote: number, end: number): num
 }
 
 const LETTER_D = 0x64
+const LETTER_N = 0x6e
 const LETTER_U = 0x75
 const DIGIT_0 = 0x30
 const DIGIT_8 = 0x38
@@ -242,15 +243,24 @@ export class JsonCursor {
     return this.#break()
   }
 
-  /** Skips to after the next `byte`; false if there is none. */
-  skipBehind(byte: number): boolean {
+  /**
+   * Skips the rest of an entered list of numbers, natively unless they are counted.
+   * @returns The number of commas (0 if they are not counted), or -1 if the list does not end or holds `null`.
+   */
+  skipNumbers(isCounted: boolean): number {
+    let commas = 0
     do {
-      const found = this.#bytes.indexOf(byte, this.#offset)
-      if (found === -1) continue
-      this.#offset = found + 1
-      return true
+      const close = this.#bytes.indexOf(CLOSE_BRACKET, this.#offset)
+      const end = close === -1 ? this.#bytes.length : close
+      const letter = this.#bytes.indexOf(LETTER_N, this.#offset)
+      if (letter !== -1 && letter < end) return -1
+      if (isCounted) for (let at = this.#offset; at < end; at++) if (this.#bytes[at] === COMMA) commas += 1
+      if (close === -1) continue
+      this.#offset = close + 1
+      return commas
     } while (this.#nextChunk())
-    return this.#break()
+    this.#break()
+    return -1
   }
 
   #skipName(): boolean {

@@ -68,6 +68,17 @@ describe.each(Object.entries(MOUNTS))('the gateway in %s', (_name, mount) => {
     expect(text).toBe('data: one\n\ndata: zwei – ünï\n\ndata: [DONE]\n\n')
   })
 
+  it.each(['/ai/v1/x', '/ai/v1/stream', '/ai/v1/refuse', '/ai/v1/empty'])(
+    'closes the connection after the answer to %s if the process is about to end',
+    async (path) => {
+      gateway.isClosing = true
+      const client = await RawClient.open(mounted.port)
+      client.send('GET', path)
+
+      expect(await client.ended()).toMatch(/^connection: close\r$/im)
+    },
+  )
+
   it('sends the first event before the answer has ended', async () => {
     const client = await RawClient.open(mounted.port)
 

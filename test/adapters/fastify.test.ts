@@ -1,5 +1,8 @@
+import { Agent, request } from 'node:http'
+import { PassThrough, type Readable, Transform } from 'node:stream'
+import { createGunzip, createGzip, gunzipSync, gzipSync } from 'node:zlib'
 import cors from '@fastify/cors'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type onSendAsyncHookHandler } from 'fastify'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 
 import { type FastifyShape, fastifyGateway } from '../../src/adapters/fastify.ts'
@@ -292,12 +295,13 @@ describe('onSend hooks', () => {
     expect(sent[0]?.payload).toContain('"path":"/v1/x"')
   })
 
-  it('do not run for streams, which keep the headers of earlier hooks', async () => {
+  it('run once for a stream, before its first byte, and their headers are sent', async () => {
     const stream = await fetch(`${mounted.origin}/ai/v1/stream`)
 
-    expect(await stream.text()).toContain('[DONE]')
-    expect([stream.headers.get('x-plugin'), stream.headers.get('vary')]).toEqual([null, 'origin'])
-    expect(sent).toEqual([])
+    expect(await stream.text()).toBe('data: one\n\ndata: zwei – ünï\n\ndata: [DONE]\n\n')
+    expect([stream.headers.get('x-plugin'), stream.headers.get('vary')]).toEqual(['yes', 'origin'])
+    expect(stream.headers.get('content-type')).toBe('text/event-stream')
+    expect(sent).toEqual([{ url: '/ai/v1/stream', payload: '[object Object]' }])
   })
 
   it('that fail are answered by the app, once', async () => {
@@ -313,12 +317,173 @@ describe('onSend hooks', () => {
     expect([answer.statusCode, answer.json().message]).toEqual([500, 'the plugin failed'])
   })
 
-  it('leave a refused body, which ends with its connection', async () => {
+  it('run for the answer to a refused body, which ends with its connection', async () => {
     gateway.limitBytes = 10
 
     const refused = await fetch(`${mounted.origin}/ai/v1/x`, { method: 'POST', body: 'x'.repeat(100_000) })
 
     expect([refused.status, refused.headers.get('connection')]).toEqual([413, 'close'])
-    expect(await refused.json()).toMatchObject({ failure: 'too_large' })
+    expect([await refused.json(), refused.headers.get('x-plugin')]).toMatchObject([{ failure: 'too_large' }, 'yes'])
+  })
+})
+
+describe('onSend hooks of a stream', () => {
+  let app: FastifyInstance
+  let mounted: Mounted
+  let gateway: StandInGateway
+  const logged: string[] = []
+
+  const start = async (hook: onSendAsyncHookHandler<unknown>): Promise<string> => {
+    logged.length = 0
+    app = fastify({ logger: { level: 'info', stream: { write: (line: string) => void logged.push(line) } } })
+    gateway = new StandInGateway()
+    app.addHook('onSend', hook)
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    await app.ready()
+    mounted = await listen(app.server)
+    return `${mounted.origin}/ai`
+  }
+
+  afterEach(async () => {
+    await mounted.close()
+    await app.close()
+  })
+
+  it('may return another stream, and slow readers of it stop the gateway', async () => {
+    const origin = await start(async (_request, _reply, payload) => (payload as Readable).pipe(createGzip()))
+    const stream = await fetch(`${origin}/v1/stream`, { headers: { 'accept-encoding': 'identity' } })
+    const bytes = Buffer.from(await stream.arrayBuffer())
+    const flood = await fetch(`${origin}/v1/flood`)
+    const flooded = Buffer.from(await flood.arrayBuffer())
+
+    expect(gunzipSync(bytes).toString()).toBe('data: one\n\ndata: zwei – ünï\n\ndata: [DONE]\n\n')
+    expect(gunzipSync(flooded).length).toBe(64 * 1024 * 1024)
+    expect(gateway.drains).toBeGreaterThan(10)
+  })
+
+  it('may take longer than the stream, which follows whole', async () => {
+    const origin = await start(async (_request, reply) => {
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+      reply.header('x-late', 'yes')
+    })
+    const stream = await fetch(`${origin}/v1/stream`)
+    const flood = await fetch(`${origin}/v1/flood`)
+
+    expect([stream.headers.get('x-late'), await stream.text()]).toEqual([
+      'yes',
+      'data: one\n\ndata: zwei – ünï\n\ndata: [DONE]\n\n',
+    ])
+    expect((await flood.arrayBuffer()).byteLength).toBe(64 * 1024 * 1024)
+  })
+
+  it('that fail are answered by the app, and the gateway sees the caller leave', async () => {
+    const origin = await start(async (request) => {
+      if (request.url.endsWith('/v1/hang')) throw new Error('the plugin failed')
+    })
+    const answer = await fetch(`${origin}/v1/hang`)
+
+    expect(answer.status).toBe(500)
+    expect(gateway.left).toEqual(['/v1/hang'])
+  })
+
+  it('leave a cut stream and a caller who disconnects without an entry in the log of errors', async () => {
+    const origin = await start(async () => undefined)
+    await expect(fetch(`${origin}/v1/cut`).then((answer) => answer.text())).rejects.toThrow()
+    const left = gateway.next('left')
+    const sent = request(`${origin}/v1/hang`, (response) => response.once('data', () => sent.destroy()))
+    sent.on('error', () => undefined).end()
+    await left
+    await (await fetch(`${origin}/v1/stream`)).text()
+
+    expect(logged.filter((line) => /prematur|terminated|"err"/i.test(line))).toEqual([])
+  })
+})
+
+describe('a stream that a preParsing hook returns', () => {
+  let app: FastifyInstance
+  let mounted: Mounted
+  let gateway: StandInGateway
+
+  const start = async (replace: (payload: Readable) => Readable): Promise<string> => {
+    app = fastify()
+    gateway = new StandInGateway()
+    app.addHook('preParsing', async (_request, _reply, payload) => replace(payload))
+    await app.register(fastifyGateway, { gateway, prefix: '/ai' })
+    await app.ready()
+    mounted = await listen(app.server)
+    return `${mounted.origin}/ai`
+  }
+
+  afterEach(async () => {
+    await mounted.close()
+    await app.close()
+  })
+
+  const post = (url: string, body: string | Uint8Array<ArrayBuffer>, headers = {}): Promise<Response> =>
+    fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/json', ...headers } })
+
+  it('is read in place of the request', async () => {
+    const upper = (): Transform =>
+      new Transform({ transform: (chunk, _encoding, done) => done(null, String(chunk).toUpperCase()) })
+    const origin = await start((payload) => payload.pipe(upper()))
+
+    expect(await (await post(`${origin}/v1/x`, '{"a":"b"}')).json()).toMatchObject({ body: '{"A":"B"}' })
+  })
+
+  it('is read without the headers of the compressed bytes', async () => {
+    const origin = await start((payload) => payload.pipe(createGunzip()))
+    const answer = await post(`${origin}/v1/x`, gzipSync('{"a":"é"}'), { 'content-encoding': 'gzip' })
+
+    expect(await answer.json()).toMatchObject({ body: '{"a":"é"}', contentEncoding: null, contentLength: null })
+  })
+
+  it('gets 400 if it cannot be decoded, and the process lives on', async () => {
+    const origin = await start((payload) => payload.pipe(createGunzip()))
+    const broken = await post(`${origin}/v1/x`, 'not gzip', { 'content-encoding': 'gzip' })
+    const unread = await post(`${origin}/v1/refuse`, 'not gzip', { 'content-encoding': 'gzip' })
+
+    expect([broken.status, await broken.json()]).toMatchObject([400, { failure: 'unreadable' }])
+    expect([unread.status, (await post(`${origin}/v1/empty`, gzipSync('{}'))).status]).toEqual([401, 204])
+  })
+
+  it('is refused when it grows larger than the limit, and the connection ends', async () => {
+    const origin = await start((payload) => payload.pipe(createGunzip()))
+    gateway.limitBytes = 100
+    const refused = await post(`${origin}/v1/x`, gzipSync('x'.repeat(1_000_000)))
+
+    expect([refused.status, refused.headers.get('connection')]).toEqual([413, 'close'])
+    expect((await post(`${origin}/v1/empty`, gzipSync('{}'))).status).toBe(204)
+  })
+
+  it('does not block the next request of the connection if it is not read', async () => {
+    const origin = await start((payload) => payload.pipe(new PassThrough()))
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const status = (path: string, body: string): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const headers = { 'content-type': 'application/json' }
+        const sent = request(`${origin}${path}`, { method: 'POST', agent, headers }, (response) => {
+          response.resume()
+          response.on('end', () => resolve([response.statusCode, sent.reusedSocket]))
+        })
+        sent.on('error', reject)
+        sent.end(body)
+      })
+
+    expect(await status('/v1/refuse', 'x'.repeat(2_000_000))).toEqual([401, false])
+    expect(await status('/v1/empty', '{}')).toEqual([204, true])
+    agent.destroy()
+  })
+
+  it('ends with the caller who disconnects in the middle of it', async () => {
+    const origin = await start((payload) => payload.pipe(new PassThrough()))
+    const read = gateway.next('read')
+    const handled = gateway.next('handled')
+    const headers = { 'content-type': 'application/json', 'content-length': 1_000 }
+    const sent = request(`${origin}/v1/x`, { method: 'POST', headers }).on('error', () => undefined)
+    sent.write('{')
+    await handled
+    sent.destroy()
+
+    expect(await read).toBe('aborted')
   })
 })

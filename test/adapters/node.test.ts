@@ -128,6 +128,27 @@ describe('nodeHandler', () => {
     client.leave()
   })
 
+  it('reads the headers and the parsed body of a request object without raw headers and without a stream', async () => {
+    const gateway = new StandInGateway()
+    const seen: unknown[] = []
+    const ai = nodeHandler(
+      handling((request, sink) => {
+        seen.push(request.header('authorization'))
+        gateway.handle(request, sink)
+      }),
+    )
+    mounted = await listen((request, response) => {
+      const { method, url, headers, socket } = request
+      ai({ method, url, headers, socket, body: { a: 1 } } as unknown as IncomingMessage, response)
+    })
+    const headers = { authorization: 'Bearer one', 'content-type': 'application/json' }
+
+    expect(await (await fetch(mounted.origin, { method: 'POST', headers, body: '{ "a": 1 }' })).json()).toMatchObject({
+      body: '{"a":1}',
+    })
+    expect(seen).toEqual(['Bearer one'])
+  })
+
   it('knows at once that the caller is gone when the socket is already destroyed', async () => {
     const outcome = deferred<unknown[]>()
     const ai = nodeHandler(

@@ -107,6 +107,7 @@ describe('the configuration file', () => {
     accessLog: 0.5,
     operatorKey: '$OPERATOR',
     shutdownDelay: '10s',
+    keepAlive: '620s',
     allowPrivateUrls: true,
     passUnknownModels: ['groq'],
     console: true,
@@ -159,6 +160,7 @@ describe('the configuration file', () => {
       accessLogShare: 0.5,
       operatorKey: 'operator-key-0123456789ab',
       shutdownDelayMs: 10_000,
+      keepAliveMs: 620_000,
       allowPrivateUrls: true,
     })
     expect(settings.prices?.source).toMatch(/list prices times 1\.2 and signalbox\.config\.json$/)

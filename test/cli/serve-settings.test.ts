@@ -47,6 +47,7 @@ describe('the environment of serve', () => {
       holdTtlMs: undefined,
       corsOrigins: undefined,
       shutdownDelayMs: 0,
+      keepAliveMs: 75_000,
     })
   })
 
@@ -78,6 +79,7 @@ describe('the environment of serve', () => {
       SIGNALBOX_ACCESS_LOG: '0.01',
       SIGNALBOX_CORS_ORIGINS: 'https://app.example, http://localhost:5173',
       SIGNALBOX_SHUTDOWN_DELAY: '10s',
+      SIGNALBOX_KEEP_ALIVE: '620s',
     })
 
     expect(settings).toEqual({
@@ -85,6 +87,7 @@ describe('the environment of serve', () => {
       accessLogShare: 0.01,
       corsOrigins: ['https://app.example', 'http://localhost:5173'],
       shutdownDelayMs: 10_000,
+      keepAliveMs: 620_000,
       host: '0.0.0.0',
       port: 9000,
       store: { kind: 'sqlite', path: 'money.db' },

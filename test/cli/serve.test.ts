@@ -1,4 +1,5 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { Agent, get } from 'node:http'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -99,6 +100,26 @@ describe('serve with SIGNALBOX_CORS_ORIGINS', () => {
     const asked = await preflight('/v1/chat/completions')
 
     expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([405, null])
+  })
+})
+
+describe('an idle connection of serve', () => {
+  const keepAlive = async (environment: Record<string, string>): Promise<string | undefined> => {
+    await start({ SIGNALBOX_API_KEYS: KEY, ...environment })
+    return await new Promise((resolve, reject) => {
+      get(`${running?.url}/livez`, { agent: new Agent({ keepAlive: true }) }, (response) => {
+        resolve(String(response.headers['keep-alive']))
+        response.socket.destroy()
+      }).on('error', reject)
+    })
+  }
+
+  test('stays open for 75 seconds, longer than balancers keep it', async () => {
+    expect(await keepAlive({})).toBe('timeout=75')
+  })
+
+  test('stays open for SIGNALBOX_KEEP_ALIVE', async () => {
+    expect(await keepAlive({ SIGNALBOX_KEEP_ALIVE: '620s' })).toBe('timeout=620')
   })
 })
 

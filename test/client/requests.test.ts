@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createClient } from '../../src/client/index.ts'
 import { answering, json, type StandIn, showing, startStandIn } from './stand-in.ts'
 
@@ -117,6 +117,45 @@ test('onResponse is told what the head says, and what it throws is thrown, once'
   await expect(call).rejects.toThrow(RangeError)
   expect(standIn.requests).toHaveLength(count + 1)
 })
+
+test.each([
+  ['http://127.0.0.1:8787', 'http://127.0.0.1:8787/v1/models'],
+  ['http://127.0.0.1:8787/v1', 'http://127.0.0.1:8787/v1/models'],
+  ['https://gateway.example/ai', 'https://gateway.example/ai/v1/models'],
+  ['https://gateway.example/ai/v1', 'https://gateway.example/ai/v1/models'],
+  ['https://gateway.example/ai/v1/', 'https://gateway.example/ai/v1/models'],
+  ['https://gateway.example/api/v1/ai', 'https://gateway.example/api/v1/ai/v1/models'],
+])('the base URL %s calls %s', async (baseURL, url) => {
+  const called: string[] = []
+  const client = createClient({
+    baseURL,
+    fetch: async (request) => {
+      called.push(request.url)
+      return Response.json({ object: 'list', data: [] })
+    },
+  })
+  await client.models.list()
+
+  expect(called).toEqual([url])
+})
+
+test.each(['/ai', '/ai/v1', '/ai/v1/'])(
+  'the base URL %s of a page is below the origin of the page',
+  async (baseURL) => {
+    vi.stubGlobal('location', { origin: 'https://app.example' })
+    const called: string[] = []
+    const client = createClient({
+      baseURL,
+      fetch: async (request) => {
+        called.push(request.url)
+        return Response.json({ object: 'list', data: [] })
+      },
+    })
+    await client.models.list().finally(() => vi.unstubAllGlobals())
+
+    expect(called).toEqual(['https://app.example/ai/v1/models'])
+  },
+)
 
 test.each(['localhost', 'localhost:8787/v1', '/v1', undefined])('the base URL %s is refused at once', (baseURL) => {
   const make = () => createClient({ baseURL: baseURL as string })

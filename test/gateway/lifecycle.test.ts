@@ -1,10 +1,12 @@
+import { once } from 'node:events'
+import { Agent, type IncomingMessage, request } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
 import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { readEvents } from '../support/read-events.ts'
-import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
+import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
 
 let started: StartedGateway | undefined
 
@@ -33,6 +35,42 @@ describe('closing', () => {
     expect((await refused.json()).error.code).toBe('gateway_closing')
     expect(events.at(-1)).toBe('[DONE]')
     expect((await started.account()).held).toBe(0n)
+  })
+
+  test('closes each connection after its answer while a balancer notices, those of earlier requests too', async () => {
+    started = await startGateway()
+    const { gateway, url } = started
+    const agent = new Agent({ keepAlive: true })
+    const headers = { authorization: `Bearer ${TEST_KEY}`, 'content-type': 'application/json' }
+    const ask = (text: string, stream: boolean): Promise<IncomingMessage> =>
+      new Promise((resolve, reject) => {
+        const sent = request(`${url}${CHAT}`, { agent, method: 'POST', headers }, resolve).on('error', reject)
+        sent.end(JSON.stringify(chatBody('chat-relayed', text, { stream })))
+      })
+    const ended = async (response: IncomingMessage): Promise<boolean> => {
+      const { socket } = response
+      response.resume()
+      if (!socket.closed) await once(socket, 'close')
+      return response.complete
+    }
+    const early = await ask('[[fault:pace=20]] one two three four five', true)
+    const whole = ask('[[fault:delay=50]] one', false)
+    await started.sandbox.nextRequest()
+    const closing = gateway.close({ delayMs: 300 })
+    const late = await ask('two', false)
+
+    expect([early, await whole, late].map((response) => response.headers.connection)).toEqual([
+      'keep-alive',
+      'close',
+      'close',
+    ])
+    expect([late.statusCode, await ended(early), await ended(await whole), await ended(late)]).toEqual([
+      200,
+      true,
+      true,
+      true,
+    ])
+    await closing
   })
 
   test('ends what is left after the drain time with an error event, and charges for what came', async () => {

@@ -181,7 +181,7 @@ test('a caller whose balance is too low gets 402 in the minimal shape, and nothi
   expect(await response.json()).toEqual({
     error: { message: 'This request needs $0.001048, available $0; lower max_tokens or add credit.' },
   })
-  expect(response.headers.get('x-should-retry')).toBeNull()
+  expect(response.headers.get('x-should-retry')).toBe('false')
   expect(started.sandbox.requests).toHaveLength(0)
 })
 

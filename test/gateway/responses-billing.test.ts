@@ -221,23 +221,40 @@ test('an answer that fails over to another vendor has its model and price', asyn
 })
 
 describe('a WebSocket', () => {
-  test('is answered by 426, and clients go on with HTTP', async () => {
+  const exchange = async (method: string, body: string): Promise<{ head: string; body: unknown; openMs: number }> => {
     const { port } = new URL(started.url)
     const socket = createConnection(Number(port), '127.0.0.1')
-    socket.write(
-      'GET /v1/responses HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nauthorization: Bearer sk-test-0123456789\r\n\r\n',
-    )
+    const lines = ['host: x', 'connection: Upgrade', 'upgrade: websocket', 'authorization: Bearer sk-test-0123456789']
+    const length = `content-type: application/json\r\ncontent-length: ${body.length}`
+    socket.write(`${method} /v1/responses HTTP/1.1\r\n${lines.join('\r\n')}\r\n${length}\r\n\r\n${body}`)
     let text = ''
+    let answeredAtMs = 0
     socket.on('data', (bytes) => {
+      answeredAtMs = performance.now()
       text += bytes.toString()
+      if (method === 'POST') socket.end()
     })
     // A client that waits for more would try again for seconds.
     await new Promise<void>((resolve) => {
       socket.once('close', () => resolve())
     })
-    expect(text).toMatch(/^HTTP\/1\.1 426 /)
-    expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')).replace(/^[^{]*/, ''))).toMatchObject({
-      error: { type: 'invalid_request_error' },
-    })
+    const [head = '', ...rest] = text.split('\r\n\r\n')
+    return { head, body: JSON.parse(rest.join('')), openMs: performance.now() - answeredAtMs }
+  }
+
+  test('is refused with 426, which names HTTP and closes the connection', async () => {
+    const { head, body, openMs } = await exchange('GET', '')
+
+    expect(head).toMatch(/^HTTP\/1\.1 426 /)
+    expect(head).toMatch(/^upgrade: HTTP\/1\.1\r$/im)
+    expect(head).toMatch(/^connection: close, upgrade\r?$/im)
+    expect(body).toMatchObject({ error: { type: 'invalid_request_error' } })
+    expect(openMs).toBeLessThan(2_000)
+  })
+
+  test('that is offered with a POST is ignored, and the POST is answered', async () => {
+    const { head, body } = await exchange('POST', JSON.stringify({ model: MODEL, input: 'hi' }))
+
+    expect([head.split('\r\n')[0], body]).toMatchObject(['HTTP/1.1 200 OK', { object: 'response' }])
   })
 })

@@ -16,7 +16,7 @@ import {
 import { estimateTokens } from '../token-estimate.ts'
 import { planDimensions } from './embedding-dimensions.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from './embeddings-request.ts'
-import { shapeVector } from './vector-encoding.ts'
+import { shapeVector, sizeFailure } from './vector-encoding.ts'
 
 /** Embeddings at one vendor. All functions are pure. */
 export interface EmbeddingsOperation {
@@ -76,7 +76,7 @@ export function createEmbeddingsOperation(
   })
   return {
     requests: calls.map((part) => operation.toWire(part)),
-    whole: (answers) => combine(operation, calls, answers, call, plan.truncateTo),
+    whole: (answers) => combine(operation, calls, answers, call),
     partialUsage: (answers) => partialUsage(operation, calls, answers),
     stream: neverStreams,
   }
@@ -139,7 +139,6 @@ function combine(
   parts: readonly VendorCall<EmbeddingsRequest>[],
   answers: readonly ChunkedAnswer[],
   call: VendorCall<EmbeddingsRequest>,
-  truncateTo: number | undefined,
 ): AnswerBody | undefined {
   const results: EmbeddingsResult[] = []
   for (const [index, part] of parts.entries()) {
@@ -149,19 +148,17 @@ function combine(
     if (result === undefined || result.vectors.length !== inputCount(part.request.input)) return undefined
     results.push(result)
   }
-  const encoding = call.request.encoding_format ?? 'float'
+  const { dimensions, encoding_format: encoding } = call.request
+  const shape = { dimensions: dimensions ?? undefined, encoding: encoding ?? 'float' }
   const usage = sumUsage(results)
+  const vectors = results.flatMap((result) => result.vectors)
+  const failure = sizeFailure(vectors, shape)
+  if (failure !== undefined) return { chunks: [], usage, failure }
   const tokens = (call.billedUsage?.(usage, 0) ?? usage)?.inputTokens ?? estimatedTokens(call.request.input)
   const body = {
     object: 'list',
     model: call.publicModel,
-    data: results
-      .flatMap((result) => result.vectors)
-      .map((vector, index) => ({
-        object: 'embedding',
-        index,
-        embedding: shapeVector(vector, { dimensions: truncateTo, encoding }),
-      })),
+    data: vectors.map((vector, index) => ({ object: 'embedding', index, embedding: shapeVector(vector, shape) })),
     usage: { prompt_tokens: tokens, total_tokens: tokens },
   }
   return jsonBody(body, usage)

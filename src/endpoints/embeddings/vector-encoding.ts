@@ -1,4 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
+import type { VendorFailure } from '../operation.ts'
 import type { EmbeddingVector } from './embeddings-request.ts'
 
 /** Writes numbers as base64 of little-endian float32, the default encoding of OpenAI's SDKs. */
@@ -26,13 +27,41 @@ export function truncateVector(numbers: readonly number[], dimensions: number): 
   return length === 0 ? cut : cut.map((value) => value / length)
 }
 
+/** Size and encoding of the vectors that a caller requested. */
+export interface VectorShape {
+  /** Undefined: as the vendor sends them. */
+  readonly dimensions: number | undefined
+  readonly encoding: 'float' | 'base64'
+}
+
+/** Number of float32 values in a base64 text of this length. */
+export function base64Dimensions(length: number): number {
+  return Math.floor((length * 3) / 16)
+}
+
+const BITS_PER_BYTE = 8
+
+/** Returns why vectors cannot get the requested size, if one has fewer numbers; a vector of bits has them packed in bytes. */
+export function sizeFailure(
+  vectors: readonly EmbeddingVector[],
+  { dimensions }: VectorShape,
+): VendorFailure | undefined {
+  if (dimensions === undefined) return undefined
+  for (const vector of vectors) {
+    const size = typeof vector === 'string' ? base64Dimensions(vector.length) : vector.length
+    if (size >= dimensions || size * BITS_PER_BYTE === dimensions) continue
+    const message = `dimensions: the vendor of this model ignored ${dimensions} and sent vectors of ${size} numbers`
+    return { kind: 'caller', status: 502, message, param: 'dimensions' }
+  }
+  return undefined
+}
+
 /** Converts a vendor's vector to the size and encoding that the caller requested. */
-export function shapeVector(
-  vector: EmbeddingVector,
-  options: { dimensions: number | undefined; encoding: 'float' | 'base64' },
-): number[] | string {
+export function shapeVector(vector: EmbeddingVector, options: VectorShape): number[] | string {
   const isBase64 = typeof vector === 'string'
-  if (options.dimensions === undefined && isBase64 && options.encoding === 'base64') return vector
+  const isOfSize =
+    options.dimensions === undefined || (isBase64 && base64Dimensions(vector.length) === options.dimensions)
+  if (isOfSize && isBase64 && options.encoding === 'base64') return vector
   let numbers: readonly number[] = isBase64 ? decodeVector(vector) : vector
   if (options.dimensions !== undefined && options.dimensions < numbers.length)
     numbers = truncateVector(numbers, options.dimensions)

@@ -6,6 +6,7 @@ import type {
   EmbeddingsResult,
   EmbeddingVector,
 } from '../../endpoints/embeddings/embeddings-request.ts'
+import { base64Dimensions, shapeVector, sizeFailure } from '../../endpoints/embeddings/vector-encoding.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import {
   bytesBetween,
@@ -53,7 +54,7 @@ function isVector(value: unknown): value is EmbeddingVector {
 
 /**
  * Passes an embedding answer through: the vectors' bytes are not parsed, and the rest is written again with the caller's
- * model id and full usage. An answer with another layout, or with another encoding than requested, is parsed completely.
+ * model id and full usage. An answer with another layout, or with another encoding or size than requested, is parsed completely.
  * Undefined if it is not an embedding list.
  */
 export function passEmbeddings(
@@ -61,7 +62,7 @@ export function passEmbeddings(
   call: VendorCall<EmbeddingsRequest>,
 ): AnswerBody | undefined {
   const encoding = call.request.encoding_format === 'base64' ? 'base64' : 'float'
-  const shell = embeddingsShell(chunks)
+  const shell = embeddingsShell(chunks, call.request.dimensions ?? undefined)
   if (shell === undefined || shell.encoding !== encoding || shell.count !== inputCount(call.request.input)) {
     return rebuilt(chunks, call, encoding)
   }
@@ -88,13 +89,16 @@ function rebuilt(
 ): AnswerBody | undefined {
   const result = readEmbeddings(joinChunks(chunks).toString('utf8'), call)
   if (result === undefined) return undefined
+  const shape = { dimensions: call.request.dimensions ?? undefined, encoding }
+  const failure = sizeFailure(result.vectors, shape)
+  if (failure !== undefined) return { chunks: [], usage: result.usage, failure }
   const { inputTokens } = call.billedUsage?.(result.usage, 0) ?? result.usage ?? {}
   const body = {
     object: 'list',
     data: result.vectors.map((vector, index) => ({
       object: 'embedding',
       index,
-      embedding: encodeVector(vector, encoding),
+      embedding: shapeVector(vector, shape),
     })),
     model: call.publicModel,
     ...(inputTokens === undefined ? {} : tokenUsage(inputTokens)),
@@ -138,14 +142,14 @@ interface EmbeddingsShell {
 
 /**
  * Splits an embedding answer. The list of vectors is scanned item by item, from the start of each vector to its end; the
- * text before and after the list is parsed. Undefined for any unexpected layout (nested lists, vectors in two encodings):
- * the answer is then parsed completely.
+ * text before and after the list is parsed. Undefined for any unexpected layout (nested lists, vectors in two encodings or of
+ * another size): the answer is then parsed completely.
  */
-function embeddingsShell(chunks: readonly Uint8Array[]): EmbeddingsShell | undefined {
+function embeddingsShell(chunks: readonly Uint8Array[], dimensions: number | undefined): EmbeddingsShell | undefined {
   const cursor = new JsonCursor(chunks)
   if (!cursor.seek('data') || !cursor.enter(OPEN_BRACKET)) return undefined
   const start = cursor.position
-  const walked = walkVectors(cursor)
+  const walked = walkVectors(cursor, dimensions)
   if (walked === undefined) return undefined
   const end = cursor.position
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
@@ -158,28 +162,48 @@ function embeddingsShell(chunks: readonly Uint8Array[]): EmbeddingsShell | undef
   return { members, vectors: bytesBetween(chunks, start, end), ...walked }
 }
 
-/** Scans to after the bracket that closes the list. Undefined also for vectors out of order, which reading sorts. */
-function walkVectors(cursor: JsonCursor): Pick<EmbeddingsShell, 'count' | 'encoding'> | undefined {
+/**
+ * Scans to after the bracket that closes the list. Undefined also for vectors out of order, which reading sorts, without an index,
+ * and with `null` in them.
+ */
+function walkVectors(
+  cursor: JsonCursor,
+  dimensions: number | undefined,
+): Pick<EmbeddingsShell, 'count' | 'encoding'> | undefined {
   let count = 0
   let encoding: EmbeddingsShell['encoding'] | undefined
   while (!cursor.enter(CLOSE_BRACKET)) {
     cursor.enter(COMMA)
     if (!cursor.enter(OPEN_BRACE)) return undefined
     let found: EmbeddingsShell['encoding'] | undefined
+    let isNumbered = false
     while (cursor.nextMember()) {
       if (found === undefined && cursor.isNamed('embedding')) {
         found = cursor.peek() === QUOTE ? 'base64' : 'float'
         // A vector of numbers contains no bracket. In a malformed one the leftover bracket ends the scan.
-        const isPassed =
-          found === 'base64' ? cursor.skipValue() : cursor.enter(OPEN_BRACKET) && cursor.skipBehind(CLOSE_BRACKET)
-        if (!isPassed) return undefined
-      } else if (cursor.isNamed('index') ? !passNumber(cursor, count) : !cursor.skipValue()) return undefined
+        const size = found === 'base64' ? skipBase64(cursor) : skipFloats(cursor, dimensions !== undefined)
+        if (size === -1 || (dimensions !== undefined && size !== dimensions)) return undefined
+      } else if (cursor.isNamed('index')) {
+        if (!passNumber(cursor, count)) return undefined
+        isNumbered = true
+      } else if (!cursor.skipValue()) return undefined
     }
-    if (cursor.isBroken || found === undefined || found !== (encoding ?? found)) return undefined
+    if (cursor.isBroken || !isNumbered || found === undefined || found !== (encoding ?? found)) return undefined
     encoding = found
     count += 1
   }
   return encoding && { count, encoding }
+}
+
+/** Returns how many numbers the vector has, or -1 if it does not end. */
+function skipBase64(cursor: JsonCursor): number {
+  const start = cursor.position
+  return cursor.skipValue() ? base64Dimensions(cursor.position - start - 2) : -1
+}
+
+function skipFloats(cursor: JsonCursor, isCounted: boolean): number {
+  const commas = cursor.enter(OPEN_BRACKET) ? cursor.skipNumbers(isCounted) : -1
+  return commas === -1 ? -1 : commas + 1
 }
 
 /** Skips a member's value if it is this number. */
@@ -190,27 +214,8 @@ function passNumber(cursor: JsonCursor, value: number): boolean {
   return next === COMMA || next === CLOSE_BRACE
 }
 
-const FLOAT32_BYTES = 4
-
 /** Number of vectors that a request asks for. */
 function inputCount(input: EmbeddingsRequest['input']): number {
   // A bare list of numbers is one text, given as token ids.
   return Array.isArray(input) && typeof input[0] !== 'number' ? input.length : 1
-}
-
-/** A vector in the encoding a caller wants: numbers, or base64 of little-endian float32. */
-function encodeVector(vector: EmbeddingVector, encoding: 'float' | 'base64'): EmbeddingVector {
-  if (encoding === 'base64') {
-    if (typeof vector === 'string') return vector
-    const bytes = Buffer.allocUnsafe(vector.length * FLOAT32_BYTES)
-    vector.forEach((value, position) => {
-      bytes.writeFloatLE(value, position * FLOAT32_BYTES)
-    })
-    return bytes.toString('base64')
-  }
-  if (typeof vector !== 'string') return vector
-  const bytes = Buffer.from(vector, 'base64')
-  return Array.from({ length: Math.floor(bytes.length / FLOAT32_BYTES) }, (_, position) =>
-    bytes.readFloatLE(position * FLOAT32_BYTES),
-  )
 }

@@ -14,7 +14,7 @@ export interface EchoAnswer {
   readonly body: string
 }
 
-const STATUS_OF: Record<BodyFailure, number> = { too_large: 413, aborted: 499, consumed: 500 }
+const STATUS_OF: Record<BodyFailure, number> = { too_large: 413, aborted: 499, consumed: 500, unreadable: 400 }
 const STREAM_HEADERS = ['content-type', 'text/event-stream', 'cache-control', 'no-cache, no-transform']
 export const BLOCK = new Uint8Array(64 * 1024).fill(120)
 
@@ -32,9 +32,11 @@ export class StandInGateway extends EventEmitter implements ExchangeHandler {
   drains = 0
   limitBytes = 1024 * 1024
   handled = 0
+  isClosing = false
 
   handle(request: GatewayRequest, sink: ByteSink): void {
     this.handled++
+    if (this.isClosing) sink.endConnection?.()
     sink.onClose(() => {
       this.left.push(request.path)
       this.emit('left', sink.closed)

@@ -38,6 +38,7 @@ describe('dashscope embeddings', () => {
   it('relays the vectors and keeps the other members', () => {
     const relayed = embeddings.passThrough!.fromWire([fixture(import.meta.url, 'embeddings.json')], {
       ...call,
+      request: { ...call.request, dimensions: 2 },
       publicModel: 'text-embedding-4',
     })
 

@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { decodeVector, encodeVector } from '../../src/endpoints/embeddings/vector-encoding.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { type AnsweringVendor, answeringVendor, json } from './answering-vendor.ts'
+
+const EIGHT = [1, 2, 3, 4, 5, 6, 7, 8]
+
+let vendor: AnsweringVendor
+let started: StartedGateway
+/** What the vendor answers for each input. */
+let vectors: readonly (readonly (number | null)[])[] = []
+let hasIndex = true
+
+beforeEach(async () => {
+  hasIndex = true
+  // A server that ignores `dimensions`.
+  vendor = await answeringVendor((response, body) => {
+    const data = vectors.map((vector, index) => ({
+      object: 'embedding',
+      ...(hasIndex ? { index } : {}),
+      embedding: body['encoding_format'] === 'base64' ? encodeVector(vector as number[]) : vector,
+    }))
+    json(response, { object: 'list', data, model: 'own', usage: { prompt_tokens: 2, total_tokens: 2 } })
+  })
+  started = await startGateway({
+    vendors: [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })],
+    models: [
+      { id: 'free', kind: 'embedding', vendor: 'openai', upstream: 'own' },
+      { id: 'sized', kind: 'embedding', vendor: 'openai', upstream: 'own', limits: { dimensions: 16 } },
+    ],
+    billing: 'off',
+  })
+})
+afterEach(async () => {
+  await started.close()
+  await vendor.close()
+})
+
+interface Answer {
+  readonly data?: { readonly index: number; readonly embedding: number[] | string }[]
+  readonly error?: { readonly message: string; readonly param: string }
+}
+
+async function embed(body: object): Promise<{ status: number; answer: Answer; numbers: number[][]; retry: unknown }> {
+  const response = await started.post('/v1/embeddings', { model: 'free', ...body })
+  const answer = (await response.json()) as Answer
+  const numbers = (answer.data ?? []).map(({ embedding }) =>
+    typeof embedding === 'string' ? decodeVector(embedding) : embedding,
+  )
+  return { status: response.status, answer, numbers, retry: response.headers.get('x-should-retry') }
+}
+
+describe.each(['float', 'base64'] as const)('vectors as %s of a server that ignores dimensions', (encoding_format) => {
+  it('are truncated to a smaller size and have a length of 1', async () => {
+    vectors = [EIGHT, EIGHT.toReversed()]
+    const { status, numbers } = await embed({ input: ['a', 'b'], dimensions: 4, encoding_format })
+
+    expect([status, numbers.map((vector) => vector.length)]).toEqual([200, [4, 4]])
+    for (const vector of numbers) expect(Math.hypot(...vector)).toBeCloseTo(1, 6)
+    expect(numbers[0]![1]! / numbers[0]![0]!).toBeCloseTo(2, 6)
+  })
+
+  it('get 502 with the reason if they are too short, and the vendor stays in use', async () => {
+    vectors = [EIGHT]
+    const short = await embed({ input: 'a', dimensions: 16, encoding_format })
+    for (let call = 0; call < 10; call++) await embed({ input: 'a', dimensions: 16, encoding_format })
+    const next = await embed({ input: 'a', dimensions: 8, encoding_format })
+
+    expect([short.status, short.retry, short.answer.error]).toMatchObject([
+      502,
+      'false',
+      {
+        message: 'dimensions: the vendor of this model ignored 16 and sent vectors of 8 numbers',
+        param: 'dimensions',
+      },
+    ])
+    expect([next.status, next.numbers]).toEqual([200, [EIGHT]])
+  })
+
+  it('get 502 if they are shorter than the model should have', async () => {
+    vectors = [EIGHT]
+
+    expect((await embed({ model: 'sized', input: 'a', dimensions: 16, encoding_format })).status).toBe(502)
+  })
+
+  it('pass if they are packed bits of the requested size', async () => {
+    vectors = [EIGHT]
+
+    expect((await embed({ input: 'a', dimensions: 64, encoding_format })).numbers).toEqual([EIGHT])
+  })
+
+  it('get an index if the server sends none', async () => {
+    vectors = [EIGHT, EIGHT.toReversed()]
+    hasIndex = false
+    const { answer } = await embed({ input: ['a', 'b'], encoding_format })
+
+    expect(answer.data?.map(({ index }) => index)).toEqual([0, 1])
+  })
+})
+
+it.each(['float', 'base64'] as const)('refuses null in a vector of numbers with 502 (%s)', async (encoding_format) => {
+  const odd = await answeringVendor((response) => {
+    const data = [{ object: 'embedding', index: 0, embedding: [1, null, 3] }]
+    json(response, { object: 'list', data, model: 'own', usage: { prompt_tokens: 2, total_tokens: 2 } })
+  })
+  await started.close()
+  started = await startGateway({
+    vendors: [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: odd.origin })],
+    models: [{ id: 'free', kind: 'embedding', vendor: 'openai', upstream: 'own' }],
+    billing: 'off',
+  })
+  const { status } = await embed({ input: 'a', encoding_format })
+  await odd.close()
+
+  expect(status).toBe(502)
+})
