@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import { exactJsonText } from '../core/exact-json.ts'
 import type { Usage } from '../core/usage.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 import type { AnswerIds, StreamTransform, VendorFailure } from './stream-transform.ts'
@@ -232,6 +233,6 @@ export function neverStreams(): never {
 
 /** A body that the gateway wrote itself. */
 export function jsonBody(value: unknown, usage?: Usage, outputBytes?: number): AnswerBody {
-  const chunks = [Buffer.from(JSON.stringify(value))]
+  const chunks = [Buffer.from(exactJsonText(value))]
   return outputBytes === undefined ? { chunks, usage } : { chunks, usage, outputBytes }
 }

@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent } from '../chat/chat-request.ts'
 import { textOrParts } from '../chat/text-or-parts.ts'
@@ -124,7 +125,7 @@ function toolCall(block: ContentBlock, extra: ExtraContent | undefined): ChatToo
   return {
     id: typeof id === 'string' ? id : '',
     type: 'function',
-    function: { name: typeof name === 'string' ? name : '', arguments: JSON.stringify(input ?? {}) },
+    function: { name: typeof name === 'string' ? name : '', arguments: exactJsonText(input ?? {}) },
     ...(extra === undefined ? {} : { extra_content: extra }),
   }
 }

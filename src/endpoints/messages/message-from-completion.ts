@@ -1,5 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
-import { assertPlainJson, isJsonObject, MAX_JSON_DEPTH, parseVendorJson } from '../../core/json.ts'
+import { parseExactJson } from '../../core/exact-json.ts'
+import { assertPlainJson, isJsonObject, MAX_JSON_DEPTH } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../chat/chat-completion.ts'
 import { carriedSignature } from './carried-state.ts'
@@ -79,7 +80,7 @@ function thinking(text: string): ContentBlock {
  */
 function toolInput(json: string): Record<string, unknown> {
   if (json.trim() === '') return {}
-  const input = parseVendorJson(json)
+  const input = parseExactJson(json)
   return isJsonObject(input) && isPlain(input) ? input : { arguments: json }
 }
 

@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
@@ -15,7 +16,7 @@ export function chatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const response = parseAnswerJson(new TextDecoder().decode(answer.body))
+  const response = parseAnswerJson(new TextDecoder().decode(answer.body), 'args')
   if (!isJsonObject(response)) return undefined
   const collector = new CompletionCollector()
   const reader = new AnswerReader(collector, call)
@@ -33,7 +34,7 @@ export function chatFromWire(
 /** Reads a whole answer whose content is useless, such as a call that cannot be parsed: the vendor bills it all the same. */
 export function brokenAnswer(answer: WireAnswer, call: VendorCall<ChatRequest>): BrokenChat | undefined {
   const reader = new AnswerReader(new CompletionCollector(), call)
-  reader.read(parseAnswerJson(new TextDecoder().decode(answer.body)))
+  reader.read(parseAnswerJson(new TextDecoder().decode(answer.body), 'args'))
   const usage = usedOf(reader.usage)
   if (reader.failure === undefined || usage === undefined) return undefined
   return { failure: { ...reader.failure, status: answer.status }, usage }
@@ -166,7 +167,7 @@ export class AnswerReader {
       },
       choice,
     )
-    this.#writer.toolCallArguments(index, JSON.stringify(isJsonObject(args) ? args : {}), choice)
+    this.#writer.toolCallArguments(index, exactJsonText(isJsonObject(args) ? args : {}), choice)
   }
 
   /** Older models give calls no id. Other vendors, which may read the history later, allow 40 word characters. */

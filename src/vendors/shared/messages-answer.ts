@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
@@ -17,7 +18,7 @@ export function chatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const message = parseAnswerJson(new TextDecoder().decode(answer.body))
+  const message = parseAnswerJson(new TextDecoder().decode(answer.body), 'input')
   if (!isJsonObject(message) || message['type'] !== 'message' || !Array.isArray(message['content'])) return undefined
   const collector = new CompletionCollector()
   const reader = new AnswerReader(collector, expectedAnswerTool(call.request))
@@ -194,7 +195,7 @@ export class AnswerReader {
 
 // The start carries an empty object, and a tool without arguments sends no deltas.
 function inputJson(startInput: unknown): string {
-  return isJsonObject(startInput) ? JSON.stringify(startInput) : '{}'
+  return isJsonObject(startInput) ? exactJsonText(startInput) : '{}'
 }
 
 function asObject(value: unknown): MessagesEvent {

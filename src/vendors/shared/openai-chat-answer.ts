@@ -223,7 +223,7 @@ interface WireCompletion extends Record<string, unknown> {
  * a message, or one that the vendor could not finish.
  */
 function readCompletion(text: string): WireCompletion | undefined {
-  const body = parseAnswerJson(text)
+  const body = parseAnswerJson(text, 'arguments')
   return isCompletion(body) ? body : undefined
 }
 

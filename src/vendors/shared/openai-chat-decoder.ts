@@ -80,7 +80,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       this.#done()
       return
     }
-    const chunk = parseAnswerJson(data)
+    const chunk = parseAnswerJson(data, 'arguments')
     if (!isJsonObject(chunk)) {
       // A torn last event is not a separate error: the body was cut, and `isComplete` is false.
       if (this.#isEnding) return

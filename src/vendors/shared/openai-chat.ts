@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { exactJsonText } from '../../core/exact-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { OPEN_BRACE } from '../../wire/json-cursor.ts'
@@ -82,7 +83,7 @@ function writtenChat(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect):
   return {
     path: pathFor(dialect.path, call.model.upstream),
     headers: headers(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
-    body: edited ?? JSON.stringify(completed(ruled ?? { ...call.request }, call, asksForUsage)),
+    body: edited ?? exactJsonText(completed(ruled ?? { ...call.request }, call, asksForUsage)),
     dropped,
   }
 }
