@@ -52,6 +52,9 @@ const HOSTED_HISTORY: ReadonlySet<string> = new Set([
   'program_output',
 ])
 
+/** Types of the parts of an assistant message. Some clients write texts as they do in other messages. */
+const ASSISTANT_PARTS: ReadonlySet<unknown> = new Set(['output_text', 'refusal', 'input_text', 'text'])
+
 /** Items that set something for the whole request, and hold nothing of the conversation. */
 const SETTINGS: ReadonlySet<string> = new Set(['additional_tools', 'configuration_update'])
 
@@ -183,6 +186,7 @@ class ItemConversation {
     }
     for (const [index, part] of (content as readonly Record<string, unknown>[]).entries()) {
       const { type, text, refusal } = part
+      if (!ASSISTANT_PARTS.has(type)) throw unsupportedField(`${path}[${index}].type`, 'must be output_text or refusal')
       if (type === 'refusal' && typeof refusal === 'string') turn.refusals.push(refusal)
       else if (typeof text === 'string') turn.texts.push(text)
       else throw invalidField(`${path}[${index}]`, 'must be text or a refusal')

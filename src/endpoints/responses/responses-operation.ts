@@ -1,7 +1,13 @@
 import { Buffer } from 'node:buffer'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import type { ChatCompletion } from '../chat/chat-completion.ts'
-import { brokenBody, type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
+import {
+  brokenBody,
+  type ChatOffer,
+  type ChatOperation,
+  reasonsUnseen,
+  wireOfTranslation,
+} from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
 import { textBeside } from '../media-input.ts'
@@ -145,7 +151,7 @@ class TranslatedResponses implements Operation {
 
   constructor(chat: ChatOperation, call: VendorCall<ResponsesRequest>) {
     const translated = translatedCall(call, chat)
-    const wire = withCallerNames(translated, () => chat.toWire(translated.chatCall))
+    const wire = withCallerNames(translated, () => wireOfTranslation(chat, translated.chatCall))
     this.requests = [{ ...wire, dropped: droppedFields(translated, wire) }]
     this.reasonsUnseen = reasonsUnseen(chat, translated.chatCall)
     this.#chat = chat
