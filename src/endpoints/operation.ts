@@ -49,6 +49,8 @@ export interface VendorCall<Request> {
    * of this length.
    */
   readonly promptCaching?: { readonly promptTokens: number } | undefined
+  /** Reports a problem of the operator's account that an answer names, but that does not make it a failure. Absent outside the gateway. */
+  readonly reportProblem?: ((problem: VendorFailure) => void) | undefined
   /** Signs state of a vendor that callers carry; absent: it is not protected from forgery. */
   readonly stateSecret?: string | undefined
 }

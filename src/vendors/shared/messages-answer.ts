@@ -210,6 +210,7 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
   ['pause_turn', 'stop'],
+  ['compaction', 'stop'],
   ['tool_use', 'stop'],
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
@@ -217,11 +218,11 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 ])
 
 /**
- * Maps a `stop_reason`; an unknown one becomes `stop`. A stop with tool calls is always `tool_calls`, because agents act on
+ * Maps a `stop_reason`; an unknown one becomes `content_filter`. A stop with tool calls is always `tool_calls`, because agents act on
  * nothing else; `tool_use` without any is a JSON answer that came through a tool.
  */
 function finishReason(stopReason: unknown, hasToolCalls: boolean): FinishReason {
-  const reason = FINISH_REASONS.get(stopReason) ?? 'stop'
+  const reason = FINISH_REASONS.get(stopReason) ?? (typeof stopReason === 'string' ? 'content_filter' : 'stop')
   return reason === 'stop' && hasToolCalls ? 'tool_calls' : reason
 }
 
