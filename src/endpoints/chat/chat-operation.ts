@@ -97,13 +97,19 @@ export function reasonsUnseen(chat: ChatOperation, call: VendorCall<ChatRequest>
 export function wireOfTranslation(chat: ChatOperation, call: VendorCall<ChatRequest>): WireRequest {
   const wire = chat.toWire(call)
   const isLost = chat.replaysReasoning?.(call.model) !== true && call.request.messages.some(hasLooseReasoning)
-  return isLost ? { ...wire, dropped: [...wire.dropped, 'messages.reasoning_content'] } : wire
+  const isForeign = call.request.messages.some((message) => carriesStateOfOthers(message, call.model.vendor))
+  return isLost || isForeign ? { ...wire, dropped: [...wire.dropped, 'messages.reasoning_content'] } : wire
 }
 
 function hasLooseReasoning(message: ChatMessage): boolean {
   const { reasoning_content: text, thinking_blocks: blocks, extra_content: extra, tool_calls: calls } = message
   if (!text || blocks !== undefined || extra !== undefined) return false
   return calls?.every(({ extra_content: own }) => own === undefined) ?? true
+}
+
+function carriesStateOfOthers({ extra_content: extra, tool_calls: calls }: ChatMessage, vendor: string): boolean {
+  const states = [extra?.server, ...(calls?.map((call) => call.extra_content?.server) ?? [])]
+  return states.some((state) => state !== undefined && state.vendor !== vendor)
 }
 
 /** The body of an answer that a vendor's translator cannot use; undefined where nothing is known of it. */

@@ -96,6 +96,7 @@ function assistantMessage(blocks: readonly ContentBlock[], report: Report): Chat
   const thoughts: string[] = []
   const calls: ChatToolCall[] = []
   let carried: ExtraContent | undefined
+  let own: ExtraContent | undefined
   for (const block of blocks) {
     const cached = keptCacheControl(block, report)
     if (block.type === 'text') {
@@ -107,9 +108,12 @@ function assistantMessage(blocks: readonly ContentBlock[], report: Report): Chat
       carried = undefined
     } else if (block.type === 'thinking') {
       if (typeof block['thinking'] === 'string' && block['thinking'] !== '') thoughts.push(block['thinking'])
+      // State that no call follows belongs to the message itself.
+      own = carried ?? own
       carried = readCarriedState(block['signature'])
     } else report(`messages.${block.type}`)
   }
+  own = carried ?? own
   const content = textOrParts(texts)
   if (content.length === 0 && calls.length === 0) return undefined
   return {
@@ -117,6 +121,7 @@ function assistantMessage(blocks: readonly ContentBlock[], report: Report): Chat
     content: content.length === 0 ? null : content,
     ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('\n') }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    ...(own === undefined ? {} : { extra_content: own }),
   }
 }
 

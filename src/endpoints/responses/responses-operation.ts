@@ -214,6 +214,7 @@ function writeCompletion({ choices }: ChatCompletion, writer: ResponsesStreamWri
     if (block.type === 'thinking') writer.reasoning(block.thinking)
     writer.thinkingBlock(block)
   }
+  if (message.extra_content !== undefined) writer.extraContent(message.extra_content)
   writer.text(message.content ?? '')
   if (message.annotations !== undefined) writer.annotations(message.annotations)
   writer.refusal(message.refusal ?? '')
