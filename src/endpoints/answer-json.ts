@@ -1,3 +1,4 @@
+import { type ExactMembers, parseExactJson } from '../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
 
 /**
@@ -25,12 +26,19 @@ const NESTING = [
 /** The shortest item takes two characters with its comma, so that a text of this length is within the bound. */
 const ALWAYS_FITTING_LENGTH = 2 * MAX_ANSWER_ITEMS
 
+/** Members in which the dialects of chat give the arguments of a tool call as an object. */
+const EXACT: ReadonlyMap<string, ExactMembers> = new Map(
+  ['input', 'args', 'arguments'].map((name) => [name, new Map([[name, 'text']])]),
+)
+
 /**
  * Reads the JSON of a chat answer, or of one event of it.
+ * @param argumentsMember Member whose numbers keep their text: arguments of tools belong to model and caller. If omitted, there is none.
  * @returns The value, or `undefined` if the text is not JSON or has more than {@link MAX_ANSWER_ITEMS}.
  */
-export function parseAnswerJson(text: string): unknown {
-  const value = parseVendorJson(text)
+export function parseAnswerJson(text: string, argumentsMember?: 'input' | 'args' | 'arguments'): unknown {
+  const isExact = argumentsMember !== undefined && text.includes(`"${argumentsMember}"`)
+  const value = isExact ? parseExactJson(text, EXACT.get(argumentsMember)) : parseVendorJson(text)
   return text.length <= ALWAYS_FITTING_LENGTH || itemsIn(value) <= MAX_ANSWER_ITEMS ? value : undefined
 }
 

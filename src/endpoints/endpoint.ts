@@ -1,6 +1,7 @@
 import type { ModelFacts } from '../catalog/model-facts.ts'
 import type { BillingFields } from '../catalog/prices/prices.ts'
 import type { GatewayError } from '../core/errors.ts'
+import type { ExactMembers } from '../core/exact-json.ts'
 import type { GatewayRequest } from '../core/exchange.ts'
 import type { AnyModelKind } from '../core/model-kind.ts'
 import type { Usage } from '../core/usage.ts'
@@ -239,6 +240,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   protocols?(vendor: Offers): readonly string[]
   /** What its vendor knows of a model whose row does not say it and has no routes, by the vendor's own id. Absent: nothing. */
   unlistedFacts?(vendor: Offers, upstream: string): Partial<ModelFacts> | undefined
+  /** Members whose numbers reach the vendor with the caller's digits: arguments of tools, and schemas. If omitted, there are none. */
+  readonly exactMembers?: ExactMembers
   /** The model of a request that names none. Absent: every request names one. */
   readonly defaultModel?: string
   /** How its callers read errors. */

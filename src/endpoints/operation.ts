@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { CatalogModel } from '../catalog/model.ts'
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
+import { exactJsonText } from '../core/exact-json.ts'
 import type { Usage } from '../core/usage.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 import type { AnswerIds, StreamTransform, VendorFailure } from './stream-transform.ts'
@@ -48,6 +49,8 @@ export interface VendorCall<Request> {
    * of this length.
    */
   readonly promptCaching?: { readonly promptTokens: number } | undefined
+  /** Reports a problem of the operator's account that an answer names, but that does not make it a failure. Absent outside the gateway. */
+  readonly reportProblem?: ((problem: VendorFailure) => void) | undefined
   /** Signs state of a vendor that callers carry; absent: it is not protected from forgery. */
   readonly stateSecret?: string | undefined
 }
@@ -232,6 +235,6 @@ export function neverStreams(): never {
 
 /** A body that the gateway wrote itself. */
 export function jsonBody(value: unknown, usage?: Usage, outputBytes?: number): AnswerBody {
-  const chunks = [Buffer.from(JSON.stringify(value))]
+  const chunks = [Buffer.from(exactJsonText(value))]
   return outputBytes === undefined ? { chunks, usage } : { chunks, usage, outputBytes }
 }

@@ -1,3 +1,4 @@
+import { exactJsonText, parseExactJson } from '../core/exact-json.ts'
 import { isJsonObject } from '../core/json.ts'
 import { fieldPath } from './request-field.ts'
 
@@ -149,7 +150,7 @@ export function textsIn(
     } else if (isJsonObject(member)) {
       // Arguments that are written as an object are the JSON text of it, as they are in streams.
       if (kind === 'tool_arguments') {
-        if (Object.keys(member).length > 0) add(kind, JSON.stringify(member), at)
+        if (Object.keys(member).length > 0) add(kind, exactJsonText(member), at)
         return
       }
       for (const name of Object.keys(member)) walk(member[name], [...at, name], kindOf(name, member))
@@ -175,13 +176,18 @@ export function withTexts<Value>(value: Value, parts: readonly TextPart[], texts
 
 function withText(value: unknown, path: readonly (string | number)[], text: string, copied: Set<object>): unknown {
   const [step, ...rest] = path
-  if (step === undefined) return typeof value === 'string' ? text : (JSON.parse(text) as unknown)
+  if (step === undefined) return typeof value === 'string' ? text : jsonValue(text)
   if (typeof value !== 'object' || value === null) return value
   const copy = copied.has(value) ? value : Array.isArray(value) ? [...value] : { ...value }
   copied.add(copy)
   const members = copy as Record<string | number, unknown>
   members[step] = withText(members[step], rest, text, copied)
   return copy
+}
+
+/** @throws SyntaxError if the text is not JSON. */
+function jsonValue(text: string): unknown {
+  return parseExactJson(text) ?? (JSON.parse(text) as unknown)
 }
 
 /** Writes another text at a place of an event, in the event itself. */
@@ -191,7 +197,7 @@ export function setText(event: AnswerObject, path: readonly (string | number)[],
     owner = (owner as Record<string | number, unknown>)[path[index]!]
   const members = owner as Record<string | number, unknown>
   const last = path[path.length - 1]!
-  members[last] = typeof members[last] === 'string' ? text : (JSON.parse(text) as unknown)
+  members[last] = typeof members[last] === 'string' ? text : jsonValue(text)
 }
 
 /** An answer and a reply to it, as turns of a conversation. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { exactJsonText, parseExactJson } from '../core/exact-json.ts'
 import { isJsonObject } from '../core/json.ts'
 import { unsupportedField } from './field-errors.ts'
 
@@ -146,7 +147,7 @@ export function withOwnObjects<Request extends object>(request: Request, own: Re
   if (refused !== undefined)
     throw unsupportedField(refused.path, 'names an object that belongs to the operator of this gateway')
   if (foreign.length === 0) return request
-  const copy = structuredClone(request)
+  const copy = parseExactJson(exactJsonText(request)) as Request
   for (const { holder, member, ids } of new ObjectWalk(copy).found.filter(isForeign))
     holder[member] = standInId(ids[0]!)
   return copy

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { endOfTurn } from '../core/end-of-turn.ts'
 import type { GatewayError } from '../core/errors.ts'
-import { isJsonObject, parseVendorJson } from '../core/json.ts'
+import { type ExactMembers, exactJsonText, parseExactJson } from '../core/exact-json.ts'
+import { isJsonObject } from '../core/json.ts'
 import { isPending } from '../core/maybe-promise.ts'
 import { type AnswerObject, type TextPart, withTexts } from '../endpoints/texts.ts'
 import type { HookOutcome } from '../hooks/call-hook.ts'
@@ -80,6 +81,8 @@ export interface ScreenedWhole {
   readonly second?: JsonResponse
 }
 
+const NO_MEMBERS: ExactMembers = new Map()
+
 const AS_IT_IS: ScreenedWhole = { answer: undefined, error: undefined, isCharged: true }
 
 /**
@@ -93,7 +96,9 @@ export async function screenedWhole(
   again?: (second: SecondTry) => Promise<JsonResponse | undefined>,
 ): Promise<ScreenedWhole> {
   const text = Buffer.from(joinChunks(chunks)).toString('utf8')
-  const parsed = isText(screen.reserved) ? { text } : parseVendorJson(text)
+  const parsed = isText(screen.reserved)
+    ? { text }
+    : parseExactJson(text, screen.reserved.endpoint.exactMembers ?? NO_MEMBERS)
   // A task or another receipt has no text.
   if (!isJsonObject(parsed)) return AS_IT_IS
   const isLarge = text.length > LARGE_CHARACTERS
@@ -109,7 +114,7 @@ export async function screenedWhole(
     const decision = decided(screen, hook, { answer, parts }, outcome)
     if (decision === undefined) continue
     if (decision.kind === 'texts') {
-      answer = structuredClone(decision.answer)
+      answer = parseExactJson(exactJsonText(decision.answer)) as AnswerObject
       reader.replaced?.(answer)
       continue
     }
@@ -142,7 +147,7 @@ function isText({ endpoint, body }: Reserved): boolean {
 
 /** An answer that hooks have changed, as its caller reads it. */
 export function writtenAnswer(reserved: Reserved, answer: AnswerObject): string {
-  return isText(reserved) ? String(answer['text']) : JSON.stringify(answer)
+  return isText(reserved) ? String(answer['text']) : exactJsonText(answer)
 }
 
 function byteLengthOf(chunks: readonly Uint8Array[]): number {

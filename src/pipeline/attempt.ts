@@ -1,7 +1,7 @@
 import type { Credential } from '../core/credential.ts'
 import type { AnswerBody, ChunkedAnswer, Operation, WireRequest } from '../endpoints/operation.ts'
 import type { CredentialCache } from '../routing/credential-cache.ts'
-import type { Transport, TransportRequest } from '../transport/transport.ts'
+import type { Transport } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 import { requestIdOf } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
@@ -17,7 +17,7 @@ import {
 } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
-import { headersAt, pathAt, withCredential } from './vendor-address.ts'
+import { transportRequest, withCredential } from './vendor-address.ts'
 import { sendWithCredential, withoutSecrets } from './vendor-credential.ts'
 
 /** Most concurrent calls of a split batch. */
@@ -175,16 +175,16 @@ function collect<Result>(
   read: (collected: Collected) => Result,
   credential?: Credential,
 ): Promise<Result> {
-  const { context, vendor, transport, firstByteMs } = calls
+  const { context, vendor, transport, firstByteMs, operation } = calls
   const call: BufferedCall<Result> = new BufferedCall((outcome) => {
     scope.delete(call)
     const problem = problemOf(context, vendor, outcome, credential)
     if (problem === undefined) return read([(outcome as { readonly answer: ChunkedAnswer }).answer])
     if (call.answerBytes === undefined) return read(problem)
-    return read({ ...problem, answerBytes: calls.operation.cutBytes?.(call.chunks) ?? call.answerBytes })
+    return read({ ...problem, answerBytes: operation.cutBytes?.(call.chunks) ?? call.answerBytes })
   })
   if (!scope.add(call)) return Promise.resolve(ABORTED).then(read)
-  const request = transportRequest(context, vendor, wire, firstByteMs)
+  const request = transportRequest(context, vendor, wire, operation, firstByteMs)
   call.begin(transport, withCredential(request, credential, context.clock.now()))
   return call.result
 }
@@ -307,10 +307,14 @@ async function openStream(
   if (stream.ready !== undefined) await stream.ready
   const call = new StreamCall(
     stream,
-    requests.length === 1 ? undefined : followingCalls(callee, requests, proof?.credentials),
+    requests.length === 1 ? undefined : followingCalls(callee, operation, proof?.credentials),
   )
   if (!scope.add(call)) return { kind: 'failed', failure: ABORTED }
-  const request = withCredential(transportRequest(context, vendor, wire), proof?.credential, context.clock.now())
+  const request = withCredential(
+    transportRequest(context, vendor, wire, operation),
+    proof?.credential,
+    context.clock.now(),
+  )
   call.begin(transport, request, context.clock)
   const opening = await call.opening
   if (opening.kind === 'open') return { kind: 'stream', call }
@@ -328,20 +332,20 @@ function hasBroken({ kind }: Awaited<StreamCall['opening']>): boolean {
 
 function followingCalls(
   { context, vendor, transport }: Callee,
-  requests: readonly WireRequest[],
+  operation: Operation,
   credentials: CredentialCache | undefined,
 ): FollowingCalls {
   // The first has opened the stream.
   let next = 1
   return {
     send(handler) {
-      const wire = requests[next++]
+      const wire = operation.requests[next++]
       // The stream goes on at once: it cannot wait for a refresh, which has begun ahead of the end.
       const credential = wire && credentials?.now()
       return (
         wire &&
         transport.send(
-          withCredential(transportRequest(context, vendor, wire), credential, context.clock.now()),
+          withCredential(transportRequest(context, vendor, wire, operation), credential, context.clock.now()),
           handler,
         )
       )
@@ -377,23 +381,5 @@ function openingFailure(
       return failureOfTransport(opening.failure)
     case 'empty':
       return unusableResponse('the stream ended before any content', undefined)
-  }
-}
-
-function transportRequest(
-  context: PipelineContext,
-  vendor: Vendor,
-  wire: WireRequest,
-  firstByteMs = context.timeouts.firstByteMs,
-): TransportRequest {
-  return {
-    origin: vendor.origin,
-    path: pathAt(vendor, wire.path),
-    method: 'POST',
-    headers: headersAt(vendor, wire.headers),
-    body: wire.body,
-    firstByteTimeoutMs: firstByteMs,
-    idleTimeoutMs: context.timeouts.idleMs,
-    egress: vendor.egress,
   }
 }

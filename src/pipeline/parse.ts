@@ -5,9 +5,10 @@ import type { ModelFacts } from '../catalog/model-facts.ts'
 import { isInScope } from '../catalog/model-scope.ts'
 import { endOfTurn, isLargeBody } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
+import { exactJsonText, readExactCallerJson } from '../core/exact-json.ts'
 import { bodyError, type GatewayRequest, unreadableBody } from '../core/exchange.ts'
 import { freeMemory } from '../core/free-memory.ts'
-import { type CallerJson, isJsonObject, readCallerJson } from '../core/json.ts'
+import { type CallerJson, isJsonObject } from '../core/json.ts'
 import type { CallerUrl, Endpoint } from '../endpoints/endpoint.ts'
 import { IDEMPOTENCY_RETENTION_MS, type IdempotencyClaim } from '../stores/idempotency-store.ts'
 import { checkPublicUrl } from '../transport/egress.ts'
@@ -65,7 +66,7 @@ async function checked(
   const { called, request, principal, requestId } = authenticated
   const { value, bytes } = isForm(received)
     ? { value: called.formBody!(received), bytes: undefined }
-    : withDefaultModel(called, readCallerJson(received))
+    : withDefaultModel(called, readExactCallerJson(received, called.exactMembers))
   const isLarge = isLargeBody(bytes)
   if (isLarge) await endOfTurn()
   const model = requestedModel(context, authenticated, value)
@@ -103,7 +104,7 @@ export function reparse(context: PipelineContext, parsed: Parsed, replacement: R
   const { value, bytes } =
     'form' in replacement
       ? { value: replacement.form, bytes: undefined }
-      : withDefaultModel(called, sentJson(context, replacement.value))
+      : withDefaultModel(called, sentJson(context, called, replacement.value))
   const model = requestedModel(context, parsed, value)
   const own = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
   if (own !== endpoint) throw new TypeError(`the model ${JSON.stringify(model.id)} takes requests of another shape`)
@@ -117,19 +118,19 @@ export function reparse(context: PipelineContext, parsed: Parsed, replacement: R
 }
 
 /** A value as if it had been sent. */
-function sentJson({ bodyLimitBytes }: PipelineContext, value: unknown): CallerJson {
-  const text = JSON.stringify(value) as string | undefined
+function sentJson({ bodyLimitBytes }: PipelineContext, { exactMembers }: Endpoint, value: unknown): CallerJson {
+  const text = exactJsonText(value) as string | undefined
   if (text === undefined) throw new TypeError('the body is no JSON')
   const bytes = Buffer.from(text)
   if (bytes.byteLength > bodyLimitBytes) throw bodyError('too_large', bodyLimitBytes)
-  return readCallerJson(bytes)
+  return readExactCallerJson(bytes, exactMembers)
 }
 
 /** The same JSON, with the endpoint's own model where it names none. */
 function withDefaultModel({ defaultModel }: Endpoint, json: CallerJson): CallerJson {
   if (defaultModel === undefined || !isJsonObject(json.value) || json.value['model'] !== undefined) return json
   const value = { model: defaultModel, ...json.value }
-  return { value, bytes: Buffer.from(JSON.stringify(value)) }
+  return { value, bytes: Buffer.from(exactJsonText(value)) }
 }
 
 const NO_FIELDS = {}

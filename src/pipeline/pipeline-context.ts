@@ -49,7 +49,7 @@ export interface Timeouts {
   readonly connectMs: number
   /** From sending a request to the response headers of a stream; whole answers have the whole time. */
   readonly firstByteMs: number
-  /** Between two pieces of a body. */
+  /** Between two chunks of a body, unless the model reasons without showing it or the vendor has long silences: then `totalMs`. */
   readonly idleMs: number
   /** For one request as a whole, retries included. */
   readonly totalMs: number

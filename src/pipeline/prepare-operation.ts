@@ -4,9 +4,10 @@ import { endOfTurn, isLargeBody } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Operation, VendorCall } from '../endpoints/operation.ts'
+import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import { withOwnObjects } from '../endpoints/vendor-objects.ts'
 import type { Candidate, Reserved } from './call-record.ts'
-import type { PipelineContext } from './pipeline-context.ts'
+import { emit, type PipelineContext } from './pipeline-context.ts'
 import { billedUsage, quotedCost } from './pricing.ts'
 import { promptCachingOf } from './prompt-caching.ts'
 import { withRemoteMedia } from './remote-media.ts'
@@ -81,6 +82,15 @@ function billedUsageOf(call: Reserved, candidate: Candidate, operation: CallFact
     billedUsage(call, candidate, reported, { outputBytes, isUnseen: operation.reasonsUnseen })
 }
 
+function problemReporter(
+  context: PipelineContext,
+  requestId: string,
+  vendor: string,
+): (problem: VendorFailure) => void {
+  return ({ status, code, message }) =>
+    emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
+}
+
 /** The facts of a call that a translator needs. A class for the reason given at `CallRecord`. */
 class CallFacts implements VendorCall<Reserved['body']> {
   readonly request: Reserved['body']
@@ -100,6 +110,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly operation: { reasonsUnseen: boolean }
   readonly stateSecret: string | undefined
   readonly promptCaching: VendorCall<Reserved['body']>['promptCaching']
+  readonly reportProblem: VendorCall<Reserved['body']>['reportProblem']
 
   /** @param isRewritten Whether ids were replaced in the body, so that the request as its caller wrote it must not be sent. */
   constructor(
@@ -135,5 +146,6 @@ class CallFacts implements VendorCall<Reserved['body']> {
     }
     this.stateSecret = context.keptAnswers.stateSecret
     this.promptCaching = promptCachingOf(context, call, candidate)
+    this.reportProblem = problemReporter(context, call.requestId, candidate.vendor.id)
   }
 }

@@ -1,5 +1,5 @@
-import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
+import { readExactCallerJson } from '../core/exact-json.ts'
 import { isPending } from '../core/maybe-promise.ts'
 import { type TextPart, withTexts } from '../endpoints/texts.ts'
 import { callHook, HookDeadline } from '../hooks/call-hook.ts'
@@ -108,7 +108,7 @@ function rewritten(
   const parts = reader?.request(base.body) ?? []
   const known = checkedTexts(texts, parts)
   if (base.bytes !== undefined) {
-    const value: unknown = JSON.parse(Buffer.from(base.bytes).toString('utf8'))
+    const { value } = readExactCallerJson(base.bytes, admitted.called.exactMembers)
     return reparse(context, admitted, { value: withTexts(value, parts, known) })
   }
   if (reader?.replace === undefined) throw new TypeError('the texts of this request cannot be replaced')

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { endOfTurn } from '../core/end-of-turn.ts'
 import { GatewayError } from '../core/errors.ts'
+import { exactJsonText } from '../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 import type { StreamTransform } from '../endpoints/stream-transform.ts'
@@ -371,7 +372,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     const isRenumbered = value !== undefined && this.#reader.numbered?.(value) === true
     const isMended = value !== undefined && this.#reader.mended?.(value) === true
     if (bytes !== undefined && !isChanged && !isRenumbered && !isMended) return bytes
-    const json = JSON.stringify(value)
+    const json = exactJsonText(value)
     return Buffer.from(name === undefined ? sseData(json) : sseEvent(name, json))
   }
 

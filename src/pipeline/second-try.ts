@@ -1,6 +1,6 @@
-import { Buffer } from 'node:buffer'
 import { charge, highestCharge } from '../catalog/prices/prices.ts'
 import { GatewayError } from '../core/errors.ts'
+import { readExactCallerJson } from '../core/exact-json.ts'
 import { isJsonObject } from '../core/json.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import { type Usage, withHookUnits } from '../core/usage.ts'
@@ -156,7 +156,7 @@ function requestAgain(
   { answer, reply }: SecondTry,
 ): ReturnType<typeof reparse> | undefined {
   const { endpoint, body, bytes, requestId } = reserved
-  const written: unknown = bytes === undefined ? body : JSON.parse(Buffer.from(bytes).toString('utf8'))
+  const written: unknown = bytes === undefined ? body : readExactCallerJson(bytes, endpoint.exactMembers).value
   const value = isJsonObject(written) ? endpoint.texts?.continued?.(written, answer, reply) : undefined
   if (value === undefined) return undefined
   try {

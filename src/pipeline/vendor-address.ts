@@ -1,6 +1,8 @@
 import type { Credential } from '../core/credential.ts'
+import type { Operation, WireRequest } from '../endpoints/operation.ts'
 import { isStreamedBody, type TransportRequest } from '../transport/transport.ts'
 import type { Vendor } from '../vendors/vendor.ts'
+import type { PipelineContext } from './pipeline-context.ts'
 
 /** The path of a call as it is sent: with the query that the operator gave for all calls of the vendor. */
 export function pathAt({ query }: Vendor, path: string): string {
@@ -34,4 +36,27 @@ export function withCredential(
   }
   const added = header === undefined ? ['authorization', `Bearer ${token}`] : [header, token]
   return { ...request, headers: [...request.headers, ...added] }
+}
+
+/** The request of one call. @param firstByteMs Longest wait for the response headers, in milliseconds. */
+export function transportRequest(
+  context: PipelineContext,
+  vendor: Vendor,
+  wire: WireRequest,
+  { reasonsUnseen }: Operation,
+  firstByteMs = context.timeouts.firstByteMs,
+): TransportRequest {
+  const { idleMs, totalMs } = context.timeouts
+  // A model that hides its reasoning sends nothing meanwhile.
+  const isPatient = reasonsUnseen === true || vendor.hasLongSilences === true
+  return {
+    origin: vendor.origin,
+    path: pathAt(vendor, wire.path),
+    method: 'POST',
+    headers: headersAt(vendor, wire.headers),
+    body: wire.body,
+    firstByteTimeoutMs: firstByteMs,
+    idleTimeoutMs: isPatient ? totalMs : idleMs,
+    egress: vendor.egress,
+  }
 }

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../core/errors.ts'
+import { exactJsonText } from '../core/exact-json.ts'
 import { withHookUnits } from '../core/usage.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import { release } from '../pipeline/admit.ts'
@@ -130,7 +131,7 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
     polls: 0,
     unknownReports: 0,
     deferred: {
-      body: JSON.stringify(deferral.runnable(request)),
+      body: exactJsonText(deferral.runnable(request)),
       begun: deferral.begun(request, { id, model: model.id, nowMs }),
       principal: { tier, limits, plan, endUser, namesEndUsers, tags },
     },

@@ -100,6 +100,11 @@ export interface Vendor extends VendorOffers {
    */
   readonly fetchesUrls?: boolean
   /**
+   * Whether an answer may pause for as long as `timeouts.totalMs`, as on a server of the operator that reads a long prompt after its
+   * response headers. Default false: for `timeouts.idleMs`.
+   */
+  readonly hasLongSilences?: boolean
+  /**
    * Whether requests may name objects of the operator's account at the vendor, such as files. If omitted, they may name only what
    * an answer to the same account has named.
    */

@@ -340,3 +340,12 @@ test('a request that the vendor may summarise is held for the summary', async ()
   expect(await held(request({ ...long, context_management: { edits } }))).toBeCloseTo(2 * plain, 2)
   expect(await held(request({ context_management: { edits } }))).toBeLessThan(plain / 10)
 })
+
+test('runs tools that the caller executes without a price of their own', async () => {
+  await start([])
+  for (const type of ['browser_toolset_20260801', 'computer_toolset_20260801']) {
+    const messages = [{ role: 'user', content: 'hi' }]
+    const answer = await started!.post('/v1/messages', { model: MODEL, max_tokens: 50, messages, tools: [{ type }] })
+    expect([type, answer.status]).toEqual([type, 200])
+  }
+})

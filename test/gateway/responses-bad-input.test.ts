@@ -20,6 +20,8 @@ const call = { type: 'function_call', call_id: 'call_1', name: 'look', arguments
 const output = { type: 'function_call_output', call_id: 'call_1', output: 'sunny' }
 const patch = { type: 'custom_tool_call', call_id: 'call_2', name: 'apply_patch', input: 'x' }
 
+const reasoning = { type: 'reasoning', summary: [] }
+
 type Bad = readonly [what: string, body: object, param: string]
 
 /** What no vendor's request can be made of. */
@@ -37,6 +39,25 @@ const EVERYWHERE: readonly Bad[] = [
   ['an output without its id', { input: [user, call, { ...output, call_id: null }] }, 'input[2].call_id'],
   ['an output that is a number', { input: [user, call, { ...output, output: 5 }] }, 'input[2].output'],
   ['a custom call without its input', { input: [user, { ...patch, input: undefined }] }, 'input[1].input'],
+  ['reasoning whose summary is a string', { input: [user, { ...reasoning, summary: 'x' }] }, 'input[1].summary'],
+  ['reasoning without a summary', { input: [user, { ...reasoning, summary: undefined }] }, 'input[1].summary'],
+  [
+    'a summary whose text is a number',
+    { input: [user, { ...reasoning, summary: [{ type: 'summary_text', text: 7 }] }] },
+    'input[1].summary',
+  ],
+  ['reasoning whose content is a string', { input: [user, { ...reasoning, content: 'x' }] }, 'input[1].content'],
+  [
+    'reasoning whose encrypted content is a number',
+    { input: [user, { ...reasoning, encrypted_content: 7 }] },
+    'input[1].encrypted_content',
+  ],
+  ['a namespace that is a number', { input: [user, { ...call, namespace: 7 }] }, 'input[1].namespace'],
+  [
+    'a namespace of a custom call that is a number',
+    { input: [user, { ...patch, namespace: 7 }] },
+    'input[1].namespace',
+  ],
   ['a reference to nothing', { input: [{ type: 'item_reference' }] }, 'input[0].id'],
   ['an unknown reference', { input: [user, { type: 'item_reference', id: 'msg_unknown' }] }, 'input[1]'],
   ['an unknown answer', { input: 'hi', previous_response_id: 'resp_unknown' }, 'previous_response_id'],
@@ -79,6 +100,16 @@ const TRANSLATED: readonly Bad[] = [
     'a part of an unknown type',
     { input: [{ role: 'user', content: [{ type: 'input_video' }] }] },
     'input[0].content[0].type',
+  ],
+  [
+    'a part of an assistant that has an unknown type',
+    { input: [user, { role: 'assistant', content: [{ type: 'banana', text: 'x' }] }] },
+    'input[1].content[0].type',
+  ],
+  [
+    'a text of an assistant that is a number',
+    { input: [user, { role: 'assistant', content: [{ type: 'output_text', text: 7 }] }] },
+    'input[1].content[0]',
   ],
   [
     'a stored picture',

@@ -137,6 +137,7 @@ test('an error inside a stream is told once, without words of the vendor, and it
   expect(events.at(-1)).toMatchObject({ type: 'response.failed', response: { error: { code: 'server_error' } } })
   expect(text).not.toContain('secret of the vendor')
   expect(cost).toBeGreaterThan(0n)
+  expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index))
 })
 
 test('a rate limit inside a stream tells the wait that its vendor asks for, in the words that coding clients read', async () => {

@@ -10,7 +10,7 @@ const TOOLS_OF_CALLERS: ReadonlySet<unknown> = new Set(['function', 'custom'])
 export const cachedChats: CachedAnswers<ChatRequest, ChatOffer> = {
   leftOut: new Set([
     ...['stream', 'stream_options', 'user', 'metadata', 'safety_identifier'],
-    ...['prompt_cache_key', 'prompt_cache_options'],
+    ...['prompt_cache_key', 'prompt_cache_options', 'session_id'],
   ]),
   form: ({ stream, stream_options: options }) =>
     stream === true ? (options?.include_usage === true ? 'stream with usage' : 'stream') : '',

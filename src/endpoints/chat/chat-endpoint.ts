@@ -31,6 +31,10 @@ export const chatEndpoint = defineEndpoint<ChatRequest, ChatOffer>({
   protocols: ({ chat }) => chat?.protocols ?? [],
   servesUnlisted: ({ chat }) => chat !== undefined && (chat.protocol ?? true),
   errors: openaiErrors,
+  exactMembers: new Map([
+    ['parameters', 'value'],
+    ['schema', 'value'],
+  ]),
   canHedge: true,
   isSticky: true,
   parse: (body) => checkRequest<ChatRequest>(chatSchema(), body),

@@ -15,7 +15,7 @@ import {
 import type { StreamTransform, VendorFailure } from '../stream-transform.ts'
 import { ChatChunkWriter, TranslatedChatStream } from './chat-chunk-writer.ts'
 import { type ChatCompletion, chatUsage } from './chat-completion.ts'
-import type { ChatRequest } from './chat-request.ts'
+import type { ChatMessage, ChatRequest } from './chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
 import { completionTextBytes } from './chat-text-bytes.ts'
 
@@ -91,6 +91,27 @@ export function createChatOperation(chat: ChatOperation, call: VendorCall<ChatRe
 /** What the model's row declares counts; else the vendor knows. */
 export function reasonsUnseen(chat: ChatOperation, call: VendorCall<ChatRequest>): boolean {
   return call.model.reasonsUnseen ?? chat.reasonsUnseen?.(call) ?? false
+}
+
+/**
+ * The request of a translated call. It reports reasoning text of the history that neither the model reads nor state of the vendor carries.
+ */
+export function wireOfTranslation(chat: ChatOperation, call: VendorCall<ChatRequest>): WireRequest {
+  const wire = chat.toWire(call)
+  const isLost = chat.replaysReasoning?.(call.model) !== true && call.request.messages.some(hasLooseReasoning)
+  const isForeign = call.request.messages.some((message) => carriesStateOfOthers(message, call.model.vendor))
+  return isLost || isForeign ? { ...wire, dropped: [...wire.dropped, 'messages.reasoning_content'] } : wire
+}
+
+function hasLooseReasoning(message: ChatMessage): boolean {
+  const { reasoning_content: text, thinking_blocks: blocks, extra_content: extra, tool_calls: calls } = message
+  if (!text || blocks !== undefined || extra !== undefined) return false
+  return calls?.every(({ extra_content: own }) => own === undefined) ?? true
+}
+
+function carriesStateOfOthers({ extra_content: extra, tool_calls: calls }: ChatMessage, vendor: string): boolean {
+  const states = [extra?.server, ...(calls?.map((call) => call.extra_content?.server) ?? [])]
+  return states.some((state) => state !== undefined && state.vendor !== vendor)
 }
 
 /** The body of an answer that a vendor's translator cannot use; undefined where nothing is known of it. */

@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent } from '../chat/chat-request.ts'
 import { textOrParts } from '../chat/text-or-parts.ts'
@@ -95,6 +96,7 @@ function assistantMessage(blocks: readonly ContentBlock[], report: Report): Chat
   const thoughts: string[] = []
   const calls: ChatToolCall[] = []
   let carried: ExtraContent | undefined
+  let own: ExtraContent | undefined
   for (const block of blocks) {
     const cached = keptCacheControl(block, report)
     if (block.type === 'text') {
@@ -106,9 +108,12 @@ function assistantMessage(blocks: readonly ContentBlock[], report: Report): Chat
       carried = undefined
     } else if (block.type === 'thinking') {
       if (typeof block['thinking'] === 'string' && block['thinking'] !== '') thoughts.push(block['thinking'])
+      // State that no call follows belongs to the message itself.
+      own = carried ?? own
       carried = readCarriedState(block['signature'])
     } else report(`messages.${block.type}`)
   }
+  own = carried ?? own
   const content = textOrParts(texts)
   if (content.length === 0 && calls.length === 0) return undefined
   return {
@@ -116,6 +121,7 @@ function assistantMessage(blocks: readonly ContentBlock[], report: Report): Chat
     content: content.length === 0 ? null : content,
     ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('\n') }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
+    ...(own === undefined ? {} : { extra_content: own }),
   }
 }
 
@@ -124,7 +130,7 @@ function toolCall(block: ContentBlock, extra: ExtraContent | undefined): ChatToo
   return {
     id: typeof id === 'string' ? id : '',
     type: 'function',
-    function: { name: typeof name === 'string' ? name : '', arguments: JSON.stringify(input ?? {}) },
+    function: { name: typeof name === 'string' ? name : '', arguments: exactJsonText(input ?? {}) },
     ...(extra === undefined ? {} : { extra_content: extra }),
   }
 }

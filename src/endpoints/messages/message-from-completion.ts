@@ -1,5 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
-import { assertPlainJson, isJsonObject, MAX_JSON_DEPTH, parseVendorJson } from '../../core/json.ts'
+import { parseExactJson } from '../../core/exact-json.ts'
+import { assertPlainJson, isJsonObject, MAX_JSON_DEPTH } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../chat/chat-completion.ts'
 import { carriedSignature } from './carried-state.ts'
@@ -54,6 +55,9 @@ function contentOf(message: ChatAnswerMessage, showsThinking: boolean): ContentB
   const blocks: ContentBlock[] = []
   if (message.thinking_blocks !== undefined) blocks.push(...message.thinking_blocks.map((block) => ({ ...block })))
   else if (showsThinking && message.reasoning_content) blocks.push(thinking(message.reasoning_content))
+  // Other callers read the first block as the answer, and servers require only the state of turns with calls.
+  if (message.extra_content?.server !== undefined && (showsThinking || message.tool_calls !== undefined))
+    sign(blocks, carriedSignature(message.extra_content))
   for (const text of [message.content, message.refusal]) if (text) blocks.push({ type: 'text', text })
   for (const { id, function: called, extra_content: extra } of message.tool_calls ?? []) {
     if (extra !== undefined) sign(blocks, carriedSignature(extra))
@@ -79,7 +83,7 @@ function thinking(text: string): ContentBlock {
  */
 function toolInput(json: string): Record<string, unknown> {
   if (json.trim() === '') return {}
-  const input = parseVendorJson(json)
+  const input = parseExactJson(json)
   return isJsonObject(input) && isPlain(input) ? input : { arguments: json }
 }
 

@@ -59,6 +59,11 @@ const common = {
   id: 'messages',
   kind: 'chat',
   errors: anthropicErrors,
+  exactMembers: new Map([
+    ['input', 'text'],
+    ['input_schema', 'value'],
+    ['schema', 'value'],
+  ]),
   isSticky: true,
   takesXApiKey: true,
   passesHeaders: true,

@@ -1,6 +1,12 @@
 import { GatewayError } from '../../core/errors.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
-import { brokenBody, type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
+import {
+  brokenBody,
+  type ChatOffer,
+  type ChatOperation,
+  reasonsUnseen,
+  wireOfTranslation,
+} from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
 import type { ExtraFeature } from '../endpoint.ts'
@@ -127,7 +133,7 @@ class TranslatedMessages implements Operation {
 
   constructor(chat: ChatOperation, call: VendorCall<MessagesRequest>) {
     const { chatCall, dropped } = translatedCall(call, chat)
-    const wire = withCallerNames(() => chat.toWire(chatCall))
+    const wire = withCallerNames(() => wireOfTranslation(chat, chatCall))
     this.requests = [{ ...wire, dropped: droppedByTranslation(dropped, wire.dropped) }]
     this.#chat = chat
     this.#chatCall = chatCall

@@ -71,10 +71,13 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   /**
-   * Ignored: a message's own state comes after its text, where another block would look like the answer. Vendors require
-   * only the state of calls.
+   * Signs a block with the state of a server. Other state is ignored: it comes after the text, where another block would look like the
+   * answer, and its vendors require only the state of calls.
    */
-  extraContent(): void {}
+  extraContent(extra: ExtraContent, choice = 0): void {
+    const isDue = extra.server !== undefined && (this.#facts.showsThinking || this.#blocks.hasTools)
+    if (isDue && this.#takes(choice)) this.#blocks.sign(carriedSignature(extra))
+  }
 
   toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
     if (!this.#takes(choice, call.name)) return

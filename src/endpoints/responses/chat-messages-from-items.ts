@@ -4,7 +4,7 @@ import type { ChatContentPart, ChatMessage, ChatToolCall, ExtraContent, Thinking
 import { textOrParts } from '../chat/text-or-parts.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { CUSTOM_INPUT, type Report } from './chat-tools.ts'
-import { type EnvelopeOwner, isEnvelope, isSealOnly, openReasoning } from './reasoning-envelope.ts'
+import { type EnvelopeOwner, isEnvelope, isSealOnly, MESSAGE_STATE, openReasoning } from './reasoning-envelope.ts'
 import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
 import { type CallableTool, TOOL_SEARCH_NAME, type ToolNames } from './tool-names.ts'
 
@@ -51,6 +51,9 @@ const HOSTED_HISTORY: ReadonlySet<string> = new Set([
   'program',
   'program_output',
 ])
+
+/** Types of the parts of an assistant message. Some clients write texts as they do in other messages. */
+const ASSISTANT_PARTS: ReadonlySet<unknown> = new Set(['output_text', 'refusal', 'input_text', 'text'])
 
 /** Items that set something for the whole request, and hold nothing of the conversation. */
 const SETTINGS: ReadonlySet<string> = new Set(['additional_tools', 'configuration_update'])
@@ -183,6 +186,7 @@ class ItemConversation {
     }
     for (const [index, part] of (content as readonly Record<string, unknown>[]).entries()) {
       const { type, text, refusal } = part
+      if (!ASSISTANT_PARTS.has(type)) throw unsupportedField(`${path}[${index}].type`, 'must be output_text or refusal')
       if (type === 'refusal' && typeof refusal === 'string') turn.refusals.push(refusal)
       else if (typeof text === 'string') turn.texts.push(text)
       else throw invalidField(`${path}[${index}]`, 'must be text or a refusal')
@@ -282,7 +286,8 @@ class ItemConversation {
     const turn = this.#assistant
     this.#assistant = undefined
     if (turn === undefined) return
-    const { texts, refusals, thoughts, blocks, calls, outputs, path } = turn
+    const { texts, refusals, thoughts, blocks, calls, callStates, outputs, path } = turn
+    const extra = callStates.get(MESSAGE_STATE)
     if (texts.length + refusals.length + calls.length === 0) return
     const message: ChatMessage = {
       role: 'assistant',
@@ -291,6 +296,7 @@ class ItemConversation {
       ...(thoughts.length === 0 ? {} : { reasoning_content: thoughts.join('\n') }),
       ...(blocks.length === 0 ? {} : { thinking_blocks: blocks }),
       ...(calls.length === 0 ? {} : { tool_calls: calls }),
+      ...(extra === undefined ? {} : { extra_content: extra }),
     }
     this.#messages.push({ message, path, outputs })
   }

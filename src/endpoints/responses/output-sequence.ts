@@ -4,7 +4,7 @@ import type { ChatAnnotation } from '../chat/chat-completion.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import { JsonTextEnd } from '../chat/json-text-end.ts'
 import { CUSTOM_INPUT } from './chat-tools.ts'
-import type { ReasoningState } from './reasoning-envelope.ts'
+import { MESSAGE_STATE, type ReasoningState } from './reasoning-envelope.ts'
 import type { OutputItem } from './response-object.ts'
 import type { CallableTool } from './tool-names.ts'
 
@@ -148,6 +148,13 @@ export class OutputSequence {
   thinkingBlock(block: ThinkingBlock): void {
     const draft = this.#reasoningToSign()
     draft.blocks.push(block)
+    draft.isSigned = true
+  }
+
+  /** State of the message itself. */
+  state(extra: ExtraContent): void {
+    const draft = this.#reasoningToSign()
+    draft.calls[MESSAGE_STATE] = extra
     draft.isSigned = true
   }
 

@@ -17,6 +17,9 @@ const VERSION = 1
 
 const PROCESS_SECRET = randomBytes(32)
 
+/** Stands for the message itself where state is kept by the id of its call. */
+export const MESSAGE_STATE = ''
+
 /** State of a vendor that must come back with the next turn. */
 export interface ReasoningState {
   /** Blocks signed by the vendor, which precede the answer of their turn. */

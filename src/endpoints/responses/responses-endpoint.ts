@@ -71,6 +71,10 @@ const common = {
   id: 'responses',
   kind: 'chat',
   errors: openaiErrors,
+  exactMembers: new Map([
+    ['parameters', 'value'],
+    ['schema', 'value'],
+  ]),
   canHedge: true,
   isSticky: true,
   carried: encryptedState,

@@ -1,7 +1,13 @@
 import { Buffer } from 'node:buffer'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import type { ChatCompletion } from '../chat/chat-completion.ts'
-import { brokenBody, type ChatOffer, type ChatOperation, reasonsUnseen } from '../chat/chat-operation.ts'
+import {
+  brokenBody,
+  type ChatOffer,
+  type ChatOperation,
+  reasonsUnseen,
+  wireOfTranslation,
+} from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
 import { textBeside } from '../media-input.ts'
@@ -145,7 +151,7 @@ class TranslatedResponses implements Operation {
 
   constructor(chat: ChatOperation, call: VendorCall<ResponsesRequest>) {
     const translated = translatedCall(call, chat)
-    const wire = withCallerNames(translated, () => chat.toWire(translated.chatCall))
+    const wire = withCallerNames(translated, () => wireOfTranslation(chat, translated.chatCall))
     this.requests = [{ ...wire, dropped: droppedFields(translated, wire) }]
     this.reasonsUnseen = reasonsUnseen(chat, translated.chatCall)
     this.#chat = chat
@@ -208,6 +214,7 @@ function writeCompletion({ choices }: ChatCompletion, writer: ResponsesStreamWri
     if (block.type === 'thinking') writer.reasoning(block.thinking)
     writer.thinkingBlock(block)
   }
+  if (message.extra_content !== undefined) writer.extraContent(message.extra_content)
   writer.text(message.content ?? '')
   if (message.annotations !== undefined) writer.annotations(message.annotations)
   writer.refusal(message.refusal ?? '')

@@ -10,13 +10,22 @@ const LEAST_OUTPUT_TOKENS = 16
 const MAX_METADATA_PAIRS = 16
 const MAX_URL_LENGTH = 2048
 
-/** Members that must be text, by the type of their item. Other types belong to vendors that know them. */
-const TEXT_MEMBERS: ReadonlyMap<string, readonly string[]> = new Map([
-  ['function_call', ['call_id', 'name', 'arguments']],
-  ['function_call_output', ['call_id']],
-  ['custom_tool_call', ['call_id', 'name', 'input']],
-  ['custom_tool_call_output', ['call_id']],
-  ['item_reference', ['id']],
+/** Kinds of members of items: a check, and the problem of a value that fails it. */
+const MEMBER_KINDS = {
+  text: [isText, 'is required, as text'],
+  optionalText: [(value: unknown) => !isSet(value) || isText(value), 'must be text'],
+  texts: [areTexts, 'is required, as a list of parts with text'],
+  optionalTexts: [(value: unknown) => !isSet(value) || areTexts(value), 'must be a list of parts with text'],
+} as const
+
+/** Members of items, by the type of their item. Other types belong to vendors that know them. */
+const MEMBERS: ReadonlyMap<string, Readonly<Record<string, keyof typeof MEMBER_KINDS>>> = new Map([
+  ['function_call', { call_id: 'text', name: 'text', arguments: 'text', namespace: 'optionalText' }],
+  ['function_call_output', { call_id: 'text' }],
+  ['custom_tool_call', { call_id: 'text', name: 'text', input: 'text', namespace: 'optionalText' }],
+  ['custom_tool_call_output', { call_id: 'text' }],
+  ['item_reference', { id: 'text' }],
+  ['reasoning', { summary: 'texts', content: 'optionalTexts', encrypted_content: 'optionalText' }],
 ])
 
 const ROLES: ReadonlySet<unknown> = new Set(['user', 'system', 'developer', 'assistant'])
@@ -34,10 +43,12 @@ export const responsesItem = onDemand(() =>
 
 function faultOf(value: ResponsesItem): Fault | undefined {
   const type = itemType(value)
-  const missing = TEXT_MEMBERS.get(type)?.find((member) => typeof value[member] !== 'string')
-  if (missing !== undefined) return [missing, `is required, as text, in an item of type ${type}`]
+  for (const [member, kind] of Object.entries(MEMBERS.get(type) ?? {})) {
+    const [isValid, problem] = MEMBER_KINDS[kind]
+    if (!isValid(value[member])) return [member, `${problem}, in an item of type ${type}`]
+  }
   if (type === 'message') return messageFault(value)
-  if (type.endsWith('_call_output') && TEXT_MEMBERS.has(type) && !isContent(value['output']))
+  if (type.endsWith('_call_output') && MEMBERS.has(type) && !isContent(value['output']))
     return ['output', 'must be text or a list of parts']
   return undefined
 }
@@ -51,7 +62,15 @@ function isContent(value: unknown): boolean {
   return typeof value === 'string' || (Array.isArray(value) && value.every(isPart))
 }
 
-function isPart(value: unknown): boolean {
+function isText(value: unknown): boolean {
+  return typeof value === 'string'
+}
+
+function areTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((part) => isPart(part) && isText(part.text))
+}
+
+function isPart(value: unknown): value is { type: string; text?: unknown } {
   return isJsonObject(value) && typeof value['type'] === 'string'
 }
 

@@ -114,8 +114,10 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     if (this.#takes(choice)) this.#output.thinkingBlock(block)
   }
 
-  /** Ignored: it comes after the text, and vendors require only the state of calls. */
-  extraContent(): void {}
+  /** Keeps the state of a server. Other state is ignored: its vendors require only the state of calls. */
+  extraContent(extra: ExtraContent, choice = 0): void {
+    if (extra.server !== undefined && this.#takes(choice)) this.#output.state(extra)
+  }
 
   toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
     if (!this.#takes(choice, call.name)) return

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 import { endOfTurn } from '../../core/end-of-turn.ts'
 import { GatewayError } from '../../core/errors.ts'
-import { isJsonObject, readCallerJson } from '../../core/json.ts'
+import { type ExactMembers, readExactCallerJson } from '../../core/exact-json.ts'
+import { isJsonObject } from '../../core/json.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 
 /** A fault of one line, as callers read it (OpenAI API reference, "The batch object", `errors.data`). */
@@ -57,6 +58,9 @@ export async function* linesOf(
   if (byteLength > 0) yield line()
 }
 
+/** Bodies are written again, with the caller's digits. */
+export const EXACT_BODY: ExactMembers = new Map([['body', 'text']])
+
 /**
  * Reads a line of an input file.
  * @returns undefined for a blank line.
@@ -72,7 +76,7 @@ export function readLine(
   if (Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').trim() === '') return undefined
   let value: unknown
   try {
-    value = readCallerJson(bytes).value
+    value = readExactCallerJson(bytes, EXACT_BODY).value
   } catch (error) {
     const isNoJson = !GatewayError.isInstance(error) || error.code === 'invalid_json'
     const fault = isNoJson ? 'is not parseable as valid JSON' : 'cannot be taken'

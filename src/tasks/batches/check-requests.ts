@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { BATCH_FIELD, IN_BATCH, type MeterPrice } from '../../catalog/prices/prices.ts'
 import { endOfTurn } from '../../core/end-of-turn.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { exactJsonText } from '../../core/exact-json.ts'
 import { addUsage, type Usage } from '../../core/usage.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { CallRecord, type Parsed } from '../../pipeline/call-record.ts'
@@ -84,7 +85,7 @@ export class RequestChecks {
     }
     this.#customIds.add(customId)
     try {
-      const bytes = Buffer.from(JSON.stringify(body))
+      const bytes = Buffer.from(exactJsonText(body))
       const hasOwnTurns = bytes.byteLength > OWN_TURN_BYTES
       if (hasOwnTurns) await endOfTurn()
       const charged = await this.#check(bytes)

@@ -1,10 +1,11 @@
 import { Buffer } from 'node:buffer'
+import { parseExactJson } from '../../core/exact-json.ts'
 import { addUsage, type Usage } from '../../core/usage.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import type { TaskChange, TaskRecord } from '../../stores/task-store.ts'
 import type { ReportOutcome } from '../apply-report.ts'
 import { commit, type WakeWebhooks } from '../update-task.ts'
-import { linesOf, TOO_LONG } from './batch-lines.ts'
+import { EXACT_BODY, linesOf, TOO_LONG } from './batch-lines.ts'
 import { type BatchEnd, type BatchFacts, costOf, factsOf } from './batch-record.ts'
 import type { PlannedRequest } from './check-requests.ts'
 import { journalId, linesId } from './native-journal.ts'
@@ -171,6 +172,6 @@ export async function* plannedRequests(
   let line = 0
   for await (const bytes of linesOf(plan.content, Number.MAX_SAFE_INTEGER)) {
     if (bytes === TOO_LONG) continue
-    yield { line: line++, planned: JSON.parse(Buffer.from(bytes).toString()) as PlannedRequest }
+    yield { line: line++, planned: parseExactJson(Buffer.from(bytes).toString(), EXACT_BODY) as PlannedRequest }
   }
 }

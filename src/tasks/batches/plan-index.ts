@@ -1,6 +1,8 @@
 import { Buffer } from 'node:buffer'
+import { parseExactJson } from '../../core/exact-json.ts'
 import type { BatchSettings } from '../../pipeline/pipeline-context.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
+import { EXACT_BODY } from './batch-lines.ts'
 import type { PlannedRequest } from './check-requests.ts'
 import { planId } from './submit-batch.ts'
 
@@ -54,7 +56,7 @@ export class PlanIndex {
       const bytes = await this.#window(window)
       parts.push(bytes.subarray(Math.max(0, start - first), end - first))
     }
-    return JSON.parse(Buffer.from(joinChunks(parts)).toString()) as PlannedRequest
+    return parseExactJson(Buffer.from(joinChunks(parts)).toString(), EXACT_BODY) as PlannedRequest
   }
 
   #window(number: number): Promise<Uint8Array> {

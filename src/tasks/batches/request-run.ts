@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import { BATCH_FIELD, IN_BATCH } from '../../catalog/prices/prices.ts'
 import { createRate } from '../../catalog/prices/rate.ts'
 import { type ErrorCode, GatewayError } from '../../core/errors.ts'
+import { exactJsonText } from '../../core/exact-json.ts'
 import { parseVendorJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { release } from '../../pipeline/admit.ts'
@@ -84,7 +85,7 @@ export class RequestRun implements Completion {
     const { accountId, keyId, details } = run.task
     this.#requestId = context.ids.next('req')
     this.#received = new CallRecord({
-      request: innerRequest(run.endpoint.path, Buffer.from(JSON.stringify(run.planned.body))),
+      request: innerRequest(run.endpoint.path, Buffer.from(exactJsonText(run.planned.body))),
       sink: this.#caller,
       requestId: this.#requestId,
       startedAtMs: context.clock.now(),

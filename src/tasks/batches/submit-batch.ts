@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { endOfTurn } from '../../core/end-of-turn.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { exactJsonText } from '../../core/exact-json.ts'
 import type { MaybePromise } from '../../core/maybe-promise.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
 import { CallRecord } from '../../pipeline/call-record.ts'
@@ -172,7 +173,7 @@ async function* plannedLines(
     } else {
       const planned = await checks.plan(request, line)
       // What follows a fault is checked and not kept.
-      if (planned !== undefined && checks.faults.length === 0) yield Buffer.from(`${JSON.stringify(planned)}\n`)
+      if (planned !== undefined && checks.faults.length === 0) yield Buffer.from(`${exactJsonText(planned)}\n`)
     }
     if (checks.isHopeless) break
     // A line at fault may be large, and has taken no turn of its own.

@@ -1,5 +1,6 @@
 import { DetailedError } from '../../core/detailed-error.ts'
 import { GatewayError } from '../../core/errors.ts'
+import { readExactCallerJson } from '../../core/exact-json.ts'
 import { bodyPieces } from '../../core/exchange.ts'
 import { isJsonObject, parseCallerJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
@@ -82,7 +83,7 @@ function readItem(
   if (item === TOO_LONG) return fault('request_too_large', null, `has more than ${maxBytes} bytes`)
   let value: unknown
   try {
-    value = parseCallerJson(item)
+    value = readExactCallerJson(item, new Map([[dialect.bodyMember, 'text']])).value
   } catch (cause) {
     const error = GatewayError.from(cause)
     if (error.code === 'invalid_json') throw error

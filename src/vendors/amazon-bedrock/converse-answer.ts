@@ -34,7 +34,7 @@ export function converseFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const body = parseAnswerJson(new TextDecoder().decode(answer.body))
+  const body = parseAnswerJson(new TextDecoder().decode(answer.body), 'input')
   const message = isJsonObject(body) && isJsonObject(body['output']) ? body['output']['message'] : undefined
   if (!isJsonObject(body) || !isJsonObject(message) || !Array.isArray(message['content'])) return undefined
   const { stopReason } = body
@@ -59,7 +59,7 @@ export function converseFromWire(
 
 /** Reads a whole answer in which the model failed, and which the service bills. */
 export function converseBroken(answer: WireAnswer): BrokenChat | undefined {
-  const body = membersOf(parseAnswerJson(new TextDecoder().decode(answer.body)))
+  const body = membersOf(parseAnswerJson(new TextDecoder().decode(answer.body), 'input'))
   const usage = usedOf(usageFrom(usageEvent(body)['usage']))
   if (!FAILED_STOPS.has(body['stopReason']) || usage === undefined) return undefined
   return { failure: { ...failedStop(body['stopReason']), status: answer.status }, usage }

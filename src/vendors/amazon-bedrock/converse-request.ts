@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { chatCacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
@@ -46,7 +47,7 @@ export function converseToWire(call: VendorCall<ChatRequest>, prefix: string): W
   return {
     path: `${prefix}/model/${encodeURIComponent(upstream)}/${call.stream ? 'converse-stream' : 'converse'}`,
     headers: bearerHeaders(call.apiKey, call.stream ? '*/*' : 'application/json'),
-    body: JSON.stringify(body),
+    body: exactJsonText(body),
     dropped: [...dropped],
   }
 }
@@ -196,7 +197,7 @@ function calledTools({ messages }: MessagesRequest): ReadonlySet<string> {
 function outputConfig({ output_config: output }: MessagesRequest): Pick<ConverseRequest, 'outputConfig'> {
   if (output === undefined) return {}
   const { effort, format } = output
-  const jsonSchema = format === undefined ? undefined : { schema: JSON.stringify(format.schema), name: 'answer' }
+  const jsonSchema = format === undefined ? undefined : { schema: exactJsonText(format.schema), name: 'answer' }
   return {
     outputConfig: {
       ...(effort === undefined ? {} : { effort }),

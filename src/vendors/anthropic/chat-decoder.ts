@@ -67,7 +67,7 @@ class ChatDecoder implements ChatStreamDecoder {
       this.#answer.readText(plain[1]!)
       return
     }
-    const event = parseAnswerJson(json)
+    const event = parseAnswerJson(json, 'input')
     if (!isJsonObject(event)) this.failure = invalidResponse('the vendor sent an event that is not a JSON object')
     else if (event['type'] === 'error') this.failure = messagesStreamError(event, this.#apiKeys)
     else this.#answer.read(event)

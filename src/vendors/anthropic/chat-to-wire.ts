@@ -1,4 +1,5 @@
 import type { CatalogModel } from '../../catalog/model.ts'
+import { exactJsonText } from '../../core/exact-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { type ModelAbilities, modelAbilities } from '../shared/messages-abilities.ts'
 import { MESSAGES_CHAT_FIELDS } from '../shared/messages-chat-fields.ts'
@@ -56,7 +57,7 @@ export function chatToWire(call: VendorCall<ChatRequest>, address: MessagesAddre
       'accept-encoding',
       'identity',
     ],
-    body: JSON.stringify(body),
+    body: exactJsonText(body),
     dropped: [...dropped],
   }
 }

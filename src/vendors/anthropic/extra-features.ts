@@ -7,7 +7,7 @@ import type { ExtraFeature } from '../vendor.ts'
  * (Anthropic, "Tool reference" and "Pricing"). Tools that callers run themselves are among them.
  */
 const KNOWN_TOOLS: ReadonlySet<string> = new Set([
-  ...['custom', 'bash', 'computer', 'memory', 'text_editor', 'mcp_toolset'],
+  ...['custom', 'bash', 'computer', 'computer_toolset', 'browser_toolset', 'memory', 'text_editor', 'mcp_toolset'],
   ...['tool_search_tool_regex', 'tool_search_tool_bm25', 'web_fetch'],
   ...['web_search', 'code_execution', 'advisor'],
 ])

@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import type { MessagesRequest } from '../../endpoints/messages/messages-request.ts'
@@ -46,7 +47,7 @@ export function hostedChatToWire(call: VendorCall<ChatRequest>, host: MessagesHo
   return {
     path: host.path(call.model.upstream, call.stream),
     headers: host.headers(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
-    body: JSON.stringify({ anthropic_version: host.version, ...body }),
+    body: exactJsonText({ anthropic_version: host.version, ...body }),
     dropped: [...dropped],
   }
 }
@@ -122,7 +123,7 @@ function toWire(
 function bodyWith(changes: ReadonlyMap<string, string | undefined>, request: object): string {
   const kept = Object.entries(request).filter(([name]) => !changes.has(name))
   const set = [...changes].flatMap(([name, value]) => (value === undefined ? [] : [[name, JSON.parse(value)] as const]))
-  return JSON.stringify(Object.fromEntries([...set, ...kept]))
+  return exactJsonText(Object.fromEntries([...set, ...kept]))
 }
 
 /** A value without members of these names at any depth but the contents of tools' inputs and schemas, which are the caller's. */

@@ -1,3 +1,4 @@
+import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { NativeBatches, NativeCall, NativeReport, NativeResult, WireAnswer } from '../vendor.ts'
 import { keyHeadersFor, type MessagesAddress } from './chat-to-wire.ts'
@@ -101,14 +102,17 @@ function report(answer: WireAnswer): NativeReport | undefined {
   }
 }
 
+/** Arguments of tools have the vendor's digits. */
+const EXACT: ExactMembers = new Map([['input', 'text']])
+
 function result(line: string): NativeResult | undefined {
-  const entry = parseVendorJson(line)
+  const entry = parseExactJson(line, EXACT)
   const { custom_id: customId, result: outcome } = isJsonObject(entry) ? entry : {}
   if (typeof customId !== 'string' || !isJsonObject(outcome)) return undefined
   switch (outcome['type']) {
     case 'succeeded':
       return isJsonObject(outcome['message'])
-        ? { customId, kind: 'answered', status: 200, body: JSON.stringify(outcome['message']) }
+        ? { customId, kind: 'answered', status: 200, body: exactJsonText(outcome['message']) }
         : undefined
     case 'errored':
       return { customId, kind: 'answered', ...failureFrom(outcome['error']) }

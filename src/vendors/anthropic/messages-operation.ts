@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import { CARRIED_MARK, isCarriedSignature } from '../../endpoints/messages/carried-state.ts'
@@ -82,7 +83,7 @@ function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddr
     body:
       own === undefined
         ? editedBody(call, marks)
-        : JSON.stringify({ ...(marks?.inRequest(own) ?? own), model: call.model.upstream }),
+        : exactJsonText({ ...(marks?.inRequest(own) ?? own), model: call.model.upstream }),
     dropped: own === undefined ? [] : ['messages.thinking'],
   }
 }
@@ -93,7 +94,7 @@ function editedBody(
 ): Uint8Array | string {
   const named = bytes && replaceString(asBuffer(bytes), 'model', request.model, model.upstream)
   const edited = named === undefined || marks === undefined ? named : marks.inBytes(named)
-  return edited ?? JSON.stringify({ ...(marks?.inRequest(request) ?? request), model: model.upstream })
+  return edited ?? exactJsonText({ ...(marks?.inRequest(request) ?? request), model: model.upstream })
 }
 
 /** A header of the caller's without blanks; undefined: there is none. @throws GatewayError `invalid_request` for other characters than printable ones. */

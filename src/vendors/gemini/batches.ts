@@ -1,3 +1,4 @@
+import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { googleErrorFrom, redactGoogleKeys } from '../shared/google-error.ts'
 import type { NativeBatches, NativeCall, NativeReport, NativeResult, WireAnswer } from '../vendor.ts'
@@ -203,11 +204,14 @@ function httpErrorOf(code: number): readonly [status: number, name: string] {
   return HTTP_ERRORS.get(code) ?? [code >= 400 && code <= 599 ? code : 500, 'UNKNOWN']
 }
 
+/** Arguments of tools have the vendor's digits. */
+const EXACT: ExactMembers = new Map([['args', 'text']])
+
 function result(line: string): NativeResult | undefined {
-  const entry = parseVendorJson(line)
+  const entry = parseExactJson(line, EXACT)
   const { key: customId, response, error } = isJsonObject(entry) ? entry : {}
   if (typeof customId !== 'string') return undefined
-  if (isJsonObject(response)) return { customId, kind: 'answered', status: 200, body: JSON.stringify(response) }
+  if (isJsonObject(response)) return { customId, kind: 'answered', status: 200, body: exactJsonText(response) }
   if (!isJsonObject(error)) return undefined
   const { code, message, details } = error
   if (code === CANCELLED) return { customId, kind: 'cancelled' }

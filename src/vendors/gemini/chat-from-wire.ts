@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
@@ -15,7 +16,7 @@ export function chatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const response = parseAnswerJson(new TextDecoder().decode(answer.body))
+  const response = parseAnswerJson(new TextDecoder().decode(answer.body), 'args')
   if (!isJsonObject(response)) return undefined
   const collector = new CompletionCollector()
   const reader = new AnswerReader(collector, call)
@@ -33,7 +34,7 @@ export function chatFromWire(
 /** Reads a whole answer whose content is useless, such as a call that cannot be parsed: the vendor bills it all the same. */
 export function brokenAnswer(answer: WireAnswer, call: VendorCall<ChatRequest>): BrokenChat | undefined {
   const reader = new AnswerReader(new CompletionCollector(), call)
-  reader.read(parseAnswerJson(new TextDecoder().decode(answer.body)))
+  reader.read(parseAnswerJson(new TextDecoder().decode(answer.body), 'args'))
   const usage = usedOf(reader.usage)
   if (reader.failure === undefined || usage === undefined) return undefined
   return { failure: { ...reader.failure, status: answer.status }, usage }
@@ -57,15 +58,15 @@ export class AnswerReader {
   usage: Usage | undefined
   readonly #writer: ChatStreamWriter
   readonly #fallbackId: string
-  readonly #apiKey: string
+  readonly #call: Pick<VendorCall<ChatRequest>, 'apiKey' | 'reportProblem'>
   readonly #candidates = new Map<number, CandidateState>()
   #id: string | undefined
   #isBlocked = false
 
-  constructor(writer: ChatStreamWriter, call: Pick<VendorCall<ChatRequest>, 'apiKey' | 'nowMs'>) {
+  constructor(writer: ChatStreamWriter, call: Pick<VendorCall<ChatRequest>, 'apiKey' | 'nowMs' | 'reportProblem'>) {
     this.#writer = writer
     this.#fallbackId = `gemini-${call.nowMs.toString(36)}`
-    this.#apiKey = call.apiKey
+    this.#call = { apiKey: call.apiKey, reportProblem: call.reportProblem }
   }
 
   /** True once every candidate has a finish reason, or the prompt was blocked. */
@@ -77,7 +78,7 @@ export class AnswerReader {
   /** Takes one response object; nothing more is read after a failure. */
   read(response: unknown): void {
     if (this.failure !== undefined) return
-    this.failure = responseFailure(response, this.#apiKey)
+    this.failure = responseFailure(response, this.#call.apiKey)
     if (this.failure !== undefined || !isJsonObject(response)) return
     this.#open(response['responseId'])
     const candidates = Array.isArray(response['candidates']) ? response['candidates'] : []
@@ -166,7 +167,7 @@ export class AnswerReader {
       },
       choice,
     )
-    this.#writer.toolCallArguments(index, JSON.stringify(isJsonObject(args) ? args : {}), choice)
+    this.#writer.toolCallArguments(index, exactJsonText(isJsonObject(args) ? args : {}), choice)
   }
 
   /** Older models give calls no id. Other vendors, which may read the history later, allow 40 word characters. */
@@ -177,6 +178,13 @@ export class AnswerReader {
 
   #finish(reason: string, choice: number, state: CandidateState): void {
     state.isFinished = true
+    if (reason === ACCOUNT_REASON)
+      this.#call.reportProblem?.({
+        kind: 'operator',
+        status: 200,
+        code: reason,
+        message: 'the vendor has limited or disabled the account: its policy of prohibited use was violated',
+      })
     const signature = state.messageSignature ?? state.looseSignature
     if (signature !== undefined) this.#writer.extraContent(signatureExtra(signature), choice)
     this.#writer.finish(finishReason(reason, state.toolCallCount > 0), choice)
@@ -209,11 +217,16 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['OTHER', 'content_filter'],
   ['NO_IMAGE', 'content_filter'],
   ['IMAGE_OTHER', 'content_filter'],
+  ['ESCALATION', 'content_filter'],
+  ['PUP_LIMITED_DISABLED', 'content_filter'],
 ])
 
-/** The neutral reason; the vendor has none for tool calls. Unknown reasons count as `STOP`. */
+/** The vendor has limited or disabled the operator's account, because of its policy of prohibited use. */
+const ACCOUNT_REASON = 'PUP_LIMITED_DISABLED'
+
+/** The neutral reason; the vendor has none for tool calls. An unknown reason counts as `OTHER`, never as success. */
 export function finishReason(reason: string, hasToolCalls: boolean): FinishReason {
-  const known = FINISH_REASONS.get(reason) ?? 'stop'
+  const known = FINISH_REASONS.get(reason) ?? 'content_filter'
   return known === 'stop' && hasToolCalls ? 'tool_calls' : known
 }
 

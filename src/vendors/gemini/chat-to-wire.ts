@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { WorkBudget } from '../../core/work-budget.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
@@ -93,7 +94,7 @@ export function chatToWire(call: VendorCall<ChatRequest>, { basePath, hasCallIds
   const method = stream ? 'streamGenerateContent' : 'generateContent'
   return {
     ...apiRequestHead({ basePath, model: model.upstream, method, apiKey: call.apiKey }),
-    body: JSON.stringify(body),
+    body: exactJsonText(body),
     dropped: [...dropped],
   }
 }

@@ -1,4 +1,5 @@
 import { GatewayError } from '../../core/errors.ts'
+import { parseExactJson } from '../../core/exact-json.ts'
 import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
 import type { ChatMessage, ChatToolCall } from '../../endpoints/chat/chat-request.ts'
 import { assertFittingJsonTexts } from '../../endpoints/chat/json-texts.ts'
@@ -191,12 +192,12 @@ function callPart(call: ChatToolCall, path: string, hasIds: boolean): GeminiPart
 /** Arguments must be an object here; other text, as models sometimes write it, is kept under its own name. */
 function callArguments(text: string): Record<string, unknown> {
   if (text.trim() === '') return {}
-  return jsonObjectText(text) ?? { arguments: text }
+  return jsonObjectText(text, parseExactJson) ?? { arguments: text }
 }
 
 /** A response must be an object: a tool's object stays, anything else goes under the vendor's own name for it. */
 function responseObject(text: string): Record<string, unknown> {
-  const value = jsonObjectText(text)
+  const value = jsonObjectText(text, parseVendorJson)
   // An integer of 19 digits would lose precision; as text it is exact.
   return value === undefined || holdsInexactInteger(value) ? { output: text } : value
 }
@@ -212,9 +213,9 @@ function splitContent(content: ChatContent): { text: string; media: Exclude<Chat
  * Reads text that may be a JSON object, such as arguments a model wrote. Undefined when it is something else or nests too
  * deep to be written again.
  */
-function jsonObjectText(text: string): Record<string, unknown> | undefined {
+function jsonObjectText(text: string, parse: (text: string) => unknown): Record<string, unknown> | undefined {
   if (!text.trimStart().startsWith('{')) return undefined
-  const value = parseVendorJson(text)
+  const value = parse(text)
   return isJsonObject(value) && isPlain(value) ? value : undefined
 }
 

@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { WorkBudget } from '../../core/work-budget.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
@@ -34,7 +35,7 @@ function countTokensToWire({ request, model, apiKey }: VendorCall<ChatRequest>, 
   }
   return {
     ...apiRequestHead({ basePath: api.basePath, model: model.upstream, method: 'countTokens', apiKey }),
-    body: JSON.stringify(
+    body: exactJsonText(
       api.wrapsCounts ? { generateContentRequest: { model: modelResource(model.upstream), ...counted } } : counted,
     ),
     dropped: [...dropped],

@@ -1,3 +1,4 @@
+import { ExactNumber, exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { WorkBudget } from '../../core/work-budget.ts'
 import {
@@ -18,8 +19,8 @@ export interface OpenApiSchema {
   pattern?: string
   minLength?: number
   maxLength?: number
-  minimum?: number
-  maximum?: number
+  minimum?: number | ExactNumber
+  maximum?: number | ExactNumber
   items?: OpenApiSchema
   minItems?: number
   maxItems?: number
@@ -88,7 +89,7 @@ function convertAlternatives(place: SchemaPlace, members: unknown[], document: S
     const converted = convert(mergeSchemas(shared, resolved.schema, document), resolved.trail, document)
     if (converted.nullable === true) nullable = true
     delete converted.nullable
-    const written = JSON.stringify(converted)
+    const written = exactJsonText(converted)
     document.budget.payForText(written.length, document.path)
     distinct.set(written, converted)
   }
@@ -116,7 +117,7 @@ function convertType(type: JsonType, place: SchemaPlace, document: SchemaDocumen
   if (values !== undefined && values.length > 0) {
     const texts = values.filter((value): value is string => typeof value === 'string' && value !== '')
     if (texts.length === values.length) converted.enum = texts
-    else notes.push(`Allowed values: ${values.map((value) => JSON.stringify(value)).join(', ')}.`)
+    else notes.push(`Allowed values: ${values.map(exactJsonText).join(', ')}.`)
   }
   const { format } = schema
   if (typeof format === 'string' && converted.format === undefined) notes.push(`Format: ${format}.`)
@@ -126,7 +127,8 @@ function convertType(type: JsonType, place: SchemaPlace, document: SchemaDocumen
 
 function defaultNotes(schema: JsonSchema): string[] {
   const value = schema['default']
-  return value === undefined || typeof value === 'object' ? [] : [`Default: ${JSON.stringify(value)}.`]
+  const isShown = value !== undefined && (typeof value !== 'object' || isNumber(value))
+  return isShown ? [`Default: ${exactJsonText(value)}.`] : []
 }
 
 function described(description: unknown, notes: readonly string[]): { description?: string } {
@@ -189,7 +191,7 @@ function unitedObject(alternatives: readonly OpenApiSchema[]): OpenApiSchema {
 
 /** Number rules that the vendor's subset has, and those that only the description can have. */
 interface NumberBounds {
-  readonly rules: { minimum?: number; maximum?: number; format?: string }
+  readonly rules: Pick<OpenApiSchema, 'minimum' | 'maximum' | 'format'>
   readonly notes: readonly string[]
 }
 
@@ -209,26 +211,44 @@ function numberBounds(schema: JsonSchema, type: 'number' | 'integer'): NumberBou
   const minimum = bound(schema['minimum'], schema['exclusiveMinimum'], 1)
   const maximum = bound(schema['maximum'], schema['exclusiveMaximum'], -1)
   if (minimum !== undefined) {
-    rules.minimum = minimum.open && type === 'integer' ? Math.floor(minimum.value) + 1 : minimum.value
+    rules.minimum = minimum.open && type === 'integer' ? nextInteger(minimum.value, 1) : minimum.value
     if (minimum.open && type === 'number') notes.push(`Greater than ${minimum.value}.`)
   }
   if (maximum !== undefined) {
-    rules.maximum = maximum.open && type === 'integer' ? Math.ceil(maximum.value) - 1 : maximum.value
+    rules.maximum = maximum.open && type === 'integer' ? nextInteger(maximum.value, -1) : maximum.value
     if (maximum.open && type === 'number') notes.push(`Less than ${maximum.value}.`)
   }
-  if (typeof multipleOf === 'number') notes.push(`Multiple of ${multipleOf}.`)
+  if (isNumber(multipleOf)) notes.push(`Multiple of ${multipleOf}.`)
   if (typeof format === 'string' && FORMATS[type].includes(format)) rules.format = format
   return { rules, notes }
 }
 
 /** The tighter of a closed and an open bound; `direction` is 1 for lower bounds and -1 for upper ones. */
-function bound(closed: unknown, open: unknown, direction: 1 | -1): { value: number; open: boolean } | undefined {
-  const closedValue = typeof closed === 'number' ? closed : undefined
-  if (typeof open === 'number') {
-    const closedIsTighter = closedValue !== undefined && closedValue * direction > open * direction
+function bound(
+  closed: unknown,
+  open: unknown,
+  direction: 1 | -1,
+): { value: number | ExactNumber; open: boolean } | undefined {
+  const closedValue = isNumber(closed) ? closed : undefined
+  if (isNumber(open)) {
+    const closedIsTighter = closedValue !== undefined && Number(closedValue) * direction > Number(open) * direction
     return closedIsTighter ? { value: closedValue, open: false } : { value: open, open: true }
   }
   return closedValue === undefined ? undefined : { value: closedValue, open: open === true }
+}
+
+const EXACT_INTEGER = /^-?\d{1,40}$/
+
+/** The closest integer above (1) or below (-1) a number. */
+function nextInteger(value: number | ExactNumber, direction: 1 | -1): number | ExactNumber {
+  if (value instanceof ExactNumber && EXACT_INTEGER.test(value.text))
+    return new ExactNumber(String(BigInt(value.text) + BigInt(direction)))
+  const number = Number(value)
+  return direction === 1 ? Math.floor(number) + 1 : Math.ceil(number) - 1
+}
+
+function isNumber(value: unknown): value is number | ExactNumber {
+  return typeof value === 'number' || value instanceof ExactNumber
 }
 
 /** The types of JSON Schema that a value can have, `null` apart. */
@@ -284,7 +304,7 @@ function isOfType(value: unknown, type: JsonType): boolean {
 function typeOfValue(value: unknown): JsonType | 'null' {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
+  if (isNumber(value)) return Number.isInteger(Number(value)) ? 'integer' : 'number'
   if (typeof value === 'string' || typeof value === 'boolean') return typeof value as 'string' | 'boolean'
   return 'object'
 }

@@ -246,6 +246,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     allowsVendorObjects: options.allowVendorObjects,
     priceMembers: OPENAI_PRICE_MEMBERS,
     ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
+    ...(preset.needsKey ? {} : { hasLongSilences: true }),
     configuredBy: [...preset.keyVariables, `openaiCompatible(presets.${preset.id}, { apiKey })`].join(' or '),
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),

@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
@@ -61,7 +62,7 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
       return {
         path: `${path}${query}`,
         headers: headers(call.apiKey, accepted),
-        body: JSON.stringify(request),
+        body: exactJsonText(request),
         dropped,
       }
     },

@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
@@ -17,7 +18,7 @@ export function chatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
 ): { completion: ChatCompletion; usage: Usage | undefined } | undefined {
-  const message = parseAnswerJson(new TextDecoder().decode(answer.body))
+  const message = parseAnswerJson(new TextDecoder().decode(answer.body), 'input')
   if (!isJsonObject(message) || message['type'] !== 'message' || !Array.isArray(message['content'])) return undefined
   const collector = new CompletionCollector()
   const reader = new AnswerReader(collector, expectedAnswerTool(call.request))
@@ -194,7 +195,7 @@ export class AnswerReader {
 
 // The start carries an empty object, and a tool without arguments sends no deltas.
 function inputJson(startInput: unknown): string {
-  return isJsonObject(startInput) ? JSON.stringify(startInput) : '{}'
+  return isJsonObject(startInput) ? exactJsonText(startInput) : '{}'
 }
 
 function asObject(value: unknown): MessagesEvent {
@@ -209,6 +210,7 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
   ['end_turn', 'stop'],
   ['stop_sequence', 'stop'],
   ['pause_turn', 'stop'],
+  ['compaction', 'stop'],
   ['tool_use', 'stop'],
   ['max_tokens', 'length'],
   ['model_context_window_exceeded', 'length'],
@@ -216,11 +218,11 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 ])
 
 /**
- * Maps a `stop_reason`; an unknown one becomes `stop`. A stop with tool calls is always `tool_calls`, because agents act on
+ * Maps a `stop_reason`; an unknown one becomes `content_filter`. A stop with tool calls is always `tool_calls`, because agents act on
  * nothing else; `tool_use` without any is a JSON answer that came through a tool.
  */
 function finishReason(stopReason: unknown, hasToolCalls: boolean): FinishReason {
-  const reason = FINISH_REASONS.get(stopReason) ?? 'stop'
+  const reason = FINISH_REASONS.get(stopReason) ?? (typeof stopReason === 'string' ? 'content_filter' : 'stop')
   return reason === 'stop' && hasToolCalls ? 'tool_calls' : reason
 }
 

@@ -1,4 +1,5 @@
-import { assertPlainJson, isJsonObject, parseVendorJson } from '../../core/json.ts'
+import { parseExactJson } from '../../core/exact-json.ts'
+import { assertPlainJson, isJsonObject } from '../../core/json.ts'
 import type { ChatMessage, ChatToolCall, ThinkingBlock } from '../../endpoints/chat/chat-request.ts'
 import { assertFittingJsonTexts } from '../../endpoints/chat/json-texts.ts'
 import type { ModelAbilities } from './messages-abilities.ts'
@@ -163,7 +164,7 @@ function toolInput(call: ChatToolCall, path: string): Record<string, unknown> {
     throw unsupportedParameter(path, 'The model supports tool calls of type "function" only.')
   }
   const text = call.function.arguments
-  const input = text.trim() === '' ? {} : parseVendorJson(text)
+  const input = text.trim() === '' ? {} : parseExactJson(text)
   if (!isJsonObject(input)) {
     const message = 'The arguments of a tool call must be the JSON text of an object.'
     throw invalidParameter(`${path}.function.arguments`, message)

@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { WorkBudget } from '../../core/work-budget.ts'
 import { isObjectSchema, SCHEMA_MAPS } from '../../endpoints/json-schema.ts'
@@ -94,7 +95,7 @@ export function schemaToWire(schema: JsonSchema): JsonSchema {
     else if (SCHEMA_MEMBERS.has(member)) cleaned[member] = cleanedValue(value)
     else if (SCHEMA_MAPS.has(member) && isJsonObject(value)) cleaned[member] = cleanedMap(value)
     else if (isTaken(member, value)) cleaned[member] = value
-    else if (!ANNOTATIONS.has(member)) limits.push(`${member}: ${JSON.stringify(value)}`)
+    else if (!ANNOTATIONS.has(member)) limits.push(`${member}: ${exactJsonText(value)}`)
   }
   if (isObjectSchema(cleaned)) cleaned['additionalProperties'] = false
   if (limits.length > 0) cleaned['description'] = describe(cleaned['description'], limits)

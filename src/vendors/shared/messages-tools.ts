@@ -1,4 +1,5 @@
 import type { GatewayError } from '../../core/errors.ts'
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { WorkBudget } from '../../core/work-budget.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
@@ -185,7 +186,7 @@ export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
       description: schema.description ?? 'Gives the whole answer to the user, as the members of one JSON object.',
     }
   }
-  const shape = isAnyObject(schema.schema) ? '' : ` that follows this JSON Schema: ${JSON.stringify(schema.schema)}`
+  const shape = isAnyObject(schema.schema) ? '' : ` that follows this JSON Schema: ${exactJsonText(schema.schema)}`
   const text = `Answer with one JSON object${shape}. Write the JSON alone, without a code fence or any other text.`
   return { kind: 'instruction', text }
 }

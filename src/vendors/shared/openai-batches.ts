@@ -1,3 +1,4 @@
+import { exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { LinesBody, NativeBatches, NativeCall, NativeReport, NativeResult, WireAnswer } from '../vendor.ts'
@@ -82,10 +83,10 @@ export function openaiBatches(dialect: OpenAIBatchesDialect): NativeBatches {
 /** A batch has whole answers only, also of models that have none as single calls. */
 function unstreamed(body: string): string {
   if (!body.includes('"stream":true')) return body
-  const request = objectIn(body)
-  if (request?.['stream'] !== true) return body
+  const request = parseExactJson(body)
+  if (!isJsonObject(request) || request['stream'] !== true) return body
   const { stream: _stream, stream_options: _options, ...whole } = request
-  return JSON.stringify(whole)
+  return exactJsonText(whole)
 }
 
 /** No line has it: names are not guessable by those who write them. */

@@ -25,6 +25,7 @@ import {
 } from './openai-chat-dialect.ts'
 import { isSameUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
+import { callState, messageState, withServerState } from './server-state.ts'
 import { usageAtTier } from './service-tier.ts'
 import { answerMark, argumentsText, inventedCallId } from './streamed-tool-calls.ts'
 
@@ -169,7 +170,7 @@ export function openaiChatFromWire(
     model: call.publicModel,
     choices: body.choices.map((choice, position) => ({
       index: typeof choice['index'] === 'number' ? choice['index'] : position,
-      message: answerMessage(choice.message, answerMark(body['id'], call.nowMs)),
+      message: answerMessage(choice.message, answerMark(body['id'], call.nowMs), call.model.vendor),
       logprobs: choice['logprobs'] ?? null,
       finish_reason: endReason(choice['finish_reason'], hasCalls(choice.message)),
     })),
@@ -223,7 +224,7 @@ interface WireCompletion extends Record<string, unknown> {
  * a message, or one that the vendor could not finish.
  */
 function readCompletion(text: string): WireCompletion | undefined {
-  const body = parseAnswerJson(text)
+  const body = parseAnswerJson(text, 'arguments')
   return isCompletion(body) ? body : undefined
 }
 
@@ -246,18 +247,20 @@ export function reasoningText(message: Record<string, unknown>): string {
   return typeof text === 'string' ? text : ''
 }
 
-function answerMessage(wire: Record<string, unknown>, answerId: string): ChatAnswerMessage {
+function answerMessage(wire: Record<string, unknown>, answerId: string, vendor: string): ChatAnswerMessage {
   const message: ChatAnswerMessage = {
     role: 'assistant',
     content: typeof wire['content'] === 'string' ? wire['content'] : null,
     refusal: typeof wire['refusal'] === 'string' ? wire['refusal'] : null,
   }
   const calls = Array.isArray(wire['tool_calls']) ? wire['tool_calls'].filter(isJsonObject) : []
-  const toolCalls = calls.map((call, position) => toolCall(call, inventedCallId(answerId, position)))
+  const toolCalls = calls.map((call, position) => toolCall(call, inventedCallId(answerId, position), vendor))
   if (toolCalls.length > 0) message.tool_calls = toolCalls
   const reasoning = reasoningText(wire)
   if (reasoning !== '') message.reasoning_content = reasoning
-  if (isJsonObject(wire['extra_content'])) message.extra_content = wire['extra_content'] as ExtraContent
+  const own = isJsonObject(wire['extra_content']) ? (wire['extra_content'] as ExtraContent) : undefined
+  const extra = withServerState(own, vendor, { message: messageState(wire) })
+  if (extra !== undefined) message.extra_content = extra
   const annotations = annotationsIn(wire)
   if (annotations.length > 0) message.annotations = annotations
   return message
@@ -274,7 +277,7 @@ export function annotationsIn({ annotations }: Record<string, unknown>): ChatAnn
   })
 }
 
-function toolCall(wire: Record<string, unknown>, inventedId: string): ChatToolCall {
+function toolCall(wire: Record<string, unknown>, inventedId: string, vendor: string): ChatToolCall {
   const definition = isJsonObject(wire['function']) ? wire['function'] : {}
   const call: ChatToolCall = {
     id: typeof wire['id'] === 'string' && wire['id'] !== '' ? wire['id'] : inventedId,
@@ -284,7 +287,9 @@ function toolCall(wire: Record<string, unknown>, inventedId: string): ChatToolCa
       arguments: argumentsText(definition['arguments']),
     },
   }
-  if (isJsonObject(wire['extra_content'])) call.extra_content = wire['extra_content'] as ExtraContent
+  const own = isJsonObject(wire['extra_content']) ? (wire['extra_content'] as ExtraContent) : undefined
+  const extra = withServerState(own, vendor, { call: callState(wire) })
+  if (extra !== undefined) call.extra_content = extra
   return call
 }
 

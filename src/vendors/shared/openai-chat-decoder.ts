@@ -2,6 +2,7 @@ import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
+import type { FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
@@ -11,12 +12,16 @@ import { invalidResponse } from './invalid-response.ts'
 import { annotationsIn, endReason, openaiFinishReason, reasoningText } from './openai-chat-answer.ts'
 import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
+import { callState, joinedState, messageState, withServerState } from './server-state.ts'
 import { usageAtTier, usedTier } from './service-tier.ts'
 import { answerMark, argumentsText, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
   readonly toolCalls: StreamedToolCalls
   isFinished: boolean
+  /** State of the server in the message so far. */
+  server: Record<string, unknown> | undefined
+  isServerWritten: boolean
 }
 
 /** Reads a streamed chat of the dialect and passes its content to a writer. */
@@ -34,6 +39,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   readonly #askedTier: unknown
   readonly #choices = new Map<number, ChoiceState>()
   readonly #reader = sseReader((event) => this.#event(event))
+  readonly #vendor: string
   #answerMark: string
   #hasStarted = false
   #isDone = false
@@ -46,6 +52,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     this.#expectedChoices = call.request.n ?? 1
     this.#cacheTime = markedCacheTime(call, dialect)
     this.#askedTier = call.request['service_tier']
+    this.#vendor = call.model.vendor
     this.#answerMark = answerMark(undefined, call.nowMs)
   }
 
@@ -81,7 +88,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       this.#done()
       return
     }
-    const chunk = parseAnswerJson(data)
+    const chunk = parseAnswerJson(data, 'arguments')
     if (!isJsonObject(chunk)) {
       // A torn last event is not a separate error: the body was cut, and `isComplete` is false.
       if (this.#isEnding) return
@@ -115,13 +122,12 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
 
   #choice(choice: Record<string, unknown>): void {
     const index = typeof choice['index'] === 'number' ? choice['index'] : 0
-    const state = this.#choices.get(index) ?? { toolCalls: new StreamedToolCalls(), isFinished: false }
+    const state = this.#choices.get(index) ?? begunChoice()
     this.#choices.set(index, state)
     if (isJsonObject(choice['delta'])) this.#delta(choice['delta'], index, state, tokensOf(choice['logprobs']))
     const reason = choice['finish_reason']
     if (reason === null || reason === undefined || reason === '' || state.isFinished) return
-    state.isFinished = true
-    this.#writer.finish(openaiFinishReason(reason), index)
+    this.#finish(index, state, openaiFinishReason(reason))
   }
 
   #delta(delta: Record<string, unknown>, index: number, state: ChoiceState, logprobs?: readonly unknown[]): void {
@@ -133,13 +139,21 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     if (annotations.length > 0) this.#writer.annotations?.(annotations, index)
     if (isText(delta['refusal'])) this.#writer.refusal(delta['refusal'], index)
     if (isJsonObject(delta['extra_content'])) this.#writer.extraContent(delta['extra_content'] as ExtraContent, index)
+    const piece = messageState(delta)
+    if (piece !== undefined) {
+      state.server = joinedState(state.server, piece)
+      state.isServerWritten = false
+    }
     if (!Array.isArray(delta['tool_calls'])) return
-    for (const piece of delta['tool_calls']) if (isJsonObject(piece)) this.#toolCall(piece, index, state)
+    for (const call of delta['tool_calls']) if (isJsonObject(call)) this.#toolCall(call, index, state)
   }
 
   #toolCall(piece: Record<string, unknown>, choice: number, state: ChoiceState): void {
     const { index, opens, id, name } = state.toolCalls.locate(piece, this.#answerMark)
-    const extra = isJsonObject(piece['extra_content']) ? (piece['extra_content'] as ExtraContent) : undefined
+    const own = isJsonObject(piece['extra_content']) ? (piece['extra_content'] as ExtraContent) : undefined
+    const message = state.isServerWritten ? undefined : state.server
+    const extra = withServerState(own, this.#vendor, { message, call: callState(piece) })
+    if (opens) state.isServerWritten = true
     if (opens) this.#writer.toolCall({ index, id, name, ...(extra === undefined ? {} : { extra }) }, choice)
     const json = isJsonObject(piece['function']) ? argumentsText(piece['function']['arguments']) : ''
     if (json !== '') this.#writer.toolCallArguments(index, json, choice)
@@ -149,10 +163,22 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   #done(): void {
     this.#isDone = true
     for (const [index, state] of this.#choices) {
-      if (!state.isFinished) this.#writer.finish(endReason(undefined, state.toolCalls.count > 0), index)
-      state.isFinished = true
+      if (!state.isFinished) this.#finish(index, state, endReason(undefined, state.toolCalls.count > 0))
     }
   }
+
+  #finish(index: number, state: ChoiceState, reason: FinishReason): void {
+    state.isFinished = true
+    const extra = withServerState(undefined, this.#vendor, {
+      message: state.isServerWritten ? undefined : state.server,
+    })
+    if (extra !== undefined) this.#writer.extraContent(extra, index)
+    this.#writer.finish(reason, index)
+  }
+}
+
+function begunChoice(): ChoiceState {
+  return { toolCalls: new StreamedToolCalls(), isFinished: false, server: undefined, isServerWritten: false }
 }
 
 function tokensOf(logprobs: unknown): readonly unknown[] | undefined {

@@ -96,7 +96,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
         return
       }
     }
-    const chunk = parseAnswerJson(event.text)
+    const chunk = parseAnswerJson(event.text, 'arguments')
     if (!isJsonObject(chunk)) this.failUnreadable(isRest)
     else if (isErrorEvent || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
       // A report of nothing is none: what came is estimated.

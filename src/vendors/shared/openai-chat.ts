@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { exactJsonText } from '../../core/exact-json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { OPEN_BRACE } from '../../wire/json-cursor.ts'
@@ -11,6 +12,7 @@ import { brokenCompletion, openaiChatFromWire, passChatBody } from './openai-cha
 import { OpenAIChatDecoder } from './openai-chat-decoder.ts'
 import { type OpenAIChatDialect, pathFor } from './openai-chat-dialect.ts'
 import { OpenAIChatPassThrough } from './openai-chat-pass-through.ts'
+import { heldState, restoredState } from './server-state.ts'
 import { systemFirst } from './system-first.ts'
 import { withoutModeration } from './without-moderation.ts'
 
@@ -75,16 +77,24 @@ function withSystemFirst(call: VendorCall<ChatRequest>): VendorCall<ChatRequest>
 }
 
 function writtenChat(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
-  const { body: ruled, dropped } = applyFieldRules(call.request, dialect.rulesFor(call.model.upstream))
+  const held = call.bytes === undefined ? heldState(call.request.messages, call.model.vendor) : undefined
+  const request = held === undefined ? call.request : { ...call.request, messages: held }
+  const { body: ruled, dropped } = applyFieldRules(request, dialect.rulesFor(call.model.upstream))
   const { headers = bearerHeaders, asksForUsage = true } = dialect
   const edited =
     ruled === undefined && call.bytes !== undefined ? editedBytes(call, asBuffer(call.bytes), asksForUsage) : undefined
   return {
     path: pathFor(dialect.path, call.model.upstream),
     headers: headers(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
-    body: edited ?? JSON.stringify(completed(ruled ?? { ...call.request }, call, asksForUsage)),
+    body:
+      edited ?? exactJsonText(completed(writtenBody(ruled ?? { ...request }, held !== undefined), call, asksForUsage)),
     dropped,
   }
+}
+
+function writtenBody(body: Record<string, unknown>, holdsState: boolean): Record<string, unknown> {
+  if (holdsState) body['messages'] = restoredState(body['messages'] as ChatRequest['messages'])
+  return body
 }
 
 /** The caller's bytes with what must change; undefined when splicing cannot be shown to do what is meant. */

@@ -137,7 +137,6 @@ export class OpenAIResponsesStream extends PassThroughStream {
 
   #read(event: EventLines, value: Record<string, unknown>): void {
     const { type, sequence_number: number, response, item } = value
-    if (typeof number === 'number') this.#lastNumber = number
     if (type === 'error' || (type === undefined && isJsonObject(value['error']))) {
       this.#error = this.#dialect.streamFailure(isJsonObject(value['error']) ? value : { error: value })
       this.drop()
@@ -148,9 +147,13 @@ export class OpenAIResponsesStream extends PassThroughStream {
     } else if (type === 'response.completed' || type === 'response.incomplete') {
       if (isJsonObject(response)) this.#end(event, value, response)
       else this.failUnreadable(false)
-    } else if (BEGINNINGS.has(type)) {
-      if (isJsonObject(response)) this.#begin(value, response)
     } else {
+      // The events above are taken out, so the gateway uses their numbers for the end that it writes.
+      if (typeof number === 'number') this.#lastNumber = number
+      if (BEGINNINGS.has(type)) {
+        if (isJsonObject(response)) this.#begin(value, response)
+        return
+      }
       this.#isBetweenItems = type === 'response.output_item.done'
       this.countContent(textBytesOf(value['delta'], type === 'response.output_item.added' ? item : undefined))
       if (this.#isBetweenItems) this.#itemDone(item)

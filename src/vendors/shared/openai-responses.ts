@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
@@ -138,7 +139,7 @@ function writtenRequest(call: VendorCall<ResponsesRequest>, { headers, rules }: 
   return {
     path,
     headers: headers(call.apiKey, call.stream ? 'text/event-stream' : 'application/json'),
-    body: edited ?? JSON.stringify({ ...(ruled ?? own), model: call.model.upstream }),
+    body: edited ?? exactJsonText({ ...(ruled ?? own), model: call.model.upstream }),
     dropped: own === request ? dropped : ['input.encrypted_content', ...dropped],
   }
 }

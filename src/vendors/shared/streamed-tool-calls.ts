@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 
 /** The tool call that a streamed chunk belongs to. */
@@ -19,7 +20,7 @@ interface OpenCall {
 
 /** The arguments of a call as JSON text. Some servers give the object itself. */
 export function argumentsText(given: unknown): string {
-  return isJsonObject(given) ? JSON.stringify(given) : textOf(given)
+  return isJsonObject(given) ? exactJsonText(given) : textOf(given)
 }
 
 /** What makes invented ids of calls unique: the answer's own id, or the time of its call where it has none. */

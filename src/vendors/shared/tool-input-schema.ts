@@ -1,3 +1,4 @@
+import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import type { WorkBudget } from '../../core/work-budget.ts'
 import { type JsonSchema, resolveSchema, type SchemaDocument, type SchemaPlace } from './resolve-schema.ts'
@@ -48,7 +49,7 @@ function unitedProperties(schemas: readonly JsonSchema[], { budget, path }: Sche
   for (const { properties } of schemas)
     for (const [name, property] of Object.entries(isJsonObject(properties) ? properties : {})) {
       const kinds = found.get(name) ?? new Map<string, unknown>()
-      const written = JSON.stringify(property)
+      const written = exactJsonText(property)
       budget.pay(UNITS_PER_PROPERTY, path)
       budget.payForText(written.length, path)
       found.set(name, kinds.set(written, property))

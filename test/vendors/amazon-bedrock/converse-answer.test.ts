@@ -175,7 +175,7 @@ describe('a stream', () => {
     ['model_context_window_exceeded', 'length'],
     ['guardrail_intervened', 'content_filter'],
     ['content_filtered', 'content_filter'],
-    ['something_new', 'stop'],
+    ['something_new', 'content_filter'],
   ])('that stops with %s ends with %s', (stopReason, finish) => {
     expect(decoded([...begun, eventOf('messageStop', { stopReason })]).calls.at(-1)).toEqual(['finish', finish])
   })

@@ -28,6 +28,7 @@ describe('a whole answer of Anthropic', () => {
     ['model_context_window_exceeded', 'length'],
     ['refusal', 'content_filter'],
     ['compaction', 'stop'],
+    ['a_reason_of_tomorrow', 'content_filter'],
     [null, 'stop'],
   ])('that stopped for %s finishes with %s, and no other word leaves', (stopReason, expected) => {
     expect(choiceOf({ stop_reason: stopReason })?.finish_reason).toBe(expected)

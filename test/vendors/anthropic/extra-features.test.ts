@@ -37,6 +37,24 @@ test("every beta of the vendor's own SDK is either known to cost tokens only, or
   expect([...new Set(names)].sort()).toEqual(NOT_OF_TOKENS_ONLY)
 })
 
+test.each(['messages', 'beta/messages'])(
+  "every tool of the vendor's own SDK is known or refused by name (%s)",
+  (folder) => {
+    const source = readFileSync(join(SDK, '../..', folder, 'messages.d.ts'), 'utf8')
+    const union = /export type (?:Beta)?ToolUnion = ([^;]+);/.exec(source)?.[1]?.split(' | ') ?? []
+    const types = union.flatMap((name) => {
+      const start = source.indexOf(`export interface ${name} {`)
+      const type = /\n {4}type\??: ([^;]+);/.exec(source.slice(start, source.indexOf('\n}', start)))?.[1]
+      return [...(type ?? '').matchAll(/'([^']+)'/g)].map(([, literal]) => literal!)
+    })
+    const tools = types.map((type) => ({ type }))
+    const request = { model: 'claude-opus-4-8', max_tokens: 1, messages: [], tools }
+
+    expect(types.length).toBeGreaterThan(18)
+    expect(extraFeatures(request, () => undefined)).toEqual([])
+  },
+)
+
 test('what a coding client sends in one of its headers passes', () => {
   const header = [
     'oauth-2025-04-20',

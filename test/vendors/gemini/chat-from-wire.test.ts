@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { FinishReason } from '@google/genai'
 import { describe, expect, test } from 'vitest'
 import { chatCall, jsonAnswer, NOW_MS, vendor } from './gemini-call.ts'
 
@@ -160,9 +161,21 @@ describe('finish reasons', () => {
     ['OTHER', 'content_filter'],
     ['NO_IMAGE', 'content_filter'],
     ['IMAGE_OTHER', 'content_filter'],
-    ['A_REASON_OF_TOMORROW', 'stop'],
+    ['ESCALATION', 'content_filter'],
+    ['PUP_LIMITED_DISABLED', 'content_filter'],
+    ['A_REASON_OF_TOMORROW', 'content_filter'],
   ])('%s is %s', (reason, expected) => {
     expect(read(text(reason))?.completion.choices[0]?.finish_reason).toBe(expected)
+  })
+
+  test('every reason of the official SDK is known by name', () => {
+    const source = ['chat-from-wire', 'error-from']
+      .map((name) => readFileSync(new URL(`../../../src/vendors/gemini/${name}.ts`, import.meta.url), 'utf8'))
+      .join('')
+    const unknown = Object.values(FinishReason).filter((reason) => !source.includes(`'${reason}'`))
+
+    // "Default value. This value is unused."
+    expect(unknown).toEqual(['FINISH_REASON_UNSPECIFIED'])
   })
 
   test('a call that ran into the token limit is length, not tool_calls', () => {

@@ -190,6 +190,7 @@ describe('a whole answer of generateContent', () => {
       'IMAGE_RECITATION',
       'IMAGE_OTHER',
       'NO_IMAGE',
+      'A_REASON_OF_TOMORROW',
       'PROHIBITED_CONTENT',
       'SAFETY',
     ].map((reason): [string, object] => [reason, ended(reason)]),
@@ -231,7 +232,6 @@ describe('a whole answer of generateContent', () => {
   test.each([
     ['STOP', 'completed'],
     ['MAX_TOKENS', 'incomplete'],
-    ['A_REASON_OF_TOMORROW', 'completed'],
   ])('%s without a picture is %s and charged for', (reason, status) => {
     const { relayed, json } = read(ended(reason, { content: { parts: [{ text: 'Well …' }] } }))
 

@@ -58,8 +58,18 @@ function checkOutputs(request: Fields, input: readonly Fields[]): void {
 
 function checkReasoning(input: readonly Fields[], apiKey: string, model: string): void {
   for (const [index, item] of input.entries()) {
-    const { type, id, encrypted_content: content } = item
-    if (type !== 'reasoning' || typeof content !== 'string') continue
+    const { type, id, encrypted_content: content, summary } = item
+    if (type !== 'reasoning') continue
+    const param = `input[${index}].summary`
+    if (!isGiven(summary))
+      throw new RefusedCall(
+        openaiInvalid(`Missing required parameter: '${param}'.`, param, 'missing_required_parameter'),
+      )
+    if (!Array.isArray(summary)) {
+      const message = `Invalid type for '${param}': expected an array of objects, but got ${typeof summary} instead.`
+      throw new RefusedCall(openaiInvalid(message, param, 'invalid_type'))
+    }
+    if (typeof content !== 'string') continue
     const boundTo = isGiven(id) ? asText(id) : sealedId(content)
     if (content !== sealedReasoning(boundTo, apiKey, model)) {
       const message = `The encrypted content for item ${asText(id)} could not be verified.`

@@ -1,0 +1,136 @@
+import { Buffer } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
+import { type CallerJson, isJsonObject, readCallerJson } from './json.ts'
+import { closingQuoteOf } from './json-size.ts'
+
+/**
+ * Members whose numbers keep their text, by name. `text`: every number below the member, also `1.0` and `-0`. `value`: only
+ * numbers that a double cannot hold, so that code which compares numbers still reads all others.
+ */
+export type ExactMembers = ReadonlyMap<string, 'text' | 'value'>
+
+/** No caller can know it, so no string of a caller is read as a number. */
+const MARK = `number ${randomUUID()} `
+const MARKED = new RegExp(`"${MARK}([-+.eE\\d]+)"`, 'g')
+const NUMBER = /[-+.eE\d]+/y
+/** Finds every number that changes, and some texts that look like one. It is faster than a look at all strings. */
+const SUSPECT = /(?:^|[:,[\s])(?:-0|-?\d+[.eE]|-?\d{16})/g
+
+/** Digits of which a double holds every combination. */
+const HELD_DIGITS = 15
+
+const QUOTE = 0x22
+const MINUS = 0x2d
+const ZERO = 0x30
+const NINE = 0x39
+
+let isWriting = false
+let hasWritten = false
+
+/** Number of a JSON text, as it is written there. `JSON.stringify` rounds it; {@link exactJsonText} does not. */
+export class ExactNumber {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  toJSON(): unknown {
+    if (!isWriting) return Number(this.text)
+    hasWritten = true
+    return MARK + this.text
+  }
+
+  toString(): string {
+    return this.text
+  }
+}
+
+/** Returns the JSON text of a value, in which each {@link ExactNumber} has its own digits. */
+export function exactJsonText(value: unknown): string {
+  isWriting = true
+  hasWritten = false
+  try {
+    const text = JSON.stringify(value)
+    return hasWritten ? text.replace(MARKED, '$1') : text
+  } finally {
+    isWriting = false
+  }
+}
+
+/**
+ * Parses a JSON text. Numbers that would change when written again become {@link ExactNumber}.
+ * @param members Members below which they do. If omitted, they do everywhere.
+ * @returns The value, or `undefined` if the text is not JSON.
+ */
+export function parseExactJson(text: string, members?: ExactMembers): unknown {
+  try {
+    const marked = markedNumbers(text)
+    if (marked === undefined) return JSON.parse(text) as unknown
+    return withNumbers(JSON.parse(marked), members, members === undefined ? 'text' : undefined)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Reads a caller's JSON body, as {@link readCallerJson} does, with {@link ExactNumber} below some members.
+ * @throws GatewayError as {@link readCallerJson} does.
+ */
+export function readExactCallerJson(bytes: Uint8Array, members: ExactMembers | undefined): CallerJson {
+  const json = readCallerJson(bytes)
+  if (members === undefined || !isJsonObject(json.value)) return json
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const names = [...members.keys()].map((name) => `"${name}"`).filter((name) => buffer.includes(name))
+  if (names.length === 0) return json
+  const text = new TextDecoder().decode(bytes)
+  // In valid JSON a quoted name without escapes is a whole string, so what follows is outside of strings.
+  const marked = markedNumbers(text, Math.min(...names.map((name) => text.indexOf(name))))
+  if (marked === undefined) return json
+  const value = withNumbers(JSON.parse(marked), members, undefined)
+  return { value, bytes: json.bytes === bytes ? bytes : Buffer.from(exactJsonText(value)) }
+}
+
+/** Marks the numbers behind a place that `JSON.stringify` would write differently; `undefined` if there are none. */
+function markedNumbers(text: string, from = 0): string | undefined {
+  SUSPECT.lastIndex = from
+  if (!SUSPECT.test(text)) return undefined
+  let marked = ''
+  let start = 0
+  for (let at = from; at < text.length; at += 1) {
+    const character = text.charCodeAt(at)
+    if (character === QUOTE) at = closingQuoteOf(text, at)
+    else if (character === MINUS || (character >= ZERO && character <= NINE)) {
+      NUMBER.lastIndex = at
+      const number = NUMBER.exec(text)![0]
+      const end = at + number.length
+      if (String(Number(number)) !== number) {
+        // JSON has no such number: the parser shall fail.
+        JSON.parse(number)
+        marked += `${text.slice(start, at)}"${MARK}${number}"`
+        start = end
+      }
+      at = end - 1
+    }
+  }
+  return start === 0 ? undefined : marked + text.slice(start)
+}
+
+/** Replaces the marks in a parsed value, in place. */
+function withNumbers(value: unknown, members: ExactMembers | undefined, mode: 'text' | 'value' | undefined): unknown {
+  if (typeof value === 'string') return value.startsWith(MARK) ? numberOf(value.slice(MARK.length), mode) : value
+  if (typeof value !== 'object' || value === null) return value
+  const holder = value as Record<string, unknown>
+  for (const name of Object.keys(holder)) {
+    const inner = mode ?? (isJsonObject(holder[name]) ? members?.get(name) : undefined)
+    holder[name] = withNumbers(holder[name], members, inner)
+  }
+  return value
+}
+
+function numberOf(text: string, mode: 'text' | 'value' | undefined): number | ExactNumber {
+  const number = Number(text)
+  const digits = text.replace(/e.*/i, '').replaceAll(/[-.]/g, '').replace(/^0+/, '').replace(/0+$/, '')
+  const isHeld = digits.length <= HELD_DIGITS && Number.isFinite(number)
+  return mode === undefined || (mode === 'value' && isHeld) ? number : new ExactNumber(text)
+}
