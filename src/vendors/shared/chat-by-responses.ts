@@ -47,6 +47,7 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
   const { path, query = '', headers = bearerHeaders } = dialect
   return {
     protocol: RESPONSES_PROTOCOL,
+    abilities: ({ efforts }) => ({ efforts }),
     reasonsUnseen: ({ model, request }) => dialect.reasonsUnseen?.(model.upstream, request.reasoning_effort) ?? false,
     toWire(call) {
       const { request: plain, dropped: unread } =

@@ -91,14 +91,18 @@ function checkFields(request: Readonly<Record<string, unknown>>): void {
 }
 
 function isReasoningModel(model: string): boolean {
-  return /^(?:ft:)?o\d/.test(model) || gptVersion(model) >= 500
+  return /^(?:ft:)?o\d/.test(model) || (gptVersion(model) >= 500 && !/^gpt-[\d.]+-chat/.test(model))
 }
 
 function checkReasoning(request: Readonly<Record<string, unknown>>, model: string): void {
   const effort = asText(request['reasoning_effort'])
   checkEffort(model, effort, 'reasoning_effort')
   const version = gptVersion(model)
-  if (version >= 501 && effort !== 'none') checkSampling(request)
+  if (isReasoningModel(model) && (version < 501 || effort !== 'none')) checkSampling(request)
+  if (isReasoningModel(model) && isGiven(request['stop'])) {
+    const message = "Unsupported parameter: 'stop' is not supported with this model."
+    throw new RefusedCall(openaiInvalid(message, 'stop', 'unsupported_parameter'))
+  }
   // Up to gpt-5.4 the default effort is `none`.
   const isReasoning = effort === '' ? version > 504 : effort !== 'none'
   const hasFunctions = asList(request['tools']).some((tool) => asText(asObject(tool)['type']) === 'function')
