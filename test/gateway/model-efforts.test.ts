@@ -10,7 +10,7 @@ import { messagesBody } from './messages-requests.ts'
 const OFF = { thinking: { type: 'disabled' } }
 const BUDGET = { thinking: { type: 'enabled', budget_tokens: 31_999 }, max_tokens: 16_000 }
 const MAX = { output_config: { effort: 'max' } }
-const TOOLS = { tools: [{ name: 'look', input_schema: { type: 'object', properties: {} } }] }
+const TOOLS = { tools: [{ name: 'look', input_schema: { type: 'object' } }] }
 
 let sandbox: Sandbox
 let started: StartedGateway

@@ -11,6 +11,7 @@ import { asList, asObject, asText, isGiven, names } from '../request-fields.ts'
 import { checkBearer, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiError, openaiInvalid } from './openai-errors.ts'
 import { answerModel, checkEffort, gptVersion, isResponsesOnly } from './openai-models.ts'
+import { checkParameters } from './openai-schemas.ts'
 
 const SNAPSHOTS: Readonly<Record<string, string>> = {
   'gpt-4o': '2024-08-06',
@@ -65,6 +66,9 @@ export const OPENAI_CHAT: SandboxOperation = {
     }
     checkChatRequest(call.body, openaiInvalid)
     checkFields(asObject(call.body))
+    asList(asObject(call.body)['tools']).forEach((tool, index) => {
+      checkParameters(asObject(asObject(tool)['function']), `tools[${index}].function.parameters`)
+    })
     const effort = asText(asObject(call.body)['reasoning_effort'])
     const turn = chatTurn(
       { ...readChatPrompt(call.body), reasoning: effort !== '' && effort !== 'none', maxTokens: tokenLimit(call.body) },
