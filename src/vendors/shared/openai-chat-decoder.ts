@@ -12,7 +12,7 @@ import { annotationsIn, endReason, openaiFinishReason, reasoningText } from './o
 import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect } from './openai-chat-dialect.ts'
 import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { usageAtTier } from './service-tier.ts'
-import { answerMark, argumentsText, StreamedToolCalls } from './streamed-tool-calls.ts'
+import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
   readonly toolCalls: StreamedToolCalls
@@ -136,10 +136,12 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   }
 
   #toolCall(piece: Record<string, unknown>, choice: number, state: ChoiceState): void {
-    const { index, opens, id, name } = state.toolCalls.locate(piece, this.#answerMark)
-    const extra = isJsonObject(piece['extra_content']) ? (piece['extra_content'] as ExtraContent) : undefined
+    const located = state.toolCalls.locate(piece, this.#answerMark)
+    if (located === undefined) return
+    const { index, opens, id, name, json } = located
+    const { extra_content: given } = located.piece
+    const extra = isJsonObject(given) ? (given as ExtraContent) : undefined
     if (opens) this.#writer.toolCall({ index, id, name, ...(extra === undefined ? {} : { extra }) }, choice)
-    const json = isJsonObject(piece['function']) ? argumentsText(piece['function']['arguments']) : ''
     if (json !== '') this.#writer.toolCallArguments(index, json, choice)
   }
 

@@ -113,13 +113,14 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   #passesOrdinary({ bytes, start, end, dataStart, dataEnd }: EventLines): boolean {
     if (!this.#passesScanned) return false
     const scan = this.#scan
-    if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#readsCalls)) return false
+    if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && (scan.opensCalls || this.#readsCalls)))
+      return false
     scan.keepAlike(bytes, start, end)
     this.#passScanned()
     return true
   }
 
-  /** Must chunks with tool calls be parsed? */
+  /** Must chunks be parsed that only continue tool calls? */
   get #readsCalls(): boolean {
     return this.#repair !== undefined || this.#choices.readsCalls
   }
@@ -256,7 +257,7 @@ class StreamedChoices {
     this.#repairsToolCalls = repairsToolCalls
   }
 
-  /** Must chunks with tool calls be read? */
+  /** Must chunks be read that only continue tool calls? */
   get readsCalls(): boolean {
     return this.#calls?.readsCalls ?? true
   }
