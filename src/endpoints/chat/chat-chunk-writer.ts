@@ -24,7 +24,8 @@ export class ChatChunkWriter implements ChatStreamWriter {
   #head = ''
   #text = ''
   readonly #openChoices = new Set<number>()
-  #finishedChoices = 0
+  /** Finish reasons by choice, written when the answer ends: content may follow. Made late, because a stream lives long. */
+  #finishes: Map<number, FinishReason> | undefined
 
   constructor(options: { readonly model: string; readonly createdSeconds: number; readonly includeUsage?: boolean }) {
     this.#createdSeconds = options.createdSeconds
@@ -34,7 +35,8 @@ export class ChatChunkWriter implements ChatStreamWriter {
 
   /** True once every choice that has begun is finished. */
   get hasTextEnded(): boolean {
-    return this.#finishedChoices > 0 && this.#finishedChoices >= this.#openChoices.size
+    const finished = this.#finishes?.size ?? 0
+    return finished > 0 && finished >= this.#openChoices.size
   }
 
   /** Gives what was written since the last call; empty when nothing was. */
@@ -93,13 +95,15 @@ export class ChatChunkWriter implements ChatStreamWriter {
 
   finish(reason: FinishReason, choice = 0): void {
     this.#open(choice)
-    this.#finishedChoices += 1
     this.hasContent = true
-    this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"${this.#tail}`
+    this.#finishes ??= new Map()
+    this.#finishes.set(choice, reason)
   }
 
-  /** Ends the stream: the usage chunk if the caller requested it, then the end mark. */
+  /** Ends the stream: the finish reasons, the usage chunk if the caller requested it, then the end mark. */
   done(usage: Usage | undefined, cost?: string): void {
+    for (const [choice, reason] of this.#finishes ?? [])
+      this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"${this.#tail}`
     if (usage !== undefined) {
       const head = this.#head.slice(0, this.#head.lastIndexOf('[{"index":'))
       this.#text += `${head}[],"usage":${JSON.stringify(cost === undefined ? chatUsage(usage) : { ...chatUsage(usage), cost })}}\n\n`

@@ -2,6 +2,7 @@ import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
+import type { FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from '../../endpoints/chat/chat-stream-writer.ts'
 import { OversizeEventError, type ServerSentEvent, sseReader } from '../../wire/sse.ts'
@@ -16,7 +17,10 @@ import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
   readonly toolCalls: StreamedToolCalls
-  isFinished: boolean
+  /** The last finish reason that counts. Some servers send one with every chunk. */
+  finish: FinishReason | undefined
+  /** Whether content came after that reason. */
+  hasMore: boolean
 }
 
 /** Reads a streamed chat of the dialect and passes its content to a writer. */
@@ -52,7 +56,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     // An end mark behind nothing is no answer, as a whole one without choices is none.
     if (this.#isDone) return this.#choices.size > 0
     const states = [...this.#choices.values()]
-    return states.length >= this.#expectedChoices && states.every((state) => state.isFinished)
+    return states.length >= this.#expectedChoices && states.every((state) => state.finish !== undefined)
   }
 
   push(chunk: Uint8Array): void {
@@ -113,16 +117,27 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
 
   #choice(choice: Record<string, unknown>): void {
     const index = typeof choice['index'] === 'number' ? choice['index'] : 0
-    const state = this.#choices.get(index) ?? { toolCalls: new StreamedToolCalls(), isFinished: false }
+    const state = this.#choices.get(index) ?? {
+      toolCalls: new StreamedToolCalls(),
+      finish: undefined,
+      hasMore: false,
+    }
     this.#choices.set(index, state)
-    if (isJsonObject(choice['delta'])) this.#delta(choice['delta'], index, state, tokensOf(choice['logprobs']))
-    const reason = choice['finish_reason']
-    if (reason === null || reason === undefined || reason === '' || state.isFinished) return
-    state.isFinished = true
-    this.#writer.finish(openaiFinishReason(reason), index)
+    const { delta, finish_reason: reason } = choice
+    const isMore = isJsonObject(delta) && this.#delta(delta, index, state, tokensOf(choice['logprobs']))
+    if (isMore) state.hasMore = true
+    const given = reason === null || reason === undefined || reason === '' ? undefined : openaiFinishReason(reason)
+    // A verdict on text that was sent already does not end it again.
+    if (given === undefined ? !isMore || state.finish === undefined : state.finish !== undefined && !state.hasMore)
+      return
+    const hasCallsSince = given === undefined && state.toolCalls.count > 0
+    state.finish = hasCallsSince && state.finish === 'stop' ? 'tool_calls' : (given ?? state.finish)
+    state.hasMore = false
+    if (state.finish !== undefined) this.#writer.finish(state.finish, index)
   }
 
-  #delta(delta: Record<string, unknown>, index: number, state: ChoiceState, logprobs?: readonly unknown[]): void {
+  /** Returns whether the delta held content. */
+  #delta(delta: Record<string, unknown>, index: number, state: ChoiceState, logprobs?: readonly unknown[]): boolean {
     mendContentParts(delta)
     const reasoning = reasoningText(delta)
     if (reasoning !== '') this.#writer.reasoning(reasoning, index)
@@ -131,8 +146,9 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     if (annotations.length > 0) this.#writer.annotations?.(annotations, index)
     if (isText(delta['refusal'])) this.#writer.refusal(delta['refusal'], index)
     if (isJsonObject(delta['extra_content'])) this.#writer.extraContent(delta['extra_content'] as ExtraContent, index)
-    if (!Array.isArray(delta['tool_calls'])) return
-    for (const piece of delta['tool_calls']) if (isJsonObject(piece)) this.#toolCall(piece, index, state)
+    const pieces = Array.isArray(delta['tool_calls']) ? delta['tool_calls'].filter(isJsonObject) : []
+    for (const piece of pieces) this.#toolCall(piece, index, state)
+    return reasoning !== '' || isText(delta['content']) || isText(delta['refusal']) || pieces.length > 0
   }
 
   #toolCall(piece: Record<string, unknown>, choice: number, state: ChoiceState): void {
@@ -149,8 +165,9 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   #done(): void {
     this.#isDone = true
     for (const [index, state] of this.#choices) {
-      if (!state.isFinished) this.#writer.finish(endReason(undefined, state.toolCalls.count > 0), index)
-      state.isFinished = true
+      if (state.finish !== undefined) continue
+      state.finish = endReason(undefined, state.toolCalls.count > 0)
+      this.#writer.finish(state.finish, index)
     }
   }
 }
