@@ -185,9 +185,18 @@ export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
       description: schema.description ?? 'Gives the whole answer to the user, as the members of one JSON object.',
     }
   }
-  const shape = isAnyObject(schema.schema) ? '' : ` that follows this JSON Schema: ${JSON.stringify(schema.schema)}`
-  const text = `Answer with one JSON object${shape}. Write the JSON alone, without a code fence or any other text.`
-  return { kind: 'instruction', text }
+  return { kind: 'instruction', text: instructionFor(schema.schema) }
+}
+
+/** Returns a sentence for the system text that asks for the `response_format` of a request, or `undefined` if it wants text. */
+export function jsonInstruction(request: ChatRequest): string | undefined {
+  const schema = requestedSchema(request)
+  return schema && instructionFor(schema.schema)
+}
+
+function instructionFor(schema: JsonSchema): string {
+  const shape = isAnyObject(schema) ? '' : ` that follows this JSON Schema: ${JSON.stringify(schema)}`
+  return `Answer with one JSON object${shape}. Write the JSON alone, without a code fence or any other text.`
 }
 
 /**
