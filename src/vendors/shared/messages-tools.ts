@@ -45,8 +45,9 @@ interface ToolsInput {
 export function toolsToWire(input: ToolsInput): { tools?: MessagesTool[]; tool_choice?: MessagesToolChoice } {
   const { request, answerFormat } = input
   const callerTools = allowedTools(request, convertedTools(input))
-  let choice =
-    request.tool_choice === undefined || request.tool_choice === null ? undefined : choiceFrom(request.tool_choice)
+  const { tool_choice: asked } = request
+  let choice = asked === undefined || asked === null ? undefined : choiceFrom(asked)
+  if (asked === 'validated' && callerTools.length > 0) input.report('tool_choice')
   const isForced = choice?.type === 'any' || choice?.type === 'tool'
   if (isForced && (!input.forcedToolChoice || callerTools.length === 0)) {
     input.report('tool_choice')
@@ -111,6 +112,7 @@ function inputSchema(parameters: unknown, path: string, budget: WorkBudget): Rec
 
 function choiceFrom(choice: unknown): MessagesToolChoice {
   if (choice === 'none' || choice === 'auto') return { type: choice }
+  if (choice === 'validated') return { type: 'auto' }
   if (choice === 'required') return { type: 'any' }
   if (!isJsonObject(choice)) throw invalid('tool_choice', '"none", "auto", "required" or an object')
   const named = choice['function']
