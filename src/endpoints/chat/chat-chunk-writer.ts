@@ -23,6 +23,8 @@ export class ChatChunkWriter implements ChatStreamWriter {
   readonly #tail: string
   #head = ''
   #text = ''
+  /** Indexes of calls of custom tools. */
+  #customCalls: Set<number> | undefined
   readonly #openChoices = new Set<number>()
   /** Finish reasons by choice, written when the answer ends: content may follow. Made late, because a stream lives long. */
   #finishes: Map<number, FinishReason> | undefined
@@ -75,22 +77,24 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#delta(choice, JSON.stringify({ extra_content: extra }))
   }
 
-  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
+  toolCall(
+    call: { index: number; id: string; name: string; extra?: ExtraContent; isCustom?: boolean },
+    choice = 0,
+  ): void {
+    const [type, input] = call.isCustom === true ? ['custom', 'input'] : ['function', 'arguments']
+    if (call.isCustom === true) this.#customCalls = new Set(this.#customCalls).add(call.index)
     const extra = call.extra === undefined ? '' : `,"extra_content":${JSON.stringify(call.extra)}`
     this.#content(
       choice,
       call.name,
-      `{"tool_calls":[{"index":${call.index},"id":${JSON.stringify(call.id)},"type":"function","function":{"name":${JSON.stringify(call.name)},"arguments":""}${extra}}]}`,
+      `{"tool_calls":[{"index":${call.index},"id":${JSON.stringify(call.id)},"type":"${type}","${type}":{"name":${JSON.stringify(call.name)},"${input}":""}${extra}}]}`,
     )
   }
 
   toolCallArguments(index: number, json: string, choice = 0): void {
-    if (json !== '')
-      this.#content(
-        choice,
-        json,
-        `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(json)}}}]}`,
-      )
+    if (json === '') return
+    const member = this.#customCalls?.has(index) === true ? '"custom":{"input"' : '"function":{"arguments"'
+    this.#content(choice, json, `{"tool_calls":[{"index":${index},${member}:${JSON.stringify(json)}}}]}`)
   }
 
   finish(reason: FinishReason, choice = 0): void {
