@@ -1,6 +1,6 @@
 import { hasDotSegment, isPattern, starOf, withoutDate } from './id-pattern.ts'
 import { type CatalogModel, defineModel, type ModelDefinition } from './model.ts'
-import type { VendorModel } from './vendor-models/vendor-model.ts'
+import { effortsOf, type VendorModel } from './vendor-models/vendor-model.ts'
 
 /** Models by name. */
 export interface ModelSource {
@@ -59,7 +59,7 @@ export function createCatalog(
   const positions = new Map<string, number>()
   rows.forEach((row, position) => {
     const model = 'kinds' in row ? row : defineModel(row)
-    byId.set(model.id, withKnownProtocol(keepProtocol(model, byId.get(model.id)), source))
+    byId.set(model.id, withKnownFacts(keepProtocol(model, byId.get(model.id)), source))
     if (!positions.has(model.id)) positions.set(model.id, position)
   })
 
@@ -79,7 +79,7 @@ export function createCatalog(
     if (known !== undefined) return known
     const matching = patterns.map((pattern) => matched(pattern, name)).find((model) => model !== undefined)
     if (matching === undefined) return undefined
-    const found = withKnownProtocol(matching, source)
+    const found = withKnownFacts(matching, source)
     if (matches.size >= MAX_MATCHES) matches.clear()
     matches.set(name, found)
     return found
@@ -173,10 +173,15 @@ function keepProtocol(model: CatalogModel, replaced: CatalogModel | undefined): 
   return { ...model, protocol: replaced.protocol }
 }
 
-/** The same object unless it is known by which protocol the vendor offers the model, or all its chat models. */
-function withKnownProtocol(model: CatalogModel, source: ModelSource): CatalogModel {
-  if (model.protocol !== undefined) return model
+/** Adds the efforts that the catalog lists for the model, and the protocol by which its vendor offers it if the row has none. */
+function withKnownFacts(model: CatalogModel, source: ModelSource): CatalogModel {
   const known = source.facts?.(model.vendor, model.upstream)
+  const efforts = known && effortsOf(known)
+  return withKnownProtocol(efforts === undefined ? model : { ...model, efforts }, known, source)
+}
+
+function withKnownProtocol(model: CatalogModel, known: VendorModel | undefined, source: ModelSource): CatalogModel {
+  if (model.protocol !== undefined) return model
   const isKnown = known?.protocol !== undefined && known.kinds.some((kind) => model.kinds.includes(kind))
   const ofChat = model.kinds.includes('chat') ? source.chatProtocol?.(model.vendor) : undefined
   const protocol = isKnown ? known.protocol : ofChat

@@ -19,6 +19,7 @@ const CATALOG_MEMBERS = {
   kinds: true,
   isOpen: true,
   family: true,
+  efforts: true,
 } satisfies MemberNames<CatalogModel>
 const FREE_SIZE_MEMBERS = {
   multipleOf: true,

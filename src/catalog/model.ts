@@ -76,6 +76,11 @@ export interface CatalogModel extends ModelFacts {
    * are not. Absent: as the gateway's option says.
    */
   readonly promptCaching?: PromptCaching
+  /**
+   * Reasoning efforts that the model of `vendor` and `upstream` accepts, as the public catalog lists them, from least to most. Empty if
+   * it does not reason; `undefined` if the catalog does not say.
+   */
+  readonly efforts?: readonly string[] | undefined
   /** True for one of any number of ids: a match of a pattern, or an id that no catalog knows. Not listed. */
   readonly isOpen?: boolean
   /** Set for an id that no catalog knows only: ids at its vendor of known models of the same family, newest first. */
@@ -86,7 +91,8 @@ export interface CatalogModel extends ModelFacts {
 type Optional<Row> = { readonly [Name in keyof Row]?: Row[Name] | undefined }
 
 /** A model that a host adds, or a row of the catalog that it overrides (same `id`). */
-export interface ModelDefinition extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor' | 'isOpen' | 'family'>> {
+export interface ModelDefinition
+  extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor' | 'isOpen' | 'family' | 'efforts'>> {
   /** What callers write. May have one `*`, for a pattern. */
   readonly id: string
   /** What it does; a list where it does several things. */

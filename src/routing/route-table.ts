@@ -116,7 +116,7 @@ export class RouteTable {
     const { vendor, keys, load } = routed
     const upstream = route.upstream ?? model.upstream
     const isOwn = vendor.id === model.vendor && upstream === model.upstream
-    const row = isOwn ? model : { ...model, vendor: vendor.id, upstream }
+    const row = isOwn ? model : { ...model, vendor: vendor.id, upstream, efforts: undefined }
     const sum = keys.reduce((total, { weight }) => total + weight, 0)
     return keys.map(
       (key) =>

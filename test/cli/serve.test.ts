@@ -178,7 +178,9 @@ describe('serve with SIGNALBOX_API_KEYS', () => {
 
     const lines = await start({ SIGNALBOX_API_KEYS: KEY, SIGNALBOX_PRICES: path })
 
-    expect(lines.at(-1)).toBe('models    no chat model of the configured vendors has a price: name one in SIGNALBOX_PRICES')
+    expect(lines.at(-1)).toBe(
+      'models    no chat model of the configured vendors has a price: name one in SIGNALBOX_PRICES',
+    )
   })
 
   test('says how many models have no price, in one line, and only while billing is on', async () => {

@@ -247,7 +247,10 @@ describe('createGateway refuses', () => {
         [{ models: [null] }, 'models[0] must be an object'],
         [{ models: [{}] }, 'models[0].id must be the id that callers write'],
         [{ models: [{ id: 'a', vendor: 'openai' }] }, "models[0].kind must be what the model does, such as 'chat'"],
-        [{ models: [{ id: 'a', kind: 'chat' }] }, 'models[0].vendor must be the id of a vendor, unless the row has routes'],
+        [
+          { models: [{ id: 'a', kind: 'chat' }] },
+          'models[0].vendor must be the id of a vendor, unless the row has routes',
+        ],
         [{ endpoints: {} }, 'endpoints must be a list'],
         [{ endpoints: [{}] }, 'endpoints[0] must be an endpoint with id, path and parse'],
         [{ hooks: {} }, 'hooks must be a list'],

@@ -77,6 +77,12 @@ export interface VendorModel {
   readonly source?: string
 }
 
+/** Returns the efforts that a model accepts: none if it does not reason, `undefined` if its efforts are not known. */
+export function effortsOf({ efforts = [], abilities }: VendorModel): readonly string[] | undefined {
+  if (efforts.length > 0) return efforts
+  return abilities.length > 0 && !abilities.includes('reasoning') ? [] : undefined
+}
+
 const PRICE_FIELDS = [
   'input',
   'output',

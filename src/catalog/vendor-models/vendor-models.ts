@@ -4,7 +4,7 @@ import { familyWords, hasDotSegment, isClaimedBy, newerFirst, withoutDate } from
 import { type CatalogModel, defineModel, type ModelDefinition } from '../model.ts'
 import { imageFamilyOf } from '../models/image-families.ts'
 import { BUILT_IN_SNAPSHOT, PUBLIC_ID, type Snapshot } from './snapshot.ts'
-import { readVendorModel, type VendorModel } from './vendor-model.ts'
+import { effortsOf, readVendorModel, type VendorModel } from './vendor-model.ts'
 
 /** A vendor, as far as its models are concerned. */
 export interface ModelVendor {
@@ -134,7 +134,7 @@ export class VendorModels implements ModelSource {
     const known = factsOf(vendor, id) ?? imageOf(vendor, id)
     const definition = known === undefined ? undefined : definitionOf({ ...known, id }, vendor)
     if (definition === undefined) return undefined
-    const model = defineModel(definition)
+    const model = { ...defineModel(definition), efforts: known && effortsOf(known) }
     return isListed(vendor, id) ? model : { ...model, isOpen: true }
   }
 

@@ -23,8 +23,11 @@ export class ChatChunkWriter implements ChatStreamWriter {
   readonly #tail: string
   #head = ''
   #text = ''
+  /** Indexes of calls of custom tools. */
+  #customCalls: Set<number> | undefined
   readonly #openChoices = new Set<number>()
-  #finishedChoices = 0
+  /** Finish reasons by choice, written when the answer ends: content may follow. Made late, because a stream lives long. */
+  #finishes: Map<number, FinishReason> | undefined
 
   constructor(options: { readonly model: string; readonly createdSeconds: number; readonly includeUsage?: boolean }) {
     this.#createdSeconds = options.createdSeconds
@@ -34,7 +37,8 @@ export class ChatChunkWriter implements ChatStreamWriter {
 
   /** True once every choice that has begun is finished. */
   get hasTextEnded(): boolean {
-    return this.#finishedChoices > 0 && this.#finishedChoices >= this.#openChoices.size
+    const finished = this.#finishes?.size ?? 0
+    return finished > 0 && finished >= this.#openChoices.size
   }
 
   /** Gives what was written since the last call; empty when nothing was. */
@@ -73,33 +77,37 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#delta(choice, JSON.stringify({ extra_content: extra }))
   }
 
-  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
+  toolCall(
+    call: { index: number; id: string; name: string; extra?: ExtraContent; isCustom?: boolean },
+    choice = 0,
+  ): void {
+    const [type, input] = call.isCustom === true ? ['custom', 'input'] : ['function', 'arguments']
+    if (call.isCustom === true) this.#customCalls = new Set(this.#customCalls).add(call.index)
     const extra = call.extra === undefined ? '' : `,"extra_content":${JSON.stringify(call.extra)}`
     this.#content(
       choice,
       call.name,
-      `{"tool_calls":[{"index":${call.index},"id":${JSON.stringify(call.id)},"type":"function","function":{"name":${JSON.stringify(call.name)},"arguments":""}${extra}}]}`,
+      `{"tool_calls":[{"index":${call.index},"id":${JSON.stringify(call.id)},"type":"${type}","${type}":{"name":${JSON.stringify(call.name)},"${input}":""}${extra}}]}`,
     )
   }
 
   toolCallArguments(index: number, json: string, choice = 0): void {
-    if (json !== '')
-      this.#content(
-        choice,
-        json,
-        `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(json)}}}]}`,
-      )
+    if (json === '') return
+    const member = this.#customCalls?.has(index) === true ? '"custom":{"input"' : '"function":{"arguments"'
+    this.#content(choice, json, `{"tool_calls":[{"index":${index},${member}:${JSON.stringify(json)}}}]}`)
   }
 
   finish(reason: FinishReason, choice = 0): void {
     this.#open(choice)
-    this.#finishedChoices += 1
     this.hasContent = true
-    this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"${this.#tail}`
+    this.#finishes ??= new Map()
+    this.#finishes.set(choice, reason)
   }
 
-  /** Ends the stream: the usage chunk if the caller requested it, then the end mark. */
+  /** Ends the stream: the finish reasons, the usage chunk if the caller requested it, then the end mark. */
   done(usage: Usage | undefined, cost?: string): void {
+    for (const [choice, reason] of this.#finishes ?? [])
+      this.#text += `${this.#head}${choice},"delta":{},"logprobs":null,"finish_reason":"${reason}"${this.#tail}`
     if (usage !== undefined) {
       const head = this.#head.slice(0, this.#head.lastIndexOf('[{"index":'))
       this.#text += `${head}[],"usage":${JSON.stringify(cost === undefined ? chatUsage(usage) : { ...chatUsage(usage), cost })}}\n\n`

@@ -18,6 +18,7 @@ import { type ChatCompletion, chatUsage } from './chat-completion.ts'
 import type { ChatMessage, ChatRequest } from './chat-request.ts'
 import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.ts'
 import { completionTextBytes } from './chat-text-bytes.ts'
+import type { ChatAbilities } from './fit-request.ts'
 
 /** Chat at one vendor. All functions are pure: no I/O, clock, environment or logger. */
 export interface ChatOperation {
@@ -58,6 +59,8 @@ export interface ChatOperation {
   replaysReasoning?(model: CatalogModel): boolean
   /** The most output tokens of an answer that the vendor is asked for: a higher bound is lowered. Undefined, and absent: none is. */
   mostOutputTokens?(model: CatalogModel): number | undefined
+  /** Returns what the model accepts of fields that translations into chat write. If omitted, all is sent. */
+  abilities?(model: CatalogModel): ChatAbilities
   /** Is `cache_control` of parts of messages and of tools understood, so that Messages callers' is kept? Absent: no. */
   takesCacheControl?(model: CatalogModel): boolean
   /**

@@ -58,10 +58,14 @@ export interface ChatTool {
   function: { name: string; description?: string; parameters?: Record<string, unknown>; strict?: boolean | null }
 }
 
-/** Which tools the model may or must call; `auto` by default, where there are any. */
+/**
+ * Which tools the model may or must call; `auto` by default, where there are any. `validated` is `auto` with arguments that follow the
+ * schemas, at vendors that have it.
+ */
 export type ChatToolChoice =
   | 'none'
   | 'auto'
+  | 'validated'
   | 'required'
   | { type: 'function'; function: { name: string } }
   | { type: 'allowed_tools'; allowed_tools: { mode: 'auto' | 'required'; tools: Record<string, unknown>[] } }

@@ -23,8 +23,14 @@ export interface ChatStreamWriter {
   thinkingBlock(block: ThinkingBlock, choice?: number): void
   /** Vendor state to carry on the message itself, such as the thought signature of a text part. */
   extraContent(extra: ExtraContent, choice?: number): void
-  /** Opens a tool call. `index` counts tool calls from 0, in the order of opening. */
-  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice?: number): void
+  /**
+   * Opens a tool call. `index` counts tool calls from 0, in the order of opening. `isCustom` marks a custom tool of a chat, whose
+   * arguments are its input as plain text.
+   */
+  toolCall(
+    call: { index: number; id: string; name: string; extra?: ExtraContent; isCustom?: boolean },
+    choice?: number,
+  ): void
   /** A chunk of the JSON text of an open tool call's arguments. */
   toolCallArguments(index: number, json: string, choice?: number): void
   /** The reason why this choice stopped. Called once a choice. */

@@ -11,6 +11,7 @@ import type {
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import { changesNothing } from '../neutral-values.ts'
 import { chatMessages, keptCacheControl, type Report } from './chat-messages.ts'
+import { completeSchema } from './complete-schema.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { requestTools, toolChanges } from './request-tools.ts'
 import { isStrictSchema } from './strict-schema.ts'
@@ -215,7 +216,7 @@ function chatTool(tool: Readonly<Record<string, unknown>>, report: Report): Chat
   }
   for (const field of Object.keys(tool))
     if (!TOOL_FIELDS.has(field) && field !== 'cache_control') report(`tools.${field}`)
-  const parameters = isJsonObject(schema) ? schema : { type: 'object', properties: {} }
+  const parameters = completeSchema(isJsonObject(schema) ? schema : { type: 'object' })
   // As of an answer's format: a vendor refuses the word for a schema that is not strict.
   const isLost = strict === true && !isStrictSchema(parameters)
   if (isLost) report('tools.strict')

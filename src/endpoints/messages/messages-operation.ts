@@ -9,6 +9,7 @@ import {
 } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
+import { fitRequest } from '../chat/fit-request.ts'
 import type { ExtraFeature } from '../endpoint.ts'
 import { renamedError } from '../field-errors.ts'
 import {
@@ -171,13 +172,15 @@ interface TranslatedCall {
 }
 
 function translatedCall(call: VendorCall<MessagesRequest>, chat: ChatOperation): TranslatedCall {
-  const { request, dropped } = chatRequestFromMessages(
+  const { request: asked, dropped } = chatRequestFromMessages(
     call.request,
     call.model.limits.maxOutputTokens,
     chat.takesCacheControl?.(call.model) === true,
   )
+  const { request, dropped: unfit } = fitRequest(asked, chat.abilities?.(call.model))
   // Bytes and headers are in the caller's dialect, which this vendor does not accept.
-  return { chatCall: { ...call, request, bytes: undefined, header: undefined, costOf: undefined }, dropped }
+  const chatCall = { ...call, request, bytes: undefined, header: undefined, costOf: undefined }
+  return { chatCall, dropped: droppedByTranslation(dropped, unfit) }
 }
 
 /** The Messages names of fields that a chat vendor drops. */

@@ -12,7 +12,7 @@ import { type MessageFacts, messageId, messageUsage, stopReason } from './messag
 
 /**
  * Writes a neutral stream of chat events as the events of a Messages stream (Anthropic, "Streaming messages"). One answer is
- * written: the dialect has no others. Events after the finish are ignored.
+ * written: the dialect has no others. A finish counts once the answer ends, because some vendors send one before their content.
  */
 export class MessagesStreamWriter implements ChatStreamWriter {
   /** True once a caller would keep something of what was written. */
@@ -90,14 +90,13 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   finish(reason: FinishReason, choice = 0): void {
-    if (!this.#takes(choice)) return
-    this.#finish = reason
-    this.#blocks.finish()
+    if (this.#takes(choice)) this.#finish = reason
   }
 
   /** Ends the stream. Usage comes after the last block, because vendors report it last. */
   done(usage: Usage | undefined): void {
-    this.finish('stop')
+    if (this.#finish === undefined) this.finish('stop')
+    this.#blocks.finish()
     const reason = stopReason(this.#finish ?? 'stop', this.#blocks.hasTools)
     const delta = { stop_reason: reason, stop_sequence: null }
     this.#event('message_delta', { delta, usage: messageUsage(usage) })
@@ -105,7 +104,7 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   #takes(choice: number, text = ''): boolean {
-    if (choice !== 0 || this.#finish !== undefined) return false
+    if (choice !== 0) return false
     this.#vendorId ??= ''
     this.hasContent = true
     this.outputBytesSeen += Buffer.byteLength(text)

@@ -2,7 +2,7 @@ import { isJsonObject } from '../../core/json.ts'
 import { isObjectSchema, SCHEMA_MAPS } from '../json-schema.ts'
 
 /** Members that hold values, in which nothing is a schema. */
-const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples', 'required'])
+export const VALUE_MEMBERS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples', 'required'])
 
 /** Members that no strict schema has. */
 const REFUSED: ReadonlySet<string> = new Set([
@@ -31,7 +31,7 @@ export function isStrictSchema(schema: unknown): boolean {
   if (isObjectSchema(schema) && !requiresAll(schema)) return false
   return Object.entries(schema).every(([member, value]) => {
     if (REFUSED.has(member)) return false
-    if (VALUES.has(member)) return true
+    if (VALUE_MEMBERS.has(member)) return true
     return isStrictSchema(SCHEMA_MAPS.has(member) && isJsonObject(value) ? Object.values(value) : value)
   })
 }

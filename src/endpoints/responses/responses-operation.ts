@@ -10,6 +10,7 @@ import {
 } from '../chat/chat-operation.ts'
 import type { ChatRequest } from '../chat/chat-request.ts'
 import { completionTextBytes } from '../chat/chat-text-bytes.ts'
+import { fitRequest } from '../chat/fit-request.ts'
 import { textBeside } from '../media-input.ts'
 import { ESTIMATED_TOKENS_PER_FILE } from '../messages/messages-estimate.ts'
 import { type TokenCountOperation, tokenCounter } from '../messages/messages-operation.ts'
@@ -117,15 +118,18 @@ export interface TranslatedCall extends Omit<TranslatedRequest, 'request'> {
 
 /** Translates a call. Throws as {@link chatRequestFromResponses} does. */
 export function translatedCall(call: VendorCall<ResponsesRequest>, chat: ChatOperation): TranslatedCall {
-  const { request, ...rest } = chatRequestFromResponses(call.request, {
+  const { request: asked, ...rest } = chatRequestFromResponses(call.request, {
     keepsBreakpoints: chat.takesCacheControl?.(call.model) === true,
     takesFileUrls: chat.takesFileUrls?.(call.model) === true,
     vendor: call.model.vendor,
     secret: call.stateSecret,
     maxOutputTokens: call.model.limits.maxOutputTokens,
   })
+  const { request, dropped } = fitRequest(asked, chat.abilities?.(call.model))
+  const names = dropped.map((field) => callerField(field, rest.paths))
   // Bytes are in the caller's dialect, which this vendor does not accept.
-  return { ...rest, chatCall: { ...call, request, bytes: undefined, header: undefined, costOf: undefined } }
+  const chatCall = { ...call, request, bytes: undefined, header: undefined, costOf: undefined }
+  return { ...rest, dropped: [...rest.dropped, ...names], chatCall }
 }
 
 /** All dropped fields, under the caller's names. */

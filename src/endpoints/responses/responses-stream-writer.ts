@@ -130,15 +130,14 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
   }
 
   finish(reason: FinishReason, choice = 0): void {
-    if (!this.#takes(choice)) return
-    this.#finish = reason
-    this.#output.finish(incompleteReason(reason) !== undefined)
+    if (this.#takes(choice)) this.#finish = reason
   }
 
   /** Ends the answer; gives its last event apart, and the whole response. */
   done(usage: Usage | undefined): { readonly lastEvent: string; readonly response: Record<string, unknown> } {
-    this.finish('stop')
+    if (this.#finish === undefined) this.finish('stop')
     const status = incompleteReason(this.#finish) === undefined ? 'completed' : 'incomplete'
+    this.#output.finish(status === 'incomplete')
     const response = this.#response(status, usage)
     return { lastEvent: this.#written(`response.${status}`, { response }), response }
   }
@@ -151,7 +150,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
   }
 
   #takes(choice: number, text = '', isShown = true): boolean {
-    if (choice !== 0 || this.#finish !== undefined) return false
+    if (choice !== 0) return false
     this.begin()
     if (isShown) this.hasContent = true
     this.outputBytesSeen += Buffer.byteLength(text)

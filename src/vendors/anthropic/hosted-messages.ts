@@ -11,7 +11,7 @@ import { messagesRequestFor } from './chat-to-wire.ts'
 import { messagesStreamError } from './error-from.ts'
 import { extraFeatures } from './extra-features.ts'
 import { AutomaticMarks } from './marked-messages.ts'
-import { callerHeader, messagesOperation, withoutCarriedBlocks } from './messages-operation.ts'
+import { acceptedMessages, callerHeader, messagesOperation } from './messages-operation.ts'
 import { MessagesPassThrough } from './messages-pass-through.ts'
 
 /** The Messages API inside a cloud's own: the model is in the path, and the version in the body. */
@@ -88,7 +88,7 @@ function toWire(
   { path, namesModel, betas: allowed }: HostedCall,
 ): WireRequest {
   const { bytes, model, stream, apiKey } = call
-  const own = withoutCarriedBlocks(call)
+  const { own, dropped } = acceptedMessages(call)
   const marks = AutomaticMarks.for(call)
   const request = marks?.inRequest(own ?? call.request) ?? own ?? call.request
   const unknown = Object.keys(request).filter((name) => !host.fields.has(name) && name !== 'model')
@@ -111,7 +111,7 @@ function toWire(
     ],
     body: edited ?? bodyWith(changes, cleaned!.value),
     dropped: [
-      ...(own === undefined ? [] : ['messages.thinking']),
+      ...dropped,
       ...unknown.filter((name) => (request[name] ?? null) !== null),
       ...(cleaned?.removed ?? []),
       ...(betas.lost.length === 0 ? [] : ['anthropic-beta']),

@@ -19,6 +19,7 @@ import { messagesStreamError } from './error-from.ts'
 import { extraFeatures } from './extra-features.ts'
 import { AutomaticMarks } from './marked-messages.ts'
 import { MessagesPassThrough, threadIds } from './messages-pass-through.ts'
+import { withPlainCallIds } from './plain-call-ids.ts'
 
 /** Headers of the dialect that callers may set; others, such as the choice of a workspace, are the operator's. */
 const PRINTABLE = /^[\t\x20-\x7e]*$/
@@ -65,7 +66,7 @@ function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddr
   const version = callerHeader(call, 'anthropic-version') ?? address.version
   const beta = callerHeader(call, 'anthropic-beta')
   const marks = AutomaticMarks.for(call)
-  const own = withoutCarriedBlocks(call)
+  const { own, dropped } = acceptedMessages(call)
   return {
     path: address.path,
     headers: [
@@ -84,7 +85,21 @@ function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddr
       own === undefined
         ? editedBody(call, marks)
         : exactJsonText({ ...(marks?.inRequest(own) ?? own), model: call.model.upstream }),
-    dropped: own === undefined ? [] : ['messages.thinking'],
+    dropped,
+  }
+}
+
+/** The request with the messages that the API accepts, and what was removed from them. */
+export function acceptedMessages(call: VendorCall<MessagesRequest>): {
+  /** `undefined` if the caller's own request can be sent. */
+  readonly own: MessagesRequest | undefined
+  readonly dropped: readonly string[]
+} {
+  const uncarried = withoutCarriedBlocks(call)
+  const own = withPlainCallIds(uncarried ?? call.request)
+  return {
+    own: own === call.request ? undefined : own,
+    dropped: uncarried === undefined ? [] : ['messages.thinking'],
   }
 }
 
@@ -108,7 +123,7 @@ export function callerHeader(call: VendorCall<MessagesRequest>, name: string): s
 }
 
 /** The request without thinking that holds another vendor's state; undefined if it has none. */
-export function withoutCarriedBlocks({ bytes, request }: VendorCall<MessagesRequest>): MessagesRequest | undefined {
+function withoutCarriedBlocks({ bytes, request }: VendorCall<MessagesRequest>): MessagesRequest | undefined {
   if (bytes !== undefined && !asBuffer(bytes).includes(CARRIED_MARK)) return undefined
   if (!request.messages.some((message) => blocksOf(message).some(isCarried))) return undefined
   const messages = request.messages.flatMap((message): MessageParam[] => {

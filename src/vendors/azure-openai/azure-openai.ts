@@ -6,6 +6,7 @@ import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
 import type { FieldMapping } from '../shared/field-rules.ts'
 import { keyPool } from '../shared/key-pool.ts'
+import { openaiAbilities } from '../shared/openai-abilities.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import type { OperationPath } from '../shared/openai-chat-dialect.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
@@ -146,6 +147,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     rulesFor: (deployment) =>
       rules[tokenLimitField(modelOf(deployment), options.tokenLimitFields, DEFAULT_TOKEN_LIMIT_FIELD)],
     reasonsUnseen: (deployment, request) => reasonsUnseen(modelOf(deployment), request),
+    abilities: ({ upstream, efforts }) => openaiAbilities(modelOf(upstream), efforts),
   })
   const responses: OpenAIResponsesDialect = {
     ...common,

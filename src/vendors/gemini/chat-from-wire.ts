@@ -46,7 +46,8 @@ interface CandidateState {
   /** A signature that came on reasoning or on an empty text; it belongs to the call beside it, else to the message. */
   looseSignature: string | undefined
   messageSignature: string | undefined
-  isFinished: boolean
+  /** The last finish reason that counts. Some answers have one before their content, or in every event. */
+  finishReason: string | undefined
 }
 
 /**
@@ -72,7 +73,7 @@ export class AnswerReader {
   /** True once every candidate has a finish reason, or the prompt was blocked. */
   get isComplete(): boolean {
     if (this.#candidates.size === 0) return this.#isBlocked
-    return [...this.#candidates.values()].every((candidate) => candidate.isFinished)
+    return [...this.#candidates.values()].every((candidate) => candidate.finishReason !== undefined)
   }
 
   /** Takes one response object; nothing more is read after a failure. */
@@ -118,15 +119,18 @@ export class AnswerReader {
     }
     const choice = typeof candidate['index'] === 'number' ? candidate['index'] : 0
     const state = this.#stateOf(choice)
-    for (const part of partsOf(candidate)) this.#readPart(part, choice, state)
-    const reason = candidate['finishReason']
-    if (typeof reason === 'string' && !state.isFinished) this.#finish(reason, choice, state)
+    const parts = partsOf(candidate)
+    for (const part of parts) this.#readPart(part, choice, state)
+    const { finishReason: given } = candidate
+    const reason = typeof given === 'string' ? given : state.finishReason
+    if (reason !== undefined && (state.finishReason === undefined || parts.length > 0))
+      this.#finish(reason, choice, state)
   }
 
   #stateOf(choice: number): CandidateState {
     const known = this.#candidates.get(choice)
     if (known !== undefined) return known
-    const state = { toolCallCount: 0, looseSignature: undefined, messageSignature: undefined, isFinished: false }
+    const state = { toolCallCount: 0, looseSignature: undefined, messageSignature: undefined, finishReason: undefined }
     this.#candidates.set(choice, state)
     return state
   }
@@ -177,7 +181,7 @@ export class AnswerReader {
   }
 
   #finish(reason: string, choice: number, state: CandidateState): void {
-    state.isFinished = true
+    state.finishReason = reason
     if (reason === ACCOUNT_REASON)
       this.#call.reportProblem?.({
         kind: 'operator',
@@ -186,6 +190,8 @@ export class AnswerReader {
         message: 'the vendor has limited or disabled the account: its policy of prohibited use was violated',
       })
     const signature = state.messageSignature ?? state.looseSignature
+    state.messageSignature = undefined
+    state.looseSignature = undefined
     if (signature !== undefined) this.#writer.extraContent(signatureExtra(signature), choice)
     this.#writer.finish(finishReason(reason, state.toolCallCount > 0), choice)
   }

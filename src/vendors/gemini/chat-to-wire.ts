@@ -4,6 +4,7 @@ import { WorkBudget } from '../../core/work-budget.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import { reportLostMarks } from '../shared/lost-cache-marks.ts'
+import { jsonInstruction } from '../shared/messages-tools.ts'
 import { unsupportedParameter } from '../shared/parameter-errors.ts'
 import {
   type FieldCheck,
@@ -74,14 +75,15 @@ export const reportDroppedFields: FieldCheck = fieldCheck(CHAT_FIELDS)
  * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
  */
 export function chatToWire(call: VendorCall<ChatRequest>, { basePath, hasCallIds }: GeminiApi): WireRequest {
-  const { request, model, stream } = call
+  const { model, stream } = call
   const abilities = modelAbilities(model.upstream)
   const dropped = new Set<string>()
   const report = (field: string): void => {
     dropped.add(field)
   }
-  reportDroppedFields(request, report)
-  reportLostMarks(request, report)
+  reportDroppedFields(call.request, report)
+  reportLostMarks(call.request, report)
+  const request = abilities.jsonWithTools ? call.request : withInstruction(call.request, report)
   const { systemInstruction, contents } = conversationToWire(request.messages, abilities, report, hasCallIds)
   const budget = new WorkBudget()
   const config = generationConfig(request, { abilities, stream, budget, report })
@@ -97,6 +99,14 @@ export function chatToWire(call: VendorCall<ChatRequest>, { basePath, hasCallIds
     body: exactJsonText(body),
     dropped: [...dropped],
   }
+}
+
+/** A request with functions whose answer's format is asked for in the system text, where nothing enforces it. */
+function withInstruction(request: ChatRequest, report: (field: string) => void): ChatRequest {
+  const content = (request.tools ?? []).length === 0 ? undefined : jsonInstruction(request)
+  if (content === undefined) return request
+  report('response_format')
+  return { ...request, messages: [...request.messages, { role: 'system', content }], response_format: null }
 }
 
 const MAX_CANDIDATES = 8

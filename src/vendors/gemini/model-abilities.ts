@@ -20,6 +20,11 @@ export interface ModelAbilities {
   readonly checksSignatures: boolean
   /** Does it take unmodified JSON Schema for answers (`responseJsonSchema`), and the calling mode `VALIDATED`? */
   readonly jsonSchema: boolean
+  /**
+   * Whether it answers in JSON although functions are offered. Before Gemini 3: "Function calling with a response mime type:
+   * 'application/json' is unsupported".
+   */
+  readonly jsonWithTools: boolean
 }
 
 const LOW_TO_HIGH = ['low', 'medium', 'high'] as const
@@ -34,6 +39,7 @@ const NEWEST: ModelAbilities = {
   systemInstruction: true,
   checksSignatures: true,
   jsonSchema: true,
+  jsonWithTools: true,
 }
 
 const GENERATION_3: ModelAbilities = { ...NEWEST, sampling: true }
@@ -42,6 +48,7 @@ const GENERATION_2_5: ModelAbilities = {
   ...GENERATION_3,
   thinking: { kind: 'budget', efforts: ['none', ...LOW_TO_HIGH] },
   checksSignatures: false,
+  jsonWithTools: false,
 }
 
 const GENERATION_2: ModelAbilities = {

@@ -31,7 +31,11 @@ export function toolsToWire(
   }
   const functionDeclarations = offered.map((tool) => tool.declaration)
   const isStrict = abilities.jsonSchema && offered.some((tool) => tool.strict)
-  const config = callingConfig(request.tool_choice, isStrict)
+  const isValidated = request.tool_choice === 'validated'
+  if (isValidated && !abilities.jsonSchema) report('tool_choice')
+  const config = isValidated
+    ? { mode: abilities.jsonSchema ? ('VALIDATED' as const) : ('AUTO' as const) }
+    : callingConfig(request.tool_choice, isStrict)
   return {
     tools: [{ functionDeclarations }],
     ...(config === undefined ? {} : { toolConfig: { functionCallingConfig: config } }),

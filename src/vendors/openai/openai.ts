@@ -2,6 +2,7 @@ import type { MemberNames } from '../../core/known-members.ts'
 import { chatByResponses } from '../shared/chat-by-responses.ts'
 import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
 import { keyPool } from '../shared/key-pool.ts'
+import { openaiAbilities } from '../shared/openai-abilities.ts'
 import { openaiBatches } from '../shared/openai-batches.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
@@ -97,6 +98,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     path: `${prefix}${API_PATH}/chat/completions`,
     rulesFor: (upstream) => (takesBreakpoints(upstream) ? BREAKPOINT_RULES : OPENAI_RULES)[fieldOf(upstream)],
     reasonsUnseen,
+    abilities: ({ upstream, efforts }) => openaiAbilities(upstream, efforts),
     moderates: true,
     takesCacheControl: takesBreakpoints,
     streamFailure: errors.fromStream,

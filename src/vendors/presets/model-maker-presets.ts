@@ -74,6 +74,19 @@ export const MODEL_MAKER_PRESETS = {
       search_parameters: 'refuse',
     },
     byModel: [
+      // They reason, and reject an effort (https://github.com/BerriAI/litellm/pull/16265, and of grok-4.20
+      // https://github.com/chenyme/grok2api/issues/814).
+      [
+        /^grok-(?:4(?!\.[3-9]|.*(?:non-reasoning|multi-agent))|code)/,
+        {
+          fields: {
+            stop: 'refuse',
+            presence_penalty: 'drop',
+            frequency_penalty: 'drop',
+            reasoning_effort: 'drop',
+          },
+        },
+      ],
       [
         /^grok-(?:3-mini|4(?!.*non-reasoning)|code)/,
         { fields: { stop: 'refuse', presence_penalty: 'drop', frequency_penalty: 'drop' } },

@@ -50,6 +50,7 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
   return {
     protocol: RESPONSES_PROTOCOL,
     protocols: [RESPONSES_PROTOCOL],
+    abilities: ({ efforts }) => ({ efforts }),
     reasonsUnseen: ({ model, request }) => dialect.reasonsUnseen?.(model.upstream, request.reasoning_effort) ?? false,
     toWire(call) {
       const { request: plain, dropped: unread } =

@@ -41,6 +41,8 @@ export class ChatChunkScan {
   modelStart = -1
   modelEnd = -1
   hasToolCalls = false
+  /** Whether a tool call has more than an index and the text of its arguments: it opens, or must be mended. */
+  opensCalls = false
   /** Bytes of generated text in the deltas. */
   textBytes = 0
   // Members of the deltas that a caller keeps.
@@ -75,6 +77,7 @@ export class ChatChunkScan {
   /** True when `bytes[start, end)` is an ordinary chunk. */
   scan(bytes: Buffer, start: number, end: number): boolean {
     this.hasToolCalls = false
+    this.opensCalls = false
     this.textBytes = 0
     this.#contentMembers = 0
     this.#reasoningBytes = 0
@@ -115,6 +118,7 @@ export class ChatChunkScan {
     const textEnd = endOfText(bytes, textStart)
     if (!startsWith(bytes, textEnd, this.#tail!)) return -1
     this.hasToolCalls = false
+    this.opensCalls = false
     this.textBytes = decodedByteLength(bytes, textStart, textEnd)
     this.#contentMembers = textEnd > textStart ? 1 : 0
     this.modelStart = start + this.#headModelStart
@@ -167,6 +171,7 @@ export class ChatChunkScan {
           } else if (this.#inDelta) {
             if (bytes[next] === QUOTE) this.#countNested(bytes, position + 1, close, next, end)
             else if (depth === TOOL_CALL && isText(bytes, position + 1, close, 'index')) this.#callsWithoutIndex -= 1
+            else if (isText(bytes, position + 1, close, 'arguments')) this.opensCalls = true
           }
         }
         position = next
@@ -242,6 +247,9 @@ export class ChatChunkScan {
   /** A text inside a tool call, whose name and arguments, or input, are generated. */
   #countNested(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): void {
     if (!this.hasToolCalls) return
+    const isEmpty = bytes[value + 1] === QUOTE
+    if (!isEmpty && (isText(bytes, nameStart, nameEnd, 'id') || isText(bytes, nameStart, nameEnd, 'name')))
+      this.opensCalls = true
     const isArguments = isText(bytes, nameStart, nameEnd, 'arguments') || isText(bytes, nameStart, nameEnd, 'input')
     if (isArguments || isText(bytes, nameStart, nameEnd, 'name')) this.textBytes += stringBytes(bytes, value, end)
   }

@@ -47,7 +47,8 @@ export const PASS_ALL: ChatFieldTable = {
 
 /** Does a choice make the model call a tool? Without tools no other choice means anything. */
 export function forcesCall(choice: ChatRequest['tool_choice']): boolean {
-  if (choice === undefined || choice === null || choice === 'auto' || choice === 'none') return false
+  if (choice === undefined || choice === null || choice === 'auto' || choice === 'validated' || choice === 'none')
+    return false
   return !isJsonObject(choice) || choice.type !== 'allowed_tools' || choice.allowed_tools?.mode === 'required'
 }
 

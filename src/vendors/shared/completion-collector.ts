@@ -86,18 +86,20 @@ export class CompletionCollector implements ChatStreamWriter {
     this.#choice(choice).extraContent = extra
   }
 
-  toolCall(call: { index: number; id: string; name: string; extra?: ExtraContent }, choice = 0): void {
-    this.#choice(choice).toolCalls[call.index] = {
-      id: call.id,
-      type: 'function',
-      function: { name: call.name, arguments: '' },
-      ...(call.extra === undefined ? {} : { extra_content: call.extra }),
-    }
+  toolCall({ index, id, name, extra, isCustom }: Parameters<ChatStreamWriter['toolCall']>[0], choice = 0): void {
+    const called = isCustom === true ? { type: 'custom', custom: { name, input: '' } } : undefined
+    this.#choice(choice).toolCalls[index] = {
+      id,
+      ...((called as object | undefined) ?? { type: 'function', function: { name, arguments: '' } }),
+      ...(extra === undefined ? {} : { extra_content: extra }),
+    } as ChatToolCall
   }
 
   toolCallArguments(index: number, json: string, choice = 0): void {
     const call = this.#choice(choice).toolCalls[index]
-    if (call !== undefined) call.function.arguments += json
+    const { custom } = (call ?? {}) as { custom?: { input: string } }
+    if (custom !== undefined) custom.input += json
+    else if (call !== undefined) call.function.arguments += json
   }
 
   finish(reason: FinishReason, choice = 0): void {

@@ -182,10 +182,10 @@ function isSigned(block: unknown): block is ThinkingBlock {
 }
 
 /** Ids that a conversation has used, each with the number that the next call of the same id is tried with. */
-type UsedIds = Map<string, number>
+export type UsedIds = Map<string, number>
 
 /** The id of a call on the wire: the caller's own, unless it was used before in the conversation or the API refuses it. */
-function freshId(callId: string, usedIds: UsedIds): string {
+export function freshId(callId: string, usedIds: UsedIds): string {
   const base = callId.replaceAll(FORBIDDEN_ID_CHARACTERS, '_') || 'call'
   let count = usedIds.get(base) ?? FIRST_REPETITION
   let id = base

@@ -46,8 +46,9 @@ interface ToolsInput {
 export function toolsToWire(input: ToolsInput): { tools?: MessagesTool[]; tool_choice?: MessagesToolChoice } {
   const { request, answerFormat } = input
   const callerTools = allowedTools(request, convertedTools(input))
-  let choice =
-    request.tool_choice === undefined || request.tool_choice === null ? undefined : choiceFrom(request.tool_choice)
+  const { tool_choice: asked } = request
+  let choice = asked === undefined || asked === null ? undefined : choiceFrom(asked)
+  if (asked === 'validated' && callerTools.length > 0) input.report('tool_choice')
   const isForced = choice?.type === 'any' || choice?.type === 'tool'
   if (isForced && (!input.forcedToolChoice || callerTools.length === 0)) {
     input.report('tool_choice')
@@ -112,6 +113,7 @@ function inputSchema(parameters: unknown, path: string, budget: WorkBudget): Rec
 
 function choiceFrom(choice: unknown): MessagesToolChoice {
   if (choice === 'none' || choice === 'auto') return { type: choice }
+  if (choice === 'validated') return { type: 'auto' }
   if (choice === 'required') return { type: 'any' }
   if (!isJsonObject(choice)) throw invalid('tool_choice', '"none", "auto", "required" or an object')
   const named = choice['function']
@@ -186,9 +188,18 @@ export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
       description: schema.description ?? 'Gives the whole answer to the user, as the members of one JSON object.',
     }
   }
-  const shape = isAnyObject(schema.schema) ? '' : ` that follows this JSON Schema: ${exactJsonText(schema.schema)}`
-  const text = `Answer with one JSON object${shape}. Write the JSON alone, without a code fence or any other text.`
-  return { kind: 'instruction', text }
+  return { kind: 'instruction', text: instructionFor(schema.schema) }
+}
+
+/** Returns a sentence for the system text that asks for the `response_format` of a request, or `undefined` if it wants text. */
+export function jsonInstruction(request: ChatRequest): string | undefined {
+  const schema = requestedSchema(request)
+  return schema && instructionFor(schema.schema)
+}
+
+function instructionFor(schema: JsonSchema): string {
+  const shape = isAnyObject(schema) ? '' : ` that follows this JSON Schema: ${exactJsonText(schema)}`
+  return `Answer with one JSON object${shape}. Write the JSON alone, without a code fence or any other text.`
 }
 
 /**

@@ -103,16 +103,18 @@ function isRegular(choice: WireChoice): boolean {
 function hasWholeCalls(calls: unknown): boolean {
   return (
     !Array.isArray(calls) ||
-    calls.every((call) => isJsonObject(call) && typeof call['type'] === 'string' && hasId(call) && !hasObject(call))
+    calls.every(
+      (call) => isJsonObject(call) && typeof call['type'] === 'string' && hasId(call) && hasTextArguments(call),
+    )
   )
 }
 
-function hasObject({ function: called }: Record<string, unknown>): boolean {
-  return isJsonObject(called) && isJsonObject(called['arguments'])
+function hasTextArguments({ function: called }: Record<string, unknown>): boolean {
+  return !isJsonObject(called) || typeof called['arguments'] === 'string'
 }
 
 function hasId({ id }: Record<string, unknown>): boolean {
-  return typeof id === 'string' && id !== ''
+  return typeof id === 'string' && id.trim() !== ''
 }
 
 function mendParts(completion: WireCompletion, repair: AnswerRepair | undefined): boolean {
@@ -142,10 +144,10 @@ function rewritten(completion: WireCompletion, call: VendorCall<ChatRequest>): B
 function wholeCalls(calls: unknown, answerId: string): unknown {
   if (!Array.isArray(calls)) return calls
   return calls.filter(isJsonObject).map((call, index) => ({
-    type: 'function',
     ...call,
+    type: typeof call['type'] === 'string' ? call['type'] : 'function',
     ...(hasId(call) ? {} : { id: inventedCallId(answerId, index) }),
-    ...(hasObject(call) ? { function: withText(call['function'] as Record<string, unknown>) } : {}),
+    ...(hasTextArguments(call) ? {} : { function: withText(call['function'] as Record<string, unknown>) }),
   }))
 }
 

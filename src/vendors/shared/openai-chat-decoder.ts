@@ -14,11 +14,14 @@ import { failedChoice, isErrorEnvelope, markedCacheTime, type OpenAIChatDialect 
 import { chunkUsage, openaiUsage, usageAsMarked } from './openai-usage.ts'
 import { callState, joinedState, messageState, withServerState } from './server-state.ts'
 import { usageAtTier, usedTier } from './service-tier.ts'
-import { answerMark, argumentsText, StreamedToolCalls } from './streamed-tool-calls.ts'
+import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
   readonly toolCalls: StreamedToolCalls
-  isFinished: boolean
+  /** The last finish reason that counts. Some servers send one with every chunk. */
+  finish: FinishReason | undefined
+  /** Whether content came after that reason. */
+  hasMore: boolean
   /** State of the server in the message so far. */
   server: Record<string, unknown> | undefined
   isServerWritten: boolean
@@ -60,7 +63,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     // An end mark behind nothing is no answer, as a whole one without choices is none.
     if (this.#isDone) return this.#choices.size > 0
     const states = [...this.#choices.values()]
-    return states.length >= this.#expectedChoices && states.every((state) => state.isFinished)
+    return states.length >= this.#expectedChoices && states.every((state) => state.finish !== undefined)
   }
 
   push(chunk: Uint8Array): void {
@@ -124,13 +127,21 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     const index = typeof choice['index'] === 'number' ? choice['index'] : 0
     const state = this.#choices.get(index) ?? begunChoice()
     this.#choices.set(index, state)
-    if (isJsonObject(choice['delta'])) this.#delta(choice['delta'], index, state, tokensOf(choice['logprobs']))
-    const reason = choice['finish_reason']
-    if (reason === null || reason === undefined || reason === '' || state.isFinished) return
-    this.#finish(index, state, openaiFinishReason(reason))
+    const { delta, finish_reason: reason } = choice
+    const isMore = isJsonObject(delta) && this.#delta(delta, index, state, tokensOf(choice['logprobs']))
+    if (isMore) state.hasMore = true
+    const given = reason === null || reason === undefined || reason === '' ? undefined : openaiFinishReason(reason)
+    // A verdict on text that was sent already does not end it again.
+    if (given === undefined ? !isMore || state.finish === undefined : state.finish !== undefined && !state.hasMore)
+      return
+    const hasCallsSince = given === undefined && state.toolCalls.count > 0
+    const finish = hasCallsSince && state.finish === 'stop' ? 'tool_calls' : (given ?? state.finish)
+    state.hasMore = false
+    if (finish !== undefined) this.#finish(index, state, finish)
   }
 
-  #delta(delta: Record<string, unknown>, index: number, state: ChoiceState, logprobs?: readonly unknown[]): void {
+  /** Returns whether the delta held content. */
+  #delta(delta: Record<string, unknown>, index: number, state: ChoiceState, logprobs?: readonly unknown[]): boolean {
     mendContentParts(delta)
     const reasoning = reasoningText(delta)
     if (reasoning !== '') this.#writer.reasoning(reasoning, index)
@@ -139,23 +150,27 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     if (annotations.length > 0) this.#writer.annotations?.(annotations, index)
     if (isText(delta['refusal'])) this.#writer.refusal(delta['refusal'], index)
     if (isJsonObject(delta['extra_content'])) this.#writer.extraContent(delta['extra_content'] as ExtraContent, index)
-    const piece = messageState(delta)
-    if (piece !== undefined) {
-      state.server = joinedState(state.server, piece)
+    const message = messageState(delta)
+    if (message !== undefined) {
+      state.server = joinedState(state.server, message)
       state.isServerWritten = false
     }
-    if (!Array.isArray(delta['tool_calls'])) return
-    for (const call of delta['tool_calls']) if (isJsonObject(call)) this.#toolCall(call, index, state)
+    const pieces = Array.isArray(delta['tool_calls']) ? delta['tool_calls'].filter(isJsonObject) : []
+    for (const piece of pieces) this.#toolCall(piece, index, state)
+    const hasText = reasoning !== '' || isText(delta['content']) || isText(delta['refusal'])
+    return hasText || pieces.length > 0 || message !== undefined
   }
 
   #toolCall(piece: Record<string, unknown>, choice: number, state: ChoiceState): void {
-    const { index, opens, id, name } = state.toolCalls.locate(piece, this.#answerMark)
-    const own = isJsonObject(piece['extra_content']) ? (piece['extra_content'] as ExtraContent) : undefined
+    const located = state.toolCalls.locate(piece, this.#answerMark)
+    if (located === undefined) return
+    const { index, opens, id, name, json } = located
+    const { extra_content: given } = located.piece
+    const own = isJsonObject(given) ? (given as ExtraContent) : undefined
     const message = state.isServerWritten ? undefined : state.server
-    const extra = withServerState(own, this.#vendor, { message, call: callState(piece) })
+    const extra = withServerState(own, this.#vendor, { message, call: callState(located.piece) })
     if (opens) state.isServerWritten = true
     if (opens) this.#writer.toolCall({ index, id, name, ...(extra === undefined ? {} : { extra }) }, choice)
-    const json = isJsonObject(piece['function']) ? argumentsText(piece['function']['arguments']) : ''
     if (json !== '') this.#writer.toolCallArguments(index, json, choice)
   }
 
@@ -163,22 +178,24 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   #done(): void {
     this.#isDone = true
     for (const [index, state] of this.#choices) {
-      if (!state.isFinished) this.#finish(index, state, endReason(undefined, state.toolCalls.count > 0))
+      if (state.finish === undefined) this.#finish(index, state, endReason(undefined, state.toolCalls.count > 0))
     }
   }
 
   #finish(index: number, state: ChoiceState, reason: FinishReason): void {
-    state.isFinished = true
+    state.finish = reason
     const extra = withServerState(undefined, this.#vendor, {
       message: state.isServerWritten ? undefined : state.server,
     })
+    state.isServerWritten = true
     if (extra !== undefined) this.#writer.extraContent(extra, index)
     this.#writer.finish(reason, index)
   }
 }
 
 function begunChoice(): ChoiceState {
-  return { toolCalls: new StreamedToolCalls(), isFinished: false, server: undefined, isServerWritten: false }
+  const toolCalls = new StreamedToolCalls()
+  return { toolCalls, finish: undefined, hasMore: false, server: undefined, isServerWritten: false }
 }
 
 function tokensOf(logprobs: unknown): readonly unknown[] | undefined {

@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import { type CacheTime, chatCacheTime } from '../../endpoints/cache-marks.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
-import type { VendorCall, VendorFailure } from '../vendor.ts'
+import type { ChatOperation, VendorCall, VendorFailure } from '../vendor.ts'
 import type { KeyHeaders } from './bearer-headers.ts'
 import type { FieldRules } from './field-rules.ts'
 
@@ -47,6 +47,8 @@ export interface OpenAIChatDialect {
    * a report counts without one? Absent: no.
    */
   readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined
+  /** Returns what a model accepts of the fields that translations write. If omitted, all is sent. */
+  readonly abilities?: ChatOperation['abilities']
   /** Does a model, by the vendor's own id, reason unseen for this request? Absent: its reasoning is shown. */
   readonly reasonsUnseen?: ((upstream: string, request: ChatRequest) => boolean) | undefined
   /** True for servers whose models may refuse system messages after the first: translated conversations get one. */

@@ -3,7 +3,7 @@ import { isJsonObject } from '../../core/json.ts'
 import { type Usage, usedOf } from '../../core/usage.ts'
 import { parseAnswerJson } from '../../endpoints/answer-json.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
-import { chatUsage } from '../../endpoints/chat/chat-completion.ts'
+import { chatUsage, type FinishReason } from '../../endpoints/chat/chat-completion.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { messageTextBytes } from '../../endpoints/chat/chat-text-bytes.ts'
 import type { EventLines } from '../../wire/event-splitter.ts'
@@ -69,14 +69,14 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   }
 
   override get hasTextEnded(): boolean {
-    return this.#choices.haveEnded
+    return this.#choices.haveReasons
   }
 
   protected override bodyEnded(): Buffer | undefined {
-    if (!this.#choices.haveEnded) return undefined
+    if (!this.#choices.haveReasons) return undefined
     // Every choice has a finish reason and the body ended cleanly, so the answer is complete without the end mark.
     this.finish()
-    return Buffer.concat([...this.#usageAtEnd(), DONE])
+    return this.#ending()
   }
 
   protected override skipEvent(bytes: Buffer, start: number): number {
@@ -114,13 +114,14 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   #passesOrdinary({ bytes, start, end, dataStart, dataEnd }: EventLines): boolean {
     if (!this.#passesScanned) return false
     const scan = this.#scan
-    if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && this.#readsCalls)) return false
+    if (!scan.scan(bytes, dataStart, dataEnd) || (scan.hasToolCalls && (scan.opensCalls || this.#readsCalls)))
+      return false
     scan.keepAlike(bytes, start, end)
     this.#passScanned()
     return true
   }
 
-  /** Must chunks with tool calls be parsed? */
+  /** Must chunks be parsed that only continue tool calls? */
   get #readsCalls(): boolean {
     return this.#repair !== undefined || this.#choices.readsCalls
   }
@@ -249,6 +250,10 @@ class StreamedChoices {
   #othersBegun: Set<number> | undefined
   /** Made when the first choice ends: a stream lives long, and that is its last moment. */
   #ended: Set<number> | undefined
+  /** Reasons that came with content, after which more may come. They are sent when the answer ends. */
+  #held: Map<number, FinishReason> | undefined
+  /** Choices with content after their end. */
+  #reopened: Set<number> | undefined
   /** Made when the first tool call comes, for the same reason. */
   #calls: ToolCallRepair | undefined
   readonly #repairsToolCalls: boolean
@@ -259,7 +264,7 @@ class StreamedChoices {
     this.#repairsToolCalls = repairsToolCalls
   }
 
-  /** Must chunks with tool calls be read? */
+  /** Must chunks be read that only continue tool calls? */
   get readsCalls(): boolean {
     return this.#calls?.readsCalls ?? true
   }
@@ -269,10 +274,10 @@ class StreamedChoices {
     return this.#begunCount >= this.#expected
   }
 
-  /** True once every requested choice, and every other that began, has a finish reason. */
-  get haveEnded(): boolean {
-    const endedCount = this.#ended?.size ?? 0
-    return endedCount >= this.#expected && endedCount >= this.#begunCount
+  /** Whether every requested choice, and every other that began, has ended or has a reason that is held. */
+  get haveReasons(): boolean {
+    const count = new Set([...(this.#ended ?? []), ...(this.#held?.keys() ?? [])]).size
+    return count >= this.#expected && count >= this.#begunCount
   }
 
   get #begunCount(): number {
@@ -301,7 +306,9 @@ class StreamedChoices {
     return begun
       .filter((index) => this.#ended?.has(index) !== true)
       .map((index) => {
-        const finishReason = endReason(undefined, this.#calls?.hasCalls(index) === true)
+        const held = this.#held?.get(index)
+        const hasCalls = this.#calls?.hasCalls(index) === true
+        const finishReason = endReason(held === 'stop' && hasCalls ? undefined : held, hasCalls)
         return { index, delta: {}, logprobs: null, finish_reason: finishReason }
       })
   }
@@ -320,7 +327,8 @@ class StreamedChoices {
       findings.changed = true
     }
     const delta = choice['delta'] as Record<string, unknown>
-    if (this.#begin(index) && delta['role'] !== 'assistant') {
+    const isFirst = this.#begin(index)
+    if (isFirst && delta['role'] !== 'assistant') {
       delta['role'] = 'assistant'
       findings.changed = true
     }
@@ -329,13 +337,23 @@ class StreamedChoices {
       this.#calls ??= new ToolCallRepair(this.#repairsToolCalls)
       if (this.#calls.mend(delta, index, answerId)) findings.changed = true
     }
-    if (carriesContent(delta)) findings.hasContent = true
+    const isMore = carriesContent(delta)
+    if (isMore) findings.hasContent = true
+    if (isMore && this.#ended?.has(index) === true) {
+      this.#reopened ??= new Set()
+      this.#reopened.add(index)
+    }
     findings.textBytes += messageTextBytes(delta)
     const reason = choice['finish_reason']
     if (reason === null || reason === undefined) return
     // A verdict on text that was sent already cannot end it again; what it found stays in the chunk.
-    const known = reason === '' || this.#ended?.has(index) === true ? null : openaiFinishReason(reason)
-    if (known !== null) {
+    const isVerdict = this.#ended?.has(index) === true && this.#reopened?.has(index) !== true
+    let known = reason === '' || isVerdict ? null : openaiFinishReason(reason)
+    if (known !== null && (isMore || isFirst)) {
+      this.#held ??= new Map()
+      this.#held.set(index, known)
+      known = null
+    } else if (known !== null) {
       this.#ended ??= new Set()
       this.#ended.add(index)
       findings.hasEnd = true

@@ -40,6 +40,7 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
           cutBytes: (chunks, call) =>
             isCollected(call, dialect) ? collectedChat(chunks, call, dialect).broken.outputBytes : undefined,
         }),
+    ...(dialect.abilities === undefined ? {} : { abilities: dialect.abilities }),
     ...(dialect.takesImageUrls === false ? { takesImageUrls: () => false } : {}),
     ...(dialect.replaysReasoning === undefined
       ? {}

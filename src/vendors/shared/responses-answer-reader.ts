@@ -12,6 +12,9 @@ type Json = Readonly<Record<string, unknown>>
 /** Between two parts of a reasoning's summary. */
 const PARAGRAPH = '\n\n'
 
+/** Types of items that are calls of the caller's tools. */
+const CALLS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call'])
+
 /** Call whose answer is read. */
 interface AnswerCall extends Pick<VendorCall<object>, 'apiKey' | 'model'> {
   readonly request: object
@@ -57,8 +60,7 @@ export class ResponsesAnswerReader {
       case 'response.output_item.added':
         this.#beginItem()
         // A call that is complete here is read when it is done: Perplexity begins searches of its own as calls.
-        if (isJsonObject(item) && item['type'] === 'function_call' && item['status'] !== 'completed')
-          this.#openCall(place, item)
+        if (isJsonObject(item) && CALLS.has(item['type']) && item['status'] !== 'completed') this.#openCall(place, item)
         break
       case 'response.content_part.added':
         this.#hasPartContent = false
@@ -83,6 +85,7 @@ export class ResponsesAnswerReader {
         this.reasoning(asText(delta))
         break
       case 'response.function_call_arguments.delta':
+      case 'response.custom_tool_call_input.delta':
         this.#arguments(place, asText(delta))
         break
       case 'response.output_item.done':
@@ -119,7 +122,7 @@ export class ResponsesAnswerReader {
     if (this.#doneItems.has(place)) return
     this.#doneItems.add(place)
     if (item['type'] === 'message') this.#message(item)
-    else if (item['type'] === 'function_call') this.#functionCall(place, item)
+    else if (CALLS.has(item['type'])) this.#functionCall(place, item)
     else if (item['type'] === 'reasoning') this.#reasoningItem(item)
     this.#beginItem()
   }
@@ -166,14 +169,15 @@ export class ResponsesAnswerReader {
     if (annotations.length > 0) this.#writer.annotations?.(annotations)
   }
 
-  #openCall(place: unknown, { call_id: id, name }: Json): void {
+  #openCall(place: unknown, { type, call_id: id, name }: Json): void {
     if (this.#calls.has(place)) return
     this.#start(undefined)
     const index = this.#calls.size
     this.#calls.set(place, { index, hasArguments: false })
     const extra = this.#reasoning.length === 0 ? {} : { extra: carriedReasoning(this.#reasoning, this.#call) }
     this.#reasoning = []
-    this.#writer.toolCall({ index, id: asText(id), name: asText(name), ...extra })
+    const custom = type === 'custom_tool_call' ? { isCustom: true } : {}
+    this.#writer.toolCall({ index, id: asText(id), name: asText(name), ...extra, ...custom })
   }
 
   #arguments(place: unknown, json: string): void {
@@ -185,7 +189,9 @@ export class ResponsesAnswerReader {
 
   #functionCall(place: unknown, item: Json): void {
     this.#openCall(place, item)
-    if (this.#calls.get(place)?.hasArguments === false) this.#arguments(place, asText(item['arguments']) || '{}')
+    if (this.#calls.get(place)?.hasArguments !== false) return
+    const { type, input, arguments: json } = item
+    this.#arguments(place, type === 'custom_tool_call' ? asText(input) : asText(json) || '{}')
   }
 
   #reasoningItem({ id, encrypted_content: content, summary, content: texts }: Json): void {

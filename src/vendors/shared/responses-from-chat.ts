@@ -199,8 +199,9 @@ function toolsOf(chat: ChatRequest): ResponsesTool[] {
 function toolOf(tool: Record<string, unknown>, path: string): ResponsesTool {
   const { type, function: definition } = tool
   if (typeof type === 'string' && type.startsWith('web_search')) return { ...tool, type }
+  if (type === 'custom' && isJsonObject(tool['custom'])) return customTool(tool['custom'])
   if (type !== 'function' || !isJsonObject(definition))
-    throw unsupportedParameter(path, `${path}: this model takes functions and web_search here`)
+    throw unsupportedParameter(path, `${path}: this model takes functions, custom tools and web_search here`)
   const { name, description, parameters, strict } = definition
   return {
     type,
@@ -209,6 +210,17 @@ function toolOf(tool: Record<string, unknown>, path: string): ResponsesTool {
     parameters: parameters ?? { type: 'object', properties: {} },
     // A chat is not strict unless it says so; Responses would be.
     strict: strict === true,
+  }
+}
+
+/** Chat has a grammar in an object of its own. */
+function customTool({ name, description, format }: Record<string, unknown>): ResponsesTool {
+  const grammar = isJsonObject(format) && isJsonObject(format['grammar']) ? format['grammar'] : undefined
+  return {
+    type: 'custom',
+    name,
+    ...(isSet(description) ? { description } : {}),
+    ...(isSet(format) ? { format: grammar === undefined ? format : { type: 'grammar', ...grammar } } : {}),
   }
 }
 
@@ -233,12 +245,16 @@ function toolChoice(choice: unknown): ResponsesRequest['tool_choice'] | undefine
     const tools = subset['tools'].map(namedTool)
     if (!tools.includes(undefined)) return { type: 'allowed_tools', mode: subset['mode'], tools }
   }
-  throw unsupportedParameter('tool_choice', 'tool_choice: this model takes none, auto, required and functions')
+  throw unsupportedParameter(
+    'tool_choice',
+    'tool_choice: this model takes none, auto, required, functions and custom tools',
+  )
 }
 
 function namedTool(choice: unknown): { type: string; name: unknown } | undefined {
-  if (!isJsonObject(choice) || choice['type'] !== 'function' || !isJsonObject(choice['function'])) return undefined
-  return { type: 'function', name: choice['function']['name'] }
+  const type = isJsonObject(choice) && choice['type'] === 'custom' ? 'custom' : 'function'
+  if (!isJsonObject(choice) || choice['type'] !== type || !isJsonObject(choice[type])) return undefined
+  return { type, name: choice[type]['name'] }
 }
 
 function isSet<Value>(value: Value | null | undefined): value is Value {

@@ -26,7 +26,7 @@ const MAX_CALL_ID_LENGTH = 64
  */
 export function itemsFromChat(messages: readonly ChatMessage[], context: ItemContext): ResponsesItem[] {
   const items: ResponsesItem[] = []
-  const callIds = new Set<string>()
+  const callIds = new Map<string, ResponsesItem>()
   messages.forEach((message, index) => {
     const path = `messages[${index}]`
     for (const member of LOST_MEMBERS) if (isSet(message[member])) context.report(`messages.${member}`)
@@ -42,7 +42,8 @@ export function itemsFromChat(messages: readonly ChatMessage[], context: ItemCon
 
 interface AssistantContext extends ItemContext {
   readonly items: ResponsesItem[]
-  readonly callIds: Set<string>
+  /** Calls by the ids in the caller's conversation. */
+  readonly callIds: Map<string, ResponsesItem>
 }
 
 function addAssistant(message: ChatMessage, path: string, context: AssistantContext): void {
@@ -58,8 +59,9 @@ function addAssistant(message: ChatMessage, path: string, context: AssistantCont
   if (parts.length > 0) items.push({ type: 'message', role: 'assistant', content: parts })
   for (const [index, call] of calls.entries()) {
     if (index > 0) carried.push(addReasoning(call.extra_content, context))
-    items.push(functionCall(call, `${path}.tool_calls[${index}]`))
-    context.callIds.add(call.id)
+    const item = callItem(call, `${path}.tool_calls[${index}]`)
+    items.push(item)
+    context.callIds.set(call.id, item)
   }
   if (isSet(message.reasoning_content) && message.reasoning_content !== '' && !carried.some(Boolean))
     context.report('messages.reasoning_content')
@@ -92,16 +94,20 @@ function assistantParts({ content, refusal }: ChatMessage, path: string): Record
   return parts
 }
 
-function functionCall(call: ChatToolCall, path: string): ResponsesItem {
+function callItem(call: ChatToolCall, path: string): ResponsesItem {
+  const { custom } = call as { readonly custom?: unknown }
+  if (isJsonObject(custom) && typeof custom['name'] === 'string' && typeof custom['input'] === 'string')
+    return { type: 'custom_tool_call', call_id: wireCallId(call.id), name: custom['name'], input: custom['input'] }
   if ((call.type ?? 'function') !== 'function' || !isJsonObject(call.function))
-    throw unsupportedParameter(path, `${path}: this model takes calls of functions only`)
+    throw unsupportedParameter(path, `${path}: this model takes calls of functions and custom tools only`)
   const { name, arguments: json } = call.function
   return { type: 'function_call', call_id: wireCallId(call.id), name, arguments: json === '' ? '{}' : json }
 }
 
-function toolOutput(message: ChatMessage, path: string, callIds: ReadonlySet<string>): ResponsesItem {
+function toolOutput(message: ChatMessage, path: string, callIds: ReadonlyMap<string, ResponsesItem>): ResponsesItem {
   const id = message.tool_call_id ?? ''
-  if (!callIds.has(id))
+  const call = callIds.get(id)
+  if (call === undefined)
     throw invalidParameter(`${path}.tool_call_id`, `${path}.tool_call_id: answers no call of this conversation`)
   const { content } = message
   const parts = Array.isArray(content)
@@ -110,7 +116,7 @@ function toolOutput(message: ChatMessage, path: string, callIds: ReadonlySet<str
         throw unsupportedPart(`${path}.content[${index}]`, 'text')
       })
     : (content ?? '')
-  return { type: 'function_call_output', call_id: wireCallId(id), output: parts }
+  return { type: `${String(call['type'])}_output`, call_id: wireCallId(id), output: parts }
 }
 
 /** Ids of other vendors may be longer; a shorter one is made the same way each time. */

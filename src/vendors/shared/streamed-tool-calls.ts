@@ -1,21 +1,33 @@
 import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
+import { JsonTextEnd } from '../../endpoints/chat/json-text-end.ts'
 
-/** The tool call that a streamed chunk belongs to. */
+/** The tool call that a streamed piece belongs to. */
 export interface LocatedPiece {
-  /** Counts tool calls from 0, in the order of opening. */
+  /** Counts tool calls from 0, in the order of their first pieces. */
   readonly index: number
-  /** Is this the first chunk of its call? */
+  /** Is this the first piece of its call with a name? */
   readonly opens: boolean
   /** The call's id; made up when the vendor gave none. */
   readonly id: string
   readonly name: string
+  /** JSON text of the arguments in the piece, after that of the pieces before the name. */
+  readonly json: string
+  /** The piece, with the members of those before the name. */
+  readonly piece: Record<string, unknown>
 }
 
 interface OpenCall {
   readonly index: number
-  readonly id: string
-  readonly name: string
+  id: string
+  hasOwnId: boolean
+  /** Empty until the vendor has sent it. */
+  name: string
+  isOpen: boolean
+  /** Arguments of the first piece, and of all pieces of a call without an id. */
+  readonly arguments: JsonTextEnd
+  heldJson: string
+  held: Record<string, unknown>
 }
 
 /** The arguments of a call as JSON text. Some servers give the object itself. */
@@ -37,10 +49,11 @@ export function inventedCallId(answerId: string, index: number): string {
 }
 
 /**
- * Tells which call each piece of streamed tool calls belongs to, for servers whose ids are empty or repeated and whose
- * indexes are missing, reused or do not begin at 0. The rules, in order:
- * a known id continues its call; a new id opens one; without an id, the call last opened under the same index goes on,
- * unless the piece names another function; without an index the last call goes on, unless the piece names a function.
+ * Finds the call of each piece of streamed tool calls, for servers whose ids are empty, late or repeated and whose indexes are missing,
+ * reused or do not begin at 0. The rules, in order: a known id continues its call; a piece under the index of a call without a name
+ * names it; an id without a name is that of the call at its index, if that has none or the piece continues its arguments; another id
+ * opens a call; without an id, the call last opened under the same index goes on, unless the piece names another function, or the
+ * arguments are whole and more come with the name; without an index the last call goes on, unless the piece names a function.
  */
 export class StreamedToolCalls {
   readonly #byId = new Map<string, OpenCall>()
@@ -53,32 +66,71 @@ export class StreamedToolCalls {
     return this.#count
   }
 
-  /** Locates one element of `delta.tool_calls`. @param answerId Of {@link answerMark}. */
-  locate(piece: Record<string, unknown>, answerId: string): LocatedPiece {
-    const id = textOf(piece['id'])
-    const name = isJsonObject(piece['function']) ? textOf(piece['function']['name']) : ''
+  /**
+   * Locates one element of `delta.tool_calls`. Returns `undefined` for pieces before the name of their call, which are held until it
+   * comes. @param answerId Of {@link answerMark}.
+   */
+  locate(piece: Record<string, unknown>, answerId: string): LocatedPiece | undefined {
+    const id = textOf(piece['id']).trim() === '' ? '' : textOf(piece['id'])
+    const called = isJsonObject(piece['function']) ? piece['function'] : {}
+    const name = textOf(called['name'])
+    const json = argumentsText(called['arguments'])
     const vendorIndex = typeof piece['index'] === 'number' ? piece['index'] : undefined
-    const known = this.#continued(id, name, vendorIndex)
-    if (known !== undefined) {
-      this.#last = known
-      return { ...known, opens: false }
-    }
-    const index = this.#count++
-    const opened: OpenCall = { index, id: id === '' ? inventedCallId(answerId, index) : id, name }
-    this.#byId.set(opened.id, opened)
-    if (vendorIndex !== undefined) this.#byVendorIndex.set(vendorIndex, opened)
-    this.#last = opened
-    return { ...opened, opens: true }
+    const call = this.#continued({ id, name, json, vendorIndex }) ?? this.#begun(id, vendorIndex, answerId)
+    if (id !== '' && !call.hasOwnId && !call.isOpen) Object.assign(call, { id, hasOwnId: true })
+    if (id !== '') this.#byId.set(id, call)
+    this.#last = call
+    if (call.isOpen && !call.hasOwnId) call.arguments.push(json)
+    if (call.isOpen) return { ...call, opens: false, json, piece }
+    call.heldJson += json
+    call.held = { ...call.held, ...piece }
+    // A call of another type has its name under another member.
+    const isFunction = isJsonObject(piece['function']) || ['', 'function'].includes(textOf(piece['type']))
+    if (name === '' && isFunction) return undefined
+    call.name = name
+    call.isOpen = true
+    call.arguments.push(call.heldJson)
+    return { ...call, opens: true, json: call.heldJson, piece: call.held }
   }
 
-  #continued(id: string, name: string, vendorIndex: number | undefined): OpenCall | undefined {
-    if (id !== '') return this.#byId.get(id)
-    if (vendorIndex === undefined) return name === '' ? this.#last : undefined
-    const call = this.#byVendorIndex.get(vendorIndex)
-    // An unknown index on a chunk without a name: the vendor miscounted, and the chunk can only belong to the last call.
-    if (call === undefined) return name === '' ? this.#last : undefined
-    return name === '' || name === call.name ? call : undefined
+  #begun(id: string, vendorIndex: number | undefined, answerId: string): OpenCall {
+    const index = this.#count++
+    const call: OpenCall = {
+      index,
+      id: id === '' ? inventedCallId(answerId, index) : id,
+      hasOwnId: id !== '',
+      name: '',
+      isOpen: false,
+      arguments: new JsonTextEnd(),
+      heldJson: '',
+      held: {},
+    }
+    this.#byId.set(call.id, call)
+    if (vendorIndex !== undefined) this.#byVendorIndex.set(vendorIndex, call)
+    return call
   }
+
+  #continued({ id, name, json, vendorIndex }: PieceMembers): OpenCall | undefined {
+    const known = id === '' ? undefined : this.#byId.get(id)
+    if (known !== undefined) return known
+    const call = vendorIndex === undefined ? this.#last : this.#byVendorIndex.get(vendorIndex)
+    if (id !== '') {
+      const continues = call !== undefined && name === '' && (!call.hasOwnId || (call.isOpen && json !== ''))
+      return continues ? call : undefined
+    }
+    // An unknown index on a piece without a name: the vendor miscounted, and the piece can only belong to the last call.
+    if (call === undefined) return name === '' ? this.#last : undefined
+    if (name === '' || !call.isOpen) return call
+    if (vendorIndex === undefined || name !== call.name) return undefined
+    return call.arguments.isWhole && json.trim() !== '' ? undefined : call
+  }
+}
+
+interface PieceMembers {
+  readonly id: string
+  readonly name: string
+  readonly json: string
+  readonly vendorIndex: number | undefined
 }
 
 function textOf(value: unknown): string {

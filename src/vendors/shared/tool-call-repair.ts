@@ -1,5 +1,5 @@
 import { isJsonObject } from '../../core/json.ts'
-import { argumentsText, StreamedToolCalls } from './streamed-tool-calls.ts'
+import { type LocatedPiece, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 /**
  * Gives streamed tool calls the members by which clients gather them: `index` in every piece; `id`, `type` and a name in the
@@ -7,7 +7,6 @@ import { argumentsText, StreamedToolCalls } from './streamed-tool-calls.ts'
  */
 export class ToolCallRepair {
   #isNeeded: boolean
-  #hasSeenCalls = false
   readonly #byChoice = new Map<number, StreamedToolCalls>()
 
   /** @param isNeeded True for servers whose pieces look whole and are not, such as indexes that are used twice. */
@@ -15,9 +14,9 @@ export class ToolCallRepair {
     this.#isNeeded = isNeeded
   }
 
-  /** Must chunks with tool calls be read? The first one shows how the server writes them. */
+  /** Must chunks that only continue calls be read? Those that open calls always are. */
   get readsCalls(): boolean {
-    return this.#isNeeded || !this.#hasSeenCalls
+    return this.#isNeeded
   }
 
   /** Has a choice called a tool, as far as its pieces were read? */
@@ -29,53 +28,42 @@ export class ToolCallRepair {
   mend(delta: Record<string, unknown>, choice: number, answerId: string): boolean {
     const given = delta['tool_calls']
     if (!Array.isArray(given) || given.length === 0) return false
-    // Of later calls no piece need have been read, so that only what a piece itself lacks is known.
-    const areKnown = this.readsCalls
-    this.#hasSeenCalls = true
     const calls = this.#byChoice.get(choice) ?? new StreamedToolCalls()
     this.#byChoice.set(choice, calls)
-    let isWhole = true
-    const mended = given.filter(isJsonObject).map((piece) => {
-      const { index, opens, id, name } = calls.locate(piece, answerId)
-      const isAsLocated = piece['index'] === index && (!opens || (piece['id'] === id && isText(piece['type'])))
-      if (!isAsLocated && (areKnown || !isWholeItself(piece))) isWhole = false
-      if (isJsonObject(functionOf(piece)['arguments'])) isWhole = false
-      return opens ? opening(piece, { index, id, name }) : continuing(piece, index)
+    const mended = given.filter(isJsonObject).flatMap((piece) => {
+      const located = calls.locate(piece, answerId)
+      if (located === undefined || !isAsLocated(piece, located)) this.#isNeeded = true
+      return located === undefined ? [] : [located.opens ? opening(located) : continuing(located)]
     })
-    if (!isWhole) this.#isNeeded = true
     if (!this.#isNeeded) return false
-    delta['tool_calls'] = mended
+    if (mended.length > 0) delta['tool_calls'] = mended
+    else delete delta['tool_calls']
     return true
   }
 }
 
-/** Does a piece have all by which clients gather it, if it is one that it looks like? */
-function isWholeItself(piece: Record<string, unknown>): boolean {
-  const isHeadWhole = isText(piece['id']) ? isText(piece['type']) : !isText(functionOf(piece)['name'])
-  return typeof piece['index'] === 'number' && isHeadWhole
+/** Clients join the texts of pieces, ids and names too. */
+function isAsLocated(given: Record<string, unknown>, { index, opens, id, name }: LocatedPiece): boolean {
+  const { arguments: json = '', name: written } = functionOf(given)
+  if (given['index'] !== index || typeof json !== 'string') return false
+  if (!opens) return !isText(given['id']) && !isText(written)
+  return given['id'] === id && isText(given['type']) && (written ?? '') === name
 }
 
-function opening(
-  piece: Record<string, unknown>,
-  { index, id, name }: { readonly index: number; readonly id: string; readonly name: string },
-): Record<string, unknown> {
+function opening({ index, id, name, json, piece }: LocatedPiece): Record<string, unknown> {
   // A call of another type has its input under another name, and no function.
   if (isText(piece['type']) && !isJsonObject(piece['function'])) return { ...piece, index, id }
-  return { ...piece, index, id, type: 'function', function: { ...functionOf(piece), name, arguments: jsonOf(piece) } }
+  return { ...piece, index, id, type: 'function', function: { ...functionOf(piece), name, arguments: json } }
 }
 
-function continuing(piece: Record<string, unknown>, index: number): Record<string, unknown> {
+function continuing({ index, json, piece }: LocatedPiece): Record<string, unknown> {
   const { id: _id, type: _type, ...rest } = piece
   if (!isJsonObject(piece['function'])) return { ...rest, index }
-  return { ...rest, index, function: { arguments: jsonOf(piece) } }
+  return { ...rest, index, function: { arguments: json } }
 }
 
 function functionOf(piece: Record<string, unknown>): Record<string, unknown> {
   return isJsonObject(piece['function']) ? piece['function'] : {}
-}
-
-function jsonOf(piece: Record<string, unknown>): string {
-  return argumentsText(functionOf(piece)['arguments'])
 }
 
 function isText(value: unknown): boolean {

@@ -190,6 +190,8 @@ describe('what counts as content', () => {
       chunks.finish(reason)
 
       expect(chunks.hasContent).toBe(true)
+      expect(chunksOf(chunks.take()).at(-1)?.choices[0]?.finish_reason).toBeNull()
+      chunks.done(undefined)
       expect(chunksOf(chunks.take()).at(-1)?.choices[0]?.finish_reason).toBe(reason)
     },
   )

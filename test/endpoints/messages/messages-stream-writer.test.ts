@@ -222,7 +222,9 @@ describe('the blocks of a stream', () => {
         const { blocks } = blocksOfStream(events)
         const text = blocks.flatMap((block) => (block.type === 'text' ? [block['text']] : [])).join('')
         expect(text).toBe(
-          steps.map(([kind, , said = '']) => (kind === 'text' || kind === 'refusal' ? said : '')).join(''),
+          [...steps, ...late]
+            .map(([kind, , said = '']) => (kind === 'text' || kind === 'refusal' ? said : ''))
+            .join(''),
         )
       }),
       { numRuns: 500 },

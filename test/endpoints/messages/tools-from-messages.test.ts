@@ -219,9 +219,12 @@ describe('tools', () => {
   test.each([
     ['may leave a member out', { ...schema, required: [] }],
     ['takes other members', { ...schema, additionalProperties: true }],
-    ['names none', { type: 'object' }],
+    ['names none', { type: 'object', properties: {} }],
     ['has alternatives of which one holds', { ...schema, properties: { a: { oneOf: [{ type: 'string' }] } } }],
-    ['has a list without repetitions', { ...schema, properties: { a: { type: 'array', uniqueItems: true } } }],
+    [
+      'has a list without repetitions',
+      { ...schema, properties: { a: { type: 'array', items: {}, uniqueItems: true } } },
+    ],
     ['has a text of some length', { ...schema, properties: { a: { type: 'string', minLength: 1 } } }],
   ])('whose schema %s are not called strict, because vendors of chat refuse that, and it is named', (_what, loose) => {
     const { request, dropped } = translate({ tools: [{ ...tools[0], input_schema: loose }] })
@@ -250,5 +253,50 @@ describe('tools', () => {
 
     expect(request.tool_choice).toBeUndefined()
     expect(dropped).toEqual(['tool_choice'])
+  })
+})
+
+describe('input schemas', () => {
+  test('get empty properties and items where objects and arrays lack them, nested ones included', () => {
+    const schema = {
+      type: 'object',
+      properties: {
+        filter: { type: ['object', 'null'] },
+        ids: { type: 'array' },
+        type: { anyOf: [{ type: 'object', additionalProperties: { type: 'array' } }, { type: 'string' }] },
+        object: { type: 'string', default: { type: 'object' }, enum: [{ type: 'array' }] },
+      },
+      $defs: { array: { type: 'array', items: { type: 'object' } } },
+    }
+    const { request } = translate({ tools: [{ name: 'find', input_schema: schema }] })
+
+    expect(request.tools?.[0]?.function.parameters).toEqual({
+      ...schema,
+      properties: {
+        filter: { type: ['object', 'null'], properties: {} },
+        ids: { type: 'array', items: {} },
+        type: {
+          anyOf: [
+            { type: 'object', additionalProperties: { type: 'array', items: {} }, properties: {} },
+            { type: 'string' },
+          ],
+        },
+        object: schema.properties.object,
+      },
+      $defs: { array: { type: 'array', items: { type: 'object', properties: {} } } },
+    })
+  })
+
+  test.each([[{ type: 'object' }], [undefined], [null]])('of %j become an object without properties', (schema) => {
+    const { request } = translate({ tools: [{ name: 'now', input_schema: schema }] as never })
+
+    expect(request.tools?.[0]?.function.parameters).toEqual({ type: 'object', properties: {} })
+  })
+
+  test('that are complete are not copied', () => {
+    const schema = { type: 'object', properties: { at: { type: 'string' } } }
+    const { request } = translate({ tools: [{ name: 'look', input_schema: schema }] })
+
+    expect(request.tools?.[0]?.function.parameters).toBe(schema)
   })
 })

@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { defineModel } from '../../../src/catalog/model.ts'
 import { carriedSignature } from '../../../src/endpoints/messages/carried-state.ts'
 import type { MessagesRequest } from '../../../src/endpoints/messages/messages-request.ts'
-import { anthropic } from '../../../src/vendors/anthropic/anthropic.ts'
+import { anthropic, anthropicBedrock } from '../../../src/vendors/anthropic/anthropic.ts'
+import { anthropicVertex } from '../../../src/vendors/anthropic/anthropic-vertex.ts'
 import type { MessagesOperation, VendorCall } from '../../../src/vendors/vendor.ts'
 
 const KEY = 'sk-ant-canary-0123456789'
@@ -171,3 +172,23 @@ function cutInThree(text: string): Buffer[] {
   const bytes = Buffer.from(text)
   return [bytes.subarray(0, 7), bytes.subarray(7, 160), bytes.subarray(160)]
 }
+
+test.each([
+  ['Bedrock', anthropicBedrock({ apiKey: KEY, region: 'us-east-1' })],
+  ['Vertex AI', anthropicVertex({ project: 'our-project', location: 'global', apiKey: () => ({ token: KEY }) })],
+])('ids of calls that other vendors gave are replaced at %s', (_host, { messages }) => {
+  const text = JSON.stringify({
+    model: 'cl-test',
+    max_tokens: 10,
+    messages: [
+      { role: 'user', content: 'list' },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'functions.list:0', name: 'list', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'functions.list:0', content: 'a' }] },
+    ],
+  })
+
+  const body = String(messages?.toWire(callOf(text)).body)
+  expect(JSON.parse(body)).toMatchObject({
+    messages: [{}, { content: [{ id: 'functions_list_0' }] }, { content: [{ tool_use_id: 'functions_list_0' }] }],
+  })
+})

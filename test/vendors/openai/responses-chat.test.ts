@@ -146,17 +146,8 @@ describe('chats for models with Responses only', () => {
     ['max_completion_tokens', { max_completion_tokens: 1, max_tokens: 100 }],
     ['enable_search', { enable_search: true }],
     ['web_search_options', { web_search_options: true }],
-    [
-      'tools[1]',
-      {
-        tools: [
-          { type: 'function', function: { name: 'f' } },
-          { type: 'custom', custom: { name: 'c' } },
-        ],
-      },
-    ],
     ['tools[0]', { tools: [{ type: 'file_search' }] }],
-    ['tool_choice', { tool_choice: { type: 'custom', custom: { name: 'c' } } }],
+    ['tool_choice', { tool_choice: { type: 'mcp', server_label: 's' } }],
     ['response_format.json_schema', { response_format: { type: 'json_schema' } }],
     [
       'messages[0].content[1]',

@@ -201,6 +201,8 @@ function checkMessage(message: Json, position: number): void {
   })
 }
 
+const TOOL_ID = /^[a-zA-Z0-9_-]+$/
+
 function checkBlock(block: Json, role: string, place: string): void {
   switch (block['type']) {
     case 'text':
@@ -215,6 +217,8 @@ function checkBlock(block: Json, role: string, place: string): void {
       if (!isGiven(block['input']) || Array.isArray(block['input']) || typeof block['input'] !== 'object') {
         refuseAnthropic(`${place}.tool_use.input: Input should be a valid dictionary`)
       }
+      if (!TOOL_ID.test(asText(block['id'])))
+        refuseAnthropic(`${place}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'`)
       return
     case 'tool_result':
       if (role !== 'user') refuseAnthropic(`${place}: \`tool_result\` blocks can only be in \`user\` messages`)
@@ -325,6 +329,8 @@ function joinTurns(messages: readonly Json[]): Turn[] {
 /** Every call is answered by a result at the beginning of the next turn, and every result answers a call. */
 export function checkToolPairs(messages: readonly Json[]): void {
   const turns = joinTurns(messages)
+  const ids = turns.flatMap(({ blocks }) => idsOf(blocks, 'tool_use', 'id'))
+  if (new Set(ids).size < ids.length) refuseAnthropic('messages: `tool_use` ids must be unique')
   turns.forEach((turn, position) => {
     if (turn.role === 'assistant') {
       const next = turns[position + 1]

@@ -1,5 +1,6 @@
 import { chatTurn } from '../model/chat-turn.ts'
 import { OPENAI_ERRORS, openaiInvalid } from '../openai/openai-errors.ts'
+import { checkEffort } from '../openai/openai-models.ts'
 import { type ChatDialect, chatAnswer } from '../openai-dialect/chat-answer.ts'
 import { checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat-request.ts'
 import { asObject, asText, type Fields } from '../request-fields.ts'
@@ -44,6 +45,7 @@ export const AZURE_OPENAI_CHAT: SandboxOperation = {
     checkChatRequest(request, openaiInvalid)
     if (context.blocked) throw new RefusedCall(filteredPrompt())
     const effort = asText(request['reasoning_effort'])
+    checkEffort(asText(request['model']), effort, 'reasoning_effort')
     const prompt = { ...readChatPrompt(request), reasoning: effort !== '' && effort !== 'none' }
     const turn = chatTurn({ ...prompt, maxTokens: tokenLimit(request) }, context)
     return filtered(chatAnswer(request, turn, context, DIALECT, ['apim-request-id', 'sandbox-azure']))

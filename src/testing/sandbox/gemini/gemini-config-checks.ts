@@ -53,6 +53,9 @@ export function checkGeminiConfig(request: unknown, model: string): void {
   checkFields(given, CONFIG_RULES, refuseGemini)
   checkThinking(field(config, 'thinkingConfig'), model)
   checkResponseSchema(config)
+  const offersFunctions = asList(field(request, 'tools')).some((tool) => isGiven(field(tool, 'functionDeclarations')))
+  if (offersFunctions && asText(field(config, 'responseMimeType')) === 'application/json' && !signsThoughts(model))
+    refuseGemini("Function calling with a response mime type: 'application/json' is unsupported")
 }
 
 function checkTools(request: unknown): void {

@@ -11,6 +11,7 @@ import { asList, asObject, asText, isGiven, names } from '../request-fields.ts'
 import { checkBearer, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiError, openaiInvalid } from './openai-errors.ts'
 import { answerModel, checkEffort, gptVersion, isResponsesOnly } from './openai-models.ts'
+import { checkParameters } from './openai-schemas.ts'
 
 const SNAPSHOTS: Readonly<Record<string, string>> = {
   'gpt-4o': '2024-08-06',
@@ -65,6 +66,9 @@ export const OPENAI_CHAT: SandboxOperation = {
     }
     checkChatRequest(call.body, openaiInvalid)
     checkFields(asObject(call.body))
+    asList(asObject(call.body)['tools']).forEach((tool, index) => {
+      checkParameters(asObject(asObject(tool)['function']), `tools[${index}].function.parameters`)
+    })
     const effort = asText(asObject(call.body)['reasoning_effort'])
     const turn = chatTurn(
       { ...readChatPrompt(call.body), reasoning: effort !== '' && effort !== 'none', maxTokens: tokenLimit(call.body) },
@@ -91,14 +95,18 @@ function checkFields(request: Readonly<Record<string, unknown>>): void {
 }
 
 function isReasoningModel(model: string): boolean {
-  return /^(?:ft:)?o\d/.test(model) || gptVersion(model) >= 500
+  return /^(?:ft:)?o\d/.test(model) || (gptVersion(model) >= 500 && !/^gpt-[\d.]+-chat/.test(model))
 }
 
 function checkReasoning(request: Readonly<Record<string, unknown>>, model: string): void {
   const effort = asText(request['reasoning_effort'])
   checkEffort(model, effort, 'reasoning_effort')
   const version = gptVersion(model)
-  if (version >= 501 && effort !== 'none') checkSampling(request)
+  if (isReasoningModel(model) && (version < 501 || effort !== 'none')) checkSampling(request)
+  if (isReasoningModel(model) && isGiven(request['stop'])) {
+    const message = "Unsupported parameter: 'stop' is not supported with this model."
+    throw new RefusedCall(openaiInvalid(message, 'stop', 'unsupported_parameter'))
+  }
   // Up to gpt-5.4 the default effort is `none`.
   const isReasoning = effort === '' ? version > 504 : effort !== 'none'
   const hasFunctions = asList(request['tools']).some((tool) => asText(asObject(tool)['type']) === 'function')

@@ -16,13 +16,35 @@ export function gptVersion(model: string): number {
   return Number(major) * 100 + Number(minor)
 }
 
-const NEVER_WITHOUT_REASONING = /^(?:ft:)?gpt-6(?:-astra|\.1-sol|\.2-)/
+/**
+ * Efforts of models; the first pattern that fits counts (OpenAI, "Models": the page of each; the error text is in
+ * https://github.com/anomalyco/opencode/issues/4451).
+ */
+const EFFORTS: readonly (readonly [pattern: RegExp, efforts: string])[] = [
+  [/^(?:gpt-[34]|chatgpt|gpt-[\d.]+-chat|o1-(?:mini|preview))/, ''],
+  [/^(?:o\d|gpt-5(?:\.1)?-codex(?!-max))/, 'low medium high'],
+  [/^gpt-5-pro/, 'high'],
+  [/^gpt-5\.\d-pro/, 'medium high xhigh'],
+  [/^gpt-5\.[1-3]-codex/, 'none low medium high xhigh'],
+  [/^gpt-5(?!\.)/, 'minimal low medium high'],
+  [/^gpt-5\.1/, 'none low medium high'],
+  [/^gpt-5\.[2-5]/, 'none low medium high xhigh'],
+  [/^gpt-6(?:-astra|\.1-sol|\.2-)/, 'low medium high xhigh max'],
+  [/^gpt-/, 'none low medium high xhigh max'],
+  [/^/, 'none minimal low medium high xhigh max'],
+]
 
-/** Refuses a reasoning effort that a model does not have (OpenAI, "Reasoning models": the efforts of each model). */
+/** Refuses a reasoning effort that a model does not have. */
 export function checkEffort(model: string, effort: string, param: string): void {
-  if (effort === 'none' ? !NEVER_WITHOUT_REASONING.test(model) : effort !== 'minimal' || gptVersion(model) <= 500)
-    return
-  const message = `Unsupported value: '${effort}' is not supported with the '${model}' model.`
+  if (effort === '') return
+  const efforts = EFFORTS.find(([pattern]) => pattern.test(model.replace(/^ft:/, '')))?.[1].split(' ') ?? []
+  if (efforts.includes(effort)) return
+  if (efforts[0] === '') {
+    const message = `Unsupported parameter: '${param}' is not supported with this model.`
+    throw new RefusedCall(openaiInvalid(message, param, 'unsupported_parameter'))
+  }
+  const supported = efforts.map((one) => `'${one}'`).join(', ')
+  const message = `Unsupported value: '${effort}' is not supported with the '${model}' model. Supported values are: ${supported}.`
   throw new RefusedCall(openaiInvalid(message, param, 'unsupported_value'))
 }
 

@@ -3,6 +3,7 @@ import { asList, asObject, asText, type Fields, isGiven, names } from '../reques
 import { credentialOf, RefusedCall, type SandboxCall } from '../sandbox-operation.ts'
 import { openaiInvalid } from './openai-errors.ts'
 import { checkEffort, isResponsesOnly } from './openai-models.ts'
+import { checkParameters } from './openai-schemas.ts'
 
 /** Fields of chat completions that Responses does not know, or knows by another name. */
 const CHAT_FIELDS = names(
@@ -26,6 +27,9 @@ export function checkResponsesRequest(call: SandboxCall): void {
     throw new RefusedCall(openaiInvalid(message, field, 'unsupported_parameter'))
   }
   checkEffort(model, asText(asObject(request['reasoning'])['effort']), 'reasoning.effort')
+  asList(request['tools']).forEach((tool, index) => {
+    if (asObject(tool)['type'] === 'function') checkParameters(asObject(tool), `tools[${index}].parameters`)
+  })
   const input = asList(request['input']).map(asObject)
   checkOutputs(request, input)
   checkReasoning(input, credentialOf(call), model)

@@ -72,6 +72,7 @@ const usageOf = (body: Json): Json | undefined =>
 export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
   groq: {
     refuses: (request) =>
+      (/^llama/.test(asText(request['model'])) ? setField(request, ['reasoning_effort']) : undefined) ??
       setField(request, ['logprobs', 'top_logprobs', 'logit_bias', 'max_completion_tokens']) ??
       (Number(request['n'] ?? 1) > 1 ? "'n' : number must be at most 1" : undefined) ??
       foreignMember(request, ['role', 'content', 'tool_calls', 'tool_call_id', 'reasoning']),
@@ -136,6 +137,9 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
     },
   },
   xai: {
+    // "Model grok-4 does not support parameter reasoningEffort."
+    refuses: (request) =>
+      /^grok-4(?!\.[3-9])/.test(asText(request['model'])) ? setField(request, ['reasoning_effort', 'stop']) : undefined,
     edits(body) {
       const usage = usageOf(body)
       const reasoning = asObject(usage?.['completion_tokens_details'])['reasoning_tokens']
