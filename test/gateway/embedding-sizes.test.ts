@@ -28,6 +28,13 @@ beforeEach(async () => {
     models: [
       { id: 'free', kind: 'embedding', vendor: 'openai', upstream: 'own' },
       { id: 'sized', kind: 'embedding', vendor: 'openai', upstream: 'own', limits: { dimensions: 16 } },
+      {
+        id: 'fixed',
+        kind: 'embedding',
+        vendor: 'openai',
+        upstream: 'own',
+        limits: { dimensions: 8, nativeDimensions: [4, 8], truncatesDimensions: false },
+      },
     ],
     billing: 'off',
   })
@@ -82,6 +89,12 @@ describe.each(['float', 'base64'] as const)('vectors as %s of a server that igno
     vectors = [EIGHT]
 
     expect((await embed({ model: 'sized', input: 'a', dimensions: 16, encoding_format })).status).toBe(502)
+  })
+
+  it('get 502 if they are larger and the model has no meaning in a part of them', async () => {
+    vectors = [EIGHT]
+
+    expect((await embed({ model: 'fixed', input: 'a', dimensions: 4, encoding_format })).status).toBe(502)
   })
 
   it('pass if they are packed bits of the requested size', async () => {

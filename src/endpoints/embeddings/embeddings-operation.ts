@@ -16,7 +16,7 @@ import {
 import { estimateTokens } from '../token-estimate.ts'
 import { planDimensions } from './embedding-dimensions.ts'
 import type { EmbeddingsRequest, EmbeddingsResult } from './embeddings-request.ts'
-import { shapeVector, sizeFailure } from './vector-encoding.ts'
+import { shapeVector, sizeFailure, vectorShape } from './vector-encoding.ts'
 
 /** Embeddings at one vendor. All functions are pure. */
 export interface EmbeddingsOperation {
@@ -148,8 +148,7 @@ function combine(
     if (result === undefined || result.vectors.length !== inputCount(part.request.input)) return undefined
     results.push(result)
   }
-  const { dimensions, encoding_format: encoding } = call.request
-  const shape = { dimensions: dimensions ?? undefined, encoding: encoding ?? 'float' }
+  const shape = vectorShape(call)
   const usage = sumUsage(results)
   const vectors = results.flatMap((result) => result.vectors)
   const failure = sizeFailure(vectors, shape)

@@ -1,6 +1,7 @@
 import { GatewayError } from '../../core/errors.ts'
-import type { VendorFailure } from '../operation.ts'
-import type { EmbeddingVector } from './embeddings-request.ts'
+import type { VendorCall } from '../operation.ts'
+import type { VendorFailure } from '../stream-transform.ts'
+import type { EmbeddingsRequest, EmbeddingVector } from './embeddings-request.ts'
 
 /** Writes numbers as base64 of little-endian float32, the default encoding of OpenAI's SDKs. */
 export function encodeVector(numbers: readonly number[]): string {
@@ -32,6 +33,17 @@ export interface VectorShape {
   /** Undefined: as the vendor sends them. */
   readonly dimensions: number | undefined
   readonly encoding: 'float' | 'base64'
+  /** Whether vectors of the model lose their meaning when they are truncated. */
+  readonly isFixed: boolean
+}
+
+/** Returns the size and encoding that a request asks for. */
+export function vectorShape({ request, model }: VendorCall<EmbeddingsRequest>): VectorShape {
+  return {
+    dimensions: request.dimensions ?? undefined,
+    encoding: request.encoding_format ?? 'float',
+    isFixed: model.limits.truncatesDimensions === false,
+  }
 }
 
 /** Number of float32 values in a base64 text of this length. */
@@ -41,15 +53,15 @@ export function base64Dimensions(length: number): number {
 
 const BITS_PER_BYTE = 8
 
-/** Returns why vectors cannot get the requested size, if one has fewer numbers; a vector of bits has them packed in bytes. */
+/** Returns why vectors cannot get the requested size, if one has fewer numbers. A vector of bits has them packed in bytes. */
 export function sizeFailure(
   vectors: readonly EmbeddingVector[],
-  { dimensions }: VectorShape,
+  { dimensions, isFixed }: VectorShape,
 ): VendorFailure | undefined {
   if (dimensions === undefined) return undefined
   for (const vector of vectors) {
     const size = typeof vector === 'string' ? base64Dimensions(vector.length) : vector.length
-    if (size >= dimensions || size * BITS_PER_BYTE === dimensions) continue
+    if (size === dimensions || (size > dimensions && !isFixed) || size * BITS_PER_BYTE === dimensions) continue
     const message = `dimensions: the vendor of this model ignored ${dimensions} and sent vectors of ${size} numbers`
     return { kind: 'caller', status: 502, message, param: 'dimensions' }
   }

@@ -6,7 +6,7 @@ import type {
   EmbeddingsResult,
   EmbeddingVector,
 } from '../../endpoints/embeddings/embeddings-request.ts'
-import { base64Dimensions, shapeVector, sizeFailure } from '../../endpoints/embeddings/vector-encoding.ts'
+import { base64Dimensions, shapeVector, sizeFailure, vectorShape } from '../../endpoints/embeddings/vector-encoding.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import {
   bytesBetween,
@@ -64,7 +64,7 @@ export function passEmbeddings(
   const encoding = call.request.encoding_format === 'base64' ? 'base64' : 'float'
   const shell = embeddingsShell(chunks, call.request.dimensions ?? undefined)
   if (shell === undefined || shell.encoding !== encoding || shell.count !== inputCount(call.request.input)) {
-    return rebuilt(chunks, call, encoding)
+    return rebuilt(chunks, call)
   }
   const usage = embeddingsUsage(shell.members['usage'])
   const billed = call.billedUsage?.(usage, 0).inputTokens
@@ -82,14 +82,10 @@ export function passEmbeddings(
   }
 }
 
-function rebuilt(
-  chunks: readonly Uint8Array[],
-  call: VendorCall<EmbeddingsRequest>,
-  encoding: 'float' | 'base64',
-): AnswerBody | undefined {
+function rebuilt(chunks: readonly Uint8Array[], call: VendorCall<EmbeddingsRequest>): AnswerBody | undefined {
   const result = readEmbeddings(joinChunks(chunks).toString('utf8'), call)
   if (result === undefined) return undefined
-  const shape = { dimensions: call.request.dimensions ?? undefined, encoding }
+  const shape = vectorShape(call)
   const failure = sizeFailure(result.vectors, shape)
   if (failure !== undefined) return { chunks: [], usage: result.usage, failure }
   const { inputTokens } = call.billedUsage?.(result.usage, 0) ?? result.usage ?? {}
