@@ -32,11 +32,11 @@ const pricesOf = (...models: readonly string[]) => ({ currency: 'USD' as const, 
 /** Vendors' own ids of models that the list names by a public id, too. */
 const SECOND_IDS = new Set(BUILT_IN_MODELS.flatMap(({ id, upstream }) => (upstream === id ? [] : [upstream])))
 
-/** Ids of callable models, each model once. */
+/** Ids of models whose vendors are configured, each model once. */
 function callable(): readonly string[] {
   return started!.gateway
     .models()
-    .filter(({ id, available }) => available && !SECOND_IDS.has(id))
+    .filter(({ id, unavailable_reason: reason }) => reason !== 'model_not_configured' && !SECOND_IDS.has(id))
     .map(({ id }) => id)
 }
 

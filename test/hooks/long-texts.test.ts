@@ -23,14 +23,14 @@ test('a long text is redacted in several turns as in one, whatever a window cuts
 })
 
 test('other work gets a turn while long texts are redacted', async () => {
-  const redactor = new Redactor([pii.email, { name: 'own', pattern: /secret/, maxLength: 6 }])
+  const redactor = new Redactor([pii.email])
   let turns = 0
   const counting = setInterval(() => {
     turns += 1
   }, 0)
   await redactor.allInTurns([
     part('a '.repeat(1_000_000)),
-    ...Array.from({ length: 50_000 }, () => part('secret words')),
+    ...Array.from({ length: 50_000 }, () => part('a few words')),
   ])
   clearInterval(counting)
 

@@ -48,6 +48,6 @@ describe('shaping', () => {
     ['a shorter vector in base64', numbers, 2, 'base64', encodeVector([0.6, 0.8])],
     ['a vector that is short enough', numbers, 3, 'float', numbers],
   ] as const)('gives %s', (_name, vector, dimensions, encoding, shaped) => {
-    expect(shapeVector(vector, { dimensions, encoding })).toEqual(shaped)
+    expect(shapeVector(vector, { dimensions, encoding, isFixed: false })).toEqual(shaped)
   })
 })
