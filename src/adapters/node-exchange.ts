@@ -341,7 +341,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     })
   }
 
-  /** Node reads the rest of a request itself, but not if the host pipes it into another stream: the next one would wait for ever. */
+  /** Node reads the rest of a request itself, but not if the host pipes it into another stream: the next one would wait indefinitely. */
   #discardReplaced(): void {
     const request = this.#request
     if (this.#body === request || this.#body.readableEnded || this.hasRefusedBody) return

@@ -11,7 +11,7 @@ const pipelined = new WeakMap<Socket, Set<PipelinedRequest>>()
 
 /**
  * Calls `callerLeft` when the socket closes. For pipelined requests only: their response has no socket until the earlier
- * answers are sent, and Node does not report that the caller left before that.
+ * answers are sent, and Node does not report that the caller disconnected before that.
  */
 export function watchSocket(socket: Socket, request: PipelinedRequest): void {
   const waiting = pipelined.get(socket) ?? new Set<PipelinedRequest>()

@@ -49,7 +49,7 @@ export interface OperatorRules {
   /** Keys of operators, each with a name for the log. */
   readonly operatorKeys?: readonly OperatorKey[] | undefined
   /**
-   * Identifies the operator by the host's own session. `undefined` and `null` mean that the sender is no operator. The request gets
+   * Identifies the operator by the host's own session. `undefined` and `null` mean that the sender is not an operator. The request gets
    * 503 if the function throws, takes more than 10 seconds, or returns a value that is no {@link Operator}.
    */
   readonly authorize?: ((request: OperatorRequest) => MaybePromise<Operator | null | undefined>) | undefined

@@ -60,9 +60,9 @@ export interface CatalogModel extends ModelFacts {
   readonly retires?: string
   /** Name for people. Default: the public id. */
   readonly displayName: string
-  /** What it reads, for lists. If omitted, what the catalog knows of the vendor's model, otherwise what follows from its kinds. */
+  /** Modalities that it reads, for lists. If omitted, those that the catalog lists for the vendor's model, otherwise what follows from its kinds. */
   readonly inputModalities?: readonly Modality[]
-  /** What it writes, for lists. If omitted, as with `inputModalities`. */
+  /** Modalities that it writes, for lists. If omitted, as with `inputModalities`. */
   readonly outputModalities?: readonly Modality[]
   /**
    * Abilities of a chat model, for `supported_parameters` of lists. If omitted, what the catalog knows of the vendor's model,

@@ -9,7 +9,7 @@ const flow = (inputModalities: readonly Modality[], output: Modality): KindModal
   return { inputModalities, outputModalities: [output] }
 }
 
-/** What models of a kind read and write, if neither their row nor a catalog says it. */
+/** Modalities that models of a kind read and write, if neither their row nor a catalog says it. */
 const BY_KIND: Readonly<Record<ModelKind, KindModalities>> = {
   chat: flow(['text'], 'text'),
   embedding: flow(['text'], 'text'),

@@ -30,7 +30,7 @@ export function truncateVector(numbers: readonly number[], dimensions: number): 
 
 /** Size and encoding of the vectors that a caller requested. */
 export interface VectorShape {
-  /** Undefined: as the vendor sends them. */
+  /** Number of dimensions. `undefined` leaves vectors as the vendor sends them. */
   readonly dimensions: number | undefined
   readonly encoding: 'float' | 'base64'
   /** Whether vectors of the model lose their meaning when they are truncated. */

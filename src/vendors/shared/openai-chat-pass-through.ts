@@ -121,7 +121,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     return true
   }
 
-  /** Must chunks be parsed that only continue tool calls? */
+  /** Whether chunks that only continue tool calls must be parsed. */
   get #readsCalls(): boolean {
     return this.#repair !== undefined || this.#choices.readsCalls
   }
@@ -264,7 +264,7 @@ class StreamedChoices {
     this.#repairsToolCalls = repairsToolCalls
   }
 
-  /** Must chunks be read that only continue tool calls? */
+  /** Whether chunks that only continue tool calls must be read. */
   get readsCalls(): boolean {
     return this.#calls?.readsCalls ?? true
   }
