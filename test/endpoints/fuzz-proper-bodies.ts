@@ -138,7 +138,7 @@ export const chatBodies: Bodies = [
       { role: 'tool', tool_call_id: 'call_1', content: 'seen' },
     ],
     max_completion_tokens: 500,
-    reasoning_effort: 'low',
+    reasoning_effort: 'medium',
     tools: [{ type: 'function', function: { name: 'look', parameters: { type: 'object', properties: {} } } }],
     tool_choice: { type: 'function', function: { name: 'look' } },
     response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object', properties: {} } } },

@@ -1,5 +1,5 @@
 import type { ChatAbilities } from '../../endpoints/chat/fit-request.ts'
-import { effortUnseen, REASONING_MODEL } from './reasons-unseen.ts'
+import { effortUnseen } from './reasons-unseen.ts'
 
 const LOW_TO_HIGH = ['low', 'medium', 'high'] as const
 const LOW_TO_XHIGH = [...LOW_TO_HIGH, 'xhigh'] as const
@@ -20,17 +20,14 @@ const EFFORTS: readonly (readonly [pattern: RegExp, efforts: readonly string[]])
 ]
 
 /**
- * Returns what a model of OpenAI's accepts. Reasoning models reject stop sequences, and every temperature but the default while they
- * reason (OpenAI, API reference, `stop`; "Reasoning models").
+ * Returns what a model of OpenAI's accepts. While models reason, they reject stop sequences and every temperature but the
+ * default (OpenAI, API reference, `stop`; "Reasoning models").
  * @param listed Efforts that the catalog lists for the model.
  */
 export function openaiAbilities(model: string, listed: readonly string[] | undefined): ChatAbilities {
   const base = model.replace(/^ft:/, '')
   return {
     efforts: listed ?? EFFORTS.find(([pattern]) => pattern.test(base))?.[1],
-    rejectedFields(effort) {
-      if (!REASONING_MODEL.test(model)) return []
-      return effortUnseen(model, effort) ? ['temperature', 'top_p', 'stop'] : ['stop']
-    },
+    rejectedFields: (effort) => (effortUnseen(model, effort) ? ['temperature', 'top_p', 'stop'] : []),
   }
 }

@@ -120,7 +120,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     return true
   }
 
-  /** Must chunks be parsed that only continue tool calls? */
+  /** Whether chunks that only continue tool calls are parsed. */
   get #readsCalls(): boolean {
     return this.#repair !== undefined || this.#choices.readsCalls
   }
@@ -261,7 +261,7 @@ class StreamedChoices {
     this.#repairsToolCalls = repairsToolCalls
   }
 
-  /** Must chunks be read that only continue tool calls? */
+  /** Whether chunks that only continue tool calls are read. */
   get readsCalls(): boolean {
     return this.#calls?.readsCalls ?? true
   }

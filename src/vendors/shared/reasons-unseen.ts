@@ -4,7 +4,7 @@ import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
  * Models that reason, fine-tuned ones included; chat completions never show it (OpenAI, "Reasoning models",
  * https://developers.openai.com/api/docs/guides/reasoning). `gpt-5-chat-latest` does not reason.
  */
-export const REASONING_MODEL = /^(?:ft:)?(?:o\d|gpt-(?:[5-9]|[12]\d)(?!-chat))/
+const REASONING_MODEL = /^(?:ft:)?(?:o\d|gpt-(?:[5-9]|[12]\d)(?!-chat))/
 /**
  * Of these, those that do not reason unless asked to: from gpt-5.1 to 5.4 the default effort is `none`, before and after it is
  * `medium`, and of `-pro` models `high` (OpenAI, API reference, `reasoning_effort`; Azure, type `ReasoningEffort`, for gpt-5.1 and

@@ -5,7 +5,7 @@ import { JsonTextEnd } from '../../endpoints/chat/json-text-end.ts'
 export interface LocatedPiece {
   /** Counts tool calls from 0, in the order of their first pieces. */
   readonly index: number
-  /** Is this the first piece of its call with a name? */
+  /** Whether this is the first piece of its call that is sent on. */
   readonly opens: boolean
   /** The call's id; made up when the vendor gave none. */
   readonly id: string

@@ -14,7 +14,7 @@ export class ToolCallRepair {
     this.#isNeeded = isNeeded
   }
 
-  /** Must chunks that only continue calls be read? Those that open calls always are. */
+  /** Whether chunks that only continue calls are read. Those that open calls always are. */
   get readsCalls(): boolean {
     return this.#isNeeded
   }

@@ -103,12 +103,12 @@ function checkReasoning(request: Readonly<Record<string, unknown>>, model: strin
   checkEffort(model, effort, 'reasoning_effort')
   const version = gptVersion(model)
   if (isReasoningModel(model) && (version < 501 || effort !== 'none')) checkSampling(request)
-  if (isReasoningModel(model) && isGiven(request['stop'])) {
+  // Up to gpt-5.4 the default effort is `none`.
+  const isReasoning = effort === '' ? version < 501 || version > 504 : effort !== 'none'
+  if (isReasoningModel(model) && isReasoning && isGiven(request['stop'])) {
     const message = "Unsupported parameter: 'stop' is not supported with this model."
     throw new RefusedCall(openaiInvalid(message, 'stop', 'unsupported_parameter'))
   }
-  // Up to gpt-5.4 the default effort is `none`.
-  const isReasoning = effort === '' ? version > 504 : effort !== 'none'
   const hasFunctions = asList(request['tools']).some((tool) => asText(asObject(tool)['type']) === 'function')
   if (version < 504 || !isReasoning || !hasFunctions) return
   const message = `Function tools with reasoning_effort are not supported for ${model} in /v1/chat/completions. Please use /v1/responses instead.`
