@@ -80,7 +80,7 @@ test.each([
       tools: [{ type: 'function', name: 'list', parameters: TOOL, strict: false }],
     },
   ],
-])('ids of calls that Kimi gave are sent without the characters that Claude rejects at %s', async (path, body) => {
+])('replaces the characters that Claude rejects in ids of calls from Kimi at %s', async (path, body) => {
   const response = await started.post(path, body)
 
   expect([response.status, await response.text()]).toEqual([200, expect.anything()])
@@ -92,19 +92,16 @@ test.each([
   ['two turns', [['list'], ['list']], ['list', 'list_2']],
   ['one turn', [['list', 'list']], ['list', 'list_2']],
   ['ids that become equal', [['a.b', 'a:b'], ['a_b']], ['a_b', 'a_b_2', 'a_b_3']],
-])(
-  'ids that are repeated in %s are made unique in Messages, and results follow their calls',
-  async (_where, turns, ids) => {
-    const messages = history(...turns)
-    const response = await started.post('/v1/messages', messagesBody(MODEL, '', { messages }))
+])('makes ids that are repeated in %s unique in Messages, for calls and their results', async (_where, turns, ids) => {
+  const messages = history(...turns)
+  const response = await started.post('/v1/messages', messagesBody(MODEL, '', { messages }))
 
-    expect([response.status, await response.text()]).toEqual([200, expect.anything()])
-    const texts = turns.flatMap((list, turn) => list.map((_id, index) => `${turn}.${index}`))
-    expect(sentIds()).toEqual({ calls: ids, results: ids.map((id, index) => [id, texts[index]]) })
-  },
-)
+  expect([response.status, await response.text()]).toEqual([200, expect.anything()])
+  const texts = turns.flatMap((list, turn) => list.map((_id, index) => `${turn}.${index}`))
+  expect(sentIds()).toEqual({ calls: ids, results: ids.map((id, index) => [id, texts[index]]) })
+})
 
-test('ids that Claude accepts are sent in the bytes of the caller', async () => {
+test('sends ids that Claude accepts unchanged', async () => {
   const body = messagesBody('claude-sonnet-4-6', '', { messages: history(['toolu_01', 'call-2'], ['toolu_03']) })
   const response = await started.post('/v1/messages', body)
 

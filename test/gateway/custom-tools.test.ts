@@ -25,7 +25,7 @@ const post = (body: object): Promise<Response> =>
   started.post('/v1/chat/completions', { model: MODEL, reasoning_effort: 'low', tools: TOOLS, ...body })
 const sent = (): Json => started.sandbox.requests.at(-1)?.body as Json
 
-test('a custom tool next to functions is called at gpt-5.4, and its result goes back', async () => {
+test('carries a custom tool next to functions, its call and its result at gpt-5.4', async () => {
   const response = await post({ messages: [user], tool_choice: { type: 'custom', custom: { name: 'patch' } } })
   const answer = (await response.json()) as { choices: { message: { tool_calls: Json[] }; finish_reason: string }[] }
 
@@ -54,7 +54,7 @@ test('a custom tool next to functions is called at gpt-5.4, and its result goes 
   ])
 })
 
-test('a streamed call of a custom tool has its input in pieces of type custom', async () => {
+test('streams the input of a custom tool in pieces of type custom', async () => {
   const whole = (await (await post({ messages: [user] })).json()) as {
     choices: { message: { tool_calls: { custom: Json }[] } }[]
   }

@@ -62,7 +62,7 @@ test.each(REQUESTS)(
   },
 )
 
-test.each(REQUESTS)('%s sends Gemini 3 both functions and the schema of the answer', async (path, body) => {
+test.each(REQUESTS)('sends Gemini 3 both functions and the schema of the answer by %s', async (path, body) => {
   const response = await started.post(path, body('gemini-3-flash-preview'))
 
   expect([response.status, await response.text()]).toEqual([200, expect.anything()])
@@ -70,7 +70,7 @@ test.each(REQUESTS)('%s sends Gemini 3 both functions and the schema of the answ
   expect(sent()).toMatchObject({ generationConfig: { responseJsonSchema: SCHEMA }, tools: [{}] })
 })
 
-test('gemini-2.5-pro gets the schema of the answer if no functions are offered', async () => {
+test('sends gemini-2.5-pro the schema of the answer if no functions are offered', async () => {
   const [, body] = REQUESTS[0]!
   const response = await started.post('/v1/chat/completions', { ...body('gemini-2.5-pro'), tools: [] })
 

@@ -68,7 +68,7 @@ describe('thinking and effort of Messages', () => {
     ['grok-4', [undefined, 'thinking'], [undefined, 'thinking'], [undefined, 'thinking']],
     ['grok-4.20-0309-reasoning', [undefined, 'thinking'], [undefined, 'thinking'], [undefined, 'thinking']],
     ['grok-4.5', ['low', 'thinking'], ['high', null], ['xhigh', 'thinking']],
-  ])('become the nearest effort that %s accepts', async (model, off, budget, max) => {
+  ])('sends the nearest effort that %s accepts', async (model, off, budget, max) => {
     expect(await sentEffort('/v1/messages', messagesBody(model, 'hi', OFF))).toEqual(off)
     expect(await sentEffort('/v1/messages', messagesBody(model, 'hi', BUDGET))).toEqual(budget)
     expect(await sentEffort('/v1/messages', messagesBody(model, 'hi', MAX))).toEqual(max)
@@ -89,7 +89,7 @@ describe('thinking and effort of Messages', () => {
     },
   )
 
-  test('keep a temperature and stop sequences at a model that does not reason', async () => {
+  test('keeps a temperature and stop sequences at a model that does not reason', async () => {
     const body = { temperature: 0.5, stop_sequences: ['END'] }
 
     expect(await sentEffort('/v1/messages', messagesBody('gpt-4o', 'hi', body))).toEqual([undefined, null])
@@ -97,7 +97,7 @@ describe('thinking and effort of Messages', () => {
   })
 })
 
-test('an effort of Responses becomes the nearest that a model with chat completions only accepts', async () => {
+test('sends the nearest effort of Responses to a model with chat completions only', async () => {
   const model = 'groq/openai/gpt-oss-120b'
   const chats = await startGateway({
     billing: 'off',
@@ -123,7 +123,7 @@ test('an effort of Responses becomes the nearest that a model with chat completi
   expect(sandbox.requests.at(-1)?.body).toMatchObject({ reasoning_effort: 'high' })
 })
 
-test('an effort that a chat names is sent as it is', async () => {
+test('sends the effort of a chat unchanged', async () => {
   const messages = [{ role: 'user', content: 'hi' }]
   const response = await started.post('/v1/chat/completions', { model: 'gpt-5', messages, reasoning_effort: 'max' })
 

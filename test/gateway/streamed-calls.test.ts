@@ -204,7 +204,7 @@ describe('streamed tool calls reach clients of each API as one call each', () =>
   })
 })
 
-test('whole calls without type and arguments get both', async () => {
+test('adds type and arguments to whole calls that lack them', async () => {
   wholeCalls = [{ id: 'a', type: null, function: { name: 'f', arguments: null } }]
   const response = await started.post('/v1/chat/completions', {
     model: 'one',
@@ -216,7 +216,7 @@ test('whole calls without type and arguments get both', async () => {
   })
 })
 
-test('pieces that are whole already are passed on as they came', async () => {
+test('passes complete pieces on unchanged', async () => {
   deltas = [
     piece({ index: 0, id: 'a', ...FN, ...called('f', ''), vendor_member: 1 }),
     piece({ index: 0, ...called(undefined, '{}'), vendor_member: 2 }),

@@ -15,7 +15,7 @@ test.each([
   ['gemini-2.5-pro', { toolConfig: { functionCallingConfig: { mode: 'VALIDATED' } } }, null],
   ['gemini-2.0-flash', { toolConfig: { functionCallingConfig: { mode: 'AUTO' } } }, 'tool_choice'],
   ['cl-sonnet-4-6', { tool_choice: { type: 'auto' } }, 'tool_choice'],
-])('the choice validated is that of %s, or auto with a report', async (model, sent, dropped) => {
+])('sends the choice validated to %s, or auto with a report', async (model, sent, dropped) => {
   const response = await started.post('/v1/chat/completions', {
     model,
     messages,
@@ -28,7 +28,7 @@ test.each([
   expect(response.headers.get('x-signalbox-dropped')).toBe(dropped)
 })
 
-test('the choice validated without tools is left out', async () => {
+test('leaves out the choice validated without tools', async () => {
   for (const model of ['gemini-2.5-pro', 'cl-sonnet-4-6']) {
     const response = await started.post('/v1/chat/completions', { model, messages, tool_choice: 'validated' })
 

@@ -41,7 +41,7 @@ export class ChatChunkScan {
   modelStart = -1
   modelEnd = -1
   hasToolCalls = false
-  /** Whether a tool call has more than an index and the text of its arguments: it opens, or must be mended. */
+  /** Whether a tool call has more than an index and the text of its arguments: it opens a call, or needs a repair. */
   opensCalls = false
   /** Bytes of generated text in the deltas. */
   textBytes = 0

@@ -201,7 +201,7 @@ function toolOf(tool: Record<string, unknown>, path: string): ResponsesTool {
   if (typeof type === 'string' && type.startsWith('web_search')) return { ...tool, type }
   if (type === 'custom' && isJsonObject(tool['custom'])) return customTool(tool['custom'])
   if (type !== 'function' || !isJsonObject(definition))
-    throw unsupportedParameter(path, `${path}: this model takes functions, custom tools and web_search here`)
+    throw unsupportedParameter(path, `${path}: this model accepts functions, custom tools and web_search here`)
   const { name, description, parameters, strict } = definition
   return {
     type,
@@ -247,7 +247,7 @@ function toolChoice(choice: unknown): ResponsesRequest['tool_choice'] | undefine
   }
   throw unsupportedParameter(
     'tool_choice',
-    'tool_choice: this model takes none, auto, required, functions and custom tools',
+    'tool_choice: this model accepts none, auto, required, functions and custom tools',
   )
 }
 

@@ -99,7 +99,7 @@ function callItem(call: ChatToolCall, path: string): ResponsesItem {
   if (isJsonObject(custom) && typeof custom['name'] === 'string' && typeof custom['input'] === 'string')
     return { type: 'custom_tool_call', call_id: wireCallId(call.id), name: custom['name'], input: custom['input'] }
   if ((call.type ?? 'function') !== 'function' || !isJsonObject(call.function))
-    throw unsupportedParameter(path, `${path}: this model takes calls of functions and custom tools only`)
+    throw unsupportedParameter(path, `${path}: this model accepts calls of functions and custom tools only`)
   const { name, arguments: json } = call.function
   return { type: 'function_call', call_id: wireCallId(call.id), name, arguments: json === '' ? '{}' : json }
 }

@@ -257,7 +257,7 @@ describe('tools', () => {
 })
 
 describe('input schemas', () => {
-  test('get empty properties and items where objects and arrays lack them, nested ones included', () => {
+  test('adds empty properties and items to objects and arrays that lack them, nested ones included', () => {
     const schema = {
       type: 'object',
       properties: {
@@ -287,13 +287,16 @@ describe('input schemas', () => {
     })
   })
 
-  test.each([[{ type: 'object' }], [undefined], [null]])('of %j become an object without properties', (schema) => {
-    const { request } = translate({ tools: [{ name: 'now', input_schema: schema }] as never })
+  test.each([[{ type: 'object' }], [undefined], [null]])(
+    'turns the input schema %j into an object without properties',
+    (schema) => {
+      const { request } = translate({ tools: [{ name: 'now', input_schema: schema }] as never })
 
-    expect(request.tools?.[0]?.function.parameters).toEqual({ type: 'object', properties: {} })
-  })
+      expect(request.tools?.[0]?.function.parameters).toEqual({ type: 'object', properties: {} })
+    },
+  )
 
-  test('that are complete are not copied', () => {
+  test('passes a complete schema on without a copy', () => {
     const schema = { type: 'object', properties: { at: { type: 'string' } } }
     const { request } = translate({ tools: [{ name: 'look', input_schema: schema }] })
 

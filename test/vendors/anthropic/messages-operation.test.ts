@@ -176,7 +176,7 @@ function cutInThree(text: string): Buffer[] {
 test.each([
   ['Bedrock', anthropicBedrock({ apiKey: KEY, region: 'us-east-1' })],
   ['Vertex AI', anthropicVertex({ project: 'our-project', location: 'global', apiKey: () => ({ token: KEY }) })],
-])('ids of calls that other vendors gave are replaced at %s', (_host, { messages }) => {
+])('replaces ids of calls that other vendors gave at %s', (_host, { messages }) => {
   const text = JSON.stringify({
     model: 'cl-test',
     max_tokens: 10,
