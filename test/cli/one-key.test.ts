@@ -99,12 +99,13 @@ describe('with one key of OpenAI and no file, serve answers', () => {
   })
 })
 
-test('without the row of a file a model of another vendor is refused with what to set', async () => {
+test('without the row of a file a model of another vendor is refused, and the log says what to set', async () => {
   const answer = await post('/v1/chat/completions', {
     model: 'claude-haiku-4-5',
     messages: [{ role: 'user', content: 'hi' }],
   })
 
   expect(answer.status).toBe(503)
-  expect(await answer.text()).toContain('ANTHROPIC_API_KEY')
+  expect(await answer.text()).not.toContain('ANTHROPIC_API_KEY')
+  await expect.poll(() => server.lines.join('\n')).toContain('ANTHROPIC_API_KEY')
 })
