@@ -121,7 +121,8 @@ describe('keys and prompts stay where they belong', () => {
     const written: unknown[] = []
     started = await startGateway({
       logger: recordingLogger(logged),
-      timeouts: { firstByteMs: 150, idleMs: 150 },
+      // A model that reasons unseen may be silent for the whole time.
+      timeouts: { firstByteMs: 150, idleMs: 150, totalMs: 1_500 },
       routing: { retryAfterTimeout: true },
       store: {
         ...store,
