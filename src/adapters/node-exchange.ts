@@ -210,11 +210,9 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   }
 
   endConnection(): void {
-    // Connections of HTTP/2 have many requests, and end by other means.
-    if (this.#request.httpVersionMajor >= 2) return
-    this.#response.shouldKeepAlive = false
-    // The head has told the caller that the connection stays open.
-    if (this.#response.headersSent) this.#response.once('finish', () => this.#request.socket.end())
+    // Connections of HTTP/2 have many requests, and end by other means. A head that is sent has told the caller that the connection stays
+    // open: to end it then would meet its next request, whose answer can end it instead.
+    if (this.#request.httpVersionMajor < 2) this.#response.shouldKeepAlive = false
   }
 
   /** Sends what waits for the end of the turn. */

@@ -113,8 +113,8 @@ export interface ByteSink {
   /** Closes the connection, so that the caller cannot mistake a partial answer for a complete one. */
   destroy(): void
   /**
-   * Closes the connection once the answer has ended, because the process is about to end: the caller's next request then goes to
-   * another one. May be called before the head or after it. Absent: the adapter does not know the connection.
+   * Closes the connection with this answer, because the process is about to end: the caller's next request then goes to another one.
+   * Without effect if the head is sent. If omitted, the adapter does not know the connection.
    */
   endConnection?(): void
   /** Calls back when writing may go on after `write` returned false. One listener. */
