@@ -108,7 +108,8 @@ const DIALECTS: readonly [string, Dialect, (pieces: readonly Piece[], padding: b
 /** What callers read of each text. */
 function textsOf(stream: string): Record<string, string> {
   const texts: Record<string, string> = {}
-  for (const [, json = ''] of stream.matchAll(/^data: (\{.*)$/gm)) {
+  // A text may contain U+2028, which `.` does not match.
+  for (const [, json = ''] of stream.matchAll(/^data: (\{[^\n]*)$/gm)) {
     const { index, delta, choices } = JSON.parse(json)
     for (const choice of choices ?? (delta === undefined ? [] : [{ index, delta }]))
       for (const name of ['content', 'reasoning_content', 'text', 'thinking']) {
