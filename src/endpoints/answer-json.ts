@@ -1,4 +1,4 @@
-import { type ExactMembers, parseExactJson } from '../core/exact-json.ts'
+import { type ExactMembers, namesOf, parseExactJson } from '../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../core/json.ts'
 
 /**
@@ -27,18 +27,21 @@ const NESTING = [
 const ALWAYS_FITTING_LENGTH = 2 * MAX_ANSWER_ITEMS
 
 /** Members in which the dialects of chat give the arguments of a tool call as an object. */
-const EXACT: ReadonlyMap<string, ExactMembers> = new Map(
-  ['input', 'args', 'arguments'].map((name) => [name, new Map([[name, 'text']])]),
-)
+const EXACT = {
+  input: new Map([['input', 'text']]),
+  args: new Map([['args', 'text']]),
+  arguments: new Map([['arguments', 'text']]),
+} satisfies Record<string, ExactMembers>
 
 /**
  * Reads the JSON of a chat answer, or of one event of it.
  * @param argumentsMember Member whose numbers keep their text: arguments of tools belong to model and caller. If omitted, there is none.
  * @returns The value, or `undefined` if the text is not JSON or has more than {@link MAX_ANSWER_ITEMS}.
  */
-export function parseAnswerJson(text: string, argumentsMember?: 'input' | 'args' | 'arguments'): unknown {
-  const isExact = argumentsMember !== undefined && text.includes(`"${argumentsMember}"`)
-  const value = isExact ? parseExactJson(text, EXACT.get(argumentsMember)) : parseVendorJson(text)
+export function parseAnswerJson(text: string, argumentsMember?: keyof typeof EXACT): unknown {
+  const members: ExactMembers | undefined = argumentsMember && EXACT[argumentsMember]
+  const isExact = members !== undefined && namesOf(members).test(text)
+  const value = isExact ? parseExactJson(text, members) : parseVendorJson(text)
   return text.length <= ALWAYS_FITTING_LENGTH || itemsIn(value) <= MAX_ANSWER_ITEMS ? value : undefined
 }
 

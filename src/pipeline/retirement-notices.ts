@@ -21,6 +21,7 @@ interface NoticeContext {
 export class RetirementNotices {
   readonly #emit: EventListener
   readonly #models = new Set<string>()
+  readonly #days = new WeakMap<CatalogModel, { readonly retires: string | undefined }>()
   #day = 0
 
   constructor(emit: EventListener) {
@@ -33,9 +34,15 @@ export class RetirementNotices {
     [requested]: readonly CatalogModel[],
   ): readonly [string, string] | undefined {
     const { id: model, vendor } = requested!
-    const retires = retirementOf(requested!, catalog.source)
+    let known = this.#days.get(requested!)
+    if (known === undefined) {
+      known = { retires: retirementOf(requested!, catalog.source) }
+      this.#days.set(requested!, known)
+    }
+    const { retires } = known
+    if (retires === undefined) return undefined
     const nowMs = clock.now()
-    if (retires === undefined || !isNearRetirement(retires, nowMs)) return undefined
+    if (!isNearRetirement(retires, nowMs)) return undefined
     const day = Math.floor(nowMs / DAY_MS)
     if (day !== this.#day) this.#models.clear()
     this.#day = day

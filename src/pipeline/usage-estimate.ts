@@ -204,7 +204,7 @@ export function reportBounds(
   { endpoint, body, estimate }: Pick<Reserved, 'endpoint' | 'body' | 'estimate'>,
   { limits }: Pick<CatalogModel, 'limits'>,
 ): UsageBounds {
-  return { hold: estimate, limits, samplings: endpoint.samplings?.(body) }
+  return { hold: estimate, limits, samplings: endpoint.samplings && (() => endpoint.samplings?.(body) ?? 1) }
 }
 
 /** Usage that can be charged for, and what was wrong with the report. */

@@ -6,8 +6,8 @@ export interface UsageBounds {
   /** The gateway's own estimate, by which money was held; trusted. */
   readonly hold: Usage
   readonly limits: Pick<ModelLimits, 'contextTokens' | 'maxOutputTokens'>
-  /** How often the model may read its prompt and write an answer in the call; see `Endpoint.samplings`. Defaults to 1. */
-  readonly samplings?: number | undefined
+  /** Returns how often the model may read its prompt and write an answer in the call; see `Endpoint.samplings`. If omitted, once. */
+  readonly samplings?: (() => number) | undefined
 }
 
 /** A report that can be charged for, and the names of its fields that were replaced or cut. */
@@ -113,14 +113,22 @@ const TOKEN_COUNTS: ReadonlySet<string> = new Set<keyof Usage>([
 function isPlausibleTokens(reported: Usage, bounds: UsageBounds): boolean {
   for (const field in reported) if (!TOKEN_COUNTS.has(field)) return false
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = reported
-  const mostInput = ceiling('inputTokens', bounds)
-  const mostOutput = ceiling('outputTokens', bounds)
-  if (!isTokenCount(inputTokens, mostInput) || !isTokenCount(outputTokens, mostOutput)) return false
   return (
-    isTokenCount(cachedInputTokens, inputTokens ?? mostInput) &&
-    isTokenCount(cacheWriteTokens, inputTokens ?? mostInput) &&
-    isTokenCount(reasoningTokens, outputTokens ?? mostOutput)
+    isTotal('inputTokens', inputTokens, bounds) &&
+    isTotal('outputTokens', outputTokens, bounds) &&
+    isPart('inputTokens', cachedInputTokens, inputTokens, bounds) &&
+    isPart('inputTokens', cacheWriteTokens, inputTokens, bounds) &&
+    isPart('outputTokens', reasoningTokens, outputTokens, bounds)
   )
+}
+
+function isTotal(field: UsageField, count: number | undefined, bounds: UsageBounds): boolean {
+  // Nearly every report is within its hold, so that its ceiling is not counted.
+  return isTokenCount(count, bounds.hold[field] ?? 0) || isTokenCount(count, ceiling(field, bounds))
+}
+
+function isPart(field: UsageField, count: number | undefined, total: number | undefined, bounds: UsageBounds): boolean {
+  return total === undefined ? isTotal(field, count, bounds) : isTokenCount(count, total)
 }
 
 function isTokenCount(value: number | undefined, most: number): boolean {
@@ -136,7 +144,8 @@ export function isCount(field: string, value: unknown): value is number {
 }
 
 /** Highest count that is charged as reported. */
-function ceiling(field: UsageField, { hold, limits, samplings = 1 }: UsageBounds): number {
+function ceiling(field: UsageField, { hold, limits, samplings: samplingsOf }: UsageBounds): number {
+  const samplings = samplingsOf?.() ?? 1
   const total = FIELDS[field] ?? field
   const held = (hold[total] ?? 0) * SLACK
   if (total === 'inputTokens')

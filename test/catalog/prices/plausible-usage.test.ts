@@ -96,7 +96,7 @@ describe('plausibleUsage', () => {
   })
 
   it('multiplies the limits by the samplings of the call', () => {
-    const many = { hold, limits, samplings: SAMPLINGS_WITH_TOOLS }
+    const many = { hold, limits, samplings: () => SAMPLINGS_WITH_TOOLS }
     const usage = { inputTokens: 256_000, outputTokens: 64_000, webSearches: 1_024 }
 
     expect(plausibleUsage(usage, many)).toEqual({ usage, implausible: [] })
