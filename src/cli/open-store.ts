@@ -4,6 +4,7 @@ import { GatewayError, textOfError } from '../core/errors.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { accountStorageOf } from '../gateway/account-storage.ts'
 import { type Accounts, accountsOf } from '../gateway/accounts.ts'
+import { type Audit, auditOf } from '../gateway/audit.ts'
 import { type Holds, holdsOf } from '../gateway/holds.ts'
 import { type Keys, keysOf } from '../gateway/keys.ts'
 import { type UsageReports, usageOf } from '../gateway/usage.ts'
@@ -14,6 +15,7 @@ import { memoryStore } from '../stores/memory/memory-store.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
 import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import { StoredBounds } from '../stores/stored-bounds.ts'
+import { audited } from './audited-changes.ts'
 import { SettingError } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -119,12 +121,13 @@ export function storeError(name: string, setting: StoreSetting, cause: unknown):
 }
 
 /** Administration of a store. */
-interface Administration {
+export interface Administration {
   readonly accounts: Accounts
   readonly keys: Keys
   readonly holds: Holds
   readonly webhooks: Webhooks
   readonly usage: UsageReports
+  readonly audit: Audit
 }
 
 /**
@@ -162,13 +165,16 @@ export async function withStore<Result>(
     }
     const ready = async (): Promise<void> => undefined
     const storedBounds = new StoredBounds(store, systemClock, accountStorageOf(undefined))
-    return await run({
+    const audit = auditOf(store, systemClock, timeOrderedIds, ready)
+    const administration = {
       accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
       holds: holdsOf(store, systemClock, ready),
       webhooks: webhooksOf(store, systemClock, ready, { ...wanted, storedBounds }),
       usage: usageOf({ store: store.usage, clock: systemClock, retention: terminal.usageRetention }, ready),
-    })
+      audit,
+    }
+    return await run(audited(administration, audit))
   } catch (error) {
     // Refused input is for the operator to correct; other errors are bugs and keep their stack.
     if (GatewayError.isInstance(error) && error.status < 500) throw new SettingError(error.message)
