@@ -7,6 +7,7 @@ import type { IdempotencyStore } from '../../../src/stores/idempotency-store.ts'
 import type { InteractionStore } from '../../../src/stores/interaction-store.ts'
 import type { KeyStore } from '../../../src/stores/key-store.ts'
 import type { ResponseStore } from '../../../src/stores/response-store.ts'
+import { describeAuditStore } from '../../../src/testing/contracts/audit-store-contract.ts'
 import { describeBlobStore } from '../../../src/testing/contracts/blob-store-contract.ts'
 import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
 import { describeBatchStore, describeFileStore } from '../../../src/testing/contracts/file-store-contract.ts'
@@ -57,6 +58,7 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL store', ()
   describeWebhookStore(runner, whole)
   describeUsageStore(runner, whole)
   describeKeyStore(runner, { create: () => part((store) => store.keys), dispose: disposePart })
+  describeAuditStore(runner, { create: () => part((store) => store.audit!), dispose: disposePart })
   describeInteractionStore(runner, { create: () => part((store) => store.interactions), dispose: disposePart })
   describeResponseStore(runner, { create: () => part((store) => store.responses), dispose: disposePart })
   describeFileStore(runner, { create: () => part((store) => store.files!), dispose: disposePart })
