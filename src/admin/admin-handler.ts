@@ -232,7 +232,7 @@ class AdminEndpoint implements ExchangeHandler {
     }
   }
 
-  /** What has no readable state of its own is described by the answer, without its secret. */
+  /** Returns the state of the subject, or the answer without its secret if the subject was created or has no readable state. */
   async #stateAfter({ route, call, answer, before }: Change): Promise<Readonly<Record<string, unknown>> | undefined> {
     const state = before && (await auditState(call.gateway, call.params))
     if (state !== undefined) return state
