@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import { auditState, type ChangeSubject } from '../admin/audit-state.ts'
 import type { Audit } from '../gateway/audit.ts'
-import type { Administration } from './open-store.ts'
+import type { Administration } from './administration.ts'
 
 type Method = (...args: readonly unknown[]) => Promise<unknown>
 

@@ -3,18 +3,19 @@ import { systemClock } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { accountStorageOf } from '../gateway/account-storage.ts'
-import { type Accounts, accountsOf } from '../gateway/accounts.ts'
-import { type Audit, auditOf } from '../gateway/audit.ts'
-import { type Holds, holdsOf } from '../gateway/holds.ts'
-import { type Keys, keysOf } from '../gateway/keys.ts'
-import { type UsageReports, usageOf } from '../gateway/usage.ts'
-import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
+import { accountsOf } from '../gateway/accounts.ts'
+import { auditOf } from '../gateway/audit.ts'
+import { holdsOf } from '../gateway/holds.ts'
+import { keysOf } from '../gateway/keys.ts'
+import { usageOf } from '../gateway/usage.ts'
+import { webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
 import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import { StoredBounds } from '../stores/stored-bounds.ts'
+import type { Administration } from './administration.ts'
 import { audited } from './audited-changes.ts'
 import { SettingError } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
@@ -118,16 +119,6 @@ export function storeError(name: string, setting: StoreSetting, cause: unknown):
   const error = new SettingError(`${name}: ${describeStore(setting)} cannot be used: ${textOfError(cause)}`)
   error.cause = cause
   return error
-}
-
-/** Administration of a store. */
-export interface Administration {
-  readonly accounts: Accounts
-  readonly keys: Keys
-  readonly holds: Holds
-  readonly webhooks: Webhooks
-  readonly usage: UsageReports
-  readonly audit: Audit
 }
 
 /**

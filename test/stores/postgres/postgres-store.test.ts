@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AuditStore } from '../../../src/stores/audit-store.ts'
 import type { BatchStore } from '../../../src/stores/batch-store.ts'
 import type { BlobStore } from '../../../src/stores/blob-store.ts'
 import type { FileStore } from '../../../src/stores/file-store.ts'
@@ -26,7 +27,15 @@ import { type Schemas, schemasOn } from './support/fresh-schema.ts'
 
 const runner = { describe, it, expect }
 
-type Part = KeyStore | IdempotencyStore | InteractionStore | ResponseStore | FileStore | BlobStore | BatchStore
+type Part =
+  | AuditStore
+  | KeyStore
+  | IdempotencyStore
+  | InteractionStore
+  | ResponseStore
+  | FileStore
+  | BlobStore
+  | BatchStore
 
 // A server of its own: the sums of usage wait for each open transaction of a server, and the cases say what one step adds.
 describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL store', () => {
