@@ -21,6 +21,7 @@ import { mediaType } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { adminApi } from './admin-api.ts'
 import { type AdminAnswer, type AdminCall, type AdminRoute, checkScopes } from './admin-route.ts'
+import { auditState } from './audit-state.ts'
 import { type IdentifiedOperator, type OperatorRules, Operators } from './operators.ts'
 import { AdminRouteTable, type MatchedRoute } from './route-table.ts'
 import { ADMIN_ROUTES } from './routes/admin-routes.ts'
@@ -80,6 +81,9 @@ interface EndpointParts {
 interface Change {
   readonly route: AdminRoute
   readonly call: AdminCall
+  /** State of its subject before the change, for the audit. */
+  readonly before?: Readonly<Record<string, unknown>> | undefined
+  readonly answer?: AdminAnswer | StoredAnswer | undefined
 }
 
 /** Identifies operators, finds routes, and writes answers. */
@@ -125,10 +129,10 @@ class AdminEndpoint implements ExchangeHandler {
       checkScopes(operator, route)
       checkIdempotencyKey(call)
       const answer = await runRoute(route, call)
-      if (isTold) this.#report({ route, call }, undefined)
+      if (isTold) await this.#report({ route, call }, undefined)
       await this.#send(sink, requestId, answer)
     } catch (cause) {
-      if (isTold) this.#report({ route, call }, GatewayError.from(cause))
+      if (isTold) await this.#report({ route, call }, GatewayError.from(cause))
       throw cause
     }
   }
@@ -136,7 +140,7 @@ class AdminEndpoint implements ExchangeHandler {
   async #change(asked: AskedChange): Promise<void> {
     const { request, sink, requestId, operator, matched } = asked
     const { route } = matched
-    let change = { route, call: this.#call(request, matched, { operator, requestId }) }
+    let change: Change = { route, call: this.#call(request, matched, { operator, requestId }) }
     try {
       checkScopes(operator, route)
       if (this.#parts.isReadOnly)
@@ -144,13 +148,14 @@ class AdminEndpoint implements ExchangeHandler {
       if (!operator.hasKey) checkSameOrigin(request)
       checkIdempotencyKey(change.call)
       change = { route, call: { ...change.call, body: await readJson(request) } }
+      change = { ...change, before: await auditState(this.#parts.gateway, matched.params) }
       const { answer, isReplayed } = await this.#made(change, request)
       // What is only sent again changes nothing; it was told before.
-      if (!isReplayed) this.#report(change, undefined)
+      if (!isReplayed) await this.#report({ ...change, answer }, undefined)
       await this.#send(sink, requestId, answer)
     } catch (cause) {
       const error = GatewayError.from(cause)
-      this.#report(change, error)
+      await this.#report(change, error)
       throw error
     }
   }
@@ -182,12 +187,14 @@ class AdminEndpoint implements ExchangeHandler {
       params,
       query: new URLSearchParams(request.query),
       idempotencyKey: request.header('idempotency-key'),
+      address: this.#parts.operators.addressOf(request),
       body: undefined,
       ...known,
     }
   }
 
-  #report({ route, call }: Change, error: GatewayError | undefined): void {
+  async #report(change: Change, error: GatewayError | undefined): Promise<void> {
+    const { route, call } = change
     const action = {
       requestId: call.requestId,
       operator: call.operator.name,
@@ -201,7 +208,36 @@ class AdminEndpoint implements ExchangeHandler {
       error === undefined ? 'an operator changed something' : 'a change by an operator was refused',
       action,
     )
-    this.#parts.gateway.operatorActions.report(action)
+    const { gateway, logger } = this.#parts
+    gateway.operatorActions.report(action)
+    // A refused request changed nothing. After a fault inside the gateway, the change may have been made.
+    if (error !== undefined && error.status < 500) return
+    try {
+      await gateway.audit.record({
+        operator: action.operator,
+        action: action.action,
+        subject: action.target,
+        source: 'admin_api',
+        address: call.address,
+        requestId: action.requestId,
+        code: action.code,
+        input: action.input,
+        before: change.before,
+        after: await this.#stateAfter(change),
+      })
+    } catch (cause) {
+      // The change was made, so its answer is sent. Without the answer, the operator would repeat the change.
+      logger.error('a change by an operator could not be added to the audit', { ...action, error: cause })
+      gateway.operatorActions.reportFault(cause)
+    }
+  }
+
+  /** Returns the state of the subject, or the answer without its secret if the subject was created or has no readable state. */
+  async #stateAfter({ route, call, answer, before }: Change): Promise<Readonly<Record<string, unknown>> | undefined> {
+    const state = before && (await auditState(call.gateway, call.params))
+    if (state !== undefined) return state
+    if (answer === undefined || !('json' in answer) || route.showsContent === true) return undefined
+    return withoutSecret(answer.json, route.secret)
   }
 
   async #send(sink: ByteSink, requestId: string, answer: AdminAnswer | StoredAnswer): Promise<void> {
@@ -264,8 +300,11 @@ function sendJson(sink: ByteSink, requestId: string, value: object): void {
 
 function storedAnswer(answer: AdminAnswer, secret: string | undefined): StoredAnswer {
   const json = 'json' in answer ? answer.json : {}
-  const kept = secret === undefined ? json : { ...json, [secret]: null }
-  return { status: 200, headers: JSON_HEADERS, body: Buffer.from(JSON.stringify(kept)) }
+  return { status: 200, headers: JSON_HEADERS, body: Buffer.from(JSON.stringify(withoutSecret(json, secret))) }
+}
+
+function withoutSecret(json: object, secret: string | undefined): Readonly<Record<string, unknown>> {
+  return { ...json, ...(secret === undefined ? {} : { [secret]: null }) }
 }
 
 /** @throws GatewayError `invalid_request`. */

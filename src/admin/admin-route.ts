@@ -20,6 +20,8 @@ export interface AdminParts {
 export interface AdminCall extends AdminParts {
   readonly operator: Operator
   readonly requestId: string
+  /** Address of the client, if it is known. */
+  readonly address: string | undefined
   /** Values of the path's parameters. */
   readonly params: Readonly<Record<string, string>>
   readonly query: URLSearchParams
@@ -57,6 +59,8 @@ export interface AdminRoute {
   readonly target?: string
   /** Member of the answer that is shown once and never kept. */
   readonly secret?: string
+  /** Whether the answer shows content of callers, so that the audit does not keep it. Default false. */
+  readonly showsContent?: boolean
   /** Media types of the answer. */
   readonly answers: readonly string[]
   readonly schemas: () => {
@@ -76,7 +80,7 @@ interface CheckedCall<Query, Body> extends Omit<AdminCall, 'query' | 'body'> {
 
 type RouteFacts = Pick<
   AdminRoute,
-  'id' | 'method' | 'path' | 'tag' | 'summary' | 'scope' | 'alsoScope' | 'target' | 'secret'
+  'id' | 'method' | 'path' | 'tag' | 'summary' | 'scope' | 'alsoScope' | 'target' | 'secret' | 'showsContent'
 >
 
 const NOTHING = z.strictObject({})

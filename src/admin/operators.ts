@@ -106,6 +106,11 @@ export class Operators {
     throw operatorRefusal(request, this.#clock, this.#rules.clientAddress)
   }
 
+  /** Returns the address of the client, if it is known. */
+  addressOf(request: GatewayRequest): string | undefined {
+    return this.#rules.clientAddress?.(request) ?? request.remoteAddress
+  }
+
   /** Compares with every key, so that the duration tells nothing about them. */
   #byKey(token: string): Operator | undefined {
     const digest = digestOf(token)

@@ -3,17 +3,20 @@ import { systemClock } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
 import { timeOrderedIds } from '../core/ids.ts'
 import { accountStorageOf } from '../gateway/account-storage.ts'
-import { type Accounts, accountsOf } from '../gateway/accounts.ts'
-import { type Holds, holdsOf } from '../gateway/holds.ts'
-import { type Keys, keysOf } from '../gateway/keys.ts'
-import { type UsageReports, usageOf } from '../gateway/usage.ts'
-import { type Webhooks, webhooksOf } from '../gateway/webhooks.ts'
+import { accountsOf } from '../gateway/accounts.ts'
+import { auditOf } from '../gateway/audit.ts'
+import { holdsOf } from '../gateway/holds.ts'
+import { keysOf } from '../gateway/keys.ts'
+import { usageOf } from '../gateway/usage.ts'
+import { webhooksOf } from '../gateway/webhooks.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
 import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import { StoredBounds } from '../stores/stored-bounds.ts'
+import type { Administration } from './administration.ts'
+import { audited } from './audited-changes.ts'
 import { SettingError } from './setting-values.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -118,15 +121,6 @@ export function storeError(name: string, setting: StoreSetting, cause: unknown):
   return error
 }
 
-/** Administration of a store. */
-interface Administration {
-  readonly accounts: Accounts
-  readonly keys: Keys
-  readonly holds: Holds
-  readonly webhooks: Webhooks
-  readonly usage: UsageReports
-}
-
 /**
  * Runs a command on the store of `--store`, else of `SIGNALBOX_STORE`, else on `sqlite:signalbox.db`, and closes it.
  * @param wanted `mayCreate`: the command may create the SQLite database. Other commands, run in the wrong folder, would
@@ -162,13 +156,16 @@ export async function withStore<Result>(
     }
     const ready = async (): Promise<void> => undefined
     const storedBounds = new StoredBounds(store, systemClock, accountStorageOf(undefined))
-    return await run({
+    const audit = auditOf(store, systemClock, timeOrderedIds, ready)
+    const administration = {
       accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
       holds: holdsOf(store, systemClock, ready),
       webhooks: webhooksOf(store, systemClock, ready, { ...wanted, storedBounds }),
       usage: usageOf({ store: store.usage, clock: systemClock, retention: terminal.usageRetention }, ready),
-    })
+      audit,
+    }
+    return await run(audited(administration, audit))
   } catch (error) {
     // Refused input is for the operator to correct; other errors are bugs and keep their stack.
     if (GatewayError.isInstance(error) && error.status < 500) throw new SettingError(error.message)

@@ -1,4 +1,5 @@
 import { accountsCommand } from './accounts-command.ts'
+import { auditCommand } from './audit-command.ts'
 import { catalogCommand, modelsCommand } from './catalog-command.ts'
 import { checkCommand } from './check-command.ts'
 import { type ActionDefinition, type CommandDefinitions, type GroupDefinition, runCommandLine } from './command.ts'
@@ -26,6 +27,7 @@ export async function runSignalbox(words: readonly string[], terminal: Terminal,
     keys: group(keysCommand),
     usage: group(usageCommand),
     webhooks: group(webhooksCommand),
+    audit: group(auditCommand),
   }
   await runCommandLine(words, terminal, { commands, version, after: variableLines() })
 }

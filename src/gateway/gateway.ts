@@ -22,6 +22,7 @@ import { DeferredRunner } from '../tasks/deferred-runner.ts'
 import { TaskWorker } from '../tasks/task-worker.ts'
 import { WebhookDeliverer } from '../tasks/webhook-deliverer.ts'
 import { type Accounts, accountsOf } from './accounts.ts'
+import { type Audit, auditOf } from './audit.ts'
 import { type CacheControl, cacheControlOf } from './cache-options.ts'
 import { CallerWatch } from './caller-watch.ts'
 import { cancelAnyTask } from './cancel-task.ts'
@@ -149,6 +150,8 @@ export interface Gateway extends ExchangeHandler {
   readonly vendorKeys: VendorKeys
   /** For handlers beside the gateway that change things in an operator's name. */
   readonly operatorActions: OperatorActions
+  /** Changes by operators, kept for a year. */
+  readonly audit: Audit
   /** What was used, by whom, and what it cost. */
   readonly usage: UsageReports
   /** Tells a further listener of the events of this process, until the function that it returns is called. */
@@ -321,6 +324,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     tasks: tasksOf(context.store, ready, (task) => cancelAnyTask(context, runners, task)),
     vendorKeys: vendorKeysOf(context),
     operatorActions: operatorActionsOf(context, ready),
+    audit: auditOf(context.store, context.clock, context.ids, ready),
     usage: usageOf(usageParts(context, options), ready),
     listen: (listener) => listeners.add(listener),
     start: () => ready().catch(rethrowWithReason),

@@ -34,6 +34,8 @@ export interface OperatorActions {
   once(change: RepeatableChange, make: () => Promise<StoredAnswer>): Promise<MadeChange>
   /** Tells the host of a change, by the event `operator-action`. */
   report(action: OperatorAction): void
+  /** Reports a fault after a change was made, by the event `internal-error`. */
+  reportFault(error: unknown): void
 }
 
 /** Creates them for a gateway. `ready` resolves once its store can be used. */
@@ -45,6 +47,7 @@ export function operatorActionsOf(context: PipelineContext, ready: () => Promise
   }
   return {
     report: (action) => emit(context, { type: 'operator-action', ...action }),
+    reportFault: (error) => reportFault(context, undefined, 'operator', error),
     async once({ operator, key, request }, make) {
       const nowMs = clock.now()
       // No account has an id with a space in it.

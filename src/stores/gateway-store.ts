@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { UsageStore } from '../usage/usage-store.ts'
+import type { AuditStore } from './audit-store.ts'
 import type { BatchStore } from './batch-store.ts'
 import type { BlobStore } from './blob-store.ts'
 import type { ConversationStore } from './conversation-store.ts'
@@ -19,6 +20,8 @@ export interface GatewayStore {
   readonly isShared?: boolean | undefined
   /** Accounts, balances, holds and the journal. */
   readonly ledger: Ledger
+  /** Changes by operators. If omitted, only events and log lines report them. */
+  readonly audit?: AuditStore | undefined
   /** API keys, by their hashes. */
   readonly keys: KeyStore
   /** Answers kept under an Idempotency-Key, and those in progress. */

@@ -1,3 +1,4 @@
+export { describeAuditStore } from './contracts/audit-store-contract.ts'
 export type { ContractClock, ContractRunner, ContractSubject } from './contracts/contract-runner.ts'
 export { standingClock } from './contracts/contract-runner.ts'
 export { type ConversationStores, describeConversationStore } from './contracts/conversation-store-contract.ts'

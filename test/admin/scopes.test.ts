@@ -129,6 +129,7 @@ const EXPECTED: Readonly<Record<string, ExpectedRoute>> = {
   export_journal: READ,
   get_statement: READ,
   list_holds: READ,
+  list_changes: READ,
   settle_hold: { needs: ['money'], body: () => ({ amount: '0.0001' }) },
   void_hold: { needs: ['money'] },
   list_keys: READ,

@@ -1,5 +1,6 @@
 import type { AdminRoute } from '../admin-route.ts'
 import { ACCOUNT_ROUTES } from './account-routes.ts'
+import { AUDIT_ROUTES } from './audit-routes.ts'
 import { BOOK_ROUTES } from './book-routes.ts'
 import { HOLD_ROUTES } from './hold-routes.ts'
 import { KEY_ROUTES } from './key-routes.ts'
@@ -20,4 +21,5 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   ...REQUEST_ROUTES,
   ...VENDOR_ROUTES,
   ...TASK_ROUTES,
+  ...AUDIT_ROUTES,
 ]

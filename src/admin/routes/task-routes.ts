@@ -83,6 +83,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     summary: 'Cancels a batch, a background answer, or a video that its vendor has not begun',
     scope: 'write',
     target: 'task',
+    showsContent: true,
     answer: taskSchema,
     async run(call) {
       const taskId = paramOf(call, 'task')
@@ -127,6 +128,7 @@ export const TASK_ROUTES: readonly AdminRoute[] = [
     summary: 'The secret that signs the webhook messages of an account; made now if there is none',
     // The scope is `write`, because with the secret one can sign messages in the gateway's name.
     scope: 'write',
+    secret: 'secret',
     answer: z.strictObject({ object: z.literal('webhook.secret'), account: id, secret: z.string() }),
     async run(call) {
       if (call.isReadOnly) {

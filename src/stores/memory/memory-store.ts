@@ -6,6 +6,7 @@ import type { SpendingCap } from '../principal.ts'
 import type { StoredKind, StoredUsage } from '../stored-usage.ts'
 import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
+import { type MemoryAuditOptions, memoryAudit } from './memory-audit.ts'
 import { MemoryClaims, type MemoryClaimsOptions } from './memory-claims.ts'
 import { type MemoryConversationsOptions, memoryConversations } from './memory-conversations.ts'
 import { type MemoryFilesOptions, memoryBatches, memoryBlobs, memoryFiles } from './memory-files.ts'
@@ -24,7 +25,8 @@ export interface MemoryInteractionsOptions {
 
 /** Bounds of a memory store. */
 export interface MemoryStoreOptions
-  extends MemoryClaimsOptions,
+  extends MemoryAuditOptions,
+    MemoryClaimsOptions,
     MemoryConversationsOptions,
     MemoryFilesOptions,
     MemoryInteractionsOptions,
@@ -35,6 +37,7 @@ export interface MemoryStoreOptions
     Omit<MemoryLedgerOptions, 'addRecord' | 'claims' | 'tasks' | 'keyCap'> {}
 
 const MEMORY_STORE_OPTIONS = {
+  maxAuditEntries: true,
   maxAnswers: true,
   maxAnswerBytes: true,
   maxConversations: true,
@@ -77,6 +80,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   const usage = new MemoryUsage(options, (accountId) => ledger.entries(accountId, Number.MAX_SAFE_INTEGER))
   return {
     ledger,
+    audit: memoryAudit(options),
     keys,
     idempotency: {
       claim: (claim, nowMs) => claims.claim(claim, nowMs),

@@ -13,6 +13,7 @@ import {
   timeParameter,
 } from './column-values.ts'
 import { migrate, quoteIdentifier } from './migrations/migrate.ts'
+import { postgresAudit } from './postgres-audit.ts'
 import {
   type PostgresConnection,
   type PostgresPool,
@@ -97,6 +98,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   const quotedSchema = quoteIdentifier(schema)
   return {
     ledger: postgresLedger(connection, quotedSchema, clock),
+    audit: postgresAudit(connection, quotedSchema),
     keys: postgresKeys(connection, quotedSchema),
     idempotency: postgresIdempotency(connection, quotedSchema, clock),
     interactions: postgresInteractions(connection, quotedSchema),

@@ -1,3 +1,4 @@
+import { AUDIT_MIGRATION } from './sqlite-audit.ts'
 import { CONVERSATION_MIGRATION } from './sqlite-conversations.ts'
 import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 import { FILE_MIGRATION } from './sqlite-files.ts'
@@ -305,6 +306,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   CLAIMANT_MIGRATION,
   ACCOUNT_PAGES_MIGRATION,
   STORED_MIGRATION,
+  AUDIT_MIGRATION,
 ]
 
 /**

@@ -11,6 +11,7 @@ import type { TaskStore } from '../task-store.ts'
 import type { WebhookStore } from '../webhook-store.ts'
 import { GroupCommit, type GroupCommitOptions, retryOnBusy } from './group-commit.ts'
 import { type SqliteAccounts, type SqliteKeys, sqliteAccounts, sqliteKeys } from './sqlite-accounts.ts'
+import { type SqliteAudit, sqliteAudit } from './sqlite-audit.ts'
 import { type SqliteByHand, sqliteByHand } from './sqlite-by-hand.ts'
 import { type SqliteConversations, sqliteConversations } from './sqlite-conversations.ts'
 import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
@@ -47,6 +48,7 @@ const MAX_ADDED_PER_STEP = 500
 /** Every table of an open database but that of holds, by synchronous calls. */
 export interface SqliteTables {
   readonly accounts: SqliteAccounts
+  readonly audit: SqliteAudit
   readonly byHand: SqliteByHand
   readonly claims: SqliteClaims
   readonly keys: SqliteKeys
@@ -96,6 +98,7 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
   const purge = sqlitePurge(database)
   const tables: SqliteTables = {
     accounts: sqliteAccounts(database),
+    audit: sqliteAudit(database),
     byHand: sqliteByHand(database, { money, timeOf }),
     claims,
     keys: sqliteKeys(database),
@@ -129,6 +132,10 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
 export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'start' | 'close'> {
   return {
     ledger: ledgerOn(session),
+    audit: {
+      add: async (entry) => session().write(({ audit }) => audit.add(entry)),
+      list: async (query) => session().read(({ audit }) => audit.list(query)),
+    },
     keys: {
       findByHash: async (hash) => session().read(({ keys }) => keys.findByHash(hash)),
       find: async (keyId) => session().read(({ keys }) => keys.find(keyId)),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { memoryStore } from '../../../src/stores/memory/memory-store.ts'
+import { describeAuditStore } from '../../../src/testing/contracts/audit-store-contract.ts'
 import { describeBlobStore } from '../../../src/testing/contracts/blob-store-contract.ts'
 import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
 import { describeBatchStore, describeFileStore } from '../../../src/testing/contracts/file-store-contract.ts'
@@ -18,6 +19,7 @@ const runner = { describe, it, expect }
 describeLedger(runner, { create: () => memoryStore() })
 describeKeyStore(runner, { create: () => memoryStore().keys })
 describeIdempotencyStore(runner, { create: () => memoryStore().idempotency })
+describeAuditStore(runner, { create: () => memoryStore().audit! })
 describeInteractionStore(runner, { create: () => memoryStore().interactions })
 describeFileStore(runner, { create: () => memoryStore().files! })
 describeBlobStore(runner, { create: () => memoryStore().blobs! })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AuditStore } from '../../../src/stores/audit-store.ts'
 import type { BatchStore } from '../../../src/stores/batch-store.ts'
 import type { BlobStore } from '../../../src/stores/blob-store.ts'
 import type { FileStore } from '../../../src/stores/file-store.ts'
@@ -7,6 +8,7 @@ import type { IdempotencyStore } from '../../../src/stores/idempotency-store.ts'
 import type { InteractionStore } from '../../../src/stores/interaction-store.ts'
 import type { KeyStore } from '../../../src/stores/key-store.ts'
 import type { ResponseStore } from '../../../src/stores/response-store.ts'
+import { describeAuditStore } from '../../../src/testing/contracts/audit-store-contract.ts'
 import { describeBlobStore } from '../../../src/testing/contracts/blob-store-contract.ts'
 import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
 import { describeBatchStore, describeFileStore } from '../../../src/testing/contracts/file-store-contract.ts'
@@ -25,7 +27,15 @@ import { type Schemas, schemasOn } from './support/fresh-schema.ts'
 
 const runner = { describe, it, expect }
 
-type Part = KeyStore | IdempotencyStore | InteractionStore | ResponseStore | FileStore | BlobStore | BatchStore
+type Part =
+  | AuditStore
+  | KeyStore
+  | IdempotencyStore
+  | InteractionStore
+  | ResponseStore
+  | FileStore
+  | BlobStore
+  | BatchStore
 
 // A server of its own: the sums of usage wait for each open transaction of a server, and the cases say what one step adds.
 describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL store', () => {
@@ -57,6 +67,7 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL store', ()
   describeWebhookStore(runner, whole)
   describeUsageStore(runner, whole)
   describeKeyStore(runner, { create: () => part((store) => store.keys), dispose: disposePart })
+  describeAuditStore(runner, { create: () => part((store) => store.audit!), dispose: disposePart })
   describeInteractionStore(runner, { create: () => part((store) => store.interactions), dispose: disposePart })
   describeResponseStore(runner, { create: () => part((store) => store.responses), dispose: disposePart })
   describeFileStore(runner, { create: () => part((store) => store.files!), dispose: disposePart })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
+import { describeAuditStore } from '../../../src/testing/contracts/audit-store-contract.ts'
 import { describeBlobStore } from '../../../src/testing/contracts/blob-store-contract.ts'
 import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
 import { describeBatchStore, describeFileStore } from '../../../src/testing/contracts/file-store-contract.ts'
@@ -57,6 +58,10 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
     describeIdempotencyStore(
       runner,
       remember(create, (store) => store.idempotency),
+    )
+    describeAuditStore(
+      runner,
+      remember(create, (store) => store.audit!),
     )
     describeInteractionStore(
       runner,

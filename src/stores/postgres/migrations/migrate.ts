@@ -7,6 +7,7 @@ import { RESPONSE_TABLES } from './response-tables.ts'
 import {
   ACCOUNT_PAGES,
   ARREARS,
+  AUDIT_TABLE,
   CLAIMANTS,
   EXPIRY_READS,
   JOURNAL_TABLES,
@@ -44,6 +45,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   [],
   // `reserve` chooses between two amounts by the free money.
   [],
+  AUDIT_TABLE,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */

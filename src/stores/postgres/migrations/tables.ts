@@ -300,3 +300,15 @@ export const ACCOUNT_PAGES: readonly string[] = [
   `CREATE INDEX keys_by_account ON keys (account_id, created_at_ms, id COLLATE "C")`,
   `CREATE INDEX keys_by_time ON keys (created_at_ms, id COLLATE "C")`,
 ]
+
+/** Changes by operators. */
+export const AUDIT_TABLE: readonly string[] = [
+  `CREATE TABLE audit (
+    id text PRIMARY KEY,
+    created_at_ms bigint NOT NULL,
+    subject text,
+    details text NOT NULL
+  )`,
+  `CREATE INDEX audit_by_time ON audit (created_at_ms, id COLLATE "C")`,
+  `CREATE INDEX audit_by_subject ON audit (subject, created_at_ms, id COLLATE "C") WHERE subject IS NOT NULL`,
+]

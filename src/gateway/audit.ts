@@ -1,0 +1,103 @@
+import { Buffer } from 'node:buffer'
+import type { Clock } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { Ids } from '../core/ids.ts'
+import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { AuditEntry } from '../stores/audit-store.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+import { administer } from './administer.ts'
+import { checkPageSize, pageOf, partsOfPlace, placeOf } from './page-cursor.ts'
+
+/** Which page of the audit to list. */
+export interface AuditPageOptions {
+  /** Id of what was changed. If omitted, all changes are listed. */
+  readonly subject?: string | undefined
+  /** First time in Unix milliseconds, inclusive. */
+  readonly fromMs?: number | undefined
+  /** Time in Unix milliseconds before which the changes were made. */
+  readonly untilMs?: number | undefined
+  /** `next` of the previous page. */
+  readonly cursor?: string | undefined
+  /** Maximum number of entries, from 1 to 1,000. Default 100. */
+  readonly limit?: number | undefined
+}
+
+const AUDIT_PAGE_OPTIONS = {
+  subject: true,
+  fromMs: true,
+  untilMs: true,
+  cursor: true,
+  limit: true,
+} satisfies MemberNames<AuditPageOptions>
+
+/** Page of the audit. */
+export interface AuditPage {
+  /** Changes, newest first. */
+  readonly entries: readonly AuditEntry[]
+  /** Cursor of the next page, or `undefined` if there is none. */
+  readonly next: string | undefined
+}
+
+/** Change to be recorded, with the full state of its subject before and after. */
+export type AuditDraft = Omit<AuditEntry, 'id' | 'createdAtMs'>
+
+/** Changes by operators, kept for a year. */
+export interface Audit {
+  /**
+   * Lists changes, newest first.
+   * @throws GatewayError `invalid_request` for a bad limit or cursor; `store_unavailable`.
+   */
+  list(options?: AuditPageOptions): Promise<AuditPage>
+  /**
+   * Records a change. Only members that differ between `before` and `after` are kept, and a part above 16 KiB is replaced by its size.
+   * @throws GatewayError `store_unavailable`.
+   */
+  record(change: AuditDraft): Promise<void>
+}
+
+/** Creates the audit of a store. `ready` resolves once the store can be used. */
+export function auditOf({ audit }: GatewayStore, clock: Clock, ids: Ids, ready: () => Promise<void>): Audit {
+  return {
+    async list(options = {}) {
+      checkMembers(options, AUDIT_PAGE_OPTIONS, 'audit.list')
+      const { cursor, limit = 100, ...range } = options
+      if (audit === undefined)
+        throw new GatewayError('invalid_request', { message: 'The store of this gateway keeps no audit.' })
+      return administer(ready, async () => {
+        checkPageSize(limit)
+        const rows = await audit.list({ ...range, after: placeOf(cursor), limit: limit + 1 })
+        const page = pageOf(rows, limit, partsOfPlace)
+        return { entries: page.rows, next: page.next }
+      })
+    },
+    async record({ input, before, after, ...facts }) {
+      if (audit === undefined) return
+      const entry = {
+        ...facts,
+        id: ids.next('aud'),
+        createdAtMs: clock.now(),
+        input: bounded(input),
+        before: before && bounded(changedMembers(before, after)),
+        after: after && bounded(changedMembers(after, before)),
+      }
+      await administer(ready, () => audit.add(entry))
+    },
+  }
+}
+
+type Members = Readonly<Record<string, unknown>>
+
+function changedMembers(state: Members, other: Members | undefined): Members {
+  if (other === undefined) return state
+  const isChanged = (name: string) => JSON.stringify(state[name]) !== JSON.stringify(other[name])
+  return Object.fromEntries(Object.entries(state).filter(([name]) => isChanged(name)))
+}
+
+const MAX_PART_BYTES = 16 * 1024
+
+/** Amounts become decimal digits of nano-dollars, because JSON has no bigint. */
+function bounded(members: Members): Members {
+  const text = JSON.stringify(members, (_name, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+  const byteLength = Buffer.byteLength(text)
+  return byteLength > MAX_PART_BYTES ? { omitted_bytes: byteLength } : (JSON.parse(text) as Members)
+}
