@@ -27,6 +27,7 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
     names: [
       'getting-started',
       'mounting',
+      'serverless',
       'options',
       'client',
       'migrating',
