@@ -36,7 +36,7 @@ export interface FetchHandlerOptions extends MountOptions {
 /** Receives a promise until which the host keeps the process running. */
 export type WaitUntil = (promise: Promise<void>) => void
 
-/** Context of a request, as Cloudflare and Hono have it. Other values, such as the parameters of a Next route, are ignored. */
+/** Context of a request at Cloudflare and in Hono. Other values, such as the parameters of a Next route, are ignored. */
 export interface FetchContext {
   readonly waitUntil?: unknown
 }
