@@ -28,6 +28,7 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
       'getting-started',
       'mounting',
       'serverless',
+      'hosts',
       'options',
       'client',
       'migrating',
