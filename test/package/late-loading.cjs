@@ -34,7 +34,7 @@ module.exports = async function loadAll() {
   try {
     await gateway.start()
     assert.equal((await (await call('/openapi.json')).json()).openapi.slice(0, 2), '3.')
-    assert.deepEqual((await (await call('/v1/batches')).json()).data, [])
+    assert.equal((await (await call('/v1/batches')).json()).data.length, 0)
     const speech = {
       model: 'qw3-tts-flash',
       input: 'smoke signal',
