@@ -46,6 +46,37 @@ const escapeCharacters = {
   },
 }
 
+/**
+ * The minifier removes the comments by which bundlers leave an `import()` to Node. Only imports of a variable have them: their packages
+ * are optional.
+ */
+const nativeImports = {
+  name: 'native-imports',
+  renderChunk: (code: string) => ({
+    code: code.replace(/\bimport\(([A-Za-z_$][\w$]*)\)/g, 'import(/* webpackIgnore: true *//* @vite-ignore */$1)'),
+  }),
+}
+
+/**
+ * `require` in place of `import()`, because Jest has no `import()` in CommonJS without a flag of Node. The bundler adds its `import()`
+ * after all hooks for chunks, so the written files are changed.
+ */
+const lateRequire = {
+  name: 'late-require',
+  async buildEnd({ writtenFiles }: { readonly writtenFiles: readonly { readonly name: string }[] }) {
+    for (const { name } of writtenFiles) {
+      if (!name.endsWith('.cjs')) continue
+      const code = await readFile(name, 'utf8')
+      if (code.includes('import(')) await writeFile(name, withLateRequire(code))
+    }
+  },
+}
+
+/** Replaces each `import(…)` of CommonJS code. Like `import()`, it rejects if the module cannot be loaded. */
+export function withLateRequire(code: string): string {
+  return code.replace(/\bimport\(((?:[^()'"]|'[^']*'|"[^"]*")*)\)/g, 'Promise.resolve().then(()=>require($1))')
+}
+
 /** A gateway keeps the lines of those vendors in memory for which it asks: a getter is compiled and run then. */
 const snapshotOnDemand = {
   name: 'snapshot-on-demand',
@@ -74,7 +105,7 @@ const javascript = {
     options.minifySyntax = true
     options.lineLimit = 120
   },
-  plugins: [escapeCharacters],
+  plugins: [escapeCharacters, nativeImports],
   esbuildPlugins: [snapshotOnDemand],
   define: { SIGNALBOX_VERSION: JSON.stringify(manifest.version) },
 } satisfies Options
@@ -82,7 +113,13 @@ const javascript = {
 const esm: Options = { ...javascript, format: 'esm', entry: { ...libraryEntries, cli: 'src/cli/main.ts' } }
 
 // Without this pass tsup writes split CommonJS by a transform that also lowers `?.` and `??` into helper calls.
-const commonjs: Options = { ...javascript, format: 'cjs', entry: libraryEntries, treeshake: true }
+const commonjs: Options = {
+  ...javascript,
+  format: 'cjs',
+  entry: libraryEntries,
+  treeshake: true,
+  plugins: [escapeCharacters, lateRequire],
+}
 
 const DECLARATIONS = '.cache/declarations'
 

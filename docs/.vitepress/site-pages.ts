@@ -27,6 +27,8 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
     names: [
       'getting-started',
       'mounting',
+      'serverless',
+      'hosts',
       'options',
       'client',
       'migrating',

@@ -45,12 +45,15 @@ export function withCors(handler: ExchangeHandler, cors: CorsOptions | undefined
   if (cors === undefined) return handler
   const rules = new CorsRules(cors)
   return {
+    ...(handler.workEnded && { workEnded: () => handler.workEnded!() }),
     handle(request, sink) {
       const origin = request.header('origin')
       if (isPreflight(request, origin)) {
         sink.head(204, rules.preflight(origin, request.header('access-control-request-headers')))
         sink.end()
-      } else handler.handle(request, new CorsSink(sink, rules.shared(origin)))
+        return
+      }
+      return handler.handle(request, new CorsSink(sink, rules.shared(origin)))
     },
   }
 }

@@ -1,5 +1,6 @@
 import { checkGateway, type ExchangeHandler } from '../core/exchange.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
+import type { MaybePromise } from '../core/maybe-promise.ts'
 import { withCors } from './cors.ts'
 import { FetchExchange } from './fetch-exchange.ts'
 import {
@@ -14,6 +15,9 @@ import {
 export type { CorsOptions } from './cors.ts'
 export type { MountOptions } from './route-path.ts'
 
+/** Answers a web-standard request. */
+export type FetchHandler = (request: Request, context?: FetchContext) => Promise<Response>
+
 /** Options of {@link fetchHandler} and {@link nextHandlers}. */
 export interface FetchHandlerOptions extends MountOptions {
   /**
@@ -21,11 +25,26 @@ export interface FetchHandlerOptions extends MountOptions {
    * one endpoint under a path of its own. Not together with `basePath`.
    */
   readonly endpoint?: string | undefined
+  /**
+   * Keeps the process running until the promise resolves, on hosts that freeze it after an answer: `waitUntil` of Vercel, or
+   * `(promise) => after(() => promise)` with `after` of Next. The promise never rejects. It resolves when the request is settled and
+   * the work that it left behind is done. If omitted, the `waitUntil` of the handler's second argument is called, if there is one.
+   */
+  readonly waitUntil?: WaitUntil | undefined
+}
+
+/** Receives a promise until which the host keeps the process running. */
+export type WaitUntil = (promise: Promise<void>) => void
+
+/** Context of a request at Cloudflare and in Hono. Other values, such as the parameters of a Next route, are ignored. */
+export interface FetchContext {
+  readonly waitUntil?: unknown
 }
 
 const FETCH_HANDLER_OPTIONS = {
   ...MOUNT_OPTIONS,
   endpoint: true,
+  waitUntil: true,
 } satisfies MemberNames<FetchHandlerOptions>
 
 /**
@@ -34,29 +53,40 @@ const FETCH_HANDLER_OPTIONS = {
  * before that. `request.signal` and a cancelled body report that the caller disconnected.
  * @throws TypeError naming the option for bad `cors`, and for an `endpoint` that is no path of the gateway.
  */
-export function fetchHandler(
-  gateway: ExchangeHandler,
-  options: FetchHandlerOptions = {},
-): (request: Request) => Promise<Response> {
+export function fetchHandler(gateway: ExchangeHandler, options: FetchHandlerOptions = {}): FetchHandler {
   checkMembers(options, FETCH_HANDLER_OPTIONS, 'fetchHandler')
   checkGateway(gateway, 'fetchHandler')
   const mounted = withCors(gateway, options.cors)
   const pathOf = pathFinder(options)
-  return (request) => {
+  const { waitUntil } = options
+  if (waitUntil !== undefined && typeof waitUntil !== 'function')
+    throw new TypeError('fetchHandler: waitUntil must be a function')
+  return (request, context) => {
     const url = new URL(request.url)
     const exchange = new FetchExchange(request, pathOf(url.pathname), url.search.slice(1))
-    mounted.handle(exchange, exchange)
+    const settled = mounted.handle(exchange, exchange)
+    if (waitUntil !== undefined) waitUntil(workOf(mounted, settled))
+    else if (hasWaitUntil(context)) context.waitUntil(workOf(mounted, settled))
     return exchange.response
   }
 }
 
+async function workOf(handler: ExchangeHandler, settled: MaybePromise<void>): Promise<void> {
+  await settled
+  await handler.workEnded?.()
+}
+
+function hasWaitUntil(context: FetchContext | undefined): context is { readonly waitUntil: WaitUntil } {
+  return typeof context === 'object' && typeof context?.waitUntil === 'function'
+}
+
 /** A handler for each method, as route files export them. */
 export interface RouteHandlers {
-  GET(request: Request): Promise<Response>
-  HEAD(request: Request): Promise<Response>
-  POST(request: Request): Promise<Response>
-  DELETE(request: Request): Promise<Response>
-  OPTIONS(request: Request): Promise<Response>
+  readonly GET: FetchHandler
+  readonly HEAD: FetchHandler
+  readonly POST: FetchHandler
+  readonly DELETE: FetchHandler
+  readonly OPTIONS: FetchHandler
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 
 import { GatewayError } from './errors.ts'
+import type { MaybePromise } from './maybe-promise.ts'
 
 /** Why a body could not be read. */
 export type BodyFailure = 'too_large' | 'aborted' | 'consumed' | 'unreadable'
@@ -145,8 +146,16 @@ export function checkGateway(value: unknown, owner: string): void {
 
 /** Anything that answers requests: the gateway, or a stand-in in a test. */
 export interface ExchangeHandler {
-  /** Handles one request. Never throws and never rejects; the answer goes to the sink. */
-  handle(request: GatewayRequest, sink: ByteSink): void
+  /**
+   * Handles one request. Never throws and never rejects; the answer goes to the sink. A returned promise resolves when the request is
+   * settled.
+   */
+  handle(request: GatewayRequest, sink: ByteSink): MaybePromise<void>
+  /**
+   * Resolves when this process has finished the work that requests leave behind, at the latest after 5 minutes. If omitted, requests
+   * leave none behind. Never rejects.
+   */
+  workEnded?(): Promise<void>
   /**
    * True: it answers at the path of its mount too, such as `/metrics`, and not only below it. Routers that tell both apart send it
    * both. Default false.

@@ -38,7 +38,7 @@ import { EventListeners } from './event-listeners.ts'
 import type { GatewayOptions } from './gateway-options.ts'
 import { type GatewayHealth, Health } from './health.ts'
 import { expireHolds, type Holds, holdsOf } from './holds.ts'
-import { endWork, InFlight } from './in-flight.ts'
+import { endWork, InFlight, workEnded } from './in-flight.ts'
 import { configureKey, type Keys, keysOf } from './keys.ts'
 import { type LoadedBatches, loadBatches } from './loaded-batches.ts'
 import { type ListedModel, modelList } from './model-list.ts'
@@ -76,8 +76,14 @@ const NO_CHOICES: HostChoices = {}
 
 /** An AI gateway in this process. Mount it with an adapter, call it with `fetch`, or in process with `client`. */
 export interface Gateway extends ExchangeHandler {
-  /** Handles one request; for adapters. Never throws. */
-  handle(request: GatewayRequest, sink: ByteSink): void
+  /** Handles one request; for adapters. Never throws. The promise resolves when the request is settled. */
+  handle(request: GatewayRequest, sink: ByteSink): Promise<void>
+  /**
+   * Resolves when this process has finished the work that answered requests leave behind: settlements that the store refused, usage
+   * records, webhooks that are due, background answers, batches, and polls of videos. Resolves at the latest after 5 minutes. For hosts
+   * that freeze a process between requests. Never rejects.
+   */
+  workEnded(): Promise<void>
   /** Answers a web-standard request. */
   fetch(request: Request): Promise<Response>
   /**
@@ -261,10 +267,11 @@ export function createGateway(options: GatewayOptions): Gateway {
     sink: ByteSink,
     principal?: Principal,
     choices: HostChoices = NO_CHOICES,
-  ): void => {
+  ): Promise<void> => {
     if (closing !== undefined) sink.endConnection?.()
-    void serve(context, server, new RequestContext(request, sink, principal, choices))
+    return serve(context, server, new RequestContext(request, sink, principal, choices))
   }
+  const whenWorkEnded = (): Promise<void> => workEnded(context, [runner, batches?.runner, worker, deliverer])
   const answerFetch = fetchHandler({ handle: (request, sink) => accept(request, sink) })
   const exchangeAs = (principal: Principal, inProcess: InProcessOptions = {}): ExchangeHandler => {
     checkMembers(inProcess, IN_PROCESS_OPTIONS, 'gateway')
@@ -275,11 +282,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (toolCall !== undefined && !isToolCallOf(toolCall, context.observers))
       throw new TypeError('gateway: toolCall must be what beginToolCall of the same gateway returned')
     const choices = { routeOverride: route, toolCall }
-    return { handle: (request, sink) => accept(request, sink, principal, choices) }
+    return { handle: (request, sink) => accept(request, sink, principal, choices), workEnded: whenWorkEnded }
   }
 
   return {
     handle: (request, sink) => accept(request, sink),
+    workEnded: whenWorkEnded,
     fetch: (request) => answerFetch(request),
     client: (principal, inProcess) =>
       createClient({

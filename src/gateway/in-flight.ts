@@ -119,3 +119,19 @@ export async function endWork(
   watch.stop()
   await Promise.all([worker.stop(left()), deliverer.stop(left())])
 }
+
+/** How long {@link workEnded} waits. */
+const MAX_WORK_MS = 5 * 60_000
+
+const WORK_CHECK_MS = 25
+
+/** Resolves when no worker is busy and no settlement waits, at the latest after 5 minutes. Never rejects. */
+export async function workEnded(
+  { clock, settlementRetries, usage }: PipelineContext,
+  workers: readonly ({ readonly isBusy: boolean } | undefined)[],
+): Promise<void> {
+  const leftMs = countdown(clock, MAX_WORK_MS)
+  await usage?.flush()
+  while ((settlementRetries.size > 0 || workers.some((worker) => worker?.isBusy === true)) && leftMs() > 0)
+    await new Promise<void>((resolve) => clock.schedule(WORK_CHECK_MS, resolve))
+}

@@ -79,9 +79,9 @@ export class McpEndpoint implements McpHandler {
     })
   }
 
-  handle(request: GatewayRequest, sink: ByteSink): void {
+  handle(request: GatewayRequest, sink: ByteSink): Promise<void> {
     const requestId = this.#parts.ids.next('req')
-    this.#answer(request, sink).catch((cause: unknown) => {
+    return this.#answer(request, sink).catch((cause: unknown) => {
       const error = GatewayError.from(cause)
       if (error.code === 'internal_error') {
         this.#parts.logger.error('a request failed inside the MCP server', { requestId, error: error.cause })
@@ -89,6 +89,10 @@ export class McpEndpoint implements McpHandler {
       const headers = error.code === 'method_not_allowed' ? ['allow', 'POST'] : []
       respondError(sink, error, { dialect: openaiErrors, requestId, headers })
     })
+  }
+
+  workEnded(): Promise<void> {
+    return this.#parts.gateway.workEnded()
   }
 
   async close(): Promise<void> {

@@ -62,8 +62,9 @@ export function gatewayWithMcp(gateway: Gateway, options: McpHandlerOptions = {}
   return {
     handle(request, sink) {
       const isMcp = request.path === '/mcp' || request.path === '/mcp/'
-      ;(isMcp ? mcp : gateway).handle(request, sink)
+      return (isMcp ? mcp : gateway).handle(request, sink)
     },
+    workEnded: () => gateway.workEnded(),
     close: () => mcp.close(),
   }
 }

@@ -22,6 +22,9 @@ import {
   type VendorResponse,
 } from './vendor-response.ts'
 
+/** How long the end of a stream waits for its settlement. */
+const MAX_END_DELAY_MS = 2_000
+
 /** Gives an answer in place of a call. */
 export type Ask = (context: PipelineContext, routed: Routed) => Promise<VendorResponse>
 
@@ -154,7 +157,7 @@ async function endPumped(
   context: PipelineContext,
   reserved: Reserved,
   response: StreamResponse,
-  { ending, contentType, recorded, sinkFault, firstByteMs }: PumpedStream & { readonly firstByteMs: number },
+  { ending, contentType, recorded, sendEnd, firstByteMs }: PumpedStream & { readonly firstByteMs: number },
 ): Promise<void> {
   const { candidate } = response
   const headers = ['content-type', contentType, 'cache-control', 'no-cache, no-transform']
@@ -162,7 +165,8 @@ async function endPumped(
   const vendorRequestId = context.usage && response.call.vendorRequestId
   const input = { ending, candidate, status: 200, answer, firstByteMs, vendorRequestId }
   const settlement = settle(context, reserved, input)
-  const { usage } = isPending(settlement) ? await settlement : settlement
+  const { usage } = isPending(settlement) ? await settledOrLate(context, settlement, sendEnd) : settlement
+  const sinkFault = sendEnd()
   const { cachePlan } = reserved
   if (cachePlan !== undefined && ending.kind === 'completed') {
     const chunks = cachePlan.recording === undefined ? recorded && [recorded] : cachePlan.recording.chunks
@@ -172,6 +176,21 @@ async function endPumped(
       keepInCache(context, reserved, { candidate, usage, contentType, given: { dropped, chunks, isRefusal } })
   }
   if (sinkFault !== undefined) throw sinkFault
+}
+
+/**
+ * Waits for a settlement. The caller gets the end of the stream after it, because hosts may freeze the process then. A store that
+ * hangs delays the end by at most {@link MAX_END_DELAY_MS}.
+ */
+async function settledOrLate(
+  { clock }: PipelineContext,
+  settlement: PromiseLike<SettlementResult>,
+  sendEnd: () => void,
+): Promise<SettlementResult> {
+  const timer = clock.schedule(MAX_END_DELAY_MS, sendEnd)
+  const settled = await settlement
+  timer.cancel()
+  return settled
 }
 
 /** Keeps a streamed answer before its end is sent, so that a follow-up finds it; undefined: nothing is kept. */

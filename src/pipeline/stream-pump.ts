@@ -38,13 +38,13 @@ export interface PumpedStream {
   readonly contentType: string
   /** The caller's bytes, for replay or the cache; undefined when nobody asked to keep them or they grew too large. */
   readonly recorded: Uint8Array | undefined
-  /** Set when the caller's side failed by a fault of its own, and not because the caller left. */
-  readonly sinkFault: GatewayError | undefined
+  /** Sends the end to the caller; repeated calls have no effect. Returns the fault of the caller's side, or `undefined` if it failed by no fault of its own. */
+  readonly sendEnd: () => GatewayError | undefined
 }
 
 /**
  * Sends an open stream to the caller until it ends, fails or is abandoned. Resolves once, with what to charge for; the
- * caller's side is already ended then.
+ * caller gets the end from `sendEnd`.
  * @param beforeEnd Called once a whole answer has come, before its end is sent. Must not reject.
  */
 export function pumpStream(
@@ -71,6 +71,7 @@ class StreamPump implements StreamReceiver {
   #hasHead = false
   /** True once bytes or the end came. */
   #hasBegun = false
+  #hasEnded = false
   #sinkFault: GatewayError | undefined
   #awaitsUsage = false
 
@@ -125,6 +126,7 @@ class StreamPump implements StreamReceiver {
 
   onStreamEnd(end: StreamEnd): void {
     this.#hasBegun = true
+    this.#hasEnded = true
     this.#silenceTimer?.cancel()
     const ending = this.#endingOf(end)
     const { sink, endpoint, calls, caller, requestId } = this.#reserved
@@ -135,22 +137,33 @@ class StreamPump implements StreamReceiver {
     const { error } = ending
     if (error === undefined && this.#beforeEnd !== undefined) {
       // Never rejects: an answer is not withheld because it cannot be kept.
-      void this.#beforeEnd().then(() => this.#end(ending, () => sink.end(this.#closing())))
+      void this.#beforeEnd().then(() => this.#complete(ending))
       return
     }
-    this.#end(ending, () => {
-      if (error === undefined) sink.end(this.#closing())
-      else if (this.#type === EVENT_STREAM) sink.end(transform.failed?.(error) ?? endpoint.errors.streamEvent(error))
-      // Anything else has no place for an error.
-      else sink.destroy()
-    })
+    if (error === undefined) this.#complete(ending)
+    else
+      this.#end(ending, () => {
+        if (this.#type === EVENT_STREAM) sink.end(transform.failed?.(error) ?? endpoint.errors.streamEvent(error))
+        // Anything else has no place for an error.
+        else sink.destroy()
+      })
+  }
+
+  #complete(ending: CallEnding): void {
+    const closing = this.#closing()
+    this.#end(ending, () => this.#reserved.sink.end(closing))
   }
 
   #end(ending: CallEnding, send: () => void): void {
-    this.#toCaller(send)
+    let isSent = false
+    const sendEnd = (): GatewayError | undefined => {
+      if (!isSent) this.#toCaller(send)
+      isSent = true
+      return this.#sinkFault
+    }
     const chunks = ending.kind === 'completed' ? this.#recording?.chunks : undefined
     const recorded = chunks && Buffer.concat(chunks)
-    this.#resolve({ ending, contentType: this.#type, recorded, sinkFault: this.#sinkFault })
+    this.#resolve({ ending, contentType: this.#type, recorded, sendEnd })
   }
 
   #closing(): Uint8Array | string | undefined {
@@ -249,6 +262,8 @@ class StreamPump implements StreamReceiver {
   }
 
   #abandon(): void {
+    // The answer is whole. Callers that stop at its last event close before they get the end.
+    if (this.#hasEnded) return
     const { calls, endpoint } = this.#reserved
     const { disconnects, clock } = this.#context
     const { call } = this.#response

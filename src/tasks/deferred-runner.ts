@@ -57,6 +57,11 @@ export class DeferredRunner {
     this.#onBegin = onBegin
   }
 
+  /** Whether work is in progress in this process. */
+  get isBusy(): boolean {
+    return this.#looking !== undefined || this.#running.size > 0
+  }
+
   get isStopped(): boolean {
     return this.#isStopped
   }

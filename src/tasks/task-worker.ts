@@ -93,6 +93,11 @@ export class TaskWorker {
     this.#credentials = polledCredentials(context)
   }
 
+  /** Whether work is in progress in this process. */
+  get isBusy(): boolean {
+    return this.#running.size > 0
+  }
+
   /**
    * Starts to follow tasks. Tasks without a configured vendor still fail at their deadline; otherwise their money would be
    * held for ever.

@@ -53,6 +53,11 @@ export class WebhookDeliverer {
     this.#random = options.random ?? Math.random
   }
 
+  /** Whether work is in progress in this process. */
+  get isBusy(): boolean {
+    return this.#looking !== undefined || this.#attempts.size > 0
+  }
+
   /** Begins to deliver; harmless when it has begun. The store must be open. */
   start(): void {
     if (this.#isRunning) return

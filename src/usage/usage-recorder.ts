@@ -102,6 +102,11 @@ export class UsageRecorder {
     })
   }
 
+  /** Writes the records that wait. Never rejects. */
+  flush(): Promise<void> {
+    return this.#write()
+  }
+
   /** Writes what waits, and ends. Nothing is left under way. */
   async close(): Promise<void> {
     this.#isClosed = true

@@ -46,14 +46,19 @@ function builtinEngine(): EngineModule | undefined {
 
 async function standInEngine(builtinVersion: string | undefined): Promise<EngineModule> {
   try {
-    // A variable, so that bundlers do not resolve this import of an optional package.
+    // A variable and comments, so that bundlers do not resolve this import of an optional package but leave it to Node.
     const name: string = STAND_IN
-    const loaded = (await import(/* @vite-ignore */ name)) as EngineModule & { readonly default?: EngineModule }
+    const loaded = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as EngineModule & {
+      readonly default?: EngineModule
+    }
     return loaded.DatabaseSync === undefined && loaded.default !== undefined ? loaded.default : loaded
   } catch (cause) {
     const have = `Node ${process.versions.node} ${builtinVersion === undefined ? 'has no SQLite' : `bundles SQLite ${builtinVersion}`}`
     const wanted = `the SQLite store needs SQLite ${OLDEST_SQLITE} or newer`
-    const remedy = `install ${STAND_IN} beside signalbox (npm install ${STAND_IN}), or use a Node with a newer SQLite`
+    const remedy =
+      `install ${STAND_IN} next to signalbox (npm install ${STAND_IN}), or use a Node with a newer SQLite. If it is installed, keep ` +
+      "signalbox out of the bundle; in next.config: serverExternalPackages: ['signalbox'], and with output: 'standalone' also " +
+      `outputFileTracingIncludes: { '/*': ['node_modules/${STAND_IN}/**'] }`
     const fault = builtinVersion === undefined ? 'engine_missing' : 'engine_too_old'
     throw new SqliteStoreError(fault, `${have}, and ${STAND_IN} could not be loaded; ${wanted}: ${remedy}`, cause)
   }

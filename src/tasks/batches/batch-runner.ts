@@ -83,6 +83,11 @@ export class BatchRunner {
     this.#onBegin = onBegin
   }
 
+  /** Whether work is in progress in this process. */
+  get isBusy(): boolean {
+    return this.#looking !== undefined || this.#running.size > 0
+  }
+
   start(): void {
     if (!this.#isStopped) return
     this.#isStopped = false
