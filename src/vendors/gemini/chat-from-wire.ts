@@ -236,6 +236,11 @@ export function finishReason(reason: string, hasToolCalls: boolean): FinishReaso
   return known === 'stop' && hasToolCalls ? 'tool_calls' : known
 }
 
+/** Whether the gateway knows what a finish reason means. */
+export function isKnownReason(reason: string): boolean {
+  return FINISH_REASONS.has(reason)
+}
+
 /** Is this a reason to block a prompt? The unspecified value is none. */
 export function blocksPrompt(blockReason: unknown): boolean {
   return typeof blockReason === 'string' && blockReason !== '' && blockReason !== 'BLOCK_REASON_UNSPECIFIED'
