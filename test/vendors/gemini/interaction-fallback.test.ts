@@ -214,9 +214,9 @@ describe('a whole answer of generateContent', () => {
     expect(relayed).toMatchObject({ isRefusal: true, usage: { inputTokens: 20, images: 0 } })
   })
 
-  test('charges what the vendor reports if it stops without a picture for an unknown reason', () => {
+  test('charges what the vendor reports if it stops without an image for an unknown reason', () => {
     const { relayed, json } = read(ended('A_REASON_OF_TOMORROW'))
-    const stream = operation.stream(interactionCall({ stream: true }))
+    const stream = operation.stream!(interactionCall({ stream: true }))
     feed(stream, [Buffer.from(`data: ${JSON.stringify(ended('A_REASON_OF_TOMORROW'))}\n\n`)])
     stream.end()
 
