@@ -4,8 +4,8 @@ import type { Rate } from '../catalog/prices/prices.ts'
 import type { Ability } from '../catalog/vendor-models/vendor-model.ts'
 import { formatDecimal, parseDecimal } from '../core/money.ts'
 import { isConfigured, type PipelineContext } from '../pipeline/pipeline-context.ts'
+import { isUnpricedBy } from '../pipeline/unpriced-models.ts'
 import { type ListedFacts, listedFacts } from './listed-facts.ts'
-import { isUnpricedBy } from './unpriced-models.ts'
 
 /** A model as `GET /v1/models` lists it: the members that OpenAI's and those that Anthropic's clients read, in one object. */
 export interface ListedModel {

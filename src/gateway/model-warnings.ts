@@ -2,7 +2,6 @@ import { isPattern } from '../catalog/id-pattern.ts'
 import { type CatalogModel, servingVendors } from '../catalog/model.ts'
 import { vendorWithoutKey } from '../pipeline/configuration-warnings.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
-import type { GatewayOptions } from './gateway-options.ts'
 import {
   isCallable,
   nameOfUnpriced,
@@ -10,7 +9,8 @@ import {
   type UnpricedModel,
   unpricedBy,
   unpricedModels,
-} from './unpriced-models.ts'
+} from '../pipeline/unpriced-models.ts'
+import type { GatewayOptions } from './gateway-options.ts'
 
 /** Most ids that one message names. */
 const MOST_NAMED = 20

@@ -159,6 +159,7 @@ function findTarget({ endpoints, batches }: PipelineContext, request: GatewayReq
   if (match === undefined)
     throw new GatewayError('route_not_found', { message: unknownRoute(endpoints, method, path, hasBatches) })
   if ('target' in match) return match.target
+  // RFC 9110, section 7.8: an offer to upgrade may be ignored, so a POST that carries one was matched above and is served as HTTP.
   // Clients that begin with a WebSocket use HTTP at once after it, and try again for seconds after a 405.
   if (request.header('upgrade')?.toLowerCase() === 'websocket')
     throw new GatewayError('method_not_allowed', {

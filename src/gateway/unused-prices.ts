@@ -6,7 +6,7 @@ import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { EndpointTable } from '../pipeline/endpoint-table.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
 import { unpricedFallback } from '../pipeline/pricing.ts'
-import { pricedKinds } from './unpriced-models.ts'
+import { pricedKinds } from '../pipeline/unpriced-models.ts'
 
 /**
  * Tells the operator of price rows by which no call can ever be charged, and of fallbacks that have no price at all. Prices that

@@ -219,7 +219,10 @@ export function withBillOf(
   return usage === undefined ? failure : { ...failure, billedUsage: usage, isBillCounted: countsUsage }
 }
 
-/** Statuses about the caller's own input that are returned unchanged. 502: the vendor ignored a member of it. */
+/**
+ * Statuses of failures of kind `caller` that are returned unchanged. 502 comes only from the gateway's own checks of an answer, if the
+ * vendor ignored a member of the request. Readers of vendors' errors never classify a 502 as `caller`.
+ */
 const CALLER_STATUSES = new Set([400, 404, 413, 422, 502])
 
 function rejected(failure: VendorFailure): GatewayError {

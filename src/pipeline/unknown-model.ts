@@ -6,6 +6,7 @@ import { nearestName } from '../core/known-members.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { Principal } from '../stores/principal.ts'
 import { isConfigured, type PipelineContext } from './pipeline-context.ts'
+import { isUnpricedBy } from './unpriced-models.ts'
 
 /** Who asks for a model, and where. */
 export interface ModelQuestion {
@@ -18,7 +19,8 @@ export interface ModelQuestion {
 
 /**
  * The error for a model that there is not: `model_not_found`, or the endpoint's own. It names the model that was meant, if one is
- * near and of the same generation or a newer one. No model is named that the caller's key may not use, or whose vendor has no key.
+ * near and of the same generation or a newer one. No model is named that the caller's key
+ * may not use, whose vendor has no key, or that has no price while billing is on.
  */
 export function unknownModel(
   context: PipelineContext,
@@ -55,10 +57,12 @@ const LONGEST_ID_COMPARED = 80
 /** Ids and aliases, the newest model first; an alias that is the id of another model stands for that one. */
 function callableNames(context: PipelineContext, { scopes }: Principal, kind: string | undefined): string[] {
   const { catalog } = context
+  const isUnpriced = isUnpricedBy(context)
   const isCallable = (model: CatalogModel): boolean =>
     (kind === undefined || model.kinds.some((one) => one === kind)) &&
     isInScope(scopes?.models, model) &&
-    isConfigured(context, model)
+    isConfigured(context, model) &&
+    !isUnpriced(model)
   const models = catalog
     .list()
     .filter(isCallable)

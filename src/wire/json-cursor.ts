@@ -72,6 +72,7 @@ export function closingQuote(bytes: Buffer, openQuote: number, end: number): num
 
 const LETTER_D = 0x64
 const LETTER_N = 0x6e
+const LETTER_CAPITAL_N = 0x4e
 const LETTER_U = 0x75
 const DIGIT_0 = 0x30
 const DIGIT_8 = 0x38
@@ -245,7 +246,8 @@ export class JsonCursor {
 
   /**
    * Skips the rest of an entered list of numbers, natively unless they are counted.
-   * @returns The number of commas (0 if they are not counted), or -1 if the list does not end or holds `null`.
+   * @returns The number of commas (0 if they are not counted), or -1 if the list does not end or holds `null`,
+   *   `NaN` or `Infinity`.
    */
   skipNumbers(isCounted: boolean): number {
     let commas = 0
@@ -254,6 +256,8 @@ export class JsonCursor {
       const end = close === -1 ? this.#bytes.length : close
       const letter = this.#bytes.indexOf(LETTER_N, this.#offset)
       if (letter !== -1 && letter < end) return -1
+      // Answers may have no further N, so only the list is searched.
+      if (this.#bytes.subarray(this.#offset, end).indexOf(LETTER_CAPITAL_N) !== -1) return -1
       if (isCounted) for (let at = this.#offset; at < end; at++) if (this.#bytes[at] === COMMA) commas += 1
       if (close === -1) continue
       this.#offset = close + 1

@@ -95,6 +95,19 @@ describe.each(ADMIN_STORES)('what operators change by the admin API on %s', (_na
     expect([credited.status, rebuilt.status]).toEqual([200, 200])
   })
 
+  test.each(['10', 0, -1, 1.5, Number.NaN, true, [10]])(
+    'refuses %j as a limit of a key with 400 that names the member',
+    async (value) => {
+      // JSON has no NaN: some clients write it into the text anyway, most write null, which removes the limit.
+      const limits = Number.isNaN(value) ? { requests_per_minute: 'NaN' } : { requests_per_minute: value }
+      const made = await started.ask('POST', '/keys', { account: TEST_ACCOUNT, limits })
+      const changed = await started.ask('PATCH', '/keys/key_none', { limits })
+
+      expect([made.status, changed.status]).toEqual([400, 400])
+      expect(JSON.stringify([made.body, changed.body])).toMatch(/(limits.requests_per_minute.*){2}/)
+    },
+  )
+
   test('makes, limits, rotates and revokes keys, and shows each key once', async () => {
     await started.ask('POST', '/accounts', { id: 'acct_keys' })
     const made = await started.ask('POST', '/keys', {

@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { PriceFile } from '../../src/catalog/prices/prices.ts'
 import { decodeVector, encodeVector } from '../../src/endpoints/embeddings/vector-encoding.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
 import { type AnsweringVendor, answeringVendor, json } from './answering-vendor.ts'
 
 const EIGHT = [1, 2, 3, 4, 5, 6, 7, 8]
+
+const PRICES: PriceFile = { currency: 'USD', prices: [{ model: 'free', meter: 'input_token', amount: '0.01' }] }
 
 let vendor: AnsweringVendor
 let started: StartedGateway
@@ -112,19 +115,46 @@ describe.each(['float', 'base64'] as const)('vectors as %s of a server that igno
   })
 })
 
-it.each(['float', 'base64'] as const)('refuses null in a vector of numbers with 502 (%s)', async (encoding_format) => {
-  const odd = await answeringVendor((response) => {
-    const data = [{ object: 'embedding', index: 0, embedding: [1, null, 3] }]
-    json(response, { object: 'list', data, model: 'own', usage: { prompt_tokens: 2, total_tokens: 2 } })
+it.each([
+  ['null', 'float'],
+  ['null', 'base64'],
+  ['NaN', 'float'],
+  ['NaN', 'base64'],
+  ['-Infinity', 'float'],
+] as const)('refuses %s in a vector of numbers with 502 and charges nothing (%s)', async (odd, encoding_format) => {
+  const server = await answeringVendor((response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    const vector = `{"object":"embedding","index":0,"embedding":[1,${odd},3]}`
+    response.end(`{"object":"list","data":[${vector}],"model":"own","usage":{"prompt_tokens":2,"total_tokens":2}}`)
   })
   await started.close()
   started = await startGateway({
-    vendors: [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: odd.origin })],
+    vendors: [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: server.origin })],
     models: [{ id: 'free', kind: 'embedding', vendor: 'openai', upstream: 'own' }],
-    billing: 'off',
+    prices: PRICES,
   })
+  const before = await started.account()
   const { status } = await embed({ input: 'a', encoding_format })
-  await odd.close()
+  const after = await started.account()
+  await server.close()
 
-  expect(status).toBe(502)
+  expect([status, before.balance - after.balance]).toEqual([502, 0n])
+})
+
+it('charges truncated vectors, and what a vendor reports for vectors that are too short', async () => {
+  await started.close()
+  started = await startGateway({
+    vendors: [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin })],
+    models: [{ id: 'free', kind: 'embedding', vendor: 'openai', upstream: 'own' }],
+    prices: PRICES,
+  })
+  vectors = [EIGHT]
+  const charges: bigint[] = []
+  for (const dimensions of [4, 16]) {
+    const before = await started.account()
+    await embed({ input: 'a', dimensions })
+    charges.push(before.balance - (await started.account()).balance)
+  }
+
+  expect(charges).toEqual([20_000_000n, 0n])
 })

@@ -67,7 +67,9 @@ describe('thinking and effort of Messages', () => {
     ['groq/openai/gpt-oss-120b', ['low', 'thinking'], ['high', null], ['high', 'thinking']],
     ['grok-4', [undefined, 'thinking'], [undefined, 'thinking'], [undefined, 'thinking']],
     ['grok-4.20-0309-reasoning', [undefined, 'thinking'], [undefined, 'thinking'], [undefined, 'thinking']],
-    ['grok-4.5', ['low', 'thinking'], ['high', null], ['xhigh', 'thinking']],
+    ['grok-4.3', ['none', null], ['high', null], ['high', 'thinking']],
+    ['grok-4.5', ['low', 'thinking'], ['high', null], ['high', 'thinking']],
+    ['grok-4.6', ['low', 'thinking'], ['high', null], ['xhigh', 'thinking']],
   ])('sends the nearest effort that %s accepts', async (model, off, budget, max) => {
     expect(await sentEffort('/v1/messages', messagesBody(model, 'hi', OFF))).toEqual(off)
     expect(await sentEffort('/v1/messages', messagesBody(model, 'hi', BUDGET))).toEqual(budget)

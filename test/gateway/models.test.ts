@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { PriceFile, PriceRow } from '../../src/catalog/prices/prices.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import type { ListedModel } from '../../src/gateway/model-list.ts'
 import { sandboxVendors } from '../../src/testing/index.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { voyage } from '../../src/vendors/voyage/voyage.ts'
 import { chatBody, type StartedGateway, startGateway, TEST_ACCOUNT, TEST_KEY } from '../support/start-gateway.ts'
+import { testPrices } from '../support/test-prices.ts'
 
 let started: StartedGateway
 
@@ -341,7 +343,30 @@ describe('a model that cannot be called', () => {
   const codeFor = (id: string): string | undefined => REASONS[id as keyof typeof REASONS]
 })
 
+/** The prices of tests, and a price of each of these chats. */
+function pricesOf(...chats: string[]): PriceFile {
+  const meters = ['input_token', 'output_token'] as const
+  const rows = chats.flatMap((model) => meters.map((meter) => ({ model, meter, amount: '1' })))
+  return { ...testPrices, prices: [...testPrices.prices, ...rows] }
+}
+
 describe('the answer for a model that there is not', () => {
+  let started: StartedGateway
+  const get = (path: string, headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(`${started.url}${path}`, { headers: { authorization: `Bearer ${TEST_KEY}`, ...headers } })
+
+  beforeAll(async () => {
+    const { currency, prices } = pricesOf(
+      ...['gpt-4o', 'gpt-5.4', 'gpt-5.4-mini', 'claude-sonnet-4-6', 'claude-opus-4-8', 'gemini-3.5-flash'],
+    )
+    const more: PriceRow[] = [
+      { model: 'text-embedding-3-small', meter: 'input_token', amount: '1' },
+      { model: 'tts-1', meter: 'character', amount: '1' },
+    ]
+    started = await startGateway({ prices: { currency, prices: [...prices, ...more] } })
+  })
+  afterAll(() => started.close())
+
   const messageOf = async (response: Response): Promise<string> => {
     const { error, message } = (await response.json()) as { error?: { message: string }; message?: string }
     return error?.message ?? message ?? ''
@@ -394,6 +419,21 @@ describe('the answer for a model that there is not', () => {
     expect(await messageOf(await other.post('/v1/embeddings', { model: 'gpt5.4', input: 'Hi' }))).toContain(LISTED)
     expect(await messageOf(await other.post('/v1/chat/completions', chatBody('cl-opus-47', 'Hi')))).toContain(LISTED)
     await other.close()
+  })
+
+  test('names no model without a price while billing is on', async () => {
+    const models = ['zebra-sold', 'zebra-free'].map((id) => ({ id, kind: 'chat' as const, vendor: 'openai' }))
+    const options = { vendors: [openai({ apiKey: 'one' })], models }
+    const prices = pricesOf('zebra-sold')
+    const ask = async (gateway: StartedGateway): Promise<string> =>
+      await messageOf(await gateway.post('/v1/chat/completions', chatBody('zebra-fre', 'Hi')))
+    const billed = await startGateway({ ...options, prices })
+    const unbilled = await startGateway({ ...options, billing: 'off' })
+
+    expect(await ask(billed)).not.toContain('zebra-free')
+    expect(await ask(unbilled)).toContain('did you mean "zebra-free"?')
+    await billed.close()
+    await unbilled.close()
   })
 
   test('names no model that the scope of the key hides, nor a name of it', async () => {

@@ -432,13 +432,16 @@ function contextOf({ id, cost, contextWindow }) {
   return pi.get('openrouter').find((other) => other.id === `openai/${id}`)?.contextWindow
 }
 
+/** xAI, "Reasoning": models before Grok 4.6 accept no effort above `high`. */
+const WITHOUT_XHIGH = /^grok-4\.[0-5](?!\d)/
+
 /** Levels of thinking that are sent as they are named. Where a list has none of low, medium and high, they are sent by that name. */
-function effortsOf({ thinkingLevelMap: levels, reasoning, compat = {} }) {
+function effortsOf({ id, thinkingLevelMap: levels, reasoning, compat = {} }) {
   if (levels === undefined || reasoning !== true || compat.supportsReasoningEffort === false) return []
   const names = Object.values({ low: 'low', medium: 'medium', high: 'high', ...levels }).map((level) =>
     String(level).toLowerCase(),
   )
-  return EFFORTS.filter((effort) => names.includes(effort))
+  return EFFORTS.filter((effort) => names.includes(effort) && !(effort === 'xhigh' && WITHOUT_XHIGH.test(id)))
 }
 
 /** Zeros alone mean that the price is unknown, and a zero for a cache that it is not listed. Other amounts of the base remain if input and output cost the same. */

@@ -16,6 +16,7 @@ export function decodeVector(base64: string): number[] {
   if (bytes.byteLength === 0 || bytes.byteLength % 4 !== 0) throw new GatewayError('upstream_invalid_response')
   const numbers = new Array<number>(bytes.byteLength / 4)
   for (let index = 0; index < numbers.length; index++) numbers[index] = bytes.readFloatLE(index * 4)
+  if (!numbers.every(Number.isFinite)) throw new GatewayError('upstream_invalid_response')
   return numbers
 }
 

@@ -236,9 +236,17 @@ export function finishReason(reason: string, hasToolCalls: boolean): FinishReaso
   return known === 'stop' && hasToolCalls ? 'tool_calls' : known
 }
 
+/** Whether the gateway knows what a finish reason means. */
+export function isKnownReason(reason: string): boolean {
+  return FINISH_REASONS.has(reason)
+}
+
+/** The Gemini API and Vertex AI spell the unspecified value differently. */
+const UNSPECIFIED: ReadonlySet<string> = new Set(['', 'BLOCK_REASON_UNSPECIFIED', 'BLOCKED_REASON_UNSPECIFIED'])
+
 /** Is this a reason to block a prompt? The unspecified value is none. */
 export function blocksPrompt(blockReason: unknown): boolean {
-  return typeof blockReason === 'string' && blockReason !== '' && blockReason !== 'BLOCK_REASON_UNSPECIFIED'
+  return typeof blockReason === 'string' && !UNSPECIFIED.has(blockReason)
 }
 
 /** One token with its probability, as OpenAI's API has it. */

@@ -18,6 +18,7 @@ const BOOKKEEPING = {
   service_tier: 'drop',
   prompt_cache_key: 'drop',
   prompt_cache_retention: 'drop',
+  session_id: 'drop',
   verbosity: 'drop',
 } as const satisfies Readonly<Record<string, PresetRule>>
 
@@ -26,6 +27,7 @@ const UNKNOWN_TO_HOSTS = {
   store: 'drop',
   safety_identifier: 'drop',
   prompt_cache_retention: 'drop',
+  session_id: 'drop',
   verbosity: 'drop',
 } as const satisfies Readonly<Record<string, PresetRule>>
 

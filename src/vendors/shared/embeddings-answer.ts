@@ -49,7 +49,10 @@ function embeddingsUsage(value: unknown): Usage | undefined {
 }
 
 function isVector(value: unknown): value is EmbeddingVector {
-  return typeof value === 'string' || (Array.isArray(value) && value.every((part) => typeof part === 'number'))
+  return (
+    typeof value === 'string' ||
+    (Array.isArray(value) && value.every((part) => typeof part === 'number' && Number.isFinite(part)))
+  )
 }
 
 /**

@@ -1,4 +1,4 @@
-import { exactJsonText, parseExactJson } from '../../core/exact-json.ts'
+import { type ExactMembers, exactJsonText, parseExactJson } from '../../core/exact-json.ts'
 import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { LinesBody, NativeBatches, NativeCall, NativeReport, NativeResult, WireAnswer } from '../vendor.ts'
@@ -196,9 +196,14 @@ function failureOf(errors: unknown, apiKeys: readonly string[]): NonNullable<Nat
   }
 }
 
+/** Some servers send the arguments of a tool call as an object. Its numbers keep their digits. */
+const EXACT: ExactMembers = new Map([['arguments', 'text']])
+
 /** "The request output object" of OpenAI's API reference; errors of a request stand in `response` or, without one, in `error`. */
 function readResult(line: string): NativeResult | undefined {
-  const result = objectIn(line)
+  // Vectors have many numbers and no arguments, so they are parsed without exact numbers.
+  const value = line.includes('"arguments"') ? parseExactJson(line, EXACT) : parseVendorJson(line)
+  const result = isJsonObject(value) ? value : undefined
   const customId = textOf(result?.['custom_id'])
   if (result === undefined || customId === undefined) return undefined
   const { response, error } = result
@@ -206,7 +211,7 @@ function readResult(line: string): NativeResult | undefined {
     const { status_code: status, body } = response
     // Without a body the reason stands beside the response.
     const told = isJsonObject(body) || !isJsonObject(error) ? (body ?? null) : { error }
-    return { customId, kind: 'answered', status, body: JSON.stringify(told) }
+    return { customId, kind: 'answered', status, body: exactJsonText(told) }
   }
   if (!isJsonObject(error)) return undefined
   if (error['code'] === 'batch_expired') return { customId, kind: 'expired' }

@@ -66,8 +66,11 @@ export const OPENAI_FIELDS: ChatFieldTable = { ...PASS_ALL, messages: plainMessa
 /** The same for models that refuse `max_tokens`. */
 export const OPENAI_REASONING_FIELDS: ChatFieldTable = { ...OPENAI_FIELDS, max_tokens: asCompletionTokens }
 
+/** Routing reads the member. The vendor rejects it as unknown. */
+const ROUTING_RULES: FieldRules<ChatRequest> = { session_id: 'drop' }
+
 /** The rules that do something, by the field in which a model takes its token bound. */
 export const OPENAI_RULES: Readonly<Record<TokenLimitField, FieldRules<ChatRequest>>> = {
-  max_tokens: activeRules(OPENAI_FIELDS),
-  max_completion_tokens: activeRules(OPENAI_REASONING_FIELDS),
+  max_tokens: { ...activeRules(OPENAI_FIELDS), ...ROUTING_RULES },
+  max_completion_tokens: { ...activeRules(OPENAI_REASONING_FIELDS), ...ROUTING_RULES },
 }

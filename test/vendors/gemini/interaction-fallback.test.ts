@@ -190,7 +190,6 @@ describe('a whole answer of generateContent', () => {
       'IMAGE_RECITATION',
       'IMAGE_OTHER',
       'NO_IMAGE',
-      'A_REASON_OF_TOMORROW',
       'PROHIBITED_CONTENT',
       'SAFETY',
     ].map((reason): [string, object] => [reason, ended(reason)]),
@@ -213,6 +212,23 @@ describe('a whole answer of generateContent', () => {
       errors: [{ code: 'content_blocked', message: 'Unable to show it.' }],
     })
     expect(relayed).toMatchObject({ isRefusal: true, usage: { inputTokens: 20, images: 0 } })
+  })
+
+  test('charges what the vendor reports if it stops without an image for an unknown reason', () => {
+    const { relayed, json } = read(ended('A_REASON_OF_TOMORROW'))
+    const stream = operation.stream!(interactionCall({ stream: true }))
+    feed(stream, [Buffer.from(`data: ${JSON.stringify(ended('A_REASON_OF_TOMORROW'))}\n\n`)])
+    stream.end()
+
+    expect(json).toMatchObject({ status: 'failed', steps: [], errors: [{ code: 'content_blocked' }] })
+    expect(relayed).toMatchObject({ isRefusal: false, usage: { inputTokens: 20, images: 0, outputImageTokens: 0 } })
+    expect(stream).toMatchObject({ isRefusal: false, usage: { inputTokens: 20, images: 0 } })
+  })
+
+  test('is a refusal, free of charge, if the reason is unknown and no usage is reported', () => {
+    const { usageMetadata: _usage, ...silent } = ended('A_REASON_OF_TOMORROW') as Record<string, unknown>
+
+    expect(read(silent).relayed).toMatchObject({ isRefusal: true })
   })
 
   test('a refusal without words of its own says its reason', () => {

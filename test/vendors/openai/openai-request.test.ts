@@ -33,6 +33,13 @@ describe('openai chat requests', () => {
     ])
   })
 
+  it.each(['gpt-4o', 'o3'])('drops and reports a session, which OpenAI rejects as unknown (%s)', (upstream) => {
+    const text = `{"model":"${upstream}",${HI},"session_id":"s1"}`
+    const wire = chat.toWire(callFromText<ChatRequest>(text, { upstream }))
+
+    expect([wireText(text, upstream).includes('session_id'), wire.dropped]).toEqual([false, ['session_id']])
+  })
+
   it('accepts an event stream when streaming', () => {
     const wire = chat.toWire(callFromText<ChatRequest>(`{"model":"gpt-4o",${HI},"stream":true}`))
 

@@ -284,11 +284,19 @@ describe('request fields', () => {
   it.each(['mistral', 'cerebras', 'groq', 'fireworks'] as const)(
     'that say nothing about the answer do not make %s refuse it',
     (name) => {
-      const extra = { store: true, safety_identifier: 's', verbosity: 'low', prompt_cache_retention: '24h' }
+      const extra = {
+        store: true,
+        safety_identifier: 's',
+        verbosity: 'low',
+        prompt_cache_retention: '24h',
+        session_id: 's1',
+      }
       const { body, dropped } = sent(presets[name], extra as Partial<ChatRequest>)
 
       expect(Object.keys(body).sort()).toEqual(['messages', 'model'])
-      expect([...dropped].sort()).toEqual(['prompt_cache_retention', 'safety_identifier', 'store', 'verbosity'])
+      expect([...dropped].sort()).toEqual([
+        ...['prompt_cache_retention', 'safety_identifier', 'session_id', 'store', 'verbosity'],
+      ])
     },
   )
 

@@ -137,6 +137,14 @@ describe.each([
   })
 })
 
+test('a result keeps the digits of arguments that a server sends as an object', () => {
+  const called =
+    '{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"id":1234567890123456789,"x":1.0}}}]}}]}'
+  const line = `{"custom_id":"r0","response":{"status_code":200,"body":${called}}}`
+
+  expect(OPENAI.result(line)).toMatchObject({ kind: 'answered', body: called })
+})
+
 test('a file for OpenAI is a form that its vendor deletes after three days', () => {
   const call = OPENAI.upload!.call('batch_own', KEY)
   const { before, between, after } = call.body as LinesBody

@@ -5,7 +5,7 @@ import type { InteractionRequest } from '../../../endpoints/images/interactions/
 import { joinChunks } from '../../../wire/join-chunks.ts'
 import { redactGoogleKeys } from '../../shared/google-error.ts'
 import type { AnswerBody, VendorCall, VendorFailure } from '../../vendor.ts'
-import { blocksPrompt, finishReason, partsOf } from '../chat-from-wire.ts'
+import { blocksPrompt, finishReason, isKnownReason, partsOf } from '../chat-from-wire.ts'
 import { brokenCandidate, responseFailure } from '../error-from.ts'
 import { generatedImageUsage, interactionUsage } from '../usage-from.ts'
 
@@ -28,19 +28,19 @@ export function generatedImageFromWire(
   }
   if (blocks.length === 0 && !reader.isFinished) return undefined
   const { status, errors } = reader.ending()
-  const isRefusal = status === 'failed'
+  const isFailed = status === 'failed'
   const interaction = {
     ...generatedInteraction(call),
     status,
-    steps: isRefusal || blocks.length === 0 ? [] : [{ type: 'model_output', content: blocks }],
+    steps: isFailed || blocks.length === 0 ? [] : [{ type: 'model_output', content: blocks }],
     ...(errors.length === 0 ? {} : { errors }),
     ...(usage === undefined ? {} : { usage }),
   }
   const text = JSON.stringify(interaction)
   return {
-    chunks: [Buffer.from(isRefusal ? redactGoogleKeys(text, [call.apiKey]) : text)],
+    chunks: [Buffer.from(isFailed ? redactGoogleKeys(text, [call.apiKey]) : text)],
     usage: interactionUsage(usage, reader.pictures),
-    isRefusal,
+    isRefusal: isFailed && !reader.isCharged,
   }
 }
 
@@ -78,6 +78,15 @@ export class GeneratedImageReader {
   /** Has the vendor sent a finish reason? */
   get isFinished(): boolean {
     return this.#isBlocked || this.#reason !== undefined
+  }
+
+  /**
+   * Whether an answer without content is charged: the vendor reports tokens, and its reason to stop is none that the gateway knows as a
+   * refusal.
+   */
+  get isCharged(): boolean {
+    const isKnown = this.#isBlocked || this.#reason === undefined || isKnownReason(this.#reason)
+    return !isKnown && usedOf(interactionUsage(generatedImageUsage(this.usageMetadata), 0)) !== undefined
   }
 
   /** Takes one response object and returns its blocks. */

@@ -124,7 +124,7 @@ export class GeneratedImageStream implements StreamTransform {
     this.isComplete = true
     this.hasContent = true
     // What the caller has of it was made, and is charged for.
-    this.isRefusal = status === 'failed' && !this.#hasStep
+    this.isRefusal = status === 'failed' && !this.#hasStep && !this.#reader.isCharged
     const interaction = {
       ...this.#interaction,
       status,

@@ -2,7 +2,7 @@ import { isPattern, starOf } from '../catalog/id-pattern.ts'
 import type { CatalogModel } from '../catalog/model.ts'
 import { isOfCalls, type Meter, type PriceRow } from '../catalog/prices/prices.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
-import type { PipelineContext } from '../pipeline/pipeline-context.ts'
+import type { PipelineContext } from './pipeline-context.ts'
 
 /** How many models of the configured vendors have no price, and are refused while billing is on. */
 export interface UnpricedModels {
