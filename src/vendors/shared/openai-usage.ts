@@ -100,7 +100,7 @@ function isCacheBeside(total: unknown, usage: Usage): boolean {
   return total === sum || total === sum + reasoningTokens
 }
 
-/** Whether a report has each count that is billed. What other models used is in no count of the answer. */
+/** Whether a report has each count that is billed. The answer does not count what other models used. */
 export function isSameUsage(reported: Usage, billed: Usage): boolean {
   for (const name in billed)
     if (name !== 'otherModels' && billed[name as keyof Usage] !== reported[name as keyof Usage]) return false
