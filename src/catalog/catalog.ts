@@ -218,5 +218,23 @@ function checkFallbacks(find: ModelSource['find'], model: CatalogModel): void {
 function fallbackFault(fallback: CatalogModel | undefined, model: CatalogModel): string | undefined {
   if (fallback === undefined) return 'is not in the catalog'
   if (fallback === model) return 'is the model itself'
-  return fallback.kinds.some((kind) => model.kinds.includes(kind)) ? undefined : 'serves none of its kinds'
+  const shared = fallback.kinds.filter((kind) => model.kinds.includes(kind))
+  if (shared.length === 0) return 'serves none of its kinds'
+  const kind = shared.find((one) => INCOMPARABLE_KINDS.has(one))
+  if (kind === undefined || isSameUpstream(fallback, model)) return undefined
+  return `is another ${kind} model, whose results cannot be compared; list other vendors of the model in routes`
+}
+
+/** Kinds of models whose scores or vectors cannot be compared with those of another model. */
+const INCOMPARABLE_KINDS: ReadonlySet<string> = new Set(['embedding', 'rerank'])
+
+/** Whether two rows are the same model at two vendors. Hosts write its id with and without its maker. */
+function isSameUpstream(one: CatalogModel, other: CatalogModel): boolean {
+  const names = namesOf(other)
+  return namesOf(one).every((name) => names.includes(name))
+}
+
+function namesOf({ upstream, routes = [] }: CatalogModel): readonly string[] {
+  const ids = routes.length === 0 ? [upstream] : routes.map((route) => route.upstream ?? upstream)
+  return ids.map((id) => id.slice(id.lastIndexOf('/') + 1).toLowerCase())
 }

@@ -48,6 +48,7 @@ const OWN = {
     baseURL,
     responses: flag,
     allowVendorObjects: flag,
+    safetyIdentifierKey: text.exactOptional(),
     tokenLimitFields: z.record(text, tokenLimitField).exactOptional(),
     defaultTokenLimitField: tokenLimitField.exactOptional(),
   },
@@ -75,6 +76,7 @@ const presetOptions = {
   maxEmbeddingInputs: z.int().positive().exactOptional(),
   responses: flag,
   allowVendorObjects: flag,
+  safetyIdentifierKey: text.exactOptional(),
 }
 
 /** A vendor beside those that the environment names, at one more server or account. */
@@ -102,6 +104,7 @@ const FURTHER = {
       replaysExtensions: flag,
       responses: flag,
       allowVendorObjects: flag,
+      safetyIdentifierKey: text.exactOptional(),
     })
     .meta({ id: 'further-openai-compatible' }),
   'azure-openai': z
@@ -114,6 +117,7 @@ const FURTHER = {
       deployments: texts.exactOptional(),
       responses: flag,
       allowVendorObjects: flag,
+      safetyIdentifierKey: text.exactOptional(),
       tokenLimitFields: z.record(text, tokenLimitField).exactOptional(),
     })
     .meta({ id: 'further-azure-openai' }),

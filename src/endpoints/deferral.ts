@@ -18,6 +18,8 @@ export interface Deferral<Request = { readonly model: string }> {
   webhookUrl(request: Request): string | undefined
   /** The request that is run later: without what concerns the deferral only. */
   runnable(request: Request): object
+  /** Fields of the request that have no effect on a deferred answer, as `x-signalbox-dropped` lists them. If omitted, there are none. */
+  dropped?(request: Request): readonly string[]
   /** The answer before it is made, as plain data. */
   begun(request: Request, facts: { readonly id: string; readonly model: string; readonly nowMs: number }): object
   /** The answer of an open task as its owner reads it. */

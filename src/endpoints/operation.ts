@@ -238,3 +238,16 @@ export function jsonBody(value: unknown, usage?: Usage, outputBytes?: number): A
   const chunks = [Buffer.from(exactJsonText(value))]
   return outputBytes === undefined ? { chunks, usage } : { chunks, usage, outputBytes }
 }
+
+/**
+ * Returns the members that name the end user of a request to its vendor, by the path of the call. They replace what the caller wrote.
+ * Returns `undefined` if calls of this path name none.
+ */
+export type EndUserMembers = (
+  path: string,
+  who: {
+    readonly accountId: string
+    readonly endUser: string | undefined
+    readonly request: object & { user?: unknown }
+  },
+) => Readonly<Record<string, string>> | undefined

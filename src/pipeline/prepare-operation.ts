@@ -11,7 +11,7 @@ import { emit, type PipelineContext } from './pipeline-context.ts'
 import { billedUsage, quotedCost } from './pricing.ts'
 import { promptCachingOf } from './prompt-caching.ts'
 import { withRemoteMedia } from './remote-media.ts'
-import { withWireHooks } from './wire-hooks.ts'
+import { withEndUser, withWireHooks } from './wire-hooks.ts'
 
 /**
  * Prepares a request for a candidate.
@@ -61,7 +61,8 @@ function createOperation(
   if (operation !== undefined) {
     vendorCall.operation.reasonsUnseen = operation.reasonsUnseen === true
     const hooks = context.hooks?.of(endpoint)?.wire
-    return hooks === undefined ? operation : withWireHooks(context, call, candidate, operation, hooks)
+    const named = withEndUser(call, candidate, operation)
+    return hooks === undefined ? named : withWireHooks(context, call, candidate, named, hooks)
   }
   throw new GatewayError('endpoint_model_mismatch', {
     message: `The vendor of the model ${JSON.stringify(candidate.model.id)} does not serve ${endpoint.path}.`,

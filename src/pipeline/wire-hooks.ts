@@ -9,6 +9,7 @@ import type { CompiledHook } from '../hooks/hook-table.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
 import type { Candidate, Reserved } from './call-record.ts'
+import { endUserOf } from './end-user.ts'
 import { carriesCredential, checkedResult, hookFailed } from './hook-facts.ts'
 import { HEADER_NAME, HEADER_VALUE } from './hook-headers.ts'
 import type { PipelineContext } from './pipeline-context.ts'
@@ -39,6 +40,19 @@ export function withWireHooks(
   return requests.every((request, index) => request === operation.requests[index])
     ? operation
     : new WiredOperation(operation, requests)
+}
+
+/** Names the end user in the requests of an operation, if the vendor's options say so. */
+export function withEndUser(call: Reserved, { vendor }: Candidate, operation: Operation): Operation {
+  const { endUserMembers } = vendor
+  if (endUserMembers === undefined) return operation
+  const { principal, body } = call
+  const who = { accountId: principal.accountId, endUser: endUserOf(principal, body), request: body }
+  const requests = operation.requests.map((request) => {
+    const members = endUserMembers(request.path, who)
+    return members === undefined ? request : { ...request, body: withMembers(request.body, members) }
+  })
+  return new WiredOperation(operation, requests)
 }
 
 function wired(

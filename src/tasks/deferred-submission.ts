@@ -26,7 +26,13 @@ export interface DeferredQueue {
   /** Looks for work at once. */
   wake(): void
   /** Sends a task to its caller as events until it has ended. */
-  follow(context: PipelineContext, exchange: Pick<Reserved, 'sink' | 'requestId'>, task: TaskRecord): Promise<void>
+  follow(
+    context: PipelineContext,
+    exchange: Pick<Reserved, 'sink' | 'requestId'>,
+    task: TaskRecord,
+    startingAfter?: number,
+    headers?: readonly string[],
+  ): Promise<void>
   /** The same for one that was accepted by an earlier request, and may have ended. */
   followAgain(context: PipelineContext, repeated: Admitted, taskId: string): Promise<void>
 }
@@ -76,9 +82,13 @@ export class DeferredSubmission implements Completion {
       await release(context, reserved, 0)
     }
     this.#queue.wake()
-    if (this.#follows) return await this.#queue.follow(context, reserved, queued)
+    const dropped = deferralOf(reserved.endpoint).dropped?.(reserved.body) ?? []
+    if (this.#follows) {
+      const headers = dropped.length === 0 ? [] : ['x-signalbox-dropped', dropped.join(', ')]
+      return await this.#queue.follow(context, reserved, queued, -1, headers)
+    }
     const { status, body } = receipt
-    const facts = { vendorId: queued.details.vendor, dropped: [], byteLength: body.byteLength }
+    const facts = { vendorId: queued.details.vendor, dropped, byteLength: body.byteLength }
     respondWhole(reserved.sink, { status, headers: taskHead(reserved, facts) }, [body])
   }
 
@@ -103,6 +113,11 @@ function planDeferred(context: PipelineContext, admitted: Admitted): TaskRecord 
   const deferral = deferralOf(endpoint)
   const nowMs = context.clock.now()
   const priced = priceRequest(context, admitted, admitted.estimate)
+  if (priced?.rates.some(({ otherModels }) => otherModels !== undefined) === true)
+    throw new GatewayError('unsupported_parameter', {
+      message: 'Tools that use other models cannot be used in the background.',
+      param: 'tools',
+    })
   const model = priced?.chain[0] ?? chain[0]!
   // As its caller wrote it: what it refers to is looked up when it is run.
   const original = continued?.recalled?.original?.request

@@ -2,7 +2,7 @@ import type { ModelDefinition } from '../catalog/model.ts'
 import type { CredentialProvider } from '../core/credential.ts'
 import type { MediaRules } from '../endpoints/media-input.ts'
 import type { NativeBatches } from '../endpoints/native-batches.ts'
-import type { WireAnswer } from '../endpoints/operation.ts'
+import type { EndUserMembers, WireAnswer } from '../endpoints/operation.ts'
 import type { PriceMembers } from '../endpoints/price-members.ts'
 import type { VendorOffers } from '../endpoints/registry.ts'
 import type { VendorFailure } from '../endpoints/stream-transform.ts'
@@ -136,6 +136,8 @@ export interface Vendor extends VendorOffers {
   ownsReasoning?(request: { readonly model: string }, apiKey: string): boolean
   /** Members of requests that change its price. Each is priced by a row or rejected. If omitted, it has none. */
   readonly priceMembers?: PriceMembers | undefined
+  /** Members that name the end user of each request. If omitted, requests name the user that their caller wrote. */
+  readonly endUserMembers?: EndUserMembers | undefined
   /** How it counts inputs that are no text, for holds. Absent: as the gateway counts for vendors that publish no rule. */
   readonly media?: MediaRules
   /** Its batch API. Absent: it has none, and the requests of a batch are ordinary calls. */

@@ -76,6 +76,31 @@ describe('createCatalog', () => {
     expect(() => createCatalog(rows)).toThrow(`model "gp-5": the fallback ${JSON.stringify(fallback)} ${fault}`)
   })
 
+  it.each(['embedding', 'rerank'] as const)('rejects a fallback to another %s model and names the remedy', (kind) => {
+    const rows = [
+      chatModel('first', { kind, upstream: 'vy-1', fallbacks: ['second'] }),
+      chatModel('second', { kind, upstream: 'vy-2' }),
+    ]
+
+    expect(() => createCatalog(rows)).toThrow(
+      `model "first": the fallback "second" is another ${kind} model, whose results cannot be compared; list other vendors of the model in routes`,
+    )
+  })
+
+  it.each(['embedding', 'rerank'] as const)('accepts a fallback to the same %s model at another vendor', (kind) => {
+    const routes = [
+      { vendor: 'one', upstream: 'bge-m3' },
+      { vendor: 'two', upstream: 'baai/bge-m3' },
+    ]
+    const rows = [
+      chatModel('first', { kind, upstream: 'BAAI/bge-m3', fallbacks: ['second', 'third'] }),
+      chatModel('second', { kind, upstream: 'bge-m3', vendor: 'mine' }),
+      chatModel('third', { kind, routes }),
+    ]
+
+    expect(createCatalog(rows).find('first')?.fallbacks).toEqual(['second', 'third'])
+  })
+
   it('accepts fallbacks by id and by alias, to each other too', () => {
     const rows = [
       chatModel('gp-5', { fallbacks: ['six'] }),

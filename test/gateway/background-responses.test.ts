@@ -396,4 +396,31 @@ describe('at a vendor of the dialect', () => {
     await ask('DELETE', `/${id}`)
     expect(vendor.calls[2]?.path).toBe('DELETE /v1/responses/resp_vendor1')
   })
+
+  test.each([
+    ['8h', false, 'background_options.completion_window'],
+    ['2h', true, 'background_options.completion_window'],
+    ['soonest', false, null],
+  ])('reports a completion window of %s that has no effect (stream: %s)', async (window, stream, dropped) => {
+    const body = { model: 'chat-relayed', input: 'hi', background: true, stream }
+    const answer = await started.post('/v1/responses', { ...body, background_options: { completion_window: window } })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('x-signalbox-dropped')).toBe(dropped)
+    await answer.text()
+  })
+
+  test('rejects the image tool in the background, because its price is not kept with the task', async () => {
+    await started.close()
+    const token = { per: 1_000_000, amount: '1' } as const
+    const prices = ['chat-relayed', 'gp-image-2'].flatMap((model) => [
+      { model, meter: 'input_token' as const, ...token },
+      { model, meter: 'output_token' as const, ...token },
+    ])
+    await start({ prices: { currency: 'USD', prices } })
+    const tools = [{ type: 'image_generation', model: 'gpt-image-2' }]
+    const answer = await started.post('/v1/responses', { model: 'chat-relayed', input: 'hi', background: true, tools })
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({ error: { code: 'unsupported_parameter', param: 'tools' } })
+    expect((await started.account()).held).toBe(0n)
+  })
 })

@@ -202,7 +202,6 @@ describe('tools that the vendor runs', () => {
   })
 
   test.each([
-    ['pictures', { tools: [{ type: 'image_generation' }] }, 'tools[0]'],
     ['vector stores', { tools: [{ type: 'file_search', vector_store_ids: ['vs_1'] }] }, 'tools[0].vector_store_ids'],
     ['a container', { tools: [{ type: 'code_interpreter', container: 'cntr_1' }] }, 'tools[0].container'],
     ['a connector', { tools: [{ type: 'mcp', server_label: 'x', connector_id: 'c' }] }, 'tools[0].connector_id'],

@@ -324,7 +324,8 @@ export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
     const amount = highestOwnCharge(served, estimate)
     if (highest !== undefined && amount !== undefined && amount > highest) highest = amount
   }
-  return withOtherModels(rate, estimate, highest, highestCharge)
+  // An estimate names models that only some vendors run within a call.
+  return rate.otherModels === undefined ? highest : withOtherModels(rate, estimate, highest, highestCharge)
 }
 
 function highestOwnCharge(rate: Rate, estimate: Usage): bigint | undefined {

@@ -18,6 +18,13 @@ export const backgroundResponses: Deferral<ResponsesRequest> = {
     const { stream_options: _options, background_options: _window, ...rest } = request
     return rest
   },
+  // The gateway makes the answer by an ordinary call, which has no discount. Only the default is the same there.
+  dropped({ background_options: options }) {
+    const window: unknown = isJsonObject(options) ? options['completion_window'] : undefined
+    return window === undefined || window === null || window === 'soonest'
+      ? []
+      : ['background_options.completion_window']
+  },
   begun: (request, facts) => responseObject({ ...facts, request }, { status: 'queued', output: [], usage: null }),
   record: recordOf,
   made: (answer, task) => ({ ...answer, id: task.id, background: true, created_at: recordOf(task)['created_at'] }),

@@ -1,6 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest, ChatTool, ChatToolChoice } from '../chat/chat-request.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
+import { IMAGE_TOOL } from './image-tool.ts'
 import { inputItems, itemType, type ResponsesRequest, type ResponsesTool } from './responses-request.ts'
 import { type CallableTool, TOOL_SEARCH_NAME, type ToolNames } from './tool-names.ts'
 
@@ -17,8 +18,8 @@ type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_cal
 
 /**
  * The tools of a request as functions of a chat: those of `tools`, of `additional_tools` items, and those that a search has
- * found. A custom tool becomes a function with one text, and a namespace a part of the names. A web search is dropped and
- * reported; other tools that the dialect's own vendor runs are refused.
+ * found. A custom tool becomes a function with one text, and a namespace a part of the names. Web searches and image
+ * generation are dropped and reported; other tools that the dialect's own vendor runs are refused.
  * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the tool.
  */
 export function chatTools(request: ResponsesRequest, names: ToolNames, report: Report): ToolFields {
@@ -88,8 +89,8 @@ function addTool(tool: ResponsesTool, path: string, sink: ToolSink, namespace?: 
       sink.add({ kind: 'tool_search', name: TOOL_SEARCH_NAME, namespace: undefined }, functionDefinition(tool))
       break
     default:
-      // Coding clients send it with every request, so a refusal would shut them out.
-      if (!isWebSearch(tool)) throw hostedTool(path, tool.type)
+      // Coding clients send these tools with every request, so a refusal would shut them out.
+      if (!isDroppable(tool)) throw hostedTool(path, tool.type)
       sink.report(`tools.${tool.type}`)
   }
 }
@@ -98,8 +99,8 @@ function addTool(tool: ResponsesTool, path: string, sink: ToolSink, namespace?: 
 const FUNCTION_MEMBERS: ReadonlySet<string> = new Set(['type', 'name', 'description', 'parameters', 'strict'])
 const UNSET: ReadonlySet<unknown> = new Set([undefined, null, false])
 
-function isWebSearch({ type }: ResponsesTool): boolean {
-  return type.startsWith('web_search')
+function isDroppable({ type }: ResponsesTool): boolean {
+  return type.startsWith('web_search') || type === IMAGE_TOOL
 }
 
 function hostedTool(path: string, type: string): Error {
@@ -171,7 +172,7 @@ function chosen(
     const list = toolsIn(choice['tools'], 'tool_choice.tools')
     const allowed = list.flatMap(({ tool, path }) => {
       // Left out of the tools, and reported there.
-      if (isWebSearch(tool)) return []
+      if (isDroppable(tool)) return []
       const found = tools.get(chatNameOf(tool, names, path))
       if (found === undefined) report('tool_choice')
       return found === undefined ? [] : [found]

@@ -6,6 +6,7 @@ import { checkRequest } from '../request-field.ts'
 import { DEFAULT_MAX_OUTPUT_TOKENS } from '../token-estimate.ts'
 import { backgroundResponses } from './background-responses.ts'
 import { cachedResponses } from './cached-responses.ts'
+import { imageToolEstimate, imageToolModels } from './image-tool.ts'
 import { isEnvelope, peekReasoning } from './reasoning-envelope.ts'
 import { remotePictures, responsesUrls } from './remote-pictures.ts'
 import { responsesMedia } from './responses-media.ts'
@@ -102,12 +103,14 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
     const outputTokens = request.max_output_tokens ?? limits.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS
     const webSearches = responsesSearches(request)
     const cacheTime = responsesCacheTime(request)
+    const otherModels = imageToolEstimate(request, inputTokens)
     return {
       inputTokens,
       outputTokens,
       ...(cacheTime === 'none' ? {} : { cacheWriteTokens: inputTokens }),
       ...(cacheTime === 'hour' ? { cacheWrite1hTokens: inputTokens } : {}),
       ...(webSearches === undefined ? {} : { webSearches }),
+      ...(otherModels.length === 0 ? {} : { otherModels }),
     }
   },
   samplings: responsesSamplings,
@@ -118,6 +121,7 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
   surcharges: RESPONSES_SURCHARGES,
   priceFieldParam: responsesFieldParam,
   extraFeatures: (request, { responses }) => (responses === undefined ? [] : responsesExtras(request)),
+  innerModels: (request, { responses }) => (responses === undefined ? [] : imageToolModels(request)),
   extraFields: ['server_tool'],
   // A translation into chat has no hosted tools, and may lose the tier.
   priceFieldsAt(fields, { responses, chat }) {

@@ -57,13 +57,15 @@ export function responsesFieldParam(field: string, request: Readonly<Record<stri
   return declared(request).find(({ type }) => type.startsWith(field))?.param ?? chatFieldParam(field, request)
 }
 
-/** Tools that cost the tokens of their calls and results only: those that the caller runs, and other servers. */
+/** Tools without a surcharge: those that the caller runs, other servers, and those whose models are charged by tokens. */
 const FREE_TOOLS: ReadonlySet<string> = new Set([
   'function',
   'custom',
   'namespace',
   'tool_search',
   'mcp',
+  // Its model has a price of its own.
+  'image_generation',
   'computer',
   'computer_use_preview',
   'local_shell',
@@ -72,7 +74,7 @@ const FREE_TOOLS: ReadonlySet<string> = new Set([
 
 /** Does the vendor run a tool of this type, or ask the server that does? A picture that it makes is no text. */
 export function isRunByVendor(type: string): boolean {
-  return type === 'mcp' || !(FREE_TOOLS.has(type) || type === 'image_generation')
+  return type === 'mcp' || !FREE_TOOLS.has(type)
 }
 
 /** What a request asks of the vendor beyond tokens and known surcharges: other tools that the vendor runs, and its plug-ins. */
@@ -85,6 +87,8 @@ export function responsesExtras(request: Readonly<Record<string, unknown>>): rea
 
 interface DeclaredType {
   readonly type: string
+  /** Model that the tool names, if any. */
+  readonly model?: unknown
   readonly param: string
 }
 
@@ -103,6 +107,6 @@ function typesIn(tools: unknown, path: string): DeclaredType[] {
   return tools.flatMap((tool, index) => {
     if (!isJsonObject(tool) || typeof tool['type'] !== 'string') return []
     const param = `${path}[${index}]`
-    return [{ type: tool['type'], param }, ...typesIn(tool['tools'], `${param}.tools`)]
+    return [{ type: tool['type'], model: tool['model'], param }, ...typesIn(tool['tools'], `${param}.tools`)]
   })
 }

@@ -24,6 +24,7 @@ import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-r
 import { openaiTranscriptions, transcriptionAbilities } from '../shared/openai-transcriptions.ts'
 import { unsupportedParameter } from '../shared/parameter-errors.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
+import { safetyIdentifiers } from '../shared/safety-identifier.ts'
 import { takesToolsByResponses } from '../shared/tools-by-responses.ts'
 import { type ResourceAddress, resourceAddress, vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
@@ -66,6 +67,11 @@ export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOption
    * all accounts of the gateway share the operator's, so each caller could read what another one stored, or what the resource may.
    */
   readonly allowVendorObjects?: boolean | undefined
+  /**
+   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
+   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
+   */
+  readonly safetyIdentifierKey?: string | undefined
   /** The models it serves; `upstream` is the name of the deployment. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
@@ -81,6 +87,7 @@ const AZURE_OPENAI_OPTIONS = {
   tokenLimitFields: true,
   responses: true,
   allowVendorObjects: true,
+  safetyIdentifierKey: true,
   models: true,
   passUnknownModels: true,
   headers: true,
@@ -163,6 +170,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
     origin,
     ...vendorConnection(options),
     allowsVendorObjects: options.allowVendorObjects,
+    endUserMembers: safetyIdentifiers('azureOpenai', options.safetyIdentifierKey),
     ...pool,
     configuredBy: 'AZURE_OPENAI_API_KEY or azureOpenai({ apiKey })',
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),

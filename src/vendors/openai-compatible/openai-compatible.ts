@@ -14,6 +14,7 @@ import { OPENAI_PRICE_MEMBERS } from '../shared/openai-price-members.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import type { Preset } from '../shared/preset.ts'
+import { safetyIdentifiers } from '../shared/safety-identifier.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
 import {
@@ -61,6 +62,11 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
    * gateway share them, so each caller could read what another one stored.
    */
   readonly allowVendorObjects?: boolean | undefined
+  /**
+   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
+   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
+   */
+  readonly safetyIdentifierKey?: string | undefined
 }
 
 const OPENAI_COMPATIBLE_OPTIONS = {
@@ -74,6 +80,7 @@ const OPENAI_COMPATIBLE_OPTIONS = {
   responses: true,
   fetchesUrls: true,
   allowVendorObjects: true,
+  safetyIdentifierKey: true,
   passUnknownModels: true,
   headers: true,
   query: true,
@@ -112,6 +119,11 @@ export interface PresetOptions extends UnlistedModelOptions, ConnectionOptions {
    * gateway share them, so each caller could read what another one stored.
    */
   readonly allowVendorObjects?: boolean | undefined
+  /**
+   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
+   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
+   */
+  readonly safetyIdentifierKey?: string | undefined
 }
 
 const PRESET_OPTIONS = {
@@ -125,6 +137,7 @@ const PRESET_OPTIONS = {
   responses: true,
   fetchesUrls: true,
   allowVendorObjects: true,
+  safetyIdentifierKey: true,
   passUnknownModels: true,
   headers: true,
   query: true,
@@ -186,6 +199,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     origin,
     ...vendorConnection(options),
     allowsVendorObjects: options.allowVendorObjects,
+    endUserMembers: safetyIdentifiers('openaiCompatible', options.safetyIdentifierKey),
     priceMembers: OPENAI_PRICE_MEMBERS,
     // An empty key is one key: the server needs no credential, only its address.
     ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
@@ -245,6 +259,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     origin,
     ...vendorConnection(options),
     allowsVendorObjects: options.allowVendorObjects,
+    endUserMembers: safetyIdentifiers('openaiCompatible', options.safetyIdentifierKey),
     priceMembers: OPENAI_PRICE_MEMBERS,
     ...(pool.apiKeys.length === 0 && !preset.needsKey ? { apiKeys: [''] } : pool),
     ...(preset.needsKey ? {} : { hasLongSilences: true }),

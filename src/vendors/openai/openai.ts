@@ -20,6 +20,7 @@ import { OPENAI_PRICE_MEMBERS } from '../shared/openai-price-members.ts'
 import { type OpenAIResponsesDialect, openaiResponses } from '../shared/openai-responses.ts'
 import { openaiTranscriptions } from '../shared/openai-transcriptions.ts'
 import { effortUnseen, reasonsUnseen } from '../shared/reasons-unseen.ts'
+import { safetyIdentifiers } from '../shared/safety-identifier.ts'
 import { takesToolsByResponses } from '../shared/tools-by-responses.ts'
 import { vendorAddress } from '../shared/vendor-address.ts'
 import { checkVendorOptions } from '../shared/vendor-options.ts'
@@ -56,6 +57,11 @@ export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
    * accounts of the gateway share the operator's, so each caller could read what another one stored.
    */
   readonly allowVendorObjects?: boolean | undefined
+  /**
+   * Secret of at least 16 characters. With it, chats and Responses carry `safety_identifier`: an HMAC-SHA-256 of account and end user.
+   * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
+   */
+  readonly safetyIdentifierKey?: string | undefined
 }
 
 const OPENAI_OPTIONS = {
@@ -65,6 +71,7 @@ const OPENAI_OPTIONS = {
   defaultTokenLimitField: true,
   responses: true,
   allowVendorObjects: true,
+  safetyIdentifierKey: true,
   passUnknownModels: true,
   headers: true,
   query: true,
@@ -116,6 +123,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     origin,
     ...vendorConnection(options),
     allowsVendorObjects: options.allowVendorObjects,
+    endUserMembers: safetyIdentifiers('openai', options.safetyIdentifierKey),
     ...pool,
     configuredBy: 'OPENAI_API_KEY or openai({ apiKey })',
     models: [...OPENAI_SPEECH_MODELS, ...OPENAI_TRANSCRIPTION_MODELS, ...OPENAI_MODERATION_MODELS],

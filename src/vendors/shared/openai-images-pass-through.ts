@@ -133,7 +133,7 @@ function holdsError(chunks: readonly Uint8Array[], members: readonly JsonMember[
  * pictures. Numbers are passed on unchanged, plausible or not; anything else counts as missing. Never throws. An empty
  * object if the value is not an object.
  */
-function openaiImageUsage(value: unknown): Usage {
+export function openaiImageUsage(value: unknown): Usage {
   if (!isJsonObject(value)) return {}
   const input = isJsonObject(value['input_tokens_details']) ? value['input_tokens_details'] : {}
   const output = isJsonObject(value['output_tokens_details']) ? value['output_tokens_details'] : {}

@@ -168,7 +168,10 @@ export class OpenAIResponsesStream extends PassThroughStream {
   }
 
   #usageOf(response: Record<string, unknown>): Usage | undefined {
-    return usageAsMarked(responsesUsage(response, this.#facts.request.service_tier), this.#cacheTime)
+    return usageAsMarked(
+      responsesUsage(response, this.#facts.request.service_tier, this.#facts.request),
+      this.#cacheTime,
+    )
   }
 
   #begin(value: Record<string, unknown>, response: Record<string, unknown>): void {

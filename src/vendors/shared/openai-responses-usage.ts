@@ -1,10 +1,12 @@
 import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
-import type { Usage } from '../../core/usage.ts'
+import type { ModelUsage, Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
+import { imageToolModels } from '../../endpoints/responses/image-tool.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
 import { type ResponsesRequest, responsesCacheTime } from '../../endpoints/responses/responses-request.ts'
 import type { VendorCall } from '../vendor.ts'
+import { openaiImageUsage } from './openai-images-pass-through.ts'
 import { addCacheWrites, addCountsBeside, isSameUsage, type MutableUsage } from './openai-usage.ts'
 import { withoutPurchasePrice } from './purchase-price.ts'
 import { usageAtTier } from './service-tier.ts'
@@ -13,8 +15,13 @@ import { usageAtTier } from './service-tier.ts'
  * Reads the usage of a response: `input_tokens` includes what was read from or written to a cache. Searches are those that the
  * vendor says it charges for: OpenAI beside the usage, Perplexity in it. Undefined if it reports none.
  * @param askedTier Tier of service that the request names, if any.
+ * @param request Request that names the image models of its tools. If omitted, no image model is counted.
  */
-export function responsesUsage(response: Record<string, unknown>, askedTier?: unknown): Usage | undefined {
+export function responsesUsage(
+  response: Record<string, unknown>,
+  askedTier?: unknown,
+  request?: ResponsesRequest,
+): Usage | undefined {
   const { usage: counts, tool_usage: tools } = response
   if (!isJsonObject(counts)) return undefined
   const input = isJsonObject(counts['input_tokens_details']) ? counts['input_tokens_details'] : {}
@@ -28,7 +35,25 @@ export function responsesUsage(response: Record<string, unknown>, askedTier?: un
   addCountsBeside(usage, counts['total_tokens'])
   const searches = toldSearches(tools, counts['tool_calls_details']) ?? searchesIn(response['output'])
   if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
+  const images = request === undefined ? undefined : imageToolUsage(response, request)
+  if (images !== undefined) usage.otherModels = [images]
   return usageAtTier(usage, response['service_tier'], askedTier)
+}
+
+/**
+ * Reads what an image model used within a response, which `usage` does not include. With several image tools, the first one names
+ * the model, because the report does not. Returns `undefined` if no image was made.
+ */
+function imageToolUsage(response: Record<string, unknown>, request: ResponsesRequest): ModelUsage | undefined {
+  const { tool_usage: tools, output } = response
+  const made = Array.isArray(output) ? output.filter((item) => isJsonObject(item) && isMadeImage(item)).length : 0
+  const tokens = openaiImageUsage(isJsonObject(tools) ? tools['image_gen'] : undefined)
+  const model = made > 0 || (tokens.outputTokens ?? 0) > 0 ? imageToolModels(request)[0]?.model : undefined
+  return model === undefined ? undefined : { model, usage: { ...tokens, images: made } }
+}
+
+function isMadeImage({ type, result }: Record<string, unknown>): boolean {
+  return type === 'image_generation_call' && typeof result === 'string'
 }
 
 /** The lifetime of what a call writes to its vendor's cache, where only the marks of the prompt tell it. */

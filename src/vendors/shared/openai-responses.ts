@@ -131,7 +131,6 @@ function writtenRequest(call: VendorCall<ResponsesRequest>, { headers, rules }: 
   if (request.background === true)
     throw unsupportedParameter('background', 'background: answers come on the connection only')
   if (request === call.request) refuseReferences(request)
-  refuseUnpriced(request)
   const own = withoutForeignState(request, bytes, call)
   const { body: ruled, dropped } = applyFieldRules(own, rules, isNeutral)
   const isUnchanged = own === request && ruled === undefined
@@ -183,19 +182,6 @@ function renamed(
   return replaceString(bytes, 'model', request.model, model.upstream)
 }
 
-/** Pictures made by a tool are counted apart from the answer's tokens, so they cannot be charged for. */
-function refuseUnpriced({ tools, input }: ResponsesRequest): void {
-  const lists: [string, unknown][] = [['tools', tools]]
-  if (Array.isArray(input))
-    for (const [index, item] of input.entries()) lists.push([`input[${index}].tools`, item['tools']])
-  for (const [path, list] of lists) {
-    if (!Array.isArray(list)) continue
-    const index = list.findIndex((tool) => isJsonObject(tool) && tool['type'] === 'image_generation')
-    if (index !== -1)
-      throw unsupportedParameter(`${path}[${index}]`, `${path}[${index}]: pictures are made on /v1/images/generations`)
-  }
-}
-
 /** The request without reasoning that another vendor signed or encrypted; the same object if it has none. */
 function withoutForeignState(
   request: ResponsesRequest,
@@ -225,7 +211,10 @@ function passResponse(
     return undefined
   const { publicModel } = call
   const outputBytes = outputTextBytes(response['output'])
-  const usage = usageAsMarked(responsesUsage(response, call.request.service_tier), markedCacheTime(call, dialect))
+  const usage = usageAsMarked(
+    responsesUsage(response, call.request.service_tier, call.request),
+    markedCacheTime(call, dialect),
+  )
   // As in a stream and in a chat: the error is the vendor's, and another candidate may answer.
   if (response['status'] === 'failed') {
     const failure = { ...dialect.streamFailure({ error: response['error'] }), status: 200 }

@@ -100,8 +100,9 @@ function isCacheBeside(total: unknown, usage: Usage): boolean {
   return total === sum || total === sum + reasoningTokens
 }
 
-/** Does a report say each count that is billed? */
+/** Whether a report has each count that is billed. The answer does not count what other models used. */
 export function isSameUsage(reported: Usage, billed: Usage): boolean {
-  for (const name in billed) if (billed[name as keyof Usage] !== reported[name as keyof Usage]) return false
+  for (const name in billed)
+    if (name !== 'otherModels' && billed[name as keyof Usage] !== reported[name as keyof Usage]) return false
   return true
 }

@@ -30,6 +30,11 @@ export function checkResponsesRequest(call: SandboxCall): void {
   asList(request['tools']).forEach((tool, index) => {
     if (asObject(tool)['type'] === 'function') checkParameters(asObject(tool), `tools[${index}].parameters`)
   })
+  const choice = asText(asObject(request['tool_choice'])['type'])
+  if (choice === 'image_generation' && !asList(request['tools']).some((tool) => asObject(tool)['type'] === choice)) {
+    const message = `Tool choice '${choice}' not found in 'tools' parameter.`
+    throw new RefusedCall(openaiInvalid(message, 'tool_choice'))
+  }
   const input = asList(request['input']).map(asObject)
   checkOutputs(request, input)
   checkReasoning(input, credentialOf(call), model)

@@ -31,6 +31,8 @@ export function outputItems(turn: ChatTurn, facts: ItemFacts): OutputItem[] {
   const reasoning = turn.reasoning.length === 0 ? [] : [reasoningItem(turn, request, `rs_${id}`, apiKey)]
   const calls = callItems(turn, facts)
   if (calls.length > 0 && turn.words.length === 0) return [...reasoning, ...calls]
+  if (draws(request))
+    return [...reasoning, { id: `ig_${id}`, type: 'image_generation_call', status: 'completed', result: PIXEL }]
   const text = turn.words.join('')
   const searched = searches(request)
   const search = {
@@ -73,6 +75,14 @@ function callItems({ toolCalls }: ChatTurn, { id, tools }: ItemFacts): OutputIte
         }
   })
 }
+
+/** Whether a request makes the model draw: its `tool_choice` is the image tool. */
+export function draws(request: Fields): boolean {
+  return asObject(request['tool_choice'])['type'] === 'image_generation'
+}
+
+/** The stand-in's image, 1 pixel in size. */
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
 /** Does a request let the model search? The stand-in then searches once. */
 export function searches(request: Fields): boolean {

@@ -16,7 +16,7 @@ import {
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
 import { answerModel, isResponsesOnly } from './openai-models.ts'
 import { checkResponsesRequest } from './openai-responses-checks.ts'
-import { eventLog, frame, type OfferedTool, outputItems, searches, writeItem } from './openai-responses-items.ts'
+import { draws, eventLog, frame, type OfferedTool, outputItems, searches, writeItem } from './openai-responses-items.ts'
 
 /**
  * OpenAI: `POST /v1/responses`, whole and streamed, with messages, functions, custom tools, encrypted reasoning and searches, tools of
@@ -185,7 +185,10 @@ function answer(request: Fields, turn: ChatTurn, context: AnswerContext & { read
     tools: request['tools'] ?? [],
     usage,
     metadata: request['metadata'] ?? {},
-    ...(searches(request) ? { tool_usage: { web_search: { num_requests: 1 } } } : {}),
+    tool_usage: {
+      image_gen: imageUsage(draws(request) ? 1 : 0),
+      web_search: { num_requests: searches(request) ? 1 : 0 },
+    },
   })
   const { prompt, cached, cacheWrite, completion, reasoning } = turn.usage
   const usage = context.usage({
@@ -206,6 +209,17 @@ function answer(request: Fields, turn: ChatTurn, context: AnswerContext & { read
   log.write(`response.${status}`, { response: whole })
   const filler = { item_id: `msg_${context.id}`, output_index: 0, content_index: 0, delta: ' more', logprobs: [] }
   return streamReply(OPENAI_HEADERS, log.events, frame('response.output_text.delta', { sequence_number: 4, ...filler }))
+}
+
+/** Tokens of images of low quality, apart from those of the model that calls the tool. */
+function imageUsage(images: number): Fields {
+  const [input, output] = [images * 50, images * 272]
+  return {
+    input_tokens: input,
+    input_tokens_details: { image_tokens: 0, text_tokens: input },
+    output_tokens: output,
+    total_tokens: input + output,
+  }
 }
 
 function incompleteReason({ ending }: ChatTurn): string | undefined {

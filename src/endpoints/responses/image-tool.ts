@@ -1,0 +1,34 @@
+import type { ModelUsage } from '../../core/usage.ts'
+import type { InnerModel } from '../endpoint.ts'
+import { declared } from './responses-surcharges.ts'
+
+/** Type of the tool by which a vendor's image model works within a response. */
+export const IMAGE_TOOL = 'image_generation'
+
+/** Image model of a tool that names none (OpenAI API reference, "Create a model response", `tools`, November 2026). */
+const DEFAULT_IMAGE_MODEL = 'gpt-image-2.6-sunburst'
+
+/** Images that a request is held for if it has no `max_tool_calls`. */
+const ASSUMED_IMAGES = 2
+
+/** Output tokens of an image of high quality in the largest standard size (OpenAI, "Image generation", table of tokens). */
+const TOKENS_PER_IMAGE = 6_240
+
+/** Returns the image models that may work within a response, each at its own price. */
+export function imageToolModels(request: Readonly<Record<string, unknown>>): readonly InnerModel[] {
+  return declared(request)
+    .filter(({ type }) => type === IMAGE_TOOL)
+    .map(({ model, param }) => ({ model: typeof model === 'string' ? model : DEFAULT_IMAGE_MODEL, param }))
+}
+
+/** Returns the most that image models are held for. They read the conversation, and write up to `max_tool_calls` images, by default 2. */
+export function imageToolEstimate(
+  request: Readonly<Record<string, unknown>>,
+  inputTokens: number,
+): readonly ModelUsage[] {
+  const { max_tool_calls: bound } = request
+  const images = typeof bound === 'number' ? Math.max(bound, 0) : ASSUMED_IMAGES
+  const outputTokens = images * TOKENS_PER_IMAGE
+  const usage = { inputTokens: images * inputTokens, outputTokens, outputImageTokens: outputTokens, images }
+  return imageToolModels(request).map(({ model }) => ({ model, usage }))
+}

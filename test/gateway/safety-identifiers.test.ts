@@ -1,0 +1,46 @@
+import { createHmac } from 'node:crypto'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
+import { type ResponsesVendor, responsesVendor } from './responses-vendor.ts'
+
+const KEY = 'a-secret-of-the-operator'
+const IDENTIFIER = createHmac('sha256', KEY)
+  .update(JSON.stringify([TEST_ACCOUNT, null]))
+  .digest('hex')
+
+let vendor: ResponsesVendor
+let started: StartedGateway
+
+beforeEach(async () => {
+  vendor = await responsesVendor()
+  const vendors = [openai({ apiKey: 'vendor-key', baseURL: vendor.origin, safetyIdentifierKey: KEY })]
+  started = await startGateway({ vendors, billing: 'off' })
+})
+
+afterEach(async () => {
+  await started.close()
+  await vendor.close()
+})
+
+const sent = (): Record<string, unknown> => JSON.parse(vendor.calls[0]!.body) as Record<string, unknown>
+
+test.each([
+  ['/v1/responses', { input: 'hi' }],
+  ['/v1/chat/completions', { messages: [{ role: 'user', content: 'hi' }] }],
+])('sends a keyed hash of account and end user to the vendor of %s', async (path, content) => {
+  await started.post(path, { model: 'chat-relayed', ...content })
+  expect(sent()).toMatchObject({ safety_identifier: IDENTIFIER })
+  expect(sent()).not.toHaveProperty('user')
+})
+
+test('replaces the identifiers that a caller wrote, so that it cannot pose as another end user', async () => {
+  const posing = { safety_identifier: 'someone else', user: 'someone else' }
+  await started.post('/v1/responses', { model: 'chat-relayed', input: 'hi', ...posing })
+  expect(sent()).toMatchObject({ safety_identifier: IDENTIFIER, user: IDENTIFIER })
+  expect(vendor.calls[0]!.body).not.toContain('someone else')
+})
+
+test('rejects a short key at start', () => {
+  expect(() => openai({ safetyIdentifierKey: 'short' })).toThrow('safetyIdentifierKey must be a string of at least 16')
+})
