@@ -76,7 +76,6 @@ export class Health {
       ? STARTING
       : { status: 'unavailable', error: `no answer within ${STORE_TIMEOUT_MS} ms` }
     this.#last = await withinTime(this.#asking, late, clock)
-    if (this.#last === late && !isOpening) this.#parts.storeOutage.failed(new Error(late.error), noLine)
     return this.#last
   }
 
