@@ -56,6 +56,8 @@ test('reports a whole answer after 60 seconds without a byte', async () => {
   advance(5)
 
   expect(silences()).toMatchObject([{ silentMs: 60_000 }])
+  advance(540)
+  await caller.received('upstream_timeout')
   caller.leave()
 })
 
