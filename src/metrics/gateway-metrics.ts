@@ -126,7 +126,7 @@ export class GatewayMetrics implements Observer {
       this.kinds.set(series.endpoint, kind)
       // Begins at 0, as those of the constructor.
       this.set.unbilled.within(MAX_SERIES, vendor, model)
-      this.set.silences.within(MAX_SERIES, vendor, model)
+      this.set.silentCalls.within(MAX_SERIES, vendor, model)
     }
     return route
   }
@@ -162,7 +162,7 @@ export class GatewayMetrics implements Observer {
         set.unbilled.at(event.vendor, event.model).value += 1
         return
       case 'vendor-silent':
-        set.silences.at(event.vendor, event.model).value += 1
+        set.silentCalls.at(event.vendor, event.model).value += 1
         return
       case 'hook-bypassed':
         set.hookBypasses.only.value += 1

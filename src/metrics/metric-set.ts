@@ -108,7 +108,7 @@ export class MetricSet {
     'Calls that a vendor may bill and no account is charged for.',
     ['vendor', 'model'],
   )
-  readonly silences = this.#numbers('vendor_silences_total', 'Calls in which a vendor sent nothing for long.', [
+  readonly silentCalls = this.#numbers('silent_calls_total', 'Calls in which a vendor sent nothing for long.', [
     'vendor',
     'model',
   ])

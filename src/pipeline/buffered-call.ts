@@ -35,7 +35,7 @@ export class BufferedCall<Result> implements TransportHandler {
 
   /**
    * @param read Called once, when the call is over.
-   * @param activity Updated when something arrives; undefined: nobody watches the call.
+   * @param activity Updated when something arrives, or undefined if nobody watches the call.
    */
   constructor(read: (outcome: BufferedOutcome) => Result, maxBytes = MAX_ANSWER_BYTES, activity?: VendorActivity) {
     this.#read = read

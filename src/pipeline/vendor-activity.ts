@@ -1,6 +1,6 @@
 import type { Transport } from '../transport/transport.ts'
 
-/** What a vendor sends, as the network sees it. Shared by all requests of one attempt. */
+/** State of the bytes that a vendor sends. Shared by all requests of one attempt. */
 export interface VendorActivity {
   /** Whether bytes have arrived since the last check. */
   hasBytes: boolean
