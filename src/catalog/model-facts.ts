@@ -112,7 +112,7 @@ export const VIDEO_MEMBERS = {
 } satisfies MemberNames<VideoAbilities>
 
 /** Formats of spoken answers. */
-export const SPEECH_FORMATS = ['mp3', 'wav'] as const
+export const SPEECH_FORMATS = ['mp3', 'wav', 'pcm', 'opus', 'aac', 'flac'] as const
 
 /** What a model for speech can do. */
 export interface SpeechAbilities {

@@ -213,7 +213,7 @@ function speechModels(): ModelDefinition[] {
       protocol: 'multimodal',
       speech: {
         voices: [...SHARED_VOICES, ...BASIC_VOICES],
-        formats: ['mp3', 'wav'],
+        formats: ['mp3', 'wav', 'pcm'],
         takesInstructions: false,
         maxCharacters,
       },
@@ -226,7 +226,7 @@ function speechModels(): ModelDefinition[] {
       vendor: 'dashscope',
       upstream: 'qwen3-tts-instruct-flash',
       protocol: 'multimodal',
-      speech: { voices: SHARED_VOICES, formats: ['wav'], takesInstructions: true, maxCharacters },
+      speech: { voices: SHARED_VOICES, formats: ['wav', 'pcm'], takesInstructions: true, maxCharacters },
       aliases: ['qwen3-tts-instruct-flash'],
       displayName: 'Qwen3 TTS Instruct Flash',
     },

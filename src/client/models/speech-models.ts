@@ -1,3 +1,4 @@
+import type { SPEECH_FORMATS } from '../../catalog/model-facts.ts'
 import type { BASIC_VOICES, SHARED_VOICES } from '../../catalog/models/dashscope-models.ts'
 import type { OPENAI_VOICES } from '../../endpoints/speech/check-speech-abilities.ts'
 
@@ -9,6 +10,9 @@ type BasicVoice = (typeof BASIC_VOICES)[number]
 
 /** OpenAI's voices, which are mapped to the default voice (API specification, "Speech request"). */
 type StandInVoice = (typeof OPENAI_VOICES)[number]
+
+/** Formats of OpenAI's speech models. */
+type OpenAIFormat = (typeof SPEECH_FORMATS)[number]
 
 /** A speech request but for the model (API specification, "Speech request"). */
 export interface SpeechFields<Voice extends string = string, Format extends string = string> {
@@ -36,15 +40,15 @@ export interface SpeechModel<Request = InstructedSpeechFields> {
 
 /** Speech models that need no row in the gateway, under the vendor's own ids. */
 export interface ListedSpeechModels {
-  'tts-1': SpeechModel<SpeechFields<StandInVoice, 'mp3' | 'wav'>>
-  'tts-1-hd': SpeechModel<SpeechFields<StandInVoice, 'mp3' | 'wav'>>
-  'gpt-4o-mini-tts': SpeechModel<InstructedSpeechFields<StandInVoice, 'mp3' | 'wav'>>
+  'tts-1': SpeechModel<SpeechFields<StandInVoice, OpenAIFormat>>
+  'tts-1-hd': SpeechModel<SpeechFields<StandInVoice, OpenAIFormat>>
+  'gpt-4o-mini-tts': SpeechModel<InstructedSpeechFields<StandInVoice, OpenAIFormat>>
 }
 
 /** Speech models with narrowed requests, under their ids and aliases. Add your own by `declare module 'signalbox/client'`. */
 export interface SpeechModels extends ListedSpeechModels {
-  'qw3-tts-flash': SpeechModel<SpeechFields<SharedVoice | BasicVoice | StandInVoice, 'mp3' | 'wav'>>
-  'qw3-tts-instruct-flash': SpeechModel<InstructedSpeechFields<SharedVoice | StandInVoice, 'wav'>>
+  'qw3-tts-flash': SpeechModel<SpeechFields<SharedVoice | BasicVoice | StandInVoice, 'mp3' | 'wav' | 'pcm'>>
+  'qw3-tts-instruct-flash': SpeechModel<InstructedSpeechFields<SharedVoice | StandInVoice, 'wav' | 'pcm'>>
   'qwen3-tts-flash': SpeechModels['qw3-tts-flash']
   'qwen3-tts-instruct-flash': SpeechModels['qw3-tts-instruct-flash']
 }

@@ -1,9 +1,7 @@
-import type { ModelFacts, SpeechAbilities } from '../../catalog/model-facts.ts'
+import { type ModelFacts, SPEECH_FORMATS, type SpeechAbilities } from '../../catalog/model-facts.ts'
 import type { GatewayError } from '../../core/errors.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import type { SpeechFormat } from './speech-request.ts'
-
-const ALL_FORMATS: readonly SpeechFormat[] = ['mp3', 'wav']
 
 /** The fields that depend on the model's abilities. */
 export interface SpeechOptions {
@@ -17,11 +15,11 @@ export interface SpeechOptions {
  * @throws GatewayError `invalid_request` naming `response_format` for a format that the model lacks.
  */
 export function speechFormat(asked: string | null | undefined, { speech }: ModelFacts): SpeechFormat {
-  const formats = speech?.formats ?? ALL_FORMATS
+  const formats = speech?.formats ?? SPEECH_FORMATS
   if (asked === undefined || asked === null) return formats[0] ?? 'mp3'
   const format = formats.find((known) => known === asked)
   if (format !== undefined) return format
-  throw invalidField('response_format', `this model gives ${formats.join(' or ')}`)
+  throw invalidField('response_format', `this model offers ${formats.join(', ')}`)
 }
 
 /**

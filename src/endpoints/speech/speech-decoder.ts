@@ -6,7 +6,10 @@ export interface SpeechPart {
   readonly voice: string
 }
 
-/** Takes samples as a decoder reads them: signed, 16 bits, little-endian, mono. They may end in the middle of a sample. */
+/**
+ * Takes samples as a decoder reads them: signed, 16 bits, little-endian, mono. They may end in the middle of a sample. Takes the bytes of a
+ * file unchanged if the vendor makes the file.
+ */
 export type TakeSamples = (samples: Uint8Array) => void
 
 /** Tokens that a vendor reports as used. */

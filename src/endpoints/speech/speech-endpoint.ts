@@ -9,7 +9,14 @@ import { checkSpeechAbilities, type SpeechOptions, speechFormat } from './check-
 import { createSpeechOperation, type SpeechOffer } from './speech-operation.ts'
 import { type SpeechFormat, type SpeechRequest, speechSchema } from './speech-request.ts'
 
-const CONTENT_TYPES: Readonly<Record<SpeechFormat, string>> = { mp3: 'audio/mpeg', wav: 'audio/wav' }
+const CONTENT_TYPES: Readonly<Record<SpeechFormat, string>> = {
+  mp3: 'audio/mpeg',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+  opus: 'audio/ogg',
+  aac: 'audio/aac',
+  flac: 'audio/flac',
+}
 const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
 /** Text to speech (API specification, "Speech request"; OpenAI API, "Create speech"). The sound is sent while it is made. */

@@ -1,10 +1,11 @@
 import { mp3Encoder } from '../../wire/mp3-encoder.ts'
 import { WavEncoder } from '../../wire/wav-encoder.ts'
+import { invalidField } from '../field-errors.ts'
 import type { Operation, VendorCall, WireRequest } from '../operation.ts'
 import { checkSpeechAbilities, speechVoice } from './check-speech-abilities.ts'
 import type { SoundEncoder, SpeechDecoder, SpeechPart, TakeSamples } from './speech-decoder.ts'
 import { EVENT_ENVELOPE, PLAIN_ENVELOPE } from './speech-envelope.ts'
-import type { SpeechFormat, SpeechRequest } from './speech-request.ts'
+import { GATEWAY_FORMATS, isGatewayFormat, type SpeechFormat, type SpeechRequest } from './speech-request.ts'
 import { SpeechStream } from './speech-stream.ts'
 import { splitSpeechText } from './split-speech-text.ts'
 
@@ -17,11 +18,16 @@ export interface SpeechOperation {
    * specification.
    */
   readonly usualVoice?: string
+  /**
+   * Formats in which the vendor sends a complete file, which the gateway passes on unchanged. The gateway makes mp3, wav and pcm from
+   * samples at every vendor. If omitted, the vendor sends samples only.
+   */
+  readonly files?: readonly SpeechFormat[]
   /** Is an answer of this media type one that the decoder reads? Absent: server-sent events are. */
   takes?(mediaType: string): boolean
   /** Writes the call that speaks one part of the text. */
   toWire(call: VendorCall<SpeechRequest>, part: SpeechPart): WireRequest
-  /** Reads the streamed 2xx answer to one part, and passes its samples on while they arrive. */
+  /** Reads the streamed 2xx answer to one part, and passes its samples, or the bytes of its file, on while they arrive. */
   decoder(call: VendorCall<SpeechRequest>, take: TakeSamples): SpeechDecoder
 }
 
@@ -31,8 +37,8 @@ export interface SpeechOffer {
 }
 
 /**
- * Speech at a vendor. A text above the vendor's limit is spoken part by part, one after another, into one file. The gateway
- * makes the file from the vendor's samples.
+ * Speech at a vendor. A text above the vendor's limit is spoken part by part, one after another, into one file that
+ * the gateway makes from samples. A file of the vendor cannot be joined to another one, so its text must fit into one call.
  * @throws GatewayError naming the field for a fallback that does not support the request.
  */
 export function createSpeechOperation(operation: SpeechOperation, call: VendorCall<SpeechRequest>): Operation {
@@ -40,6 +46,18 @@ export function createSpeechOperation(operation: SpeechOperation, call: VendorCa
   checkSpeechAbilities(request, model)
   const voice = speechVoice(request.voice, model.speech, operation.usualVoice)
   const parts = splitSpeechText(request.input, model.speech?.maxCharacters)
+  const format = request.response_format
+  const isVendorFile = !isGatewayFormat(format)
+  if (isVendorFile && operation.files?.includes(format) !== true)
+    throw invalidField(
+      'response_format',
+      `the vendor of this model offers ${[...GATEWAY_FORMATS, ...(operation.files ?? [])].join(', ')}`,
+    )
+  if (isVendorFile && parts.length > 1)
+    throw invalidField(
+      'response_format',
+      `${format} needs an input of at most ${model.speech?.maxCharacters} characters; use ${GATEWAY_FORMATS.join(', ')} for longer text`,
+    )
   return {
     requests: parts.map((text) => operation.toWire(call, { text, voice })),
     whole() {
@@ -50,8 +68,9 @@ export function createSpeechOperation(operation: SpeechOperation, call: VendorCa
         text: request.input,
         parts,
         decoder: (take) => operation.decoder(call, take),
-        encoder: encoderFor(request.response_format, operation.sampleRate),
-        isCpuBound: request.response_format === 'mp3',
+        encoder: encoderFor(format, operation.sampleRate),
+        isVendorFile,
+        isCpuBound: format === 'mp3',
         takes: operation.takes,
         envelope: request.stream_format === 'sse' ? EVENT_ENVELOPE : PLAIN_ENVELOPE,
       }),
@@ -59,5 +78,9 @@ export function createSpeechOperation(operation: SpeechOperation, call: VendorCa
 }
 
 function encoderFor(format: SpeechFormat, sampleRate: number): SoundEncoder | Promise<SoundEncoder> {
-  return format === 'mp3' ? mp3Encoder(sampleRate) : new WavEncoder(sampleRate)
+  if (format === 'mp3') return mp3Encoder(sampleRate)
+  return format === 'wav' ? new WavEncoder(sampleRate) : UNCHANGED
 }
+
+/** Bare samples, or the file that a vendor made. */
+const UNCHANGED: SoundEncoder = { encode: (bytes) => [bytes], finish: () => [] }

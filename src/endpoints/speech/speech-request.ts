@@ -1,10 +1,19 @@
 import * as z from 'zod'
+import type { SPEECH_FORMATS } from '../../catalog/model-facts.ts'
 import { onDemand } from '../../core/on-demand.ts'
 import { hasAtMost } from '../character-count.ts'
 import { changesNothing } from '../neutral-values.ts'
 
-/** How the sound is wrapped. */
-export type SpeechFormat = 'mp3' | 'wav'
+/** Format of the answer: a file, or the bare samples of `pcm`. */
+export type SpeechFormat = (typeof SPEECH_FORMATS)[number]
+
+/** Formats that the gateway makes from samples. */
+export const GATEWAY_FORMATS = ['mp3', 'wav', 'pcm'] as const satisfies readonly SpeechFormat[]
+
+/** Whether the gateway makes the format from samples. */
+export function isGatewayFormat(format: SpeechFormat): boolean {
+  return (GATEWAY_FORMATS as readonly SpeechFormat[]).includes(format)
+}
 
 /** How the answer is sent: as the sound itself, or in events (OpenAI API, "Create speech", `stream_format`). */
 export type SpeechStreamFormat = 'audio' | 'sse'
@@ -41,7 +50,7 @@ export const speechSchema = onDemand(() =>
       .refine((text) => hasAtMost(text, MAX_SPEECH_CHARACTERS), `at most ${MAX_SPEECH_CHARACTERS} characters`)
       .describe(`the text to speak, 1 to ${MAX_SPEECH_CHARACTERS} characters`),
     voice: z.unknown().optional().describe('name of a voice of the model'),
-    response_format: z.string().nullish().describe('mp3 or wav, where the model gives it'),
+    response_format: z.string().nullish().describe('mp3, wav, pcm, opus, aac or flac, if the model offers it'),
     instructions: z
       .string()
       .refine((text) => hasAtMost(text, MAX_INSTRUCTION_CHARACTERS), `at most ${MAX_INSTRUCTION_CHARACTERS} characters`)

@@ -24,6 +24,8 @@ export interface SpeechStreamOptions {
   readonly decoder: (take: TakeSamples) => SpeechDecoder
   /** The encoder, or its promise: the first bytes must not arrive before `ready`. */
   readonly encoder: SoundEncoder | Promise<SoundEncoder>
+  /** Whether the decoder passes on the bytes of a vendor's file instead of samples. Its last byte may be an odd one. */
+  readonly isVendorFile?: boolean
   /** Does the encoder take long? Its work can then be spread over the turns of the event loop. */
   readonly isCpuBound: boolean
   /** Which media types the decoder reads; undefined: server-sent events. */
@@ -121,7 +123,7 @@ export class SpeechStream implements StreamTransform {
 
   readonly #take: TakeSamples = (samples) => {
     const bytes = this.#half === undefined ? samples : Buffer.concat([this.#half, samples])
-    const wholeLength = bytes.length - (bytes.length % 2)
+    const wholeLength = this.#options.isVendorFile === true ? bytes.length : bytes.length - (bytes.length % 2)
     this.#half = wholeLength === bytes.length ? undefined : bytes.subarray(wholeLength)
     if (wholeLength === 0) return
     this.#hasSound = true

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { SPEECH_FORMATS } from '../../catalog/model-facts.ts'
 import { GatewayError } from '../../core/errors.ts'
 import { mediaType } from '../../wire/headers.ts'
 import { defineTool, MAKES } from '../tool.ts'
@@ -9,7 +10,7 @@ const speechArguments = z.looseObject({
   model,
   input: z.string().min(1).describe('The text to speak.'),
   voice: z.string().optional().describe('Name of a voice. Default Cherry.'),
-  response_format: z.enum(['mp3', 'wav']).optional().describe('As the model has it, see gateway://catalog/{model}.'),
+  response_format: z.enum(SPEECH_FORMATS).optional().describe('As the model has it, see gateway://catalog/{model}.'),
   instructions: z.string().optional().describe('Tone, speed and emotion in words, for models that take them.'),
   stream_format: z.literal('audio').optional().describe('Tools answer whole; nothing but audio is taken.'),
   idempotency_key: idempotencyKey,

@@ -1,7 +1,9 @@
+import type { Buffer } from 'node:buffer'
 import type { ModelDefinition } from '../../catalog/model.ts'
+import { SPEECH_FORMATS } from '../../catalog/model-facts.ts'
 import { OPENAI_VOICES } from '../../endpoints/speech/check-speech-abilities.ts'
 import type { SpeechDecoder, TakeSamples } from '../../endpoints/speech/speech-decoder.ts'
-import { unusedSpeechFields } from '../../endpoints/speech/speech-request.ts'
+import { isGatewayFormat, type SpeechFormat, unusedSpeechFields } from '../../endpoints/speech/speech-request.ts'
 import { compressedFormat } from '../../wire/audio/audio-header.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import { bearerHeaders } from '../shared/bearer-headers.ts'
@@ -26,7 +28,7 @@ function speechModel(id: string, displayName: string, createdMs: number): ModelD
     aliases: [`openai/${id}`],
     speech: {
       voices: [...OPENAI_VOICES],
-      formats: ['mp3', 'wav'],
+      formats: [...SPEECH_FORMATS],
       takesInstructions: !id.startsWith('tts-1'),
       maxCharacters: MAX_CHARACTERS,
     },
@@ -36,12 +38,13 @@ function speechModel(id: string, displayName: string, createdMs: number): ModelD
 }
 
 /**
- * Speech at OpenAI (OpenAI API, "Create speech"). It is asked for as bare samples, 24 kHz and 16 bits, which the gateway puts into
- * the caller's format, so that texts in several parts become one file.
+ * Speech at OpenAI (OpenAI API, "Create speech"). MP3, WAV and PCM are requested as bare samples, 24 kHz and 16 bits, so
+ * that text in several parts becomes one file. Opus, AAC and FLAC are files of the vendor, which pass through.
  */
 export function openaiSpeech(path: string): SpeechOperation {
   return {
     sampleRate: 24_000,
+    files: ['opus', 'aac', 'flac'],
     usualVoice: OPENAI_VOICES[0],
     takes: (mediaType) => mediaType.startsWith('audio/') || mediaType === 'application/octet-stream',
     toWire: ({ request, model, apiKey }, { text, voice }) => {
@@ -53,35 +56,45 @@ export function openaiSpeech(path: string): SpeechOperation {
           model: model.upstream,
           input: text,
           voice,
-          response_format: 'pcm',
+          response_format: isGatewayFormat(request.response_format) ? 'pcm' : request.response_format,
           ...(typeof instructions === 'string' && instructions !== '' ? { instructions } : {}),
           ...(typeof speed === 'number' ? { speed } : {}),
         }),
         dropped: unusedSpeechFields(request).filter((field) => field !== 'speed'),
       }
     },
-    decoder: (_call, take) => new BareSamples(take),
+    decoder: ({ request }, take) => new SpeechBytes(take, request.response_format),
   }
+}
+
+/** What compressed sound of a requested format begins with. The mark of an AAC frame (ADTS) begins like that of an MP3. */
+const FILE_MARKS: Readonly<Partial<Record<SpeechFormat, (start: Buffer) => boolean>>> = {
+  opus: (start) => compressedFormat(start) === 'ogg',
+  flac: (start) => compressedFormat(start) === 'flac',
+  // 12 bits of sync, and a layer of 0, which no MP3 has (ISO/IEC 13818-7, ADTS header).
+  aac: (start) => start.length >= 2 && start.readUInt8(0) === 0xff && (start.readUInt8(1) & 0xf6) === 0xf0,
 }
 
 /** Bytes by which compressed sound is told from samples: two frames of an MP3. About 40 ms of speech. */
 const SNIFFED_BYTES = 2_048
 
 /**
- * Samples without a frame. Where they were cut, the transport tells, and `end` is never called. Servers that know no samples may send
- * an MP3, whatever their media type says: as samples it would be noise.
+ * Samples without a frame, or a file. If they were cut, the transport reports it, and `end` is never called. Some servers ignore the
+ * requested format and send another one, such as an MP3, whatever their media type says. Samples would be noise then.
  */
-class BareSamples implements SpeechDecoder {
+class SpeechBytes implements SpeechDecoder {
   isComplete = false
   failure: VendorFailure | undefined
   readonly tokens = undefined
   readonly #take: TakeSamples
+  readonly #format: SpeechFormat
   /** Undefined once it is known what comes. */
   #first: Uint8Array[] | undefined = []
   #firstBytes = 0
 
-  constructor(take: TakeSamples) {
+  constructor(take: TakeSamples, format: SpeechFormat) {
     this.#take = take
+    this.#format = format
   }
 
   push(chunk: Uint8Array): void {
@@ -104,7 +117,11 @@ class BareSamples implements SpeechDecoder {
     const start = joinChunks(this.#first)
     this.#first = undefined
     const format = compressedFormat(start)
-    if (format === undefined) this.#take(start)
-    else this.failure = invalidResponse(`The vendor was asked for samples and sent ${format}.`)
+    const isExpected = FILE_MARKS[this.#format]?.(start) ?? format === undefined
+    if (isExpected) this.#take(start)
+    else {
+      const requested = FILE_MARKS[this.#format] === undefined ? 'samples' : this.#format
+      this.failure = invalidResponse(`The vendor was asked for ${requested} and sent ${format ?? 'something else'}.`)
+    }
   }
 }

@@ -10,9 +10,9 @@ import { callFromRequest } from '../shared/vendor-call.ts'
 
 const { speech } = openai({ apiKey: 'k-0123456789' })
 
-function decoded(chunks: readonly Uint8Array[]) {
+function decoded(chunks: readonly Uint8Array[], format: SpeechRequest['response_format'] = 'wav') {
   const samples: Uint8Array[] = []
-  const call = callFromRequest<SpeechRequest>({ model: 'tts-1', input: 'Hello.' } as SpeechRequest)
+  const call = callFromRequest<SpeechRequest>({ model: 'tts-1', input: 'Hello.', response_format: format })
   const decoder = speech!.decoder(call, (bytes) => void samples.push(bytes))
   for (const chunk of chunks) decoder.push(chunk)
   decoder.end()
@@ -62,6 +62,28 @@ describe('the samples of a spoken text', () => {
     for (const reads of [[file], [file.subarray(0, 3), file.subarray(3)]]) {
       const { decoder, samples } = decoded(reads)
 
+      expect(samples).toHaveLength(0)
+      expect(decoder).toMatchObject({ isComplete: false, failure: { kind: 'invalid_response' } })
+    }
+  })
+})
+
+describe('the file of a spoken text', () => {
+  const FILES = {
+    opus: Buffer.concat([Buffer.from('OggS'), SOUND.subarray(1)]),
+    flac: Buffer.concat([Buffer.from('fLaC'), SOUND.subarray(1)]),
+    aac: Buffer.concat([Buffer.from([0xff, 0xf9, 0x50, 0x80]), SOUND.subarray(1)]),
+  }
+  const FORMATS = ['opus', 'flac', 'aac'] as const
+
+  test.each(FORMATS)('passes as it is in %s, and another format is an invalid answer', async (format) => {
+    const passed = decoded([FILES[format].subarray(0, 3), FILES[format].subarray(3)], format)
+    expect(passed.samples.equals(FILES[format])).toBe(true)
+    expect(passed.decoder).toMatchObject({ isComplete: true, failure: undefined })
+
+    const others = FORMATS.filter((other) => other !== format).map((other) => FILES[other])
+    for (const file of [...others, await mp3(SOUND), SOUND]) {
+      const { decoder, samples } = decoded([file], format)
       expect(samples).toHaveLength(0)
       expect(decoder).toMatchObject({ isComplete: false, failure: { kind: 'invalid_response' } })
     }

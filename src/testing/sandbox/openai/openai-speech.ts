@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { drawSound, wavFile } from '../files/stored-files.ts'
 import { asObject, asText, isGiven } from '../request-fields.ts'
 import { checkBearer, fileReply, RefusedCall, type SandboxOperation } from '../sandbox-operation.ts'
@@ -7,7 +8,18 @@ const MODELS: readonly string[] = ['tts-1', 'tts-1-hd', 'gpt-4o-mini-tts']
 const VOICES = 'alloy ash ballad coral echo fable onyx nova sage shimmer verse marin cedar'.split(' ')
 const MAX_CHARACTERS = 4096
 
-/** OpenAI: `POST /v1/audio/speech` as `pcm` or `wav`; the sound is a tone for each character. Other formats are refused. */
+/** Media types that OpenAI answers with, and the first bytes of these files. */
+const FILES: Readonly<Record<string, { readonly type: string; readonly mark: Buffer }>> = {
+  opus: { type: 'audio/opus', mark: Buffer.from('OggS', 'latin1') },
+  aac: { type: 'audio/aac', mark: Buffer.from([0xff, 0xf1, 0x50, 0x80]) },
+  flac: { type: 'audio/flac', mark: Buffer.from('fLaC', 'latin1') },
+}
+const FORMATS = ['pcm', 'wav', ...Object.keys(FILES)]
+
+/**
+ * OpenAI: `POST /v1/audio/speech`. The sound is a tone for each character. `opus`, `aac` and `flac` are
+ * samples after the first bytes of such a file, which no player reads.
+ */
 export const OPENAI_SPEECH: SandboxOperation = {
   vendor: 'openai',
   operation: 'speech',
@@ -26,7 +38,9 @@ export const OPENAI_SPEECH: SandboxOperation = {
       refuse("'instructions' is not supported by this model.", 'instructions')
     if (format === 'pcm') return fileReply('audio/pcm', drawSound(text), OPENAI_HEADERS)
     if (format === 'wav') return fileReply('audio/wav', wavFile(drawSound(text)), OPENAI_HEADERS)
-    return refuse('The stand-in makes pcm and wav.', 'response_format')
+    const file = FILES[asText(format)]
+    if (file === undefined) return refuse(`Input should be one of ${FORMATS.join(', ')}`, 'response_format')
+    return fileReply(file.type, Buffer.concat([file.mark, drawSound(text)]), OPENAI_HEADERS)
   },
 }
 
