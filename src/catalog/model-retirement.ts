@@ -23,7 +23,7 @@ export function retirementOf(
   return Number.isFinite(last) ? new Date(last * 1000).toISOString().slice(0, 10) : undefined
 }
 
-/** Returns whether a day of {@link retirementOf} is at most 60 days away, or in the past. */
-export function isNearRetirement(day: string, nowMs: number): boolean {
-  return nowMs >= Date.parse(day) - NOTICE_MS
+/** Returns the time from which calls announce a retirement, in milliseconds: 60 days before a day of {@link retirementOf}. */
+export function noticeStartMs(day: string): number {
+  return Date.parse(day) - NOTICE_MS
 }

@@ -85,6 +85,21 @@ export type GatewayEvent =
       readonly message: string
     }
   | {
+      /**
+       * A vendor has sent no byte for 15 seconds in a stream, or for 60 seconds in another call or one of a model whose silence is
+       * usual. The call goes on. Emitted once for each call to a vendor.
+       */
+      readonly type: 'vendor-silent'
+      readonly requestId: string
+      readonly vendor: string
+      /** Credential id of the key, as in `gateway.routes()`. */
+      readonly credentialId: string
+      /** Public id of the model. */
+      readonly model: string
+      /** Least duration of the silence, in milliseconds: 15,000 or 60,000. */
+      readonly silentMs: number
+    }
+  | {
       /** The circuit breaker of a vendor key, or of a model behind it, opened: other candidates go first. */
       readonly type: 'circuit-opened'
       readonly vendor: string
@@ -334,6 +349,21 @@ export type GatewayEvent =
       readonly message: string
       /** Unix milliseconds of the next attempt to refresh. */
       readonly retryAtMs: number
+    }
+  | {
+      /** The store does not answer: a request or another step failed, and so did a probe of the store. */
+      readonly type: 'store-unavailable'
+      /** The first error of the store. */
+      readonly error: unknown
+    }
+  | {
+      readonly type: 'store-recovered'
+      /** Time from the first failure to the first successful probe, in milliseconds. */
+      readonly downMs: number
+      /** Number of requests that failed meanwhile because of the store. */
+      readonly failedRequests: number
+      /** Number of other steps that failed meanwhile: settlements, background work and health checks. */
+      readonly otherFaults: number
     }
   | {
       /** The shared limits cannot be reached; each process enforces its own share until `limits-recovered`. */

@@ -81,7 +81,7 @@ export function readExactCallerJson(bytes: Uint8Array, members: ExactMembers | u
   const json = readCallerJson(bytes)
   if (members === undefined || !isJsonObject(json.value)) return json
   const names = namesOf(members)
-  if (!names.test(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).latin1Slice())) return json
+  if (!names.test(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'))) return json
   const text = new TextDecoder().decode(bytes)
   // In valid JSON a quoted name without escapes is a whole string, so what follows is outside of strings.
   const marked = markedNumbers(text, text.search(names))

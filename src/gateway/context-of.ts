@@ -11,6 +11,7 @@ import { HookTable } from '../hooks/hook-table.ts'
 import { Disconnects } from '../pipeline/abort-scope.ts'
 import { AccountPlans } from '../pipeline/account-plans.ts'
 import { Observers } from '../pipeline/call-observation.ts'
+import { SILENCE_CHECK_MS } from '../pipeline/candidate-call.ts'
 import { ConfigurationWarnings } from '../pipeline/configuration-warnings.ts'
 import { Deadlines } from '../pipeline/deadlines.ts'
 import { FetchedBytes } from '../pipeline/fetched-bytes.ts'
@@ -19,6 +20,7 @@ import { PrincipalFaults } from '../pipeline/principal-faults.ts'
 import { RetirementNotices } from '../pipeline/retirement-notices.ts'
 import { SettlementRetries } from '../pipeline/settlement-retries.ts'
 import { StateMakers } from '../pipeline/state-makers.ts'
+import { probeStore, StoreOutage } from '../pipeline/store-outage.ts'
 import { TokenSizes } from '../pipeline/token-sizes.ts'
 import { circuitOf } from '../routing/circuit-breaker.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
@@ -87,6 +89,12 @@ export function contextOf(
   const hosted = { endpoints: endpoints.all, catalog, context: () => context }
   const hooks = given.length === 0 ? undefined : new HookTable(hooksFor(given, hosted), endpoints.all)
   hooks?.start(logger, clock)
+  const storeOutage = new StoreOutage({
+    clock,
+    logger,
+    probe: () => probeStore(store, prices !== undefined),
+    emit: (event) => emit(context, event),
+  })
   const context: PipelineContext = {
     endpoints,
     catalog,
@@ -98,10 +106,12 @@ export function contextOf(
     heldBytes,
     fetchedBytes: new FetchedBytes(options.fetchedBytesPerAccount ?? DEFAULT_FETCHED_BYTES_PER_ACCOUNT, heldBytes),
     store,
+    storeOutage,
     storedBounds: new StoredBounds(store, clock, accountStorageOf(options.accountStorage)),
     usage: recorderOf(options, store, clock, (event) => {
       const { type, error } = event
-      if (type === 'internal-error') logger.error('usage could not be summed up', { error })
+      if (type === 'internal-error')
+        storeOutage.failed(error, () => logger.error('usage could not be summed up', { error }))
       else logger.error('usage records of calls that were not charged are lost', { records: event.records, error })
       emit(context, event)
     }),
@@ -136,6 +146,7 @@ export function contextOf(
     // Without billing it bounds claims of Idempotency-Keys alone, which no call may outlive.
     holdTtlMs: (billing === 'off' ? undefined : options.holdTtlMs) ?? defaultHoldTtlMs(timeouts.totalMs, drainMs),
     deadlines: new Deadlines(clock, timeouts.totalMs),
+    silenceChecks: new Deadlines(clock, SILENCE_CHECK_MS),
     disconnects: new Disconnects(options.disconnect, drainMs),
     outputBounds: {
       defaultMaxOutputTokens: options.defaultMaxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,
@@ -153,7 +164,11 @@ export function contextOf(
     stateMakers: new StateMakers(),
     batches: batchSettingsOf(options.batches, store),
     cache: answerCacheOf(options.cache, endpoints.all, hooks),
-    settlementRetries: new SettlementRetries(clock, logger),
+    settlementRetries: new SettlementRetries(clock, (waiting, error) =>
+      storeOutage.failed(error, () =>
+        logger.warn('a settlement is waiting: the store is unavailable', { waiting, error }),
+      ),
+    ),
     spendingThresholds: spendingThresholdsOf(options.spendingThresholds),
     webhookSecret: options.webhookSecret,
     allowPrivateUrls: allowPrivate,

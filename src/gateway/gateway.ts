@@ -238,6 +238,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const health = new Health({
     clock: context.clock,
     store: context.store,
+    storeOutage: context.storeOutage,
     isBilled: context.prices !== undefined,
     ready: () => (isStarted ? undefined : ready),
     isClosing: () => closing !== undefined,
@@ -354,6 +355,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         updates.close()
         await endWork(context, { inFlight, runner, batches: batches?.runner, worker, deliverer, watch }, drainMs)
         await sweeping
+        context.storeOutage.close()
         context.names.close()
         await Promise.all([context.transport.close(), context.publicTransport.close()])
         context.observers?.detached()

@@ -1,5 +1,6 @@
 import { type Clock, isYoungerThan } from '../core/clock.ts'
 import { GatewayError, textOfError } from '../core/errors.ts'
+import { probeStore, STORE_TIMEOUT_MS, type StoreOutage, withinTime } from '../pipeline/store-outage.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { CatalogState } from './catalog-options.ts'
 
@@ -22,19 +23,14 @@ export interface GatewayHealth {
   readonly catalog: CatalogState
 }
 
-/** Longest wait for the store. A probe gives up after a second or a few. */
-const STORE_TIMEOUT_MS = 2_000
-
 /** An answer of the store holds for so long: probes need no credentials, so their number must not be the store's load. */
 const FRESH_MS = 1_000
-
-/** Not an account of anybody: to look for it asks the store for a read and no more. */
-const PROBED_ACCOUNT = 'acct_health_check'
 
 /** What the state of a gateway is told from. */
 export interface HealthParts {
   readonly clock: Clock
   readonly store: GatewayStore
+  readonly storeOutage: StoreOutage
   /** Is money held for calls, so that a store that can be read only is of no use? */
   readonly isBilled: boolean
   /** Opens the store; undefined once it is open. */
@@ -87,19 +83,15 @@ export class Health {
     try {
       const { ready, store, isBilled } = this.#parts
       await ready()?.()
-      if (isBilled && store.checkWritable !== undefined) await store.checkWritable()
-      else await store.ledger.account(PROBED_ACCOUNT)
+      await probeStore(store, isBilled)
       return OK
     } catch (error) {
+      this.#parts.storeOutage.failed(error, noLine)
       const fault = GatewayError.isInstance(error) && error.cause !== undefined ? error.cause : error
       return { status: 'unavailable', error: textOfError(fault) }
     }
   }
 }
 
-function withinTime<Value>(promise: Promise<Value>, late: Value, clock: Clock): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const timer = clock.schedule(STORE_TIMEOUT_MS, () => resolve(late))
-    promise.then(resolve, reject).finally(() => timer.cancel())
-  })
-}
+/** Probes get the error in their answer. */
+function noLine(): void {}

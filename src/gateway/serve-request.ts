@@ -342,7 +342,10 @@ function fail(context: PipelineContext, failing: Failing, cause: unknown): void 
   // The caller reads a safe text; what is behind it is for the operator.
   if (error.code === 'internal_error' || error.code === 'store_unavailable') {
     const where = error.code === 'internal_error' ? 'request' : 'store'
-    context.logger.error('a request failed inside the gateway', { requestId, where, error: error.cause })
+    const line = (): void =>
+      context.logger.error('a request failed inside the gateway', { requestId, where, error: error.cause })
+    if (where === 'store') context.storeOutage.failed(error, line, true)
+    else line()
     emit(context, { type: 'internal-error', requestId, where, error: error.cause })
   }
   const isHeard = context.onEvent !== undefined || context.observers?.hearsEvents === true

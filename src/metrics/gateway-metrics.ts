@@ -126,6 +126,7 @@ export class GatewayMetrics implements Observer {
       this.kinds.set(series.endpoint, kind)
       // Begins at 0, as those of the constructor.
       this.set.unbilled.within(MAX_SERIES, vendor, model)
+      this.set.silentCalls.within(MAX_SERIES, vendor, model)
     }
     return route
   }
@@ -160,6 +161,9 @@ export class GatewayMetrics implements Observer {
       case 'unbilled-usage':
         set.unbilled.at(event.vendor, event.model).value += 1
         return
+      case 'vendor-silent':
+        set.silentCalls.at(event.vendor, event.model).value += 1
+        return
       case 'hook-bypassed':
         set.hookBypasses.only.value += 1
         return
@@ -168,6 +172,12 @@ export class GatewayMetrics implements Observer {
         return
       case 'usage-dropped':
         set.usageDropped.only.value += event.records
+        return
+      case 'store-unavailable':
+        set.storeUnavailable.only.value = 1
+        return
+      case 'store-recovered':
+        set.storeUnavailable.only.value = 0
         return
       case 'limits-degraded':
         set.limitsDegraded.only.value = 1

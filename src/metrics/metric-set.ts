@@ -92,6 +92,7 @@ export class MetricSet {
     'limits_degraded',
     '1 while the shared limits cannot be reached, and each process enforces its own share.',
   )
+  readonly storeUnavailable = this.#gauges('store_unavailable', '1 while the store does not answer, else 0.')
   readonly retriesLeft = this.#gauges('retries_left', 'Retries that the retry budget allows now.')
   readonly tasks = this.#histogram('task_seconds', 'From the submission of a task to its end.', TASK, [
     'model',
@@ -107,6 +108,10 @@ export class MetricSet {
     'Calls that a vendor may bill and no account is charged for.',
     ['vendor', 'model'],
   )
+  readonly silentCalls = this.#numbers('silent_calls_total', 'Calls in which a vendor sent nothing for long.', [
+    'vendor',
+    'model',
+  ])
   readonly hookBypasses = this.#numbers('hook_bypasses_total', 'Checks of hooks that failed and let a call pass.')
   readonly internalErrors = this.#numbers('internal_errors_total', 'Faults of the gateway, its store or its hooks.')
   readonly usageDropped = this.#numbers('usage_dropped_total', 'Records of uncharged calls that were lost.')

@@ -17,7 +17,8 @@ import {
 } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
-import { transportRequest, withCredential } from './vendor-address.ts'
+import type { VendorActivity, WatchedAttempt } from './vendor-activity.ts'
+import { isPatient, transportRequest, withCredential } from './vendor-address.ts'
 import { sendWithCredential, withoutSecrets } from './vendor-credential.ts'
 
 /** Most concurrent calls of a split batch. */
@@ -47,8 +48,8 @@ export interface AttemptOptions {
   readonly scope: AbortScope
   /** Undefined: the operation's requests hold their credential. */
   readonly credentials: CredentialCache | undefined
-  /** How its requests are sent. */
-  readonly transport: Transport
+  /** The attempt that makes the call, which counts what arrives. */
+  readonly watched: WatchedAttempt
 }
 
 /** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
@@ -58,12 +59,14 @@ export function attempt(
   operation: Operation,
   options: AttemptOptions,
 ): Promise<AttemptOutcome> {
-  const { isStream, scope, credentials, transport } = options
+  const { isStream, scope, credentials, watched } = options
+  const { transport, activity } = watched
+  watched.watchSilence(isStream, isPatient(vendor, operation))
   if (!isStream) {
     const firstByteMs = firstByteMsOf(context, options)
-    return fetchWhole({ context, vendor, credentials, transport, firstByteMs, operation }, scope)
+    return fetchWhole({ context, vendor, credentials, transport, activity, firstByteMs, operation }, scope)
   }
-  const callee = { context, vendor, transport }
+  const callee = { context, vendor, transport, activity }
   if (credentials === undefined) return openStream(callee, operation, scope)
   return sendWithCredential<AttemptOutcome>({
     credentials,
@@ -98,6 +101,7 @@ interface Callee {
   readonly context: PipelineContext
   readonly vendor: Vendor
   readonly transport: Transport
+  readonly activity: VendorActivity
 }
 
 /** The same for whole answers, and how long to wait. */
@@ -175,14 +179,18 @@ function collect<Result>(
   read: (collected: Collected) => Result,
   credential?: Credential,
 ): Promise<Result> {
-  const { context, vendor, transport, firstByteMs, operation } = calls
-  const call: BufferedCall<Result> = new BufferedCall((outcome) => {
-    scope.delete(call)
-    const problem = problemOf(context, vendor, outcome, credential)
-    if (problem === undefined) return read([(outcome as { readonly answer: ChunkedAnswer }).answer])
-    if (call.answerBytes === undefined) return read(problem)
-    return read({ ...problem, answerBytes: operation.cutBytes?.(call.chunks) ?? call.answerBytes })
-  })
+  const { context, vendor, transport, activity, firstByteMs, operation } = calls
+  const call: BufferedCall<Result> = new BufferedCall(
+    (outcome) => {
+      scope.delete(call)
+      const problem = problemOf(context, vendor, outcome, credential)
+      if (problem === undefined) return read([(outcome as { readonly answer: ChunkedAnswer }).answer])
+      if (call.answerBytes === undefined) return read(problem)
+      return read({ ...problem, answerBytes: operation.cutBytes?.(call.chunks) ?? call.answerBytes })
+    },
+    undefined,
+    activity,
+  )
   if (!scope.add(call)) return Promise.resolve(ABORTED).then(read)
   const request = transportRequest(context, vendor, wire, operation, firstByteMs)
   call.begin(transport, withCredential(request, credential, context.clock.now()))
@@ -299,7 +307,7 @@ async function openStream(
   scope: AbortScope,
   proof?: StreamCredentials,
 ): Promise<AttemptOutcome> {
-  const { context, vendor, transport } = callee
+  const { context, vendor, transport, activity } = callee
   const { requests } = operation
   const wire = requests[0]
   if (wire === undefined) throw new TypeError('a stream needs a request')
@@ -308,6 +316,7 @@ async function openStream(
   const call = new StreamCall(
     stream,
     requests.length === 1 ? undefined : followingCalls(callee, operation, proof?.credentials),
+    activity,
   )
   if (!scope.add(call)) return { kind: 'failed', failure: ABORTED }
   const request = withCredential(

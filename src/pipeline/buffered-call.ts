@@ -7,6 +7,7 @@ import type {
   TransportRequest,
 } from '../transport/transport.ts'
 import { firstHeader, type HeaderMap, NO_HEADERS } from '../wire/headers.ts'
+import type { VendorActivity } from './vendor-activity.ts'
 
 /** Largest response that is buffered for a caller. */
 export const MAX_ANSWER_BYTES = 128 * 1024 * 1024
@@ -29,11 +30,16 @@ export class BufferedCall<Result> implements TransportHandler {
   #headers = NO_HEADERS
   #byteLength = 0
   #chunks: readonly Uint8Array[] = NO_CHUNKS
+  readonly #activity: VendorActivity | undefined
   readonly #maxBytes: number
 
-  /** @param read Called once, when the call is over. */
-  constructor(read: (outcome: BufferedOutcome) => Result, maxBytes = MAX_ANSWER_BYTES) {
+  /**
+   * @param read Called once, when the call is over.
+   * @param activity Updated when something arrives, or undefined if nobody watches the call.
+   */
+  constructor(read: (outcome: BufferedOutcome) => Result, maxBytes = MAX_ANSWER_BYTES, activity?: VendorActivity) {
     this.#read = read
+    this.#activity = activity
     this.#maxBytes = maxBytes
     this.result = new Promise((resolve, reject) => {
       this.#resolve = resolve
@@ -62,11 +68,13 @@ export class BufferedCall<Result> implements TransportHandler {
   }
 
   onHead(status: number, headers: HeaderMap): void {
+    if (this.#activity !== undefined) this.#activity.hasBytes = true
     this.#status = status
     this.#headers = headers
   }
 
   onData(chunk: Uint8Array): void {
+    if (this.#activity !== undefined) this.#activity.hasBytes = true
     this.#byteLength += chunk.byteLength
     if (this.#byteLength > this.#maxBytes) {
       this.#end({ oversize: true })

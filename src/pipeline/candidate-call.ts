@@ -1,3 +1,4 @@
+import type { Timer } from '../core/clock.ts'
 import type { CircuitState } from '../routing/circuit-breaker.ts'
 import type { CallOutcome, Probed, RouteCandidate } from '../routing/route-candidate.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -7,12 +8,22 @@ import type { Attempt, Reserved } from './call-record.ts'
 import type { AttemptFailure } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { toldWithoutQuotes } from './quoted-prompts.ts'
+import type { VendorActivity, WatchedAttempt } from './vendor-activity.ts'
+
+/** Time between two checks of a call for bytes of its vendor, in milliseconds. */
+export const SILENCE_CHECK_MS = 5_000
+
+/** Checks without a byte after which a stream is reported: 15 seconds. */
+const SILENT_STREAM_CHECKS = 3
+
+/** Checks without a byte after which other calls are reported: 60 seconds. */
+const SILENT_ANSWER_CHECKS = 12
 
 /**
  * One call at a candidate, from its start to its outcome. Updates its circuits, load and latencies, and emits events for
  * changes. Exactly one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
  */
-export class CandidateCall implements Attempt {
+export class CandidateCall implements Attempt, WatchedAttempt {
   readonly candidate: RouteCandidate
   readonly #context: PipelineContext
   readonly #call: Reserved
@@ -20,6 +31,9 @@ export class CandidateCall implements Attempt {
   readonly #requestedAtMs: number
   readonly #probed: Probed
   readonly #observation: AttemptObservation | undefined
+  readonly activity: VendorActivity = { hasBytes: false, isPaused: false }
+  #quietChecks = 0
+  #silenceCheck: Timer | undefined = undefined
   #endedAtMs: number | undefined = undefined
   #outcome: AttemptRecord['outcome'] = 'abandoned'
   #failure: AttemptFailure | undefined = undefined
@@ -38,6 +52,29 @@ export class CandidateCall implements Attempt {
   /** How its requests are sent. */
   get transport(): Transport {
     return this.#observation?.transport ?? this.#context.transport
+  }
+
+  watchSilence(isStream: boolean, isPatient: boolean): void {
+    if (this.#silenceCheck === undefined && this.#quietChecks === 0)
+      this.#awaitCheck(isStream && !isPatient ? SILENT_STREAM_CHECKS : SILENT_ANSWER_CHECKS)
+  }
+
+  #awaitCheck(maxQuiet: number): void {
+    this.#silenceCheck = this.#context.silenceChecks.add(() => {
+      const { activity } = this
+      this.#quietChecks = activity.hasBytes || activity.isPaused ? 0 : this.#quietChecks + 1
+      activity.hasBytes = false
+      if (this.#quietChecks < maxQuiet) this.#awaitCheck(maxQuiet)
+      else this.#reportSilence(maxQuiet * SILENCE_CHECK_MS)
+    })
+  }
+
+  #reportSilence(silentMs: number): void {
+    const { key, model } = this.candidate
+    const { requestId } = this.#call
+    const named = { requestId, vendor: key.vendorId, credentialId: key.credentialId, model: model.id, silentMs }
+    this.#context.logger.warn('a vendor sends nothing', named)
+    emit(this.#context, { type: 'vendor-silent', ...named })
   }
 
   get hasFailed(): boolean {
@@ -118,6 +155,7 @@ export class CandidateCall implements Attempt {
 
   #end(outcome: AttemptRecord['outcome'], nowMs: number): void {
     this.#outcome = outcome
+    this.#silenceCheck?.cancel()
     this.#endedAtMs = nowMs
   }
 

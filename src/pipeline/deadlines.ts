@@ -74,7 +74,8 @@ export class Deadlines {
         this.remove(first)
         first.onDue()
       }
-      if (this.#first !== undefined) this.#wait(this.#first.dueMs - nowMs)
+      // A callback that adds a deadline has started the timer already.
+      if (this.#first !== undefined && this.#timer === undefined) this.#wait(this.#first.dueMs - nowMs)
     })
   }
 }

@@ -145,7 +145,7 @@ class Dispatching implements RequestTime {
       isTask: call.endpoint.task !== undefined,
       scope: call.calls,
       credentials: candidate.key.credentials,
-      transport: asking.transport,
+      watched: asking,
     }).then(
       (tried) => this.#tried(asking, operation, tried),
       (error) => this.#broken(error),

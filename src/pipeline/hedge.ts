@@ -166,7 +166,7 @@ async function run(
       isTask: false,
       scope,
       credentials,
-      transport: candidateCall.transport,
+      watched: candidateCall,
     })
     if (outcome.kind === 'stream') throw new TypeError('a call that was to be whole became a stream')
   } catch (fault) {

@@ -41,6 +41,7 @@ import type { PrincipalFaults } from './principal-faults.ts'
 import type { RetirementNotices } from './retirement-notices.ts'
 import type { SettlementRetries } from './settlement-retries.ts'
 import type { StateMakers } from './state-makers.ts'
+import type { StoreOutage } from './store-outage.ts'
 import type { TokenSizes } from './token-sizes.ts'
 
 /** Longest waits for a vendor, in milliseconds. */
@@ -123,6 +124,8 @@ export interface PipelineContext {
   readonly heldBytes: HeldBytes
   readonly fetchedBytes: FetchedBytes
   readonly store: GatewayStore
+  /** Logs when the store stops answering and when it answers again. */
+  readonly storeOutage: StoreOutage
   /** Bounds of the storage of each account. */
   readonly storedBounds: StoredBounds
   /** Undefined: calls are not recorded. */
@@ -163,6 +166,8 @@ export interface PipelineContext {
   readonly disconnects: Disconnects
   /** Longest time for a request. */
   readonly deadlines: Deadlines
+  /** When calls are checked for vendors that send nothing. */
+  readonly silenceChecks: Deadlines
   readonly outputBounds: OutputBoundSettings
   /** Bytes of generated text for one token of each model. */
   readonly tokenSizes: TokenSizes
@@ -225,13 +230,22 @@ export function emitTo(listener: EventListener | undefined, logger: Logger, even
   }
 }
 
-/** Reports a fault to the operator that callers do not see, or see as another error. */
+/** Values of `where` of faults whose cause may be a store that does not answer. */
+const STORE_PLACES =
+  /^(settle|usage|holds|tasks|idempotency|interactions|responses|deferred answers|batches|callers|operator|webhooks: (take|release|deliver .*))$/
+
+/**
+ * Reports a fault to the operator that callers do not see, or see as another error. While the store does not answer, faults
+ * at the store are counted instead of logged. Each of them emits an event.
+ */
 export function reportFault(
   context: PipelineContext,
   requestId: string | undefined,
   where: string,
   error: unknown,
 ): void {
-  context.logger.error('an internal error in the gateway', { requestId, where, error })
+  const line = (): void => context.logger.error('an internal error in the gateway', { requestId, where, error })
+  if (STORE_PLACES.test(where)) context.storeOutage.failed(error, line)
+  else line()
   emit(context, { type: 'internal-error', requestId, where, error })
 }

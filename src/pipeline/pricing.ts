@@ -219,7 +219,7 @@ export function billedUsage(
 ): Usage {
   if (reported === undefined) return estimatedUsage(reserved, output)
   const estimated = estimatedUsage(reserved, { outputBytes: output.outputBytes, isUnseen: false })
-  return chargeableUsage(reported, { ...reportBounds(reserved, candidate.model), estimated }).usage
+  return chargeableUsage(reported, reportBounds(reserved, candidate.model), estimated).usage
 }
 
 /** The cost of reported usage as callers read it, before the call is settled: decimal dollars. */

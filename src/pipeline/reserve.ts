@@ -350,11 +350,14 @@ function claim(
   // More than any account can have; a store would take it for a fault.
   if (priced !== undefined && priced.amount > MAX_AMOUNT) return { status: 'insufficient_balance' }
   if (priced === undefined) return claim === undefined ? NOTHING_TO_CLAIM : claimKey(context, claim)
+  const amounts = unbounded && boundedAmounts(context, unbounded)
   const reservation: Reservation = {
     holdId: id,
     accountId: principal.accountId,
     keyId: principal.keyId,
-    ...(unbounded === undefined ? { amount: priced.amount } : boundedAmounts(context, unbounded)),
+    amount: amounts?.amount ?? priced.amount,
+    requiredFree: amounts?.requiredFree,
+    larger: amounts?.larger,
     expiresAtMs: plan?.holdExpiresAtMs ?? nowMs + context.holdTtlMs,
     claim,
     billing: context.billing,

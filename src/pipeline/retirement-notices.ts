@@ -1,6 +1,6 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import type { CatalogModel } from '../catalog/model.ts'
-import { isNearRetirement, retirementOf } from '../catalog/model-retirement.ts'
+import { noticeStartMs, retirementOf } from '../catalog/model-retirement.ts'
 import type { Clock } from '../core/clock.ts'
 import type { EventListener } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
@@ -17,11 +17,17 @@ interface NoticeContext {
   readonly logger: Logger
 }
 
+interface RetirementPlan {
+  /** Day such as `2026-12-31`, or `undefined` if the model stays. */
+  readonly retires: string | undefined
+  readonly noticeMs: number
+}
+
 /** Announces requested models that retire soon: to callers by a header, to the operator by one event per model and UTC day. */
 export class RetirementNotices {
   readonly #emit: EventListener
   readonly #models = new Set<string>()
-  readonly #days = new WeakMap<CatalogModel, { readonly retires: string | undefined }>()
+  readonly #plans = new WeakMap<CatalogModel, RetirementPlan>()
   #day = 0
 
   constructor(emit: EventListener) {
@@ -34,15 +40,16 @@ export class RetirementNotices {
     [requested]: readonly CatalogModel[],
   ): readonly [string, string] | undefined {
     const { id: model, vendor } = requested!
-    let known = this.#days.get(requested!)
-    if (known === undefined) {
-      known = { retires: retirementOf(requested!, catalog.source) }
-      this.#days.set(requested!, known)
+    let plan = this.#plans.get(requested!)
+    if (plan === undefined) {
+      const day = retirementOf(requested!, catalog.source)
+      plan = { retires: day, noticeMs: day === undefined ? Number.POSITIVE_INFINITY : noticeStartMs(day) }
+      this.#plans.set(requested!, plan)
     }
-    const { retires } = known
+    const { retires, noticeMs } = plan
     if (retires === undefined) return undefined
     const nowMs = clock.now()
-    if (!isNearRetirement(retires, nowMs)) return undefined
+    if (nowMs < noticeMs) return undefined
     const day = Math.floor(nowMs / DAY_MS)
     if (day !== this.#day) this.#models.clear()
     this.#day = day

@@ -174,8 +174,8 @@ function isCovered(reserved: Reserved, { candidate, ending }: JsonResponse, held
   const rate = hold.rates.find(({ model }) => model === candidate.model.id)
   if (rate === undefined) return false
   const { usage: reported, estimatedUsage: estimated = {} } = ending
-  const bounds = { ...reportBounds({ endpoint, body, estimate: held }, candidate.model), estimated }
-  const used = reported === undefined ? estimated : chargeableUsage(reported, bounds).usage
+  const bounds = reportBounds({ endpoint, body, estimate: held }, candidate.model)
+  const used = reported === undefined ? estimated : chargeableUsage(reported, bounds, estimated).usage
   const spent = charge(rate, withHookUnits(used, hookUnits))
   const most = highestCharge(rate, ahead)
   return spent !== undefined && most !== undefined && spent + most <= hold.amount

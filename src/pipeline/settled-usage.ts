@@ -24,8 +24,8 @@ export function settledUsage(
     }
     return estimatedUsage
   }
-  const bounds = { ...reportBounds(reserved, candidate.model), estimated: estimatedUsage ?? NOTHING_ESTIMATED }
-  const { usage, replaced } = chargeableUsage(reported, bounds)
+  const bounds = reportBounds(reserved, candidate.model)
+  const { usage, replaced } = chargeableUsage(reported, bounds, estimatedUsage ?? NOTHING_ESTIMATED)
   if (replaced.length > 0) emitImplausible(context, reserved, candidate, { reported, usage, fields: replaced })
   else if (ending.kind === 'completed' && ending.textBytes !== undefined) {
     const { outputTokens = 0, reasoningTokens = 0 } = usage

@@ -1,5 +1,4 @@
 import { type Clock, countdown } from '../core/clock.ts'
-import type { Logger } from '../core/logger.ts'
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
 const FIRST_DELAY_MS = 250
@@ -33,7 +32,7 @@ export interface WaitingSettlement {
  */
 export class SettlementRetries {
   readonly #clock: Clock
-  readonly #logger: Logger
+  readonly #onFailure: (waiting: number, error: unknown) => void
   #waiting: WaitingSettlement[] = []
   #delayMs = FIRST_DELAY_MS
   #lastError: unknown
@@ -41,9 +40,10 @@ export class SettlementRetries {
   #isScheduled = false
   #flushing = Promise.resolve()
 
-  constructor(clock: Clock, logger: Logger) {
+  /** @param onFailure Called if the store rejects a retry, with the number of settlements that wait. */
+  constructor(clock: Clock, onFailure: (waiting: number, error: unknown) => void) {
     this.#clock = clock
-    this.#logger = logger
+    this.#onFailure = onFailure
   }
 
   get size(): number {
@@ -92,7 +92,7 @@ export class SettlementRetries {
       } catch (error) {
         failed.push(settlement)
         this.#lastError = error
-        this.#logger.warn('a settlement is waiting: the store is unavailable', { waiting: waiting.length, error })
+        this.#onFailure(waiting.length, error)
         // One failure indicates the store's state, so the rest are not tried. They go first the next time, so that one
         // settlement that always fails does not block them.
         failed.unshift(...waiting.slice(waiting.indexOf(settlement) + 1))

@@ -12,6 +12,7 @@ import type {
 } from '../transport/transport.ts'
 import { firstHeader, type HeaderMap, mediaType, NO_HEADERS, requestIdOf } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
+import type { VendorActivity } from './vendor-activity.ts'
 import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
 /** Longest time that headers are held back for a first content; then they are sent, with a comment while there is nothing else. */
@@ -76,6 +77,7 @@ export interface FollowingCalls {
 export class StreamCall implements TransportHandler {
   readonly opening: Promise<StreamOpening>
   readonly transform: StreamTransform
+  readonly #activity: VendorActivity | undefined
   readonly #following: FollowingCalls | undefined
   #isAborted = false
   #isPaused = false
@@ -108,7 +110,8 @@ export class StreamCall implements TransportHandler {
   #flushScheduled = false
   readonly #flushTurn = (): void => this.#flush()
 
-  constructor(transform: StreamTransform, following?: FollowingCalls) {
+  constructor(transform: StreamTransform, following?: FollowingCalls, activity?: VendorActivity) {
+    this.#activity = activity
     this.transform = transform
     this.#encoder = transform.encoder
     this.#following = following
@@ -150,11 +153,16 @@ export class StreamCall implements TransportHandler {
 
   pause(): void {
     this.#isPaused = true
+    if (this.#activity !== undefined) this.#activity.isPaused = true
     this.#control?.pause()
   }
 
   resume(): void {
     this.#isPaused = false
+    if (this.#activity !== undefined) {
+      this.#activity.isPaused = false
+      this.#activity.hasBytes = true
+    }
     if (this.#isResting) this.#waitForTurn()
     else this.#control?.resume()
   }
@@ -169,6 +177,7 @@ export class StreamCall implements TransportHandler {
   }
 
   onHead(status: number, headers: HeaderMap): void {
+    if (this.#activity !== undefined) this.#activity.hasBytes = true
     // Not the headers: a stream lives long, and they with it.
     this.#vendorRequestId ??= requestIdOf(headers)
     const type = mediaType(firstHeader(headers, 'content-type'))
@@ -182,6 +191,7 @@ export class StreamCall implements TransportHandler {
   }
 
   onData(chunk: Uint8Array): void {
+    if (this.#activity !== undefined) this.#activity.hasBytes = true
     if (!this.#isStream) {
       this.#plainByteLength += chunk.byteLength
       if (this.#plainByteLength <= MAX_ERROR_BYTES) this.#plainChunks.push(chunk)

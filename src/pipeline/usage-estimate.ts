@@ -218,8 +218,7 @@ export interface ChargeableUsage {
  * Makes a vendor's report chargeable: malformed counts are replaced, and missing ones filled by `estimated`. The caller reads
  * the same usage.
  */
-export function chargeableUsage(reported: Usage, bounds: UsageBounds & { readonly estimated: Usage }): ChargeableUsage {
-  const { estimated } = bounds
+export function chargeableUsage(reported: Usage, bounds: UsageBounds, estimated: Usage): ChargeableUsage {
   const { usage, implausible } = plausibleUsage(reported, bounds)
   const missing = missingFields(usage, estimated)
   if (missing.length === 0) return { usage, replaced: implausible }

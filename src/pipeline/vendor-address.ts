@@ -43,12 +43,10 @@ export function transportRequest(
   context: PipelineContext,
   vendor: Vendor,
   wire: WireRequest,
-  { reasonsUnseen }: Operation,
+  operation: Operation,
   firstByteMs = context.timeouts.firstByteMs,
 ): TransportRequest {
   const { idleMs, totalMs } = context.timeouts
-  // A model that hides its reasoning sends nothing meanwhile.
-  const isPatient = reasonsUnseen === true || vendor.hasLongSilences === true
   return {
     origin: vendor.origin,
     path: pathAt(vendor, wire.path),
@@ -56,7 +54,12 @@ export function transportRequest(
     headers: headersAt(vendor, wire.headers),
     body: wire.body,
     firstByteTimeoutMs: firstByteMs,
-    idleTimeoutMs: isPatient ? totalMs : idleMs,
+    idleTimeoutMs: isPatient(vendor, operation) ? totalMs : idleMs,
     egress: vendor.egress,
   }
+}
+
+/** Whether a call may be silent for long: a model that hides its reasoning sends nothing meanwhile. */
+export function isPatient(vendor: Vendor, { reasonsUnseen }: Operation): boolean {
+  return reasonsUnseen === true || vendor.hasLongSilences === true
 }

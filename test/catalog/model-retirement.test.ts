@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { defineModel, type ModelDefinition } from '../../src/catalog/model.ts'
-import { isNearRetirement, retirementOf } from '../../src/catalog/model-retirement.ts'
+import { noticeStartMs, retirementOf } from '../../src/catalog/model-retirement.ts'
 import { parseModelDefinitions } from '../../src/catalog/parse-model-definitions.ts'
 import { readVendorModel, type VendorModel } from '../../src/catalog/vendor-models/vendor-model.ts'
 
@@ -37,8 +37,8 @@ describe('retirementOf', () => {
   })
 })
 
-test('isNearRetirement begins 60 days before the day and does not end', () => {
-  const near = (now: string) => isNearRetirement('2026-12-31', Date.parse(now))
+test('noticeStartMs is 60 days before the day', () => {
+  const near = (now: string) => Date.parse(now) >= noticeStartMs('2026-12-31')
 
   expect(near('2026-10-31T23:59:59Z')).toBe(false)
   expect(near('2026-11-01T00:00:00Z')).toBe(true)

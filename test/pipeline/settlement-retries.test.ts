@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { silentLogger } from '../../src/core/logger.ts'
 import { SettlementRetries } from '../../src/pipeline/settlement-retries.ts'
 import { fakeClock } from '../../src/testing/index.ts'
 
@@ -9,7 +8,7 @@ const down = (): never => {
 
 function waitingRoom() {
   const clock = fakeClock()
-  const retries = new SettlementRetries(clock, silentLogger)
+  const retries = new SettlementRetries(clock, () => undefined)
   const told: (readonly [name: string, reason: string, error: unknown])[] = []
   const add = (name: string, run: () => unknown, lastsMs: number): void =>
     retries.add({

@@ -78,10 +78,10 @@ describe('counts of usage', () => {
 })
 
 describe('a report', () => {
-  const bounds = (estimated: Usage) => ({ hold: { inputTokens: 100, outputTokens: 100 }, limits: {}, estimated })
+  const bounds = { hold: { inputTokens: 100, outputTokens: 100 }, limits: {} }
 
   test('is filled by the estimate where it lacks a count that was held for', () => {
-    expect(chargeableUsage({ inputTokens: 7 }, bounds({ inputTokens: 9, outputTokens: 3 }))).toEqual({
+    expect(chargeableUsage({ inputTokens: 7 }, bounds, { inputTokens: 9, outputTokens: 3 })).toEqual({
       usage: { inputTokens: 7, outputTokens: 3 },
       replaced: ['outputTokens'],
     })
@@ -90,10 +90,10 @@ describe('a report', () => {
   test('of sound lacks nothing where it tells tokens or seconds', () => {
     const estimated = { inputTokens: 9, audioSeconds: 2, outputTokens: 3 }
 
-    expect(chargeableUsage({ inputTokens: 7, outputTokens: 1 }, bounds(estimated)).replaced).toEqual([])
-    expect(chargeableUsage({ audioSeconds: 1 }, bounds(estimated)).replaced).toEqual([])
-    expect(chargeableUsage({}, bounds(estimated)).replaced).toEqual(['inputTokens', 'audioSeconds', 'outputTokens'])
-    expect(chargeableUsage({ inputTokens: 7 }, bounds({ inputTokens: 9, outputTokens: 3 })).replaced).toEqual([
+    expect(chargeableUsage({ inputTokens: 7, outputTokens: 1 }, bounds, estimated).replaced).toEqual([])
+    expect(chargeableUsage({ audioSeconds: 1 }, bounds, estimated).replaced).toEqual([])
+    expect(chargeableUsage({}, bounds, estimated).replaced).toEqual(['inputTokens', 'audioSeconds', 'outputTokens'])
+    expect(chargeableUsage({ inputTokens: 7 }, bounds, { inputTokens: 9, outputTokens: 3 }).replaced).toEqual([
       'outputTokens',
     ])
   })

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { isNearRetirement, retirementOf } from '../../catalog/model-retirement.ts'
+import { noticeStartMs, retirementOf } from '../../catalog/model-retirement.ts'
 import { formatDollars } from '../../core/money.ts'
 import { DAY_MS } from '../../usage/usage-store.ts'
 import { type AdminCall, type AdminRoute, defineRoute, existing, paramOf } from '../admin-route.ts'
@@ -90,7 +90,7 @@ export const VENDOR_ROUTES: readonly AdminRoute[] = [
       const retiring = rows.flatMap(({ model: name = '', requests, chargedNanoDollars }) => {
         const model = catalog.find(name)
         const retires = model && retirementOf(model, catalog.source)
-        if (retires === undefined || !isNearRetirement(retires, nowMs)) return []
+        if (retires === undefined || nowMs < noticeStartMs(retires)) return []
         const charged = formatDollars(chargedNanoDollars)
         return [{ object: 'retiring_model' as const, id: name, vendor: model!.vendor, retires, requests, charged }]
       })

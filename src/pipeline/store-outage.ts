@@ -1,0 +1,135 @@
+import type { Clock, Timer } from '../core/clock.ts'
+import { GatewayError } from '../core/errors.ts'
+import type { GatewayEvent } from '../core/events.ts'
+import type { Logger } from '../core/logger.ts'
+import type { GatewayStore } from '../stores/gateway-store.ts'
+
+/** Longest wait for the answer to a probe, in milliseconds. */
+export const STORE_TIMEOUT_MS = 2_000
+
+/** Time between two probes of a store that does not answer, in milliseconds. */
+const PROBE_INTERVAL_MS = 1_000
+
+/** Not an account of anybody: looking for it costs the store one read. */
+const PROBED_ACCOUNT = 'acct_health_check'
+
+/** Checks that the store answers and, if calls are billed, accepts changes. Rejects with the store's error. */
+export async function probeStore(store: GatewayStore, isBilled: boolean): Promise<void> {
+  if (isBilled && store.checkWritable !== undefined) await store.checkWritable()
+  else await store.ledger.account(PROBED_ACCOUNT)
+}
+
+/** The parts of {@link StoreOutage}. */
+export interface StoreOutageParts {
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Checks the store; rejects if the store does not answer. */
+  readonly probe: () => Promise<void>
+  readonly emit: (event: GatewayEvent) => void
+}
+
+/**
+ * State of the store, with one log line and one event for each change. A failure starts a probe. If the probe fails too, the
+ * store is down: failures are then counted instead of logged, until a probe succeeds. If the probe succeeds, the failure
+ * concerned one statement only, and its line is logged.
+ */
+export class StoreOutage {
+  readonly #parts: StoreOutageParts
+  #state: 'up' | 'suspect' | 'down' | 'closed' = 'up'
+  #sinceMs = 0
+  #failedRequests = 0
+  #otherFaults = 0
+  /** Lines of failures, until the first probe has decided. */
+  #lines: (() => void)[] = []
+  #timer: Timer | undefined
+  /** A probe that hangs is not sent again: the next check waits for the same one. */
+  #probing: Promise<boolean> | undefined
+
+  constructor(parts: StoreOutageParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * Notes a failure of the store.
+   * @param line Logs the failure; not called if the store is down.
+   */
+  failed(error: unknown, line: () => void, isRequest = false): void {
+    if (this.#state === 'closed') {
+      line()
+      return
+    }
+    if (isRequest) this.#failedRequests += 1
+    else this.#otherFaults += 1
+    if (this.#state === 'down') return
+    this.#lines.push(line)
+    if (this.#state === 'suspect') return
+    this.#state = 'suspect'
+    this.#sinceMs = this.#parts.clock.now()
+    void this.#probe(error)
+  }
+
+  /** Stops probing. Failures are logged one by one from now on. */
+  close(): void {
+    this.#timer?.cancel()
+    const lines = this.#end('closed')
+    for (const line of lines) line()
+  }
+
+  async #probe(error: unknown): Promise<void> {
+    const { clock, probe } = this.#parts
+    this.#probing ??= probe()
+      .then(isTrue, isFalse)
+      .finally(() => {
+        this.#probing = undefined
+      })
+    const answers = await withinTime(this.#probing, false, clock)
+    if (this.#state === 'closed') return
+    if (answers) this.#answers()
+    else {
+      if (this.#state === 'suspect') this.#goDown(error)
+      this.#timer = clock.schedule(PROBE_INTERVAL_MS, () => void this.#probe(error))
+    }
+  }
+
+  #goDown(error: unknown): void {
+    const { logger, emit } = this.#parts
+    this.#state = 'down'
+    this.#lines = []
+    const cause = GatewayError.isInstance(error) ? (error.cause ?? error) : error
+    logger.error('the store does not answer', { error: cause })
+    emit({ type: 'store-unavailable', error: cause })
+  }
+
+  #answers(): void {
+    const { clock, logger, emit } = this.#parts
+    const wasDown = this.#state === 'down'
+    const downMs = Math.max(0, clock.now() - this.#sinceMs)
+    const counts = { failedRequests: this.#failedRequests, otherFaults: this.#otherFaults }
+    const lines = this.#end('up')
+    for (const line of lines) line()
+    if (!wasDown) return
+    logger.info('the store answers again', { downMs, ...counts })
+    emit({ type: 'store-recovered', downMs, ...counts })
+  }
+
+  /** Leaves the current state; returns the lines that are still to be logged. */
+  #end(state: 'up' | 'closed'): readonly (() => void)[] {
+    const lines = this.#lines
+    this.#state = state
+    this.#failedRequests = 0
+    this.#otherFaults = 0
+    this.#lines = []
+    return lines
+  }
+}
+
+const isTrue = (): boolean => true
+const isFalse = (): boolean => false
+
+/** Returns the value of the promise, or `late` if it takes longer than {@link STORE_TIMEOUT_MS}. */
+export function withinTime<Value>(promise: Promise<Value>, late: Value, clock: Clock): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.schedule(STORE_TIMEOUT_MS, () => resolve(late))
+    promise.then(resolve, reject).finally(() => timer.cancel())
+  })
+}
