@@ -67,7 +67,7 @@ export function openaiSpeech(path: string): SpeechOperation {
   }
 }
 
-/** What compressed sound of a requested format begins with. The mark of an AAC frame (ADTS) begins like that of an MP3. */
+/** Checks of the first bytes of a file, by its format. The mark of an AAC frame (ADTS) begins like that of an MP3. */
 const FILE_MARKS: Readonly<Partial<Record<SpeechFormat, (start: Buffer) => boolean>>> = {
   opus: (start) => compressedFormat(start) === 'ogg',
   flac: (start) => compressedFormat(start) === 'flac',
@@ -121,7 +121,9 @@ class SpeechBytes implements SpeechDecoder {
     if (isExpected) this.#take(start)
     else {
       const requested = FILE_MARKS[this.#format] === undefined ? 'samples' : this.#format
-      this.failure = invalidResponse(`The vendor was asked for ${requested} and sent ${format ?? 'something else'}.`)
+      this.failure = invalidResponse(
+        `The gateway requested ${requested} and the vendor sent ${format ?? 'something else'}.`,
+      )
     }
   }
 }
