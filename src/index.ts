@@ -220,6 +220,7 @@ export type {
   RoutingStrategy,
 } from './routing/routing-options.ts'
 export { createApiKey } from './stores/api-key.ts'
+export type { AuditEntry, AuditQuery, AuditStore } from './stores/audit-store.ts'
 export type { BatchOutcome, BatchStore, BatchTally } from './stores/batch-store.ts'
 export type { BlobRange, BlobStore, NewBlob, StoredBlob } from './stores/blob-store.ts'
 export type {

@@ -49,9 +49,9 @@ export interface AuditQuery {
 /** Maximum number of old entries that one `add` deletes. */
 export const AUDIT_DELETE_BATCH = 10
 
-/** Changes by operators, readable for {@link AUDIT_RETENTION_MS}. */
+/** Changes by operators, readable for 365 days. */
 export interface AuditStore {
-  /** Adds an entry and deletes up to {@link AUDIT_DELETE_BATCH} entries that are older than the retention, measured from its time. */
+  /** Adds an entry and deletes up to 10 entries that are more than 365 days older. */
   add(entry: AuditEntry): MaybePromise<void>
   /** Lists entries, newest first: by time, then id. */
   list(query: AuditQuery): MaybePromise<readonly AuditEntry[]>
