@@ -54,6 +54,17 @@ describe.each(ADMIN_STORES)('the audit of the admin API on %s', (_name, store) =
     expect(credits[0]).toMatchObject({ before: { balance: '0' }, after: { balance: '5' } })
   })
 
+  test('records no difference for the creation of an account that exists', async () => {
+    await started.ask('POST', '/accounts', { id: 'acct_twice', name: 'One' })
+    await started.ask('POST', '/accounts', { id: 'acct_twice', name: 'Two' })
+
+    const states = (await entriesOf('acct_twice')).map(({ before, after }) => ({ before, after }))
+    expect(states).toEqual([
+      { before: {}, after: {} },
+      { before: null, after: expect.objectContaining({ name: 'One' }) },
+    ])
+  })
+
   test('keeps no key and no secret', async () => {
     const key = await started.ask('POST', '/keys', { account: TEST_ACCOUNT })
     const read = await started.ask('GET', `/accounts/${TEST_ACCOUNT}/webhook_secret`)
