@@ -21,7 +21,7 @@ import { mediaType } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
 import { adminApi } from './admin-api.ts'
 import { type AdminAnswer, type AdminCall, type AdminRoute, checkScopes } from './admin-route.ts'
-import { auditState } from './audit-state.ts'
+import { auditState, type ChangeSubject } from './audit-state.ts'
 import { type IdentifiedOperator, type OperatorRules, Operators } from './operators.ts'
 import { AdminRouteTable, type MatchedRoute } from './route-table.ts'
 import { ADMIN_ROUTES } from './routes/admin-routes.ts'
@@ -148,7 +148,7 @@ class AdminEndpoint implements ExchangeHandler {
       if (!operator.hasKey) checkSameOrigin(request)
       checkIdempotencyKey(change.call)
       change = { route, call: { ...change.call, body: await readJson(request) } }
-      change = { ...change, before: await auditState(this.#parts.gateway, matched.params) }
+      change = { ...change, before: await auditState(this.#parts.gateway, subjectOf(change)) }
       const { answer, isReplayed } = await this.#made(change, request)
       // What is only sent again changes nothing; it was told before.
       if (!isReplayed) await this.#report({ ...change, answer }, undefined)
@@ -234,7 +234,7 @@ class AdminEndpoint implements ExchangeHandler {
 
   /** Returns the state of the subject, or the answer without its secret if the subject was created or has no readable state. */
   async #stateAfter({ route, call, answer, before }: Change): Promise<Readonly<Record<string, unknown>> | undefined> {
-    const state = before && (await auditState(call.gateway, call.params))
+    const state = before && (await auditState(call.gateway, subjectOf({ route, call })))
     if (state !== undefined) return state
     if (answer === undefined || !('json' in answer) || route.showsContent === true) return undefined
     return withoutSecret(answer.json, route.secret)
@@ -325,6 +325,12 @@ async function readJson(request: GatewayRequest): Promise<unknown> {
   } catch (fault) {
     throw unreadableBody(request, fault)
   }
+}
+
+/** Returns the account or key that a change names in its path, or as the id of what it creates. */
+function subjectOf({ route, call }: Change): ChangeSubject {
+  const { params } = call
+  return route.creates === undefined ? params : { ...params, [route.creates]: targetOf(route, call) }
 }
 
 function targetOf({ target, path }: AdminRoute, { params, body }: AdminCall): string | undefined {

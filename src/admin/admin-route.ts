@@ -57,6 +57,8 @@ export interface AdminRoute {
   readonly alsoScope?: OperatorScope
   /** Parameter that names what is changed, for the event; absent: the first one of the path. */
   readonly target?: string
+  /** Kind of the object that the route creates under the `id` of the body unless it exists; absent: none. */
+  readonly creates?: 'account' | 'key'
   /** Member of the answer that is shown once and never kept. */
   readonly secret?: string
   /** Whether the answer shows content of callers, so that the audit does not keep it. Default false. */
@@ -80,7 +82,17 @@ interface CheckedCall<Query, Body> extends Omit<AdminCall, 'query' | 'body'> {
 
 type RouteFacts = Pick<
   AdminRoute,
-  'id' | 'method' | 'path' | 'tag' | 'summary' | 'scope' | 'alsoScope' | 'target' | 'secret' | 'showsContent'
+  | 'id'
+  | 'method'
+  | 'path'
+  | 'tag'
+  | 'summary'
+  | 'scope'
+  | 'alsoScope'
+  | 'target'
+  | 'creates'
+  | 'secret'
+  | 'showsContent'
 >
 
 const NOTHING = z.strictObject({})

@@ -2,6 +2,7 @@ import { userInfo } from 'node:os'
 import { auditState, type ChangeSubject } from '../admin/audit-state.ts'
 import type { Audit } from '../gateway/audit.ts'
 import type { Administration } from './administration.ts'
+import { oneLine, type Terminal } from './terminal.ts'
 
 type Method = (...args: readonly unknown[]) => Promise<unknown>
 
@@ -26,8 +27,11 @@ const CHANGES: Readonly<Record<string, readonly [action: string, subject?: 'acco
   'usage.rebuild': ['rebuild_usage'],
 }
 
-/** Returns the administration of a store whose changes are recorded in its audit. */
-export function audited(administration: Administration, audit: Audit): Administration {
+/**
+ * Returns the administration of a store whose changes are recorded in its audit. If an entry cannot be written, the change stays and
+ * its result is returned. The terminal gets a warning that names the change, and the process exits with status 1.
+ */
+export function audited(administration: Administration, audit: Audit, terminal: Terminal): Administration {
   const changed = new Map<string, Record<string, unknown>>()
   for (const [name, [action, kind]] of Object.entries(CHANGES)) {
     const [group = '', method = ''] = name.split('.')
@@ -39,22 +43,37 @@ export function audited(administration: Administration, audit: Audit): Administr
       const subject: ChangeSubject = kind === undefined ? {} : { [kind]: first }
       const before = await auditState(administration, subject)
       const result = await change(...args)
-      await audit.record({
-        operator: userName(),
-        action,
-        subject: first ?? idOf(args[0]) ?? idOf(result),
-        source: 'command_line',
-        address: undefined,
-        requestId: undefined,
-        code: undefined,
-        input: { arguments: args },
-        before,
-        after: await auditState(administration, subject),
-      })
+      const id = first ?? idOf(args[0]) ?? idOf(result)
+      try {
+        await audit.record({
+          operator: userName(),
+          action,
+          subject: id,
+          source: 'command_line',
+          address: undefined,
+          requestId: undefined,
+          code: undefined,
+          input: { arguments: args },
+          before,
+          after: await auditState(administration, subject),
+        })
+      } catch (cause) {
+        // Without the result, the operator would repeat the change.
+        const change = id === undefined ? action : `${action} of ${id}`
+        const text = `the change ${change} was made, but could not be added to the audit: ${reasonOf(cause)}`
+        terminal.warn?.(oneLine(text))
+        terminal.fail?.()
+      }
       return result
     }
   }
   return { ...administration, ...Object.fromEntries(changed) }
+}
+
+/** An error of the gateway has the error of the driver as its cause. */
+function reasonOf(error: unknown): string {
+  const { cause = error } = error as Error
+  return cause instanceof Error ? cause.message : String(cause)
 }
 
 /** Keys are recorded with their account, as over the admin API. */

@@ -17,14 +17,18 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`)
 }
 
+function warn(line: string): void {
+  process.stderr.write(`signalbox: ${line}\n`)
+}
+
 function endWithOne(): void {
   process.exitCode = 1
 }
 
 function fail(error: unknown): never {
   const isKnown = error instanceof SettingError || (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-  process.stderr.write(`signalbox: ${isKnown ? (error as Error).message : ((error as Error).stack ?? String(error))}\n`)
+  warn(isKnown ? (error as Error).message : ((error as Error).stack ?? String(error)))
   process.exit(1)
 }
 
-runSignalbox(process.argv.slice(2), { environment: process.env, print, fail: endWithOne }, version()).catch(fail)
+runSignalbox(process.argv.slice(2), { environment: process.env, print, warn, fail: endWithOne }, version()).catch(fail)

@@ -165,7 +165,7 @@ export async function withStore<Result>(
       usage: usageOf({ store: store.usage, clock: systemClock, retention: terminal.usageRetention }, ready),
       audit,
     }
-    return await run(audited(administration, audit))
+    return await run(audited(administration, audit, terminal))
   } catch (error) {
     // Refused input is for the operator to correct; other errors are bugs and keep their stack.
     if (GatewayError.isInstance(error) && error.status < 500) throw new SettingError(error.message)

@@ -94,6 +94,11 @@ export interface StreamTransform {
    * charged that ends without a report of usage; how the vendor cuts the text into events makes no difference.
    */
   readonly outputBytesSeen: number
+  /**
+   * Images that models within the call have begun and that no report counts so far. They are charged as they were held for.
+   * Absent: no model works within the call, or only its report tells.
+   */
+  readonly innerImagesSeen?: number | undefined
   /** True while no text is under way: all that has begun has ended, and usage may follow. Absent: never. */
   readonly hasTextEnded?: boolean
   /** True where the vendor reports usage with every event, unseen reasoning included. Absent: it reports at the end. */

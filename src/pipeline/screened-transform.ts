@@ -62,6 +62,10 @@ export class ScreenedTransform implements StreamTransform {
     return this.#inner.outputBytesSeen
   }
 
+  get innerImagesSeen(): number | undefined {
+    return this.#inner.innerImagesSeen
+  }
+
   get hasTextEnded(): boolean {
     return this.#inner.hasTextEnded === true
   }

@@ -18,7 +18,7 @@ import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, streamHead, streamTypeOf } from './respond.ts'
 import type { StreamEnd, StreamReceiver, VendorStreamEnd } from './stream-call.ts'
 import { StreamRecording } from './stream-recording.ts'
-import { abandonedPictures, cutUsage, estimatedUsage } from './usage-estimate.ts'
+import { abandonedPictures, cutUsage, estimatedUsage, innerImagesUsage } from './usage-estimate.ts'
 import { withoutSecrets } from './vendor-credential.ts'
 import { type CallEnding, refusedEnding, type StreamResponse, uncharged } from './vendor-response.ts'
 
@@ -308,10 +308,12 @@ function isRecorded({ claim, cachePlan }: Reserved): boolean {
 /** Estimate of a stream, at the tier of service that its vendor has named if there is no report. */
 function seenUsage(
   reserved: Reserved,
-  { usage, serviceTier, outputBytesSeen: outputBytes }: StreamTransform,
+  { usage, serviceTier, outputBytesSeen: outputBytes, innerImagesSeen }: StreamTransform,
   facts: Omit<Parameters<typeof estimatedUsage>[1], 'outputBytes'>,
 ): Usage {
-  const seen = estimatedUsage(reserved, { outputBytes, ...facts })
+  const text = estimatedUsage(reserved, { outputBytes, ...facts })
+  const images = innerImagesUsage(reserved.estimate, innerImagesSeen)
+  const seen = images === undefined ? text : { ...text, otherModels: [images] }
   return usage !== undefined || serviceTier === undefined ? seen : { ...seen, serviceTier }
 }
 

@@ -1,6 +1,6 @@
 import type { CatalogModel } from '../catalog/model.ts'
 import { plausibleUsage, type UsageBounds } from '../catalog/prices/plausible-usage.ts'
-import { addUsage, type Usage, type UsageField } from '../core/usage.ts'
+import { addUsage, type ModelUsage, type Usage, type UsageField } from '../core/usage.ts'
 import { estimateGeneratedTokens, estimateTokens } from '../endpoints/token-estimate.ts'
 import { asBuffer } from '../wire/join-chunks.ts'
 import { editMembers } from '../wire/json-edits.ts'
@@ -133,6 +133,13 @@ export function estimatedUsage(
     ...(inputAudioTokens === undefined ? {} : { inputAudioTokens }),
     outputTokens,
   }
+}
+
+/** Returns the part of the hold for images within the call that were seen; with several image models, of the first one, as in a report. */
+export function innerImagesUsage({ otherModels }: Usage, seen = 0): ModelUsage | undefined {
+  const held = otherModels?.find(({ usage }) => usage.images !== undefined)
+  if (held === undefined || seen === 0) return undefined
+  return { model: held.model, usage: usagePart(held.usage, Math.min(1, seen / Math.max(held.usage.images ?? 0, 1))) }
 }
 
 /** Searches that a model can have made in this time: at most one in each second. */

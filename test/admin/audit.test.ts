@@ -54,6 +54,17 @@ describe.each(ADMIN_STORES)('the audit of the admin API on %s', (_name, store) =
     expect(credits[0]).toMatchObject({ before: { balance: '0' }, after: { balance: '5' } })
   })
 
+  test('records no difference for the creation of an account that exists', async () => {
+    await started.ask('POST', '/accounts', { id: 'acct_twice', name: 'One' })
+    await started.ask('POST', '/accounts', { id: 'acct_twice', name: 'Two' })
+
+    const states = (await entriesOf('acct_twice')).map(({ before, after }) => ({ before, after }))
+    expect(states).toEqual([
+      { before: {}, after: {} },
+      { before: null, after: expect.objectContaining({ name: 'One' }) },
+    ])
+  })
+
   test('keeps no key and no secret', async () => {
     const key = await started.ask('POST', '/keys', { account: TEST_ACCOUNT })
     const read = await started.ask('GET', `/accounts/${TEST_ACCOUNT}/webhook_secret`)
@@ -77,6 +88,18 @@ describe.each(ADMIN_STORES)('the audit of the admin API on %s', (_name, store) =
     expect(second.body['data']).not.toEqual(first.body['data'])
     expect(future.body['data']).toEqual([])
   })
+})
+
+test('deletes entries that are a year old without another change', async () => {
+  const store = memoryStore()
+  const entry = { operator: 'ops', action: 'create_account', source: 'admin_api', input: {} } as const
+  const none = { subject: undefined, address: undefined, requestId: undefined, code: undefined }
+  await store.audit!.add({ ...entry, ...none, id: 'aud_old', createdAtMs: 0, before: undefined, after: undefined })
+  const started = await startAdmin({ store })
+  await started.gateway.start()
+
+  await expect.poll(() => store.audit!.list({ limit: 1 })).toEqual([])
+  await started.close()
 })
 
 test('reports an entry that the store could not write, and sends the answer of the change', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN_SNAPSHOT } from '../../src/catalog/vendor-models/snapshot.ts'
 import { systemClock } from '../../src/core/clock.ts'
+import { OPERATOR_KEY } from '../admin/support/start-admin.ts'
 import { chatBody } from '../support/start-gateway.ts'
 import { callThrough, consoleBrowser } from './support/console-browser.ts'
 import { executablePath } from './support/open-console.ts'
@@ -200,6 +201,34 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     await show(`requests/${id}`)
     await page.getByText('No vendor was asked: the answer came from the response cache').waitFor()
 
+    expect(faults).toEqual([])
+  })
+
+  test('lists changes of a subject with the values before and after', async () => {
+    const { page, show, faults, address } = await open()
+    await show('audit')
+    await page.getByText('No changes in the last 365 days.').waitFor()
+    const headers = { authorization: `Bearer ${OPERATOR_KEY}`, 'content-type': 'application/json' }
+    const send = (method: string, path: string, body: object) =>
+      fetch(`${address}v1/${path}`, { method, headers, body: JSON.stringify(body) })
+    for (const id of ['acct_other', 'acct_audit']) await send('POST', 'accounts', { id, name: 'One' })
+    const changed = await send('PATCH', 'accounts/acct_audit', { name: 'Two' })
+    expect(changed.status).toBe(200)
+    await show('overview')
+    await show('audit')
+    const table = page.getByRole('table', { name: 'Changes' })
+    await table.getByRole('row').nth(3).waitFor()
+    await page.getByLabel('Subject').fill('acct_audit')
+    await page.getByRole('button', { name: 'Show', exact: true }).click()
+    await expect.poll(() => table.getByRole('row').count()).toBe(1 + 2)
+    const newest = table.getByRole('row').nth(1)
+    await newest.getByText('Details').click()
+
+    expect(await newest.textContent()).toMatch(/ops[\s\S]*127\.0\.0\.1[\s\S]*update_account[\s\S]*acct_audit/)
+    const details = JSON.parse((await newest.locator('pre').textContent()) ?? '')
+    expect(details).toEqual({ input: { name: 'Two' }, before: { name: 'One' }, after: { name: 'Two' } })
+    await show('audit?subject=nothing')
+    await page.getByText('No change of this subject here.').waitFor()
     expect(faults).toEqual([])
   })
 

@@ -64,15 +64,14 @@ const PRICED = new Set(TABLES.flatMap((table) => Object.values(table).flat()).ma
 const lastOf = (path: string): string => path.slice(path.lastIndexOf('.') + 1)
 const PRICED_NAMES = new Set([...PRICED].map(lastOf))
 
-/** The image tool of Responses is rejected as a whole without a price. Its earlier calls in the input cost nothing. */
-const isOfImageTool = ({ ownerTypes, path }: SdkMember): boolean =>
-  ownerTypes.some((type) => type.startsWith('image_generation')) || /^(?:items\[\]\.)?tools\[\]\.svg\./.test(path)
+/** Members of earlier calls of the image tool in the input, which cost nothing. */
+const isOfImageCall = ({ ownerTypes }: SdkMember): boolean => ownerTypes.includes('image_generation_call')
 
 function isKnown(member: SdkMember): boolean {
   if (!PRICED_NAMES.has(member.name)) return KNOWN.has(member.name)
   const path = member.path.replace(/^items\[\]/, 'input[]')
   // The SDK lists a member of several holders once; the table names each holder.
-  return PRICED.has(path) || isOfImageTool(member)
+  return PRICED.has(path) || isOfImageCall(member)
 }
 
 test.each(Object.keys(SDK_REQUESTS) as SdkRequestFile[])(

@@ -1,6 +1,9 @@
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { rawPost } from '../support/raw-caller.ts'
 import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { type AnswerCall, type AnsweringVendor, answeringVendor, eventStream, json } from './answering-vendor.ts'
 
 const MODEL = 'chat-relayed'
 const IMAGE_MODEL = 'gpt-image-2.6-sunburst'
@@ -21,10 +24,13 @@ const TOOLS = [
 const DRAW = { model: MODEL, input: 'Draw a signal.', tools: TOOLS, tool_choice: { type: 'image_generation' } }
 
 let started: StartedGateway | undefined
+let vendor: AnsweringVendor | undefined
 
 afterEach(async () => {
   await started?.close()
   started = undefined
+  await vendor?.close()
+  vendor = undefined
 })
 
 async function start(prices: readonly object[], options: Partial<GatewayOptions> = {}): Promise<StartedGateway> {
@@ -86,4 +92,93 @@ test('drops the image tool at models that are reached by a translation, holds no
   expect(answer.headers.get('x-signalbox-dropped')).toContain('tools.image_generation')
   const ended = await started.ended(answer)
   expect(ended.usage).not.toHaveProperty('otherModels')
+})
+
+describe('of a scripted vendor', () => {
+  const event = (type: string, members: object): string =>
+    `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: 1, ...members })}\n\n`
+  const item = { type: 'image_generation_call', id: 'ig_1' }
+  const response = { id: 'resp_1', object: 'response', model: 'gpt', status: 'in_progress', output: [] }
+  const BEGUN = event('response.created', { response })
+  const ADDED = event('response.output_item.added', { output_index: 0, item: { ...item, status: 'in_progress' } })
+  const PARTIAL = event('response.image_generation_call.partial_image', { item_id: 'ig_1', partial_image_b64: 'aGk=' })
+  const MADE = event('response.output_item.done', {
+    output_index: 0,
+    item: { ...item, status: 'completed', result: 'aGk=' },
+  })
+  const FAILED = event('response.output_item.done', {
+    output_index: 0,
+    item: { ...item, status: 'failed', result: null },
+  })
+  /** Half of the hold, which is for two images of 6,240 tokens. */
+  const ONE_IMAGE = [{ model: IMAGE_MODEL, usage: expect.objectContaining({ images: 1, outputTokens: 6_240 }) }]
+
+  async function startBefore(answer: AnswerCall): Promise<StartedGateway> {
+    vendor = await answeringVendor(answer)
+    return start([...CHAT, ...IMAGES], { vendors: [openai({ apiKey: 'key', baseURL: vendor.origin })] })
+  }
+
+  test.each([
+    ['an item of the image tool', [ADDED]],
+    ['a partial image', [PARTIAL]],
+    ['a whole image', [ADDED, PARTIAL, MADE]],
+  ])('charges a stream that the vendor cuts after %s for one image', async (_what, events) => {
+    const gateway = await startBefore((reply) => {
+      eventStream(reply)
+      reply.write([BEGUN, ...events].join(''), () => reply.socket?.resetAndDestroy())
+    })
+    const { balance } = await gateway.account()
+    const answer = await gateway.post('/v1/responses', { ...DRAW, stream: true })
+    await answer.text()
+    const ended = await gateway.ended(answer)
+
+    expect(ended).toMatchObject({ ending: 'failed', usage: { otherModels: ONE_IMAGE } })
+    expect(balance - (await gateway.account()).balance).toBeGreaterThanOrEqual(6_240n * 30_000n)
+  })
+
+  test('charges a stream that its caller abandons after an image for one image', async () => {
+    const gateway = await startBefore((reply) => {
+      eventStream(reply)
+      reply.write(BEGUN + ADDED + PARTIAL)
+    })
+    const caller = rawPost(gateway.url, '/v1/responses', { ...DRAW, stream: true })
+    await caller.received('partial_image_b64')
+    const ending = gateway.nextEnded()
+    caller.leave()
+
+    expect(await ending).toMatchObject({ ending: 'abandoned', usage: { otherModels: ONE_IMAGE } })
+    expect((await gateway.account()).held).toBe(0n)
+  })
+
+  test('charges no image for a call of the tool that failed before the stream was cut', async () => {
+    const gateway = await startBefore((reply) => {
+      eventStream(reply)
+      reply.write([BEGUN, ADDED, FAILED].join(''), () => reply.socket?.resetAndDestroy())
+    })
+    const answer = await gateway.post('/v1/responses', { ...DRAW, stream: true })
+    await answer.text()
+
+    expect((await gateway.ended(answer)).usage).not.toHaveProperty('otherModels')
+  })
+
+  test.each([
+    ['no usage', {}],
+    ['no usage of its tools', { usage: { input_tokens: 20, output_tokens: 5 } }],
+  ])('charges images of an answer that reports %s as they were held for', async (_what, report) => {
+    const whole = { ...response, status: 'completed', output: [{ ...item, result: 'aGk=' }], ...report }
+    for (const stream of [false, true]) {
+      const gateway = await startBefore((reply) => {
+        if (!stream) return json(reply, whole)
+        eventStream(reply)
+        reply.end(BEGUN + MADE + event('response.completed', { response: whole }))
+      })
+      const answer = await gateway.post('/v1/responses', { ...DRAW, stream })
+      await answer.text()
+      const ended = await gateway.ended(answer)
+      await gateway.close()
+      await vendor?.close()
+
+      expect(ended).toMatchObject({ ending: 'completed', usage: { otherModels: ONE_IMAGE } })
+    }
+  })
 })

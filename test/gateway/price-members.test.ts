@@ -135,6 +135,37 @@ describe('memory of a container', () => {
   })
 })
 
+describe('members of the image tool', () => {
+  const IMAGE = 'gpt-image-2.6-sunburst'
+  const drawing = (members: object): object => ({
+    model: 'gpt-5.4',
+    input: 'hi',
+    max_output_tokens: 100,
+    tools: [{ type: 'image_generation', model: IMAGE, ...members }],
+  })
+
+  test.each([
+    ['complexity', 'high'],
+    ['frame_count', 24],
+    ['svg', { model: 'gpt-5.5-pro' }],
+    ['output_format', 'gif'],
+  ])('are rejected without a price: %s', async (name, value) => {
+    const { post, received, account } = await startWith([...tokens('gpt-5.4'), ...tokens(IMAGE)])
+    const response = await post('/v1/responses', drawing({ [name]: value }))
+
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { param: `tools[0].${name}` } })
+    expect(received).toEqual([])
+    expect((await account()).held).toBe(0n)
+  })
+
+  test('pass with an ordinary format', async () => {
+    const { post } = await startWith([...tokens('gpt-5.4'), ...tokens(IMAGE)])
+
+    expect((await post('/v1/responses', drawing({ output_format: 'webp' }))).status).toBe(200)
+  })
+})
+
 describe('a message that another organization pays', () => {
   const message = (billTo: string): object => ({
     model: 'claude-sonnet-5-5',

@@ -55,6 +55,7 @@ export const ACCOUNT_ROUTES: readonly AdminRoute[] = [
     tag: 'accounts',
     summary: 'Makes an account, or gives the existing one of that id as it is',
     scope: 'write',
+    creates: 'account',
     body: creation,
     answer: accountSchema,
     async run({ gateway, operator, body }) {

@@ -1,5 +1,6 @@
 import type * as z from 'zod'
 import type { accountSchema, spendingSchema } from '../../admin/objects/account.ts'
+import type { auditEntrySchema } from '../../admin/objects/audit.ts'
 import type { entrySchema, holdSchema, statementSchema } from '../../admin/objects/books.ts'
 import type { catalogSchema } from '../../admin/objects/catalog.ts'
 import type { keySchema, madeKeySchema } from '../../admin/objects/key.ts'
@@ -11,6 +12,7 @@ import type { OperatorScope } from '../../admin/operators.ts'
 
 /** Answers of the admin API, as its schemas have them. */
 export type Account = z.infer<typeof accountSchema>
+export type AuditEntry = z.infer<typeof auditEntrySchema>
 export type Delivery = z.infer<typeof deliverySchema>
 export type Entry = z.infer<typeof entrySchema>
 export type Hold = z.infer<typeof holdSchema>

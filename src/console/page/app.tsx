@@ -7,6 +7,7 @@ import { ThemeSwitch } from './theme.tsx'
 import { setUnknownListener, textOf } from './use-data.ts'
 import { Account } from './views/account.tsx'
 import { Accounts } from './views/accounts.tsx'
+import { Audit } from './views/audit.tsx'
 import { Models } from './views/models.tsx'
 import { Overview } from './views/overview.tsx'
 import { Playground } from './views/playground.tsx'
@@ -21,6 +22,7 @@ const VIEWS = [
   ['models', 'Models and prices'],
   ['vendors', 'Vendors'],
   ['tasks', 'Tasks and webhooks'],
+  ['audit', 'Audit'],
   ['playground', 'Playground'],
 ] as const
 
@@ -147,6 +149,8 @@ function View({ name, id, place, session }: ViewProps) {
       return <Vendors session={session} />
     case 'tasks':
       return <Tasks account={id} place={place} session={session} />
+    case 'audit':
+      return <Audit place={place} />
     case 'playground':
       return <Playground session={session} />
     default:

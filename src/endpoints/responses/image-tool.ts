@@ -1,4 +1,4 @@
-import type { ModelUsage } from '../../core/usage.ts'
+import type { ModelUsage, UsageCounts } from '../../core/usage.ts'
 import type { InnerModel } from '../endpoint.ts'
 import { declared } from './responses-surcharges.ts'
 
@@ -28,7 +28,11 @@ export function imageToolEstimate(
 ): readonly ModelUsage[] {
   const { max_tool_calls: bound } = request
   const images = typeof bound === 'number' ? Math.max(bound, 0) : ASSUMED_IMAGES
+  return imageToolModels(request).map(({ model }) => ({ model, usage: imageToolCounts(images, inputTokens) }))
+}
+
+/** Returns the most that an image model uses for images that each read `inputTokens`. */
+export function imageToolCounts(images: number, inputTokens: number): UsageCounts {
   const outputTokens = images * TOKENS_PER_IMAGE
-  const usage = { inputTokens: images * inputTokens, outputTokens, outputImageTokens: outputTokens, images }
-  return imageToolModels(request).map(({ model }) => ({ model, usage }))
+  return { inputTokens: images * inputTokens, outputTokens, outputImageTokens: outputTokens, images }
 }

@@ -21,5 +21,14 @@ const IMAGES: readonly PriceMember[] = [
   { path: 'svg', field: 'svg' },
 ]
 
+/** The image tool has the members of the images endpoints, and `svg` may name another model that writes the image. */
+const IMAGE_TOOLS = TOOLS.flatMap((tools) =>
+  IMAGES.map((member): PriceMember => ({ ...member, path: `${tools}.${member.path}` })),
+)
+
 /** Price members of servers with OpenAI's API. The price fields of the endpoints have the others: service tiers, searches, tools, size, quality. */
-export const OPENAI_PRICE_MEMBERS: PriceMembers = { responses: CONTAINERS, images: IMAGES, image_edits: IMAGES }
+export const OPENAI_PRICE_MEMBERS: PriceMembers = {
+  responses: [...CONTAINERS, ...IMAGE_TOOLS],
+  images: IMAGES,
+  image_edits: IMAGES,
+}

@@ -14,6 +14,8 @@ import { SSE_COMMENT, sseEvent } from '../../wire/sse.ts'
 import type { VendorCall, VendorFailure } from '../vendor.ts'
 import { DeltaEvent, deltaStart } from './delta-event.ts'
 import {
+  IMAGE_CALL,
+  isMadeImage,
   itemTextBytes,
   markedCacheTime,
   mendedUsage,
@@ -37,6 +39,8 @@ const DELTAS = ['output_text', 'function_call_arguments', 'reasoning_summary_tex
 const delta = new DeltaEvent()
 const NUMBER_MEMBER = Buffer.from('"sequence_number":')
 const ZERO = 0x30
+
+const IMAGE_EVENT = `response.${IMAGE_CALL}.`
 
 /** Events that carry the whole response, and are no end. */
 const BEGINNINGS: ReadonlySet<unknown> = new Set(['response.created', 'response.in_progress', 'response.queued'])
@@ -63,6 +67,8 @@ export class OpenAIResponsesStream extends PassThroughStream {
   readonly #items: unknown[] = []
   /** Bytes of text in them. */
   #itemBytes = 0
+  /** Ids of the images that the vendor has begun or made. */
+  readonly #images = new Set<unknown>()
   #lastNumber = -1
   #error: VendorFailure | undefined
   #isBetweenItems = false
@@ -88,6 +94,10 @@ export class OpenAIResponsesStream extends PassThroughStream {
   /** What a failed response reports is all that it used. */
   get hasRunningUsage(): boolean {
     return this.failure !== undefined && this.usage !== undefined
+  }
+
+  get innerImagesSeen(): number {
+    return this.usage === undefined ? this.#images.size : 0
   }
 
   /** Before its first event a client takes no other event. */
@@ -156,8 +166,17 @@ export class OpenAIResponsesStream extends PassThroughStream {
       }
       this.#isBetweenItems = type === 'response.output_item.done'
       this.countContent(textBytesOf(value['delta'], type === 'response.output_item.added' ? item : undefined))
+      if (type === 'response.output_item.added' || this.#isBetweenItems) this.#noteImage(item)
+      else if (String(type).startsWith(IMAGE_EVENT)) this.#images.add(value['item_id'])
       if (this.#isBetweenItems) this.#itemDone(item)
     }
+  }
+
+  /** A call of the image tool that is done without an image has failed. */
+  #noteImage(item: unknown): void {
+    if (!isJsonObject(item) || item['type'] !== IMAGE_CALL) return
+    if (!this.#isBetweenItems || isMadeImage(item)) this.#images.add(item['id'])
+    else this.#images.delete(item['id'])
   }
 
   /** Some servers send an item as a whole, without deltas. */
@@ -169,7 +188,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
 
   #usageOf(response: Record<string, unknown>): Usage | undefined {
     return usageAsMarked(
-      responsesUsage(response, this.#facts.request.service_tier, this.#facts.request),
+      responsesUsage(response, this.#facts.request.service_tier, this.#facts.request, this.#images.size),
       this.#cacheTime,
     )
   }

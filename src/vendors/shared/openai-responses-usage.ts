@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import type { ModelUsage, Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
-import { imageToolModels } from '../../endpoints/responses/image-tool.ts'
+import { IMAGE_TOOL, imageToolCounts, imageToolModels } from '../../endpoints/responses/image-tool.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
 import { type ResponsesRequest, responsesCacheTime } from '../../endpoints/responses/responses-request.ts'
 import type { VendorCall } from '../vendor.ts'
@@ -16,11 +16,13 @@ import { usageAtTier } from './service-tier.ts'
  * vendor says it charges for: OpenAI beside the usage, Perplexity in it. Undefined if it reports none.
  * @param askedTier Tier of service that the request names, if any.
  * @param request Request that names the image models of its tools. If omitted, no image model is counted.
+ * @param imagesSeen Number of images that events of a stream have shown. Default 0.
  */
 export function responsesUsage(
   response: Record<string, unknown>,
   askedTier?: unknown,
   request?: ResponsesRequest,
+  imagesSeen = 0,
 ): Usage | undefined {
   const { usage: counts, tool_usage: tools } = response
   if (!isJsonObject(counts)) return undefined
@@ -35,25 +37,43 @@ export function responsesUsage(
   addCountsBeside(usage, counts['total_tokens'])
   const searches = toldSearches(tools, counts['tool_calls_details']) ?? searchesIn(response['output'])
   if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
-  const images = request === undefined ? undefined : imageToolUsage(response, request)
+  const images = request === undefined ? undefined : imageToolUsage(response, request, imagesSeen)
   if (images !== undefined) usage.otherModels = [images]
   return usageAtTier(usage, response['service_tier'], askedTier)
 }
 
 /**
  * Reads what an image model used within a response, which `usage` does not include. With several image tools, the first one names
- * the model, because the report does not. Returns `undefined` if no image was made.
+ * the model, because the report does not. Images without a report are charged as they were held for. Returns `undefined` if no image
+ * was made.
  */
-function imageToolUsage(response: Record<string, unknown>, request: ResponsesRequest): ModelUsage | undefined {
-  const { tool_usage: tools, output } = response
-  const made = Array.isArray(output) ? output.filter((item) => isJsonObject(item) && isMadeImage(item)).length : 0
+function imageToolUsage(
+  response: Record<string, unknown>,
+  request: ResponsesRequest,
+  imagesSeen = 0,
+): ModelUsage | undefined {
+  const { tool_usage: tools, output, usage: counts } = response
+  const listed = Array.isArray(output) ? output.filter((item) => isJsonObject(item) && isMadeImage(item)).length : 0
+  const made = Math.max(listed, imagesSeen)
   const tokens = openaiImageUsage(isJsonObject(tools) ? tools['image_gen'] : undefined)
   const model = made > 0 || (tokens.outputTokens ?? 0) > 0 ? imageToolModels(request)[0]?.model : undefined
-  return model === undefined ? undefined : { model, usage: { ...tokens, images: made } }
+  if (model === undefined) return undefined
+  const inputTokens = isJsonObject(counts) && typeof counts['input_tokens'] === 'number' ? counts['input_tokens'] : 0
+  const counted = tokens.outputTokens === undefined ? imageToolCounts(made, inputTokens) : tokens
+  return { model, usage: { ...counted, images: made } }
 }
 
-function isMadeImage({ type, result }: Record<string, unknown>): boolean {
-  return type === 'image_generation_call' && typeof result === 'string'
+/** Returns the images of a response that reports no usage at all, or `undefined` if it has none. */
+export function unreportedImages(response: Record<string, unknown>, request: ResponsesRequest): Usage | undefined {
+  const images = imageToolUsage(response, request)
+  return images && { otherModels: [images] }
+}
+
+/** Type of the items and the prefix of the events of the image tool. */
+export const IMAGE_CALL = `${IMAGE_TOOL}_call`
+
+export function isMadeImage({ type, result }: Record<string, unknown>): boolean {
+  return type === IMAGE_CALL && typeof result === 'string'
 }
 
 /** The lifetime of what a call writes to its vendor's cache, where only the marks of the prompt tell it. */

@@ -16,7 +16,13 @@ import type { AnswerBody, VendorCall, VendorFailure, WireRequest } from '../vend
 import { bearerHeaders, type KeyHeaders } from './bearer-headers.ts'
 import { applyFieldRules, type FieldRule, type FieldRules } from './field-rules.ts'
 import { OpenAIResponsesStream } from './openai-responses-stream.ts'
-import { markedCacheTime, mendedUsage, outputTextBytes, responsesUsage } from './openai-responses-usage.ts'
+import {
+  markedCacheTime,
+  mendedUsage,
+  outputTextBytes,
+  responsesUsage,
+  unreportedImages,
+} from './openai-responses-usage.ts'
 import { usageAsMarked } from './openai-usage.ts'
 import { unsupportedParameter } from './parameter-errors.ts'
 import { withoutModeration } from './without-moderation.ts'
@@ -211,10 +217,8 @@ function passResponse(
     return undefined
   const { publicModel } = call
   const outputBytes = outputTextBytes(response['output'])
-  const usage = usageAsMarked(
-    responsesUsage(response, call.request.service_tier, call.request),
-    markedCacheTime(call, dialect),
-  )
+  const reported = responsesUsage(response, call.request.service_tier, call.request)
+  const usage = usageAsMarked(reported, markedCacheTime(call, dialect)) ?? unreportedImages(response, call.request)
   // As in a stream and in a chat: the error is the vendor's, and another candidate may answer.
   if (response['status'] === 'failed') {
     const failure = { ...dialect.streamFailure({ error: response['error'] }), status: 200 }

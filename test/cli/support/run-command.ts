@@ -10,6 +10,26 @@ export async function runCommand(
   return lines
 }
 
+/** Runs a command in this process; gives what it prints on both streams, and whether its process would end with status 1. */
+export async function runCommandWithWarnings(
+  words: readonly string[],
+  environment: Record<string, string | undefined>,
+): Promise<{ readonly lines: string[]; readonly warnings: string[]; readonly hasFailed: boolean }> {
+  const lines: string[] = []
+  const warnings: string[] = []
+  let hasFailed = false
+  const terminal = {
+    environment,
+    print: (line: string) => void lines.push(line),
+    warn: (line: string) => void warnings.push(line),
+    fail: () => {
+      hasFailed = true
+    },
+  }
+  await runSignalbox(words, terminal, '0.0.0')
+  return { lines, warnings, hasFailed }
+}
+
 /** Runs a command with `--json`; gives what it prints. */
 export async function runForJson(
   words: readonly string[],

@@ -13,6 +13,7 @@ export const VIEWS = [
   'vendors',
   'tasks',
   `tasks/${TEST_ACCOUNT}`,
+  'audit',
   'playground',
 ]
 
