@@ -57,7 +57,7 @@ export interface AdminRoute {
   readonly alsoScope?: OperatorScope
   /** Parameter that names what is changed, for the event; absent: the first one of the path. */
   readonly target?: string
-  /** Kind of the object that the route creates under the `id` of the body unless it exists; absent: none. */
+  /** Kind of the object that the route creates under the `id` of the body unless it exists. If omitted, it creates none. */
   readonly creates?: 'account' | 'key'
   /** Member of the answer that is shown once and never kept. */
   readonly secret?: string

@@ -26,7 +26,7 @@ export interface Terminal {
   readonly usageRetention?: UsageRetentionDays | undefined
   /** Writes one line to standard output. */
   print(line: string): void
-  /** Writes one line to standard error. Absent: the caller reads what was printed. */
+  /** Writes one line to standard error. If omitted, the line is not written. */
   warn?(line: string): void
   /** Makes the process end with 1 once the command is over. Absent: the caller reads what was printed. */
   fail?(): void

@@ -96,7 +96,7 @@ export interface StreamTransform {
   readonly outputBytesSeen: number
   /**
    * Images that models within the call have begun and that no report counts so far. They are charged as they were held for.
-   * Absent: no model works within the call, or only its report tells.
+   * If omitted, no model works within the call, or only the usage report contains its images.
    */
   readonly innerImagesSeen?: number | undefined
   /** True while no text is under way: all that has begun has ended, and usage may follow. Absent: never. */

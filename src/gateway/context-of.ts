@@ -11,7 +11,6 @@ import { HookTable } from '../hooks/hook-table.ts'
 import { Disconnects } from '../pipeline/abort-scope.ts'
 import { AccountPlans } from '../pipeline/account-plans.ts'
 import { Observers } from '../pipeline/call-observation.ts'
-import { SILENCE_CHECK_MS } from '../pipeline/candidate-call.ts'
 import { ConfigurationWarnings } from '../pipeline/configuration-warnings.ts'
 import { Deadlines } from '../pipeline/deadlines.ts'
 import { FetchedBytes } from '../pipeline/fetched-bytes.ts'
@@ -19,6 +18,7 @@ import { emit, type PipelineContext, type Timeouts } from '../pipeline/pipeline-
 import { PrincipalFaults } from '../pipeline/principal-faults.ts'
 import { RetirementNotices } from '../pipeline/retirement-notices.ts'
 import { SettlementRetries } from '../pipeline/settlement-retries.ts'
+import { SilenceWatch } from '../pipeline/silence-watch.ts'
 import { StateMakers } from '../pipeline/state-makers.ts'
 import { probeStore, StoreOutage } from '../pipeline/store-outage.ts'
 import { TokenSizes } from '../pipeline/token-sizes.ts'
@@ -146,7 +146,7 @@ export function contextOf(
     // Without billing it bounds claims of Idempotency-Keys alone, which no call may outlive.
     holdTtlMs: (billing === 'off' ? undefined : options.holdTtlMs) ?? defaultHoldTtlMs(timeouts.totalMs, drainMs),
     deadlines: new Deadlines(clock, timeouts.totalMs),
-    silenceChecks: new Deadlines(clock, SILENCE_CHECK_MS),
+    silenceWatch: new SilenceWatch(clock),
     disconnects: new Disconnects(options.disconnect, drainMs),
     outputBounds: {
       defaultMaxOutputTokens: options.defaultMaxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS,

@@ -16,8 +16,8 @@ import {
   withBillOf,
 } from './error-classification.ts'
 import type { PipelineContext } from './pipeline-context.ts'
+import { reportedSilenceMs, type VendorActivity, type WatchedAttempt } from './silence-watch.ts'
 import { type FollowingCalls, StreamCall } from './stream-call.ts'
-import type { VendorActivity, WatchedAttempt } from './vendor-activity.ts'
 import { isPatient, transportRequest, withCredential } from './vendor-address.ts'
 import { sendWithCredential, withoutSecrets } from './vendor-credential.ts'
 
@@ -60,13 +60,13 @@ export function attempt(
   options: AttemptOptions,
 ): Promise<AttemptOutcome> {
   const { isStream, scope, credentials, watched } = options
-  const { transport, activity } = watched
-  watched.watchSilence(isStream, isPatient(vendor, operation))
+  const { transport } = watched
+  watched.watchSilence(reportedSilenceMs(isStream, isPatient(vendor, operation)))
   if (!isStream) {
     const firstByteMs = firstByteMsOf(context, options)
-    return fetchWhole({ context, vendor, credentials, transport, activity, firstByteMs, operation }, scope)
+    return fetchWhole({ context, vendor, credentials, transport, activity: watched, firstByteMs, operation }, scope)
   }
-  const callee = { context, vendor, transport, activity }
+  const callee = { context, vendor, transport, activity: watched }
   if (credentials === undefined) return openStream(callee, operation, scope)
   return sendWithCredential<AttemptOutcome>({
     credentials,

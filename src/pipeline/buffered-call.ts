@@ -7,7 +7,7 @@ import type {
   TransportRequest,
 } from '../transport/transport.ts'
 import { firstHeader, type HeaderMap, NO_HEADERS } from '../wire/headers.ts'
-import type { VendorActivity } from './vendor-activity.ts'
+import type { VendorActivity } from './silence-watch.ts'
 
 /** Largest response that is buffered for a caller. */
 export const MAX_ANSWER_BYTES = 128 * 1024 * 1024

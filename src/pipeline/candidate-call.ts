@@ -1,4 +1,3 @@
-import type { Timer } from '../core/clock.ts'
 import type { CircuitState } from '../routing/circuit-breaker.ts'
 import type { CallOutcome, Probed, RouteCandidate } from '../routing/route-candidate.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -8,22 +7,13 @@ import type { Attempt, Reserved } from './call-record.ts'
 import type { AttemptFailure } from './error-classification.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 import { toldWithoutQuotes } from './quoted-prompts.ts'
-import type { VendorActivity, WatchedAttempt } from './vendor-activity.ts'
-
-/** Time between two checks of a call for bytes of its vendor, in milliseconds. */
-export const SILENCE_CHECK_MS = 5_000
-
-/** Checks without a byte after which a stream is reported: 15 seconds. */
-const SILENT_STREAM_CHECKS = 3
-
-/** Checks without a byte after which other calls are reported: 60 seconds. */
-const SILENT_ANSWER_CHECKS = 12
+import type { WatchedAttempt, WatchedCall } from './silence-watch.ts'
 
 /**
  * One call at a candidate, from its start to its outcome. Updates its circuits, load and latencies, and emits events for
  * changes. Exactly one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
  */
-export class CandidateCall implements Attempt, WatchedAttempt {
+export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
   readonly candidate: RouteCandidate
   readonly #context: PipelineContext
   readonly #call: Reserved
@@ -31,9 +21,10 @@ export class CandidateCall implements Attempt, WatchedAttempt {
   readonly #requestedAtMs: number
   readonly #probed: Probed
   readonly #observation: AttemptObservation | undefined
-  readonly activity: VendorActivity = { hasBytes: false, isPaused: false }
-  #quietChecks = 0
-  #silenceCheck: Timer | undefined = undefined
+  hasBytes = false
+  isPaused = false
+  #silentSinceMs: number
+  #reportedSilenceMs = 0
   #endedAtMs: number | undefined = undefined
   #outcome: AttemptRecord['outcome'] = 'abandoned'
   #failure: AttemptFailure | undefined = undefined
@@ -43,6 +34,7 @@ export class CandidateCall implements Attempt, WatchedAttempt {
     this.#context = context
     this.#call = call
     this.#startedAtMs = context.clock.now()
+    this.#silentSinceMs = this.#startedAtMs
     this.#probed = candidate.begin(this.#startedAtMs, context.routes.nextTurn())
     this.#requestedAtMs = call.startedAtMs
     this.#observation = call.observation?.attempt(candidate, call)
@@ -54,27 +46,22 @@ export class CandidateCall implements Attempt, WatchedAttempt {
     return this.#observation?.transport ?? this.#context.transport
   }
 
-  watchSilence(isStream: boolean, isPatient: boolean): void {
-    if (this.#silenceCheck === undefined && this.#quietChecks === 0)
-      this.#awaitCheck(isStream && !isPatient ? SILENT_STREAM_CHECKS : SILENT_ANSWER_CHECKS)
+  watchSilence(silentMs: number): void {
+    this.#reportedSilenceMs = silentMs
+    this.#context.silenceWatch.add(this)
   }
 
-  #awaitCheck(maxQuiet: number): void {
-    this.#silenceCheck = this.#context.silenceChecks.add(() => {
-      const { activity } = this
-      this.#quietChecks = activity.hasBytes || activity.isPaused ? 0 : this.#quietChecks + 1
-      activity.hasBytes = false
-      if (this.#quietChecks < maxQuiet) this.#awaitCheck(maxQuiet)
-      else this.#reportSilence(maxQuiet * SILENCE_CHECK_MS)
-    })
-  }
-
-  #reportSilence(silentMs: number): void {
+  checkSilence(nowMs: number): boolean {
+    if (this.hasBytes || this.isPaused) this.#silentSinceMs = nowMs
+    this.hasBytes = false
+    const silentMs = this.#reportedSilenceMs
+    if (nowMs - this.#silentSinceMs < silentMs) return true
     const { key, model } = this.candidate
     const { requestId } = this.#call
     const named = { requestId, vendor: key.vendorId, credentialId: key.credentialId, model: model.id, silentMs }
     this.#context.logger.warn('a vendor sends nothing', named)
     emit(this.#context, { type: 'vendor-silent', ...named })
+    return false
   }
 
   get hasFailed(): boolean {
@@ -155,7 +142,7 @@ export class CandidateCall implements Attempt, WatchedAttempt {
 
   #end(outcome: AttemptRecord['outcome'], nowMs: number): void {
     this.#outcome = outcome
-    this.#silenceCheck?.cancel()
+    this.#context.silenceWatch.delete(this)
     this.#endedAtMs = nowMs
   }
 

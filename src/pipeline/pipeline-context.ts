@@ -40,6 +40,7 @@ import type { LimitSet } from './limit-set.ts'
 import type { PrincipalFaults } from './principal-faults.ts'
 import type { RetirementNotices } from './retirement-notices.ts'
 import type { SettlementRetries } from './settlement-retries.ts'
+import type { SilenceWatch } from './silence-watch.ts'
 import type { StateMakers } from './state-makers.ts'
 import type { StoreOutage } from './store-outage.ts'
 import type { TokenSizes } from './token-sizes.ts'
@@ -166,8 +167,8 @@ export interface PipelineContext {
   readonly disconnects: Disconnects
   /** Longest time for a request. */
   readonly deadlines: Deadlines
-  /** When calls are checked for vendors that send nothing. */
-  readonly silenceChecks: Deadlines
+  /** Reports vendors that send nothing. */
+  readonly silenceWatch: SilenceWatch
   readonly outputBounds: OutputBoundSettings
   /** Bytes of generated text for one token of each model. */
   readonly tokenSizes: TokenSizes

@@ -12,7 +12,7 @@ import type {
 } from '../transport/transport.ts'
 import { firstHeader, type HeaderMap, mediaType, NO_HEADERS, requestIdOf } from '../wire/headers.ts'
 import { joinChunks } from '../wire/join-chunks.ts'
-import type { VendorActivity } from './vendor-activity.ts'
+import type { VendorActivity } from './silence-watch.ts'
 import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
 /** Longest time that headers are held back for a first content; then they are sent, with a comment while there is nothing else. */

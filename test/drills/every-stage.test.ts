@@ -79,7 +79,7 @@ const ROWS: readonly Row[] = [
   ['pass answer through', 'a leaving caller', 'stream', settled(200)],
   ['settle', 'a throw', 'both', settled(200, { ending: 'clean' })],
   ['settle', 'a time-out', 'both', settled(200, { ending: 'clean' })],
-  // The end of a stream is sent after its settlement, so a caller who leaves before gets no end.
+  // The end of a stream is sent after its settlement, so a caller who disconnects before gets no end.
   ['settle', 'a leaving caller', 'whole', settled('none')],
   ['settle', 'a leaving caller', 'stream', settled(200)],
   ['release lease', 'a throw', 'both', settled(200, { ending: 'clean', keeps: 'lease' })],

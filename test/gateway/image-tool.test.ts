@@ -94,7 +94,7 @@ test('drops the image tool at models that are reached by a translation, holds no
   expect(ended.usage).not.toHaveProperty('otherModels')
 })
 
-describe('of a scripted vendor', () => {
+describe('the image tool of a scripted vendor', () => {
   const event = (type: string, members: object): string =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: 1, ...members })}\n\n`
   const item = { type: 'image_generation_call', id: 'ig_1' }

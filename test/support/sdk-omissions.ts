@@ -18,7 +18,7 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
   'openai/resources/responses/responses.d.ts': [
     {
       reason:
-        'Shell and patch tools pass to vendors that speak the dialect. Other vendors do not get them yet, so Codex has its functions there.',
+        'Not supported in translation: vendors with Responses get shell and patch tools unchanged, and other models reject them with 400.',
       literals: `
         type allowlist, type apply_patch_call, type apply_patch_call_output, type container_auto,
         type container_file_citation, type container_reference, type create_file, type delete_file, type exec,
@@ -34,7 +34,8 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
       `,
     },
     {
-      reason: 'Computer use passes to vendors that speak the dialect; no other vendor has an equivalent.',
+      reason:
+        'Not supported in translation: vendors with Responses get computer use unchanged, and other models reject it with 400.',
       literals: `
         type click, type computer_call, type computer_call_output, type computer_screenshot, type computer_use,
         type double_click, type drag, type keypress, type move, type screenshot, type scroll, type wait
@@ -59,7 +60,7 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
       `,
     },
     {
-      reason: 'No served model sends audio in a response.',
+      reason: 'Events of audio pass unchanged from vendors with Responses. Translations never write them.',
       literals: `
         type response.audio.delta, type response.audio.done, type response.audio.transcript.delta,
         type response.audio.transcript.done
@@ -102,7 +103,7 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
   ],
   'openai/resources/images.d.ts': [
     {
-      reason: 'Events of streams are made from a prefix and a suffix.',
+      reason: 'Events of streams are recognised by their suffix.',
       literals: `
         type image_edit.completed, type image_edit.partial_image, type image_generation.completed,
         type image_generation.partial_image
@@ -137,7 +138,7 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
       `,
     },
     {
-      reason: 'Results of tools that Anthropic runs pass unchanged at Anthropic; other vendors do not run these tools.',
+      reason: 'Results of tools that Anthropic runs pass unchanged at Anthropic. Translations drop and report them.',
       literals: `
         type bash_code_execution_output, type bash_code_execution_result, type bash_code_execution_tool_result,
         type bash_code_execution_tool_result_error, type code_execution_output, type code_execution_result,
@@ -152,7 +153,7 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
     },
     {
       reason:
-        'Blocks of browser and computer toolsets and of containers pass unchanged at Anthropic; other vendors do not have them.',
+        'Blocks of browser and computer toolsets and of containers pass unchanged at Anthropic. Translations drop and report them.',
       literals: `
         type browser_state, type container_upload, type coordinate, type download_completed, type download_failed,
         type download_started, type ref, type tab_opened

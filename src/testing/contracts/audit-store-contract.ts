@@ -45,10 +45,10 @@ export function describeAuditStore(
       ] as const)
         await store.add(exampleEntry(id, afterMs))
       const nowMs = EXAMPLE_NOW_MS + AUDIT_RETENTION_MS + 1
-      expect(await store.purge(nowMs, 1)).toBe(1)
+      expect(await store.purge(nowMs, 1)).toEqual(1)
       expect(idsOf(await store.list({ limit: 9 }))).toEqual(['aud_c', 'aud_b'])
-      expect(await store.purge(nowMs, 9)).toBe(1)
-      expect(await store.purge(nowMs, 9)).toBe(0)
+      expect(await store.purge(nowMs, 9)).toEqual(1)
+      expect(await store.purge(nowMs, 9)).toEqual(0)
       expect(idsOf(await store.list({ limit: 9 }))).toEqual(['aud_c'])
     })
 

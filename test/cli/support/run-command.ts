@@ -10,7 +10,7 @@ export async function runCommand(
   return lines
 }
 
-/** Runs a command in this process; gives what it prints on both streams, and whether its process would end with status 1. */
+/** Runs a command in this process. Returns what it prints on both streams, and whether its process would exit with status 1. */
 export async function runCommandWithWarnings(
   words: readonly string[],
   environment: Record<string, string | undefined>,
