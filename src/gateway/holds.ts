@@ -104,14 +104,13 @@ function amountOf(amount: string): bigint {
 /** Maximum number of holds ended in one transaction. */
 const SWEEP_BATCH = 500
 
-/** Ends expired holds and credits until `isOver`, then deletes old entries of the audit. Never rejects. */
+/** Ends the holds that have expired, then the credits, until `isOver`. Never rejects. */
 export async function expireHolds(context: PipelineContext, isOver: () => boolean): Promise<void> {
   try {
     let expired = SWEEP_BATCH
     while (expired === SWEEP_BATCH && !isOver())
       expired = await context.store.ledger.expire(context.clock.now(), SWEEP_BATCH)
     await context.store.ledger.expireCredits(context.clock.now(), SWEEP_BATCH)
-    await context.store.audit?.purge(context.clock.now(), SWEEP_BATCH)
   } catch (error) {
     reportFault(context, undefined, 'holds', error)
   }

@@ -53,8 +53,6 @@ export const AUDIT_DELETE_BATCH = 10
 export interface AuditStore {
   /** Adds an entry and deletes up to 10 entries that are more than 365 days older. */
   add(entry: AuditEntry): MaybePromise<void>
-  /** Deletes up to `limit` entries that are older than the retention at `nowMs`, and returns how many were deleted. */
-  purge(nowMs: number, limit: number): MaybePromise<number>
   /** Lists entries, newest first: by time, then id. */
   list(query: AuditQuery): MaybePromise<readonly AuditEntry[]>
 }

@@ -90,18 +90,6 @@ describe.each(ADMIN_STORES)('the audit of the admin API on %s', (_name, store) =
   })
 })
 
-test('deletes entries that are a year old without another change', async () => {
-  const store = memoryStore()
-  const entry = { operator: 'ops', action: 'create_account', source: 'admin_api', input: {} } as const
-  const none = { subject: undefined, address: undefined, requestId: undefined, code: undefined }
-  await store.audit!.add({ ...entry, ...none, id: 'aud_old', createdAtMs: 0, before: undefined, after: undefined })
-  const started = await startAdmin({ store })
-  await started.gateway.start()
-
-  await expect.poll(() => store.audit!.list({ limit: 1 })).toEqual([])
-  await started.close()
-})
-
 test('reports an entry that the store could not write, and sends the answer of the change', async () => {
   const store = memoryStore()
   const audit = { ...store.audit!, add: () => Promise.reject(new Error('disk full')) }

@@ -24,10 +24,6 @@ export function memoryAudit({ maxAuditEntries = 10_000 }: MemoryAuditOptions = {
       while (entries.length > maxAuditEntries || entries[0]!.createdAtMs <= entry.createdAtMs - AUDIT_RETENTION_MS)
         entries.shift()
     },
-    purge(nowMs, limit) {
-      const old = entries.findIndex(({ createdAtMs }) => createdAtMs > nowMs - AUDIT_RETENTION_MS)
-      return entries.splice(0, Math.min(old === -1 ? entries.length : old, limit)).length
-    },
     list: (query) =>
       entries
         .filter((entry) => isWanted(entry, query))

@@ -23,16 +23,6 @@ export function postgresAudit({ run }: PostgresConnection, schema: string): Audi
       )
     },
 
-    async purge(nowMs, limit) {
-      const rows = await run(
-        `DELETE FROM ${schema}.audit WHERE id IN (
-          SELECT id FROM ${schema}.audit WHERE created_at_ms <= $1 ORDER BY created_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED
-        ) RETURNING id`,
-        [timeParameter(nowMs - AUDIT_RETENTION_MS), limit],
-      )
-      return rows.length
-    },
-
     async list({ subject, fromMs, untilMs, after, limit }) {
       if (![subject, after?.id].every((text) => isStorable(text ?? ''))) return []
       const values: unknown[] = [Math.max(0, limit)]

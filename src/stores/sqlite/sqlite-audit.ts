@@ -24,7 +24,6 @@ CREATE INDEX signalbox_audit_by_subject ON signalbox_audit (subject, created_at_
 /** The audit of an open database, by synchronous calls. */
 export interface SqliteAudit {
   add(entry: AuditEntry): void
-  purge(nowMs: number, limit: number): number
   list(query: AuditQuery): readonly AuditEntry[]
 }
 
@@ -35,15 +34,12 @@ export function sqliteAudit(database: SqliteDatabase): SqliteAudit {
   )
   const deleteOld = database.prepare(
     `DELETE FROM signalbox_audit WHERE id IN (
-       SELECT id FROM signalbox_audit WHERE created_at_ms <= ? ORDER BY created_at_ms LIMIT ?)`,
+       SELECT id FROM signalbox_audit WHERE created_at_ms <= ? ORDER BY created_at_ms LIMIT ${AUDIT_DELETE_BATCH})`,
   )
-  const purge = (nowMs: number, limit: number): number =>
-    Number(deleteOld.run(wholeMilliseconds(nowMs - AUDIT_RETENTION_MS), limit).changes)
   return {
-    purge,
     add(entry) {
       insert.run(entry.id, wholeMilliseconds(entry.createdAtMs), entry.subject ?? null, auditDetails(entry))
-      purge(entry.createdAtMs, AUDIT_DELETE_BATCH)
+      deleteOld.run(wholeMilliseconds(entry.createdAtMs - AUDIT_RETENTION_MS))
     },
     // Prepared at each call, because only operators list entries.
     list({ subject, fromMs, untilMs, after, limit }) {

@@ -134,7 +134,6 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
     ledger: ledgerOn(session),
     audit: {
       add: async (entry) => session().write(({ audit }) => audit.add(entry)),
-      purge: async (nowMs, limit) => session().write(({ audit }) => audit.purge(nowMs, limit)),
       list: async (query) => session().read(({ audit }) => audit.list(query)),
     },
     keys: {

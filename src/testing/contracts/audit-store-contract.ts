@@ -37,21 +37,6 @@ export function describeAuditStore(
       expect(await store.list({ subject: '\u0000', limit: 9 })).toEqual([])
     })
 
-    check('purges at most the given number of entries that are a year old', async (store) => {
-      for (const [id, afterMs] of [
-        ['aud_a', 0],
-        ['aud_b', 1],
-        ['aud_c', 2],
-      ] as const)
-        await store.add(exampleEntry(id, afterMs))
-      const nowMs = EXAMPLE_NOW_MS + AUDIT_RETENTION_MS + 1
-      expect(await store.purge(nowMs, 1)).toEqual(1)
-      expect(idsOf(await store.list({ limit: 9 }))).toEqual(['aud_c', 'aud_b'])
-      expect(await store.purge(nowMs, 9)).toEqual(1)
-      expect(await store.purge(nowMs, 9)).toEqual(0)
-      expect(idsOf(await store.list({ limit: 9 }))).toEqual(['aud_c'])
-    })
-
     check('deletes entries that are a year old when another is added', async (store) => {
       await store.add(exampleEntry('aud_old', 0))
       await store.add(exampleEntry('aud_young', 1))
