@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../core/clock.ts'
+import { TransientMap } from '../core/transient-map.ts'
 import type { Transport } from '../transport/transport.ts'
 
 /** Time between two checks of all calls for bytes of their vendors, in milliseconds. */
@@ -43,7 +44,7 @@ export function reportedSilenceMs(isStream: boolean, isPatient: boolean): number
 /** Checks calls for silent vendors. One timer serves all calls, so a report may come up to 5 seconds late. */
 export class SilenceWatch {
   readonly #clock: Clock
-  readonly #calls = new Set<WatchedCall>()
+  readonly #calls = new TransientMap<WatchedCall, true>()
   #timer: Timer | undefined
 
   constructor(clock: Clock) {
@@ -51,7 +52,7 @@ export class SilenceWatch {
   }
 
   add(call: WatchedCall): void {
-    this.#calls.add(call)
+    this.#calls.set(call, true)
     this.#timer ??= this.#nextCheck()
   }
 
@@ -62,7 +63,7 @@ export class SilenceWatch {
   #nextCheck(): Timer {
     return this.#clock.schedule(CHECK_INTERVAL_MS, () => {
       const nowMs = this.#clock.now()
-      for (const call of this.#calls) if (!call.checkSilence(nowMs)) this.#calls.delete(call)
+      for (const call of this.#calls.keys()) if (!call.checkSilence(nowMs)) this.#calls.delete(call)
       this.#timer = this.#calls.size === 0 ? undefined : this.#nextCheck()
     })
   }

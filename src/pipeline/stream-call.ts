@@ -274,8 +274,9 @@ export class StreamCall implements TransportHandler {
     const isOurs = this.#reads.length > 1 || this.#ownsReads
     const bytes = joinChunks(this.#reads)
     this.#reads.length = 0
-    if (!this.#read(bytes, isOurs)) return
+    // Counted before it is read: whoever reads bytes that are ours may free them, and freed bytes have no length.
     this.#bytesSinceTurn += bytes.byteLength
+    if (!this.#read(bytes, isOurs)) return
     if (this.#encoder === undefined) this.#look()
     if (this.#end !== undefined || (this.#encoder === undefined && this.#bytesSinceTurn < MAX_BYTES_BETWEEN_TURNS))
       return
