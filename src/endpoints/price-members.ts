@@ -20,27 +20,51 @@ export function pricedMembers(
   members: readonly PriceMember[],
 ): readonly ExtraFeature[] {
   const found: ExtraFeature[] = []
-  for (const { path, field, ordinary = [] } of members)
-    visit(request, path.split('.'), '', (value, param) => {
-      if (value === undefined || value === null || ordinary.includes(value)) return
-      found.push({ field, value: typeof value === 'object' ? 'true' : String(value), param })
-    })
+  for (const member of members) {
+    const steps = stepsOf(member)
+    // Nearly every request has none of the members at its top.
+    const value = request[steps[0]!.name]
+    if (value !== undefined && value !== null) visit(value, { member, steps, found }, 0, steps[0]!.name)
+  }
   return found
 }
 
-function visit(
-  holder: unknown,
-  [step, ...rest]: readonly string[],
-  at: string,
-  found: (value: unknown, param: string) => void,
-): void {
-  if (step === undefined) found(holder, at)
-  else if (isJsonObject(holder)) {
-    const name = step.replace('[]', '')
-    const value = holder[name]
-    const param = at === '' ? name : `${at}.${name}`
-    if (name === step) visit(value, rest, param, found)
-    else if (Array.isArray(value))
-      for (const [index, each] of value.entries()) visit(each, rest, `${param}[${index}]`, found)
+interface Step {
+  readonly name: string
+  /** Whether the value is a list, each element of which is visited. */
+  readonly isList: boolean
+}
+
+/** Members are constants of vendors, so each path is parsed once. */
+const parsed = new WeakMap<PriceMember, readonly Step[]>()
+
+function stepsOf(member: PriceMember): readonly Step[] {
+  let steps = parsed.get(member)
+  if (steps === undefined) {
+    steps = member.path.split('.').map((step) => ({ name: step.replace('[]', ''), isList: step.endsWith('[]') }))
+    parsed.set(member, steps)
   }
+  return steps
+}
+
+interface Search {
+  readonly member: PriceMember
+  readonly steps: readonly Step[]
+  readonly found: ExtraFeature[]
+}
+
+/** Visits the value of the step at `index`, whose path in the request is `param`. */
+function visit(value: unknown, search: Search, index: number, param: string): void {
+  if (!search.steps[index]!.isList) visitInner(value, search, index, param)
+  else if (Array.isArray(value))
+    for (const [place, each] of value.entries()) visitInner(each, search, index, `${param}[${place}]`)
+}
+
+function visitInner(value: unknown, search: Search, index: number, param: string): void {
+  const { member, steps, found } = search
+  const next = steps[index + 1]
+  if (next !== undefined) {
+    if (isJsonObject(value)) visit(value[next.name], search, index + 1, `${param}.${next.name}`)
+  } else if (value !== undefined && value !== null && !member.ordinary?.includes(value))
+    found.push({ field: member.field, value: typeof value === 'object' ? 'true' : String(value), param })
 }

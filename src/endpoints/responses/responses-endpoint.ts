@@ -104,9 +104,11 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
     const webSearches = responsesSearches(request)
     const cacheTime = responsesCacheTime(request)
     const otherModels = imageToolEstimate(request, inputTokens)
+    const usage = { inputTokens, outputTokens }
+    // Nearly every request: what follows makes an object of each line.
+    if (cacheTime === 'none' && webSearches === undefined && otherModels.length === 0) return usage
     return {
-      inputTokens,
-      outputTokens,
+      ...usage,
       ...(cacheTime === 'none' ? {} : { cacheWriteTokens: inputTokens }),
       ...(cacheTime === 'hour' ? { cacheWrite1hTokens: inputTokens } : {}),
       ...(webSearches === undefined ? {} : { webSearches }),

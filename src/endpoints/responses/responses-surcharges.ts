@@ -95,11 +95,13 @@ interface DeclaredType {
 /** Types of the tools of a request and of items that bring more of them, those in namespaces too. */
 export function declared({ tools, input }: Readonly<Record<string, unknown>>): readonly DeclaredType[] {
   const types = typesIn(tools, 'tools')
-  if (!Array.isArray(input)) return types
-  const inItems = input.flatMap((item, index) =>
-    isJsonObject(item) && 'tools' in item ? typesIn(item['tools'], `input[${index}].tools`) : [],
-  )
+  if (!Array.isArray(input) || !input.some(hasTools)) return types
+  const inItems = input.flatMap((item, index) => (hasTools(item) ? typesIn(item.tools, `input[${index}].tools`) : []))
   return [...types, ...inItems]
+}
+
+function hasTools(item: unknown): item is { readonly tools: unknown } {
+  return isJsonObject(item) && 'tools' in item
 }
 
 function typesIn(tools: unknown, path: string): DeclaredType[] {

@@ -53,6 +53,8 @@ function imageToolUsage(
   imagesSeen = 0,
 ): ModelUsage | undefined {
   const { tool_usage: tools, output, usage: counts } = response
+  const hasImages = imagesSeen > 0 || tools !== undefined || (Array.isArray(output) && output.some(isImageCall))
+  if (!hasImages) return undefined
   const listed = Array.isArray(output) ? output.filter((item) => isJsonObject(item) && isMadeImage(item)).length : 0
   const made = Math.max(listed, imagesSeen)
   const tokens = openaiImageUsage(isJsonObject(tools) ? tools['image_gen'] : undefined)
@@ -71,6 +73,10 @@ export function unreportedImages(response: Record<string, unknown>, request: Res
 
 /** Type of the items and the prefix of the events of the image tool. */
 export const IMAGE_CALL = `${IMAGE_TOOL}_call`
+
+function isImageCall(item: unknown): boolean {
+  return isJsonObject(item) && item['type'] === IMAGE_CALL
+}
 
 export function isMadeImage({ type, result }: Record<string, unknown>): boolean {
   return type === IMAGE_CALL && typeof result === 'string'
