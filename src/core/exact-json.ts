@@ -78,14 +78,15 @@ export function parseExactJson(text: string, members?: ExactMembers): unknown {
  * @throws GatewayError as {@link readCallerJson} does.
  */
 export function readExactCallerJson(bytes: Uint8Array, members: ExactMembers | undefined): CallerJson {
-  const json = readCallerJson(bytes)
-  if (members === undefined || !isJsonObject(json.value)) return json
+  if (members === undefined) return readCallerJson(bytes)
   const names = namesOf(members)
-  if (!names.test(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1'))) return json
-  const text = new TextDecoder().decode(bytes)
-  // In valid JSON a quoted name without escapes is a whole string, so what follows is outside of strings.
-  const marked = markedNumbers(text, text.search(names))
-  if (marked === undefined) return json
+  let marked: string | undefined
+  const json = readCallerJson(bytes, (text) => {
+    // In valid JSON a quoted name without escapes is a whole string, so what follows is outside of strings.
+    const from = text.search(names)
+    if (from >= 0) marked = markedNumbers(text, from)
+  })
+  if (marked === undefined || !isJsonObject(json.value)) return json
   const value = withNumbers(JSON.parse(marked), members, undefined)
   return { value, bytes: json.bytes === bytes ? bytes : Buffer.from(exactJsonText(value)) }
 }

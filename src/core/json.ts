@@ -23,10 +23,11 @@ export interface CallerJson {
 
 /**
  * Reads a caller's JSON body.
+ * @param onText Called with the text of the body, once it is known to be JSON.
  * @throws GatewayError `invalid_json` if it does not parse, `json_too_deep` beyond 64 levels, `invalid_request` for a
  *   `__proto__` member, which would reach copied objects, and for more values or members than {@link membersWithinBounds} allows.
  */
-export function readCallerJson(bytes: Uint8Array): CallerJson {
+export function readCallerJson(bytes: Uint8Array, onText?: (text: string) => void): CallerJson {
   let text: string
   let value: unknown
   let names: number | undefined
@@ -37,6 +38,7 @@ export function readCallerJson(bytes: Uint8Array): CallerJson {
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('invalid_json', { cause })
   }
+  onText?.(text)
   // The parser keeps one member of each name, so a text with more names than members repeats some.
   const repeatsNames = (names ?? countWrittenNames(text)) !== checkedMembers(value, MAX_JSON_DEPTH)
   return { value, bytes: repeatsNames ? encoder.encode(JSON.stringify(value)) : bytes }
