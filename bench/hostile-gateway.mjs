@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import { blockedTimes } from './blocked-times.mjs'
 import { importBuilt } from './built.mjs'
 import { answerQuestions } from './child-process.mjs'
+import { slowness } from './machine-slowness.mjs'
 
 /**
  * A gateway whose callers and vendors are hostile, in a process of its own, so that a small heap ends nobody else. Its vendors answer at
@@ -69,5 +70,5 @@ async function measureJson(request, response) {
 const probe = blockedTimes()
 answerQuestions(
   { gateway: await serve(), baseline: await listen(measureJson) },
-  { begin: () => probe.begin(), end: () => probe.end(), memory: () => process.memoryUsage().rss },
+  { begin: () => probe.begin(), end: () => probe.end(), slowness, memory: () => process.memoryUsage().rss },
 )

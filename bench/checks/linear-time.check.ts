@@ -21,7 +21,7 @@ interface HostileCase {
 interface Child {
   readonly ready: { readonly gateway: string; readonly baseline: string }
   ask(question: 'begin'): Promise<void>
-  ask(question: 'end'): Promise<number>
+  ask(question: 'end' | 'slowness'): Promise<number>
   stop(): Promise<void>
 }
 
@@ -30,7 +30,10 @@ interface Answer {
   readonly body: Buffer
 }
 
-/** Longest time for which the gateway may keep the event loop beyond what the engine needs for the JSON itself. */
+/**
+ * Longest time for which the gateway may keep the event loop beyond what the engine needs for the JSON itself, on the machine that the
+ * bound was set on. A slower machine gets as much more as its fixed work takes longer.
+ */
 const MAX_BLOCKED_MS = 100
 
 /** Length of a line whose JSON is read or written in one go. */
@@ -80,12 +83,8 @@ test('keeps the event loop free while the lines of native and other batches are 
   const slow: string[] = []
   for (const upload of hostileBatches() as Iterable<HostileCase>) {
     for (const [kind, child] of children) {
-      await child.ask('begin')
-      const { error, status } = await submitBatch(child.ready.gateway, upload)
-      const blockedMs = await child.ask('end')
-      console.log(`${upload.name}, ${kind}: ${status}, blocked for ${Math.round(blockedMs)} ms`)
-      if (error !== undefined) slow.push(`${upload.name}, ${kind}: ${JSON.stringify(error)}`)
-      if (blockedMs > MAX_BLOCKED_MS) slow.push(`${upload.name}, ${kind}: blocked for ${Math.round(blockedMs)} ms`)
+      const fault = await measure(() => measureBatch(upload, child))
+      if (fault !== undefined) slow.push(`${upload.name}, ${kind}: ${fault}`)
     }
   }
   expect(slow).toEqual([])
@@ -122,7 +121,9 @@ async function slowOf(cases: Iterable<HostileCase>): Promise<string[]> {
     const one = { name, path, headers, body, answer: given && { type: given.type, body: given.body } }
     answer = one.answer
     count += 1
-    const faults = await Promise.all(children.map(async ([kind, child]) => [kind, await measure(one, child)] as const))
+    const faults = await Promise.all(
+      children.map(async ([kind, child]) => [kind, await measure(() => measureRequest(one, child))] as const),
+    )
     for (const [kind, fault] of faults) {
       if (fault === undefined) continue
       slow.push(`${path} ${model} ${name}, ${kind}: ${fault}`)
@@ -134,16 +135,26 @@ async function slowOf(cases: Iterable<HostileCase>): Promise<string[]> {
 }
 
 /** Returns the fault of a case. It is measured up to five times: other work of the machine only adds to a figure. */
-async function measure(one: HostileCase, child: Child): Promise<string | undefined> {
+async function measure(attemptOnce: () => Promise<string | undefined>): Promise<string | undefined> {
   let fault: string | undefined
   for (let attempt = 0; attempt < 5; attempt += 1) {
-    fault = await measureOnce(one, child)
+    fault = await attemptOnce()
     if (fault === undefined) return undefined
   }
   return fault
 }
 
-async function measureOnce(one: HostileCase, child: Child): Promise<string | undefined> {
+async function measureBatch(upload: HostileCase, child: Child): Promise<string | undefined> {
+  await child.ask('begin')
+  const { error } = await submitBatch(child.ready.gateway, upload)
+  const blockedMs = await child.ask('end')
+  if (error !== undefined) return JSON.stringify(error)
+  if (blockedMs <= MAX_BLOCKED_MS) return undefined
+  const maxMs = await maxBlockedMs()
+  return blockedMs <= maxMs ? undefined : `blocked for ${Math.round(blockedMs)} ms; at most ${Math.round(maxMs)} ms`
+}
+
+async function measureRequest(one: HostileCase, child: Child): Promise<string | undefined> {
   const { gateway, baseline } = child.ready
   await child.ask('begin')
   const answered = send(gateway, one)
@@ -163,8 +174,15 @@ async function measureOnce(one: HostileCase, child: Child): Promise<string | und
     ...jsonIn({ type: EVENTS, body: written }),
   ])
     jsonMs += Number((await send(baseline, { path: '/', body: json })).body.toString())
-  if (blockedMs - jsonMs <= MAX_BLOCKED_MS) return undefined
-  return `${status}, blocked for ${Math.round(blockedMs)} ms, of which its JSON takes ${Math.round(jsonMs)} ms`
+  const maxMs = await maxBlockedMs()
+  if (blockedMs - jsonMs <= maxMs) return undefined
+  return `${status}, blocked for ${Math.round(blockedMs)} ms, of which its JSON takes ${Math.round(jsonMs)} ms; at most ${Math.round(maxMs)} ms`
+}
+
+/** The bound for this machine now. Both gateways do the fixed work at the same time, as they do each case. */
+async function maxBlockedMs(): Promise<number> {
+  const slownesses = await Promise.all(children.map(([, child]) => child.ask('slowness')))
+  return MAX_BLOCKED_MS * Math.min(...slownesses)
 }
 
 const EVENTS = 'text/event-stream'

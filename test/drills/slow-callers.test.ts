@@ -10,11 +10,12 @@ const isLong = process.env['DRILL'] === 'long'
 const SLOW_READERS = isLong ? 1_000 : 100
 const SLOW_WRITERS = isLong ? 1_000 : 100
 const CLOSED_CALLERS = 4
-const CALLS_A_ROUND = isLong ? 1_000 : 100
+/** Enough for a percentile that one pause of the machine does not make. */
+const CALLS_A_ROUND = isLong ? 1_000 : 400
 /** Of several rounds the quietest counts: the machine has other things to do as well. */
 const ROUNDS = 3
-/** A 99th percentile below it is no harm, whatever it is without slow callers. */
-const HARMLESS_MS = isLong ? 20 : 50
+/** A 99th percentile below it is no harm, whatever it is without slow callers. The short form shares the machine with other tests. */
+const HARMLESS_MS = isLong ? 20 : 100
 /** One stream's pieces on their way through the gateway, and its connections. */
 const MAX_BYTES_PER_READER = 256 * 1024
 
