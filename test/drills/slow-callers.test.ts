@@ -11,11 +11,13 @@ const SLOW_READERS = isLong ? 1_000 : 100
 const SLOW_WRITERS = isLong ? 1_000 : 100
 const CLOSED_CALLERS = 4
 /** Enough for a percentile that one pause of the machine does not make. */
-const CALLS_A_ROUND = isLong ? 1_000 : 400
+const CALLS_A_ROUND = isLong ? 1_000 : 200
 /** Of several rounds the quietest counts: the machine has other things to do as well. */
 const ROUNDS = 3
-/** A 99th percentile below it is no harm, whatever it is without slow callers. The short form shares the machine with other tests. */
-const HARMLESS_MS = isLong ? 20 : 100
+/** A 99th percentile below it is no harm, whatever it is without slow callers. */
+const HARMLESS_MS = isLong ? 20 : 50
+/** On a machine with neighbours, the same work twice differs by a factor of 2. */
+const MAX_RATIO = isLong ? 2 : 4
 /** One stream's pieces on their way through the gateway, and its connections. */
 const MAX_BYTES_PER_READER = 256 * 1024
 
@@ -24,7 +26,10 @@ const TIMEOUTS = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000, total
 
 let healthyVendor: FaultVendor
 let slow: DrillProcess<{ readonly origin: string }, SlowCallersMeasures>
-let gateway: DrillProcess<{ readonly url: string }, GatewayMeasures>
+type Gateway = DrillProcess<{ readonly url: string }, GatewayMeasures>
+let gateway: Gateway
+/** A gateway without slow callers. Both are measured at the same time, so that other work of the machine meets both. */
+let control: Gateway | undefined
 let agent: Agent
 
 beforeEach(async () => {
@@ -35,11 +40,12 @@ beforeEach(async () => {
 afterEach(async () => {
   agent.destroy()
   await healthyVendor.close()
-  await Promise.all([gateway.end('SIGKILL'), slow.end('SIGKILL')])
+  await Promise.all([gateway, slow, control].map((child) => child?.end('SIGKILL')))
+  control = undefined
 })
 
-async function startGateway(requestTimeoutMs?: number): Promise<void> {
-  gateway = await start('gateway-program', {
+async function startGateway(requestTimeoutMs?: number): Promise<Gateway> {
+  return start('gateway-program', {
     vendors: [
       { id: 'quick', origin: healthyVendor.origin },
       { id: 'large', origin: slow.ready.origin },
@@ -55,51 +61,51 @@ async function startGateway(requestTimeoutMs?: number): Promise<void> {
 
 const tell = (order: SlowCallersOrder): Promise<SlowCallersMeasures> => slow.ask(order)
 
-/** What callers in good health see: the quietest of some rounds, in milliseconds. */
-async function healthyP99(): Promise<number> {
-  let lowest = Number.POSITIVE_INFINITY
+/** What callers in good health see of each gateway: the quietest of some rounds, in milliseconds. */
+async function healthyP99s(gateways: readonly Gateway[]): Promise<number[]> {
+  const lowest = gateways.map(() => Number.POSITIVE_INFINITY)
   for (let round = 0; round < ROUNDS; round++) {
-    const durations: number[] = []
-    const caller = async (): Promise<void> => {
-      while (durations.length < CALLS_A_ROUND) {
-        const call = durations.push(0)
-        const answer = await makeCall(gateway.ready.url, agent, {
-          call,
-          form: 'chat',
-          route: 'quick',
-          fault: undefined,
-        })
-        expect(answer.outcome).toEqual({ kind: 'whole' })
-        durations[call - 1] = answer.durationMs
-      }
-    }
-    await Promise.all(Array.from({ length: CLOSED_CALLERS }, caller))
-    durations.sort((one, other) => one - other)
-    lowest = Math.min(lowest, durations[Math.floor(durations.length * 0.99)]!)
+    const p99s = await Promise.all(gateways.map(({ ready }) => p99OfRound(ready.url)))
+    for (const [index, p99] of p99s.entries()) lowest[index] = Math.min(lowest[index]!, p99)
   }
   return lowest
+}
+
+async function p99OfRound(url: string): Promise<number> {
+  const durations: number[] = []
+  const caller = async (): Promise<void> => {
+    while (durations.length < CALLS_A_ROUND) {
+      const call = durations.push(0)
+      const answer = await makeCall(url, agent, { call, form: 'chat', route: 'quick', fault: undefined })
+      expect(answer.outcome).toEqual({ kind: 'whole' })
+      durations[call - 1] = answer.durationMs
+    }
+  }
+  await Promise.all(Array.from({ length: CLOSED_CALLERS }, caller))
+  durations.sort((one, other) => one - other)
+  return durations[Math.floor(durations.length * 0.99)]!
 }
 
 describe(`${SLOW_READERS} slow readers and ${SLOW_WRITERS} slow writers`, () => {
   test('leave healthy callers their answers, hold the vendors back instead of memory, and leave nothing behind', {
     timeout: isLong ? 300_000 : 60_000,
   }, async () => {
-    await startGateway()
-    await healthyP99()
-    const idleP99 = await healthyP99()
+    gateway = await startGateway()
+    control = await startGateway()
+    await healthyP99s([gateway, control])
     const idle = await gateway.ask('measure')
 
     await tell({ order: 'open', url: gateway.ready.url, readers: SLOW_READERS, writers: SLOW_WRITERS })
     await expect
       .poll(async () => (await tell({ order: 'measure' })).begun, { timeout: 60_000, interval: 100 })
       .toBe(SLOW_READERS)
-    const besideP99 = await healthyP99()
+    const [besideP99, controlP99] = (await healthyP99s([gateway, control])) as [number, number]
     const during = await gateway.ask('measure')
     const slowDuring = await tell({ order: 'measure' })
     await tell({ order: 'leave' })
     agent.destroy()
 
-    expect(besideP99).toBeLessThan(Math.max(2 * idleP99, HARMLESS_MS))
+    expect(besideP99).toBeLessThan(Math.max(MAX_RATIO * controlP99, HARMLESS_MS))
     expect(slowDuring).toMatchObject({ sentWhole: 0, closed: 0, statuses: { 'reader 200': SLOW_READERS } })
     expect(during.callsUnderWay).toBe(SLOW_READERS)
     const grownBytes = during.heapBytes - idle.heapBytes
@@ -118,7 +124,7 @@ describe(`${SLOW_READERS} slow readers and ${SLOW_WRITERS} slow writers`, () => 
   test('of whom the writers are cut off by the time limit of the server, with nothing held for them', {
     timeout: 60_000,
   }, async () => {
-    await startGateway(1_000)
+    gateway = await startGateway(1_000)
     const before = await gateway.ask('measure')
 
     await tell({ order: 'open', url: gateway.ready.url, readers: 0, writers: SLOW_WRITERS })
