@@ -12,6 +12,7 @@ import { describeInteractionStore } from '../../../src/testing/contracts/interac
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
+import { describeSettingStore } from '../../../src/testing/contracts/setting-store-contract.ts'
 import { describeStoredUsage } from '../../../src/testing/contracts/stored-usage-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
@@ -62,6 +63,10 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
     describeAuditStore(
       runner,
       remember(create, (store) => store.audit!),
+    )
+    describeSettingStore(
+      runner,
+      remember(create, (store) => store.settings!),
     )
     describeInteractionStore(
       runner,
