@@ -199,6 +199,7 @@ const DRILLS = [
   'test/gateway/responses-only.test.ts',
   'test/gateway/responses-reasoning.test.ts',
   'test/gateway/responses-state.test.ts',
+  'test/gateway/retention.test.ts',
   'test/gateway/routing-budget.test.ts',
   'test/gateway/routing-hedge.test.ts',
   'test/gateway/sdk-models.test.ts',

@@ -1,12 +1,15 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { findProgram } from './find-program.mjs'
 import { freePort, startProgram } from './program-process.mjs'
 
 /** Where Debian keeps the programs of each major version. */
 const VERSIONS_FOLDER = '/usr/lib/postgresql'
+/** How often a server that starts is checked before it counts as broken: 30 seconds. */
+const MAX_READY_CHECKS = 600
 
 /** The path of a program of PostgreSQL, of the newest version; undefined when there is none. */
 export function postgresProgram(name) {
@@ -49,7 +52,17 @@ export async function startPostgresServer() {
     stopSignal: 'SIGINT',
     onStop: () => rmSync(folder, { recursive: true, force: true }),
   })
+  // The port is open before the server answers.
+  for (let attempt = 0; !isReady(port); attempt++) {
+    if (attempt === MAX_READY_CHECKS) throw new Error('PostgreSQL has started and does not answer')
+    await setTimeout(50)
+  }
   return { ...running, url: `postgres://postgres@127.0.0.1:${port}/postgres` }
+}
+
+function isReady(port) {
+  const host = ['-h', '127.0.0.1', '-p', String(port), '-t', '1', '-q']
+  return spawnSync(postgresProgram('pg_isready'), host).status === 0
 }
 
 /** PostgreSQL refuses to run as root. */

@@ -288,6 +288,7 @@ export type {
 export type { Resolution } from './stores/resolution.ts'
 export { LONGEST_CACHE_KEEP_MS, type ResponseCache } from './stores/response-cache.ts'
 export type { ResponseStore, StoredItem, StoredResponse } from './stores/response-store.ts'
+export type { SettingStore, Settings } from './stores/setting-store.ts'
 export type { SpendingThresholds, ThresholdCrossing } from './stores/spending.ts'
 export type { StoredKind, StoredUsage } from './stores/stored-usage.ts'
 export type {

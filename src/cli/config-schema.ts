@@ -44,6 +44,10 @@ export function configJsonSchema(): Record<string, unknown> {
   const shape: Record<string, z.ZodType> = { ...CONFIG_SCHEMA.shape }
   for (const [name, schema] of Object.entries(rows))
     shape[name] = (schema as z.ZodString).exactOptional().describe(shape[name]?.description ?? '')
-  const { $schema, ...schema } = z.toJSONSchema(z.strictObject(shape), { target: 'draft-7', reused: 'inline' })
+  const { $schema, ...schema } = z.toJSONSchema(z.strictObject(shape), {
+    target: 'draft-7',
+    io: 'input',
+    reused: 'inline',
+  })
   return { $schema, title: 'Configuration of signalbox serve', ...schema }
 }

@@ -4,6 +4,12 @@ import { ROUTING_STRATEGIES } from '../routing/routing-options.ts'
 
 const count = z.int().positive()
 const days = z.number().min(1).exactOptional()
+const daysOrForever = z
+  .union(
+    [z.number().min(1), z.literal('forever').transform(() => Number.POSITIVE_INFINITY)],
+    'must be a number of days, at least 1, or forever',
+  )
+  .exactOptional()
 const unknownTokens = {
   image: count.exactOptional(),
   audio: count.exactOptional(),
@@ -118,13 +124,15 @@ export const FURTHER_OPTIONS = z.strictObject({
       [
         z.literal('off'),
         z.strictObject({
-          retention: z.strictObject({ recordDays: days, hourDays: days, dayDays: days }).exactOptional(),
+          retention: z
+            .strictObject({ recordDays: daysOrForever, hourDays: daysOrForever, dayDays: daysOrForever })
+            .exactOptional(),
         }),
       ],
       'must be off, or an object with retention',
     )
     .exactOptional()
-    .describe('how long records of usage are kept'),
+    .describe('how long all processes of the store keep records of usage, in days, or forever'),
   promptCaching: z
     .enum(['auto', 'off'])
     .exactOptional()

@@ -13,6 +13,7 @@ import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Account } from '../stores/ledger.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
 import { type PostgresPool, postgresStore } from '../stores/postgres/postgres-store.ts'
+import { Retention } from '../stores/retention.ts'
 import { SqliteStoreError, sqliteStore } from '../stores/sqlite/sqlite-store.ts'
 import { StoredBounds } from '../stores/stored-bounds.ts'
 import type { Administration } from './administration.ts'
@@ -157,12 +158,14 @@ export async function withStore<Result>(
     const ready = async (): Promise<void> => undefined
     const storedBounds = new StoredBounds(store, systemClock, accountStorageOf(undefined))
     const audit = auditOf(store, systemClock, timeOrderedIds, ready)
+    // A command only reads the retention: that of its own file may be an older one.
+    const retention = new Retention(store.settings, terminal.usageRetention ?? {}, (line) => terminal.warn?.(line))
     const administration = {
       accounts: accountsOf(store, systemClock, timeOrderedIds, ready),
       keys: keysOf(store, systemClock, timeOrderedIds, ready),
       holds: holdsOf(store, systemClock, ready),
       webhooks: webhooksOf(store, systemClock, ready, { ...wanted, storedBounds }),
-      usage: usageOf({ store: store.usage, clock: systemClock, retention: terminal.usageRetention }, ready),
+      usage: usageOf({ store: store.usage, clock: systemClock, retention }, ready),
       audit,
     }
     return await run(audited(administration, audit, terminal))

@@ -388,7 +388,8 @@ export type GatewayEvent =
        * `cache-writes-unpriced`: `promptCaching: 'auto'` has no effect for a model without a price of cache writes.
        * `hook-units-unpriced`: a hook charges `hook_unit` for a model that has no price for it, and its requests are refused.
        * `vendor-unconfigured`: a row of models, a fallback, a price or a call names a vendor that has no key or is not listed.
-       * `catalog-refused`: a newer catalog cannot be loaded, and the one in force stays.
+       * `catalog-refused`: a newer catalog cannot be loaded, and the one in force stays. `retention-changed`: processes of one store
+       * name different retention periods, and the one that was named last applies.
        */
       readonly code:
         | 'price-unused'
@@ -401,6 +402,7 @@ export type GatewayEvent =
         | 'hook-units-unpriced'
         | 'vendor-unconfigured'
         | 'catalog-refused'
+        | 'retention-changed'
       readonly message: string
     }
   | {

@@ -1,6 +1,6 @@
 import cluster from 'node:cluster'
 import { CallsUnderWay } from '../core/calls-under-way.ts'
-import { type Clock, systemClock } from '../core/clock.ts'
+import { systemClock } from '../core/clock.ts'
 import type { GatewayEvent } from '../core/events.ts'
 import { HeldBytes } from '../core/held-bytes.ts'
 import { timeOrderedIds } from '../core/ids.ts'
@@ -25,10 +25,10 @@ import { TokenSizes } from '../pipeline/token-sizes.ts'
 import { circuitOf } from '../routing/circuit-breaker.ts'
 import { RetryBudget } from '../routing/retry-budget.ts'
 import { RouteTable } from '../routing/route-table.ts'
-import type { GatewayStore } from '../stores/gateway-store.ts'
 import { memoryConcurrencyLimiter } from '../stores/memory/memory-concurrency-limiter.ts'
 import { memoryRateLimiter } from '../stores/memory/memory-rate-limiter.ts'
 import { memoryStore } from '../stores/memory/memory-store.ts'
+import { Retention } from '../stores/retention.ts'
 import { StoredBounds } from '../stores/stored-bounds.ts'
 import { imageFetcher } from '../transport/fetch-image.ts'
 import { NameResolver } from '../transport/name-resolver.ts'
@@ -95,6 +95,13 @@ export function contextOf(
     probe: () => probeStore(store, prices !== undefined),
     emit: (event) => emit(context, event),
   })
+  const warnings = new ConfigurationWarnings(logger, options.onEvent)
+  const usageRetention = options.usage === 'off' ? undefined : options.usage?.retention
+  const retention = new Retention(
+    store.settings,
+    { ...usageRetention, taskDays: options.taskRetentionDays },
+    (message) => warnings.warn({ code: 'retention-changed', message }),
+  )
   const context: PipelineContext = {
     endpoints,
     catalog,
@@ -108,7 +115,8 @@ export function contextOf(
     store,
     storeOutage,
     storedBounds: new StoredBounds(store, clock, accountStorageOf(options.accountStorage)),
-    usage: recorderOf(options, store, clock, (event) => {
+    retention,
+    usage: recorderOf(options, { store, retention, clock }, (event) => {
       const { type, error } = event
       if (type === 'internal-error')
         storeOutage.failed(error, () => logger.error('usage could not be summed up', { error }))
@@ -179,7 +187,7 @@ export function contextOf(
     clock,
     ids: options.ids ?? timeOrderedIds,
     logger,
-    warnings: new ConfigurationWarnings(logger, options.onEvent),
+    warnings,
     retirements: new RetirementNotices((event) => emit(context, event)),
     get onEvent() {
       return listeners.current
@@ -214,8 +222,7 @@ function stateOf({ routes, retryBudget, settlementRetries, usage, clock }: Pipel
 
 function recorderOf(
   { usage }: GatewayOptions,
-  store: GatewayStore,
-  clock: Clock,
+  { store, retention, clock }: Pick<PipelineContext, 'store' | 'retention' | 'clock'>,
   tell: (event: Extract<GatewayEvent, { type: 'usage-dropped' | 'internal-error' }>) => void,
 ): UsageRecorder | undefined {
   const kept = usageStoreOf(store, usage)
@@ -223,7 +230,7 @@ function recorderOf(
   return new UsageRecorder({
     store: kept,
     clock,
-    retention: usage === 'off' ? {} : (usage?.retention ?? {}),
+    retention: () => retention.days(),
     dropped: (records, error) => tell({ type: 'usage-dropped', records, error }),
     failed: (error) => tell({ type: 'internal-error', requestId: undefined, where: 'usage', error }),
   })

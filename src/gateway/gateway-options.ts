@@ -128,7 +128,8 @@ export interface GatewayOptions {
   readonly store?: GatewayStore | undefined
   /**
    * What is kept of each call: a record, and sums by hour and by day, read by `gateway.usage`. `'off'`: nothing. Default: records
-   * for 30 days, sums by hour for 400 days, sums by day and account for ever.
+   * for 30 days, sums by hour for 400 days, sums by day and account indefinitely. The store keeps the retention that was named last, and
+   * all of its processes use it.
    */
   readonly usage?: 'off' | { readonly retention?: UsageRetentionDays } | undefined
   /** Keys known from the start, in addition to those in the store. */
@@ -231,7 +232,8 @@ export interface GatewayOptions {
   readonly taskPollIntervalMs?: number | undefined
   /**
    * How many days a task and its webhook messages are kept after its end; then its id is unknown. Default 90, at least 1,
-   * because an Idempotency-Key returns its task id for that long; `Infinity`: for ever.
+   * because an Idempotency-Key returns its task id for that long; `Infinity`: indefinitely. The store keeps the value that was named
+   * last, and all of its processes use it.
    */
   readonly taskRetentionDays?: number | undefined
   /**

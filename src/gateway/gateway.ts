@@ -51,7 +51,7 @@ import { type RouteReport, routeReport } from './route-report.ts'
 import { completionsOf, type HostChoices, RequestContext, type ServerState, serve } from './serve-request.ts'
 import { type Tasks, tasksOf } from './tasks.ts'
 import { warnOfPrices } from './unused-prices.ts'
-import { type UsageParts, type UsageReports, usageOf, usageStoreOf } from './usage.ts'
+import { type UsageReports, usageOf, usageStoreOf } from './usage.ts'
 import { type VendorKeys, vendorKeysOf } from './vendor-keys.ts'
 import { type Webhooks, webhooksOf } from './webhooks.ts'
 
@@ -203,7 +203,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   let batches: LoadedBatches | undefined
   const runners = { deferred, wakeWebhooks, batches: () => batches }
   const watch = new CallerWatch(context, () => [inFlight, runner, batches?.runner])
-  const worker = new TaskWorker(context, wakeWebhooks, { retentionDays: options.taskRetentionDays })
+  const { clock, retention } = context
+  const retentionDays = async (): Promise<number> => (await retention.days()).taskDays
+  const worker = new TaskWorker(context, wakeWebhooks, { retentionDays })
   const ready = (): Promise<void> => {
     starting ??= open(context, options).then(async () => {
       batches ??= await loadBatches(context, wakeWebhooks, wakeWatch)
@@ -334,7 +336,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     vendorKeys: vendorKeysOf(context),
     operatorActions: operatorActionsOf(context, ready),
     audit: auditOf(context.store, context.clock, context.ids, ready),
-    usage: usageOf(usageParts(context, options), ready),
+    usage: usageOf({ store: usageStoreOf(context.store, options.usage), clock, retention }, ready),
     listen: (listener) => listeners.add(listener),
     start: () => ready().catch(rethrowWithReason),
     close(given = {}) {
@@ -373,14 +375,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 }
 
-function usageParts({ store, clock }: PipelineContext, { usage }: GatewayOptions): UsageParts {
-  const retention = usage === 'off' ? undefined : usage?.retention
-  return { store: usageStoreOf(store, usage), clock, retention }
-}
-
 async function open(context: PipelineContext, options: GatewayOptions): Promise<void> {
   try {
     await context.store.start()
+    await context.retention.write()
     const nowMs = context.clock.now()
     for (const { key, account, tier, limits, namesEndUsers = false } of options.keys ?? []) {
       await context.store.ledger.createAccount({ id: account, ...(tier === undefined ? {} : { tier }) }, nowMs)

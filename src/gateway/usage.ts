@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.ts'
 import { GatewayError } from '../core/errors.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
+import type { Retention } from '../stores/retention.ts'
 import { type Percentiles, percentilesOf } from '../usage/latency.ts'
 import {
   checkQuery,
@@ -14,7 +15,6 @@ import {
   type UsageRecordsRequest,
 } from '../usage/usage-query.ts'
 import type { UsageRecord } from '../usage/usage-record.ts'
-import { keptDays, type UsageRetentionDays } from '../usage/usage-recorder.ts'
 import { DAY_MS, type UsageMismatch, type UsageRow, type UsageStore } from '../usage/usage-store.ts'
 import { administer } from './administer.ts'
 
@@ -79,8 +79,8 @@ export interface UsageParts {
   /** Undefined: calls are not recorded. */
   readonly store: UsageStore | undefined
   readonly clock: Clock
-  /** What the host says of it; undefined: nothing. */
-  readonly retention: UsageRetentionDays | undefined
+  /** Retention that the processes of the store share. */
+  readonly retention: Retention
 }
 
 /** The part of a store that keeps usage; undefined where the host does not want it. */
@@ -90,8 +90,6 @@ export function usageStoreOf(store: GatewayStore, option: object | 'off' | undef
 
 /** Makes the questions to a store. `ready` resolves once the store can be used. */
 export function usageOf({ store, clock, retention }: UsageParts, ready: () => Promise<void>): UsageReports {
-  const { hourDays, dayDays, recordDays } = keptDays(retention)
-
   async function ask<Value>(question: (usage: UsageStore) => Promise<Value>): Promise<Value> {
     if (store === undefined)
       throw new GatewayError('invalid_request', {
@@ -108,7 +106,8 @@ export function usageOf({ store, clock, retention }: UsageParts, ready: () => Pr
   }
 
   /** @throws UsageQueryError for days whose records may be deleted: their sums would be made of what is left, and be lost. */
-  function recordedDays(days: UsageDays): { readonly fromMs: number; readonly untilMs: number } {
+  async function recordedDays(days: UsageDays): Promise<{ readonly fromMs: number; readonly untilMs: number }> {
+    const { recordDays } = await retention.days()
     const nowMs = clock.now()
     const range = daysOf(days, nowMs)
     const firstMs = Math.ceil((nowMs - recordDays * DAY_MS) / DAY_MS) * DAY_MS
@@ -130,6 +129,7 @@ export function usageOf({ store, clock, retention }: UsageParts, ready: () => Pr
   return {
     query: (query) =>
       ask(async (usage) => {
+        const { hourDays, dayDays, recordDays } = await retention.days()
         const nowMs = clock.now()
         const { series, isByMonth } = checkQuery(query, nowMs, {
           hoursFromMs: nowMs - (hourDays - 1) * DAY_MS,
@@ -149,13 +149,13 @@ export function usageOf({ store, clock, retention }: UsageParts, ready: () => Pr
       }),
     verify: (days) =>
       ask(async (usage) => {
-        const range = recordedDays(days)
+        const range = await recordedDays(days)
         await addUp(usage)
         return usage.verify(range)
       }),
     rebuild: (days) =>
       ask(async (usage) => {
-        const { fromMs, untilMs } = recordedDays(days)
+        const { fromMs, untilMs } = await recordedDays(days)
         // Day by day: calls wait while sums are made, and a store may bound how long a statement takes.
         for (let dayMs = fromMs; dayMs < untilMs; dayMs += DAY_MS)
           await usage.rebuild({ fromMs: dayMs, untilMs: dayMs + DAY_MS })

@@ -21,6 +21,7 @@ import type { FileStore } from '../stores/file-store.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 import type { Authenticate, BillingMode } from '../stores/principal.ts'
 import type { ConcurrencyLimiter, RateLimiter } from '../stores/rate-limiter.ts'
+import type { Retention } from '../stores/retention.ts'
 import type { SpendingThresholds } from '../stores/spending.ts'
 import type { StoredBounds } from '../stores/stored-bounds.ts'
 import type { ImageFetcher } from '../transport/fetch-image.ts'
@@ -131,6 +132,8 @@ export interface PipelineContext {
   readonly storedBounds: StoredBounds
   /** Undefined: calls are not recorded. */
   readonly usage: UsageRecorder | undefined
+  /** Retention that the processes of the store share. */
+  readonly retention: Retention
   readonly authenticate: Authenticate
   /** Tells why callers cannot be served as the host has named them. */
   readonly principalFaults: PrincipalFaults

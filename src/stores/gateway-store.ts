@@ -10,6 +10,7 @@ import type { InteractionStore } from './interaction-store.ts'
 import type { KeyStore } from './key-store.ts'
 import type { Ledger } from './ledger.ts'
 import type { ResponseStore } from './response-store.ts'
+import type { SettingStore } from './setting-store.ts'
 import type { StoredKind, StoredUsage } from './stored-usage.ts'
 import type { TaskStore } from './task-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
@@ -22,6 +23,8 @@ export interface GatewayStore {
   readonly ledger: Ledger
   /** Changes by operators. If omitted, only events and log lines report them. */
   readonly audit?: AuditStore | undefined
+  /** Settings that all processes of the store share. If omitted, each process deletes old rows by its own options. */
+  readonly settings?: SettingStore | undefined
   /** API keys, by their hashes. */
   readonly keys: KeyStore
   /** Answers kept under an Idempotency-Key, and those in progress. */

@@ -8,6 +8,15 @@ import type { Resolution } from './resolution.ts'
 import type { SpendingThresholds } from './spending.ts'
 import type { TaskRecord } from './task-store.ts'
 
+/**
+ * How long a store knows the end of a hold after its deadline, in milliseconds: 24 hours. A settlement that is repeated within that time gets
+ * the outcome of the first one.
+ */
+export const HOLD_RETENTION_MS = 24 * 60 * 60 * 1000
+
+/** How long a store knows a refused reservation after its deadline, in milliseconds: 1 hour, because callers without money can cause many. */
+export const REFUSAL_RETENTION_MS = 60 * 60 * 1000
+
 /** An account to make. */
 export interface NewAccount {
   /** Unique in the store, chosen by the host: `acct_acme`. */

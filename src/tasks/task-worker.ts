@@ -48,16 +48,13 @@ const PURGE_BATCH = 100
 
 const DAY_MS = 24 * 60 * 60_000
 
-/** How long a task that has ended is kept. */
-const DEFAULT_RETENTION_DAYS = 90
-
 /** The minimum: an Idempotency-Key returns the id of its task for this long, and the task ends after its key was claimed. */
 export const SHORTEST_TASK_RETENTION_DAYS = IDEMPOTENCY_RETENTION_MS / DAY_MS
 
 /** Options of {@link TaskWorker}. */
 export interface TaskWorkerOptions {
-  /** How long a task is kept after its end, with its messages; default 90, `Infinity`: for ever. */
-  readonly retentionDays?: number | undefined
+  /** Returns how long tasks are kept now after their end, with their messages; `Infinity`: indefinitely. */
+  retentionDays(): Promise<number>
 }
 
 /** A vendor key and its polling budget. */
@@ -79,15 +76,15 @@ export class TaskWorker {
   #isStopped = true
   /** When all tasks past their deadline were last taken. */
   #sweptAtMs = Number.NEGATIVE_INFINITY
-  readonly #retentionMs: number
+  readonly #options: TaskWorkerOptions
   /** When the last expired task was purged. */
   #purgedAtMs = Number.NEGATIVE_INFINITY
   /** Credential ids of keys that were taken away, whose open tasks another key of the vendor follows. */
   #replaced: readonly PolledCredential[] = []
   #replacedAtMs = Number.NEGATIVE_INFINITY
 
-  constructor(context: PipelineContext, wake: WakeWebhooks, options: TaskWorkerOptions = {}) {
-    this.#retentionMs = (options.retentionDays ?? DEFAULT_RETENTION_DAYS) * DAY_MS
+  constructor(context: PipelineContext, wake: WakeWebhooks, options: TaskWorkerOptions) {
+    this.#options = options
     this.#context = context
     this.#wake = wake
     this.#credentials = polledCredentials(context)
@@ -208,9 +205,10 @@ export class TaskWorker {
   async #purge(): Promise<void> {
     const { clock, store } = this.#context
     const nowMs = clock.now()
-    if (isYoungerThan(PURGE_INTERVAL_MS, this.#purgedAtMs, nowMs) || !Number.isFinite(this.#retentionMs)) return
-    const query = { changedUntilMs: nowMs - this.#retentionMs, limit: PURGE_BATCH }
-    const count = await store.tasks.purge(query)
+    if (isYoungerThan(PURGE_INTERVAL_MS, this.#purgedAtMs, nowMs)) return
+    const retentionDays = await this.#options.retentionDays()
+    const query = { changedUntilMs: nowMs - retentionDays * DAY_MS, limit: PURGE_BATCH }
+    const count = Number.isFinite(retentionDays) ? await store.tasks.purge(query) : 0
     if (count < PURGE_BATCH) this.#purgedAtMs = nowMs
   }
 

@@ -15,6 +15,7 @@ export {
 } from './contracts/rate-limiter-contract.ts'
 export { describeResponseCache, type ResponseCacheSubject } from './contracts/response-cache-contract.ts'
 export { describeResponseStore } from './contracts/response-store-contract.ts'
+export { describeSettingStore } from './contracts/setting-store-contract.ts'
 export type { LedgerStore, TaskContractStore } from './contracts/store-example.ts'
 export { describeStoredUsage } from './contracts/stored-usage-contract.ts'
 export { describeTaskStore } from './contracts/task-store-contract.ts'

@@ -1,7 +1,7 @@
 import { type Clock, isYoungerThan, type Timer } from '../core/clock.ts'
 import type { MemberNames } from '../core/known-members.ts'
 import type { UsageRecord } from './usage-record.ts'
-import { DAY_MS, type UsageStore } from './usage-store.ts'
+import { DAY_MS, type UsageRetention, type UsageStore } from './usage-store.ts'
 
 /** How long usage is kept, in days. */
 export interface UsageRetentionDays {
@@ -19,14 +19,6 @@ export const USAGE_RETENTION_MEMBERS = {
   dayDays: true,
 } satisfies MemberNames<UsageRetentionDays>
 
-/** How long each kind is kept, in days, where the host says nothing else. */
-export function keptDays(
-  retention: UsageRetentionDays | undefined,
-): Readonly<Record<keyof UsageRetentionDays, number>> {
-  const { recordDays = 30, hourDays = 400, dayDays = Number.POSITIVE_INFINITY } = retention ?? {}
-  return { recordDays, hourDays, dayDays }
-}
-
 /** Most records of calls without a charge that wait to be written. */
 const MAX_WAITING = 10_000
 /** So many are written at once, at the latest after a second. */
@@ -42,7 +34,8 @@ const FORGET_INTERVAL_MS = 10 * 60_000
 export interface UsageRecorderParts {
   readonly store: UsageStore
   readonly clock: Clock
-  readonly retention: UsageRetentionDays
+  /** Returns how long each kind is kept now, in days. */
+  retention(): Promise<Readonly<Record<keyof UsageRetentionDays, number>>>
   /** So many records of calls without a charge are lost. `error`: the store's; undefined: too many waited. */
   dropped(count: number, error: unknown): void
   /** The sums could not be brought up to date, or old rows not deleted. It is tried again after the next call. */
@@ -153,17 +146,17 @@ export class UsageRecorder {
       this.#notedAtMs = this.#rollUpTimer === undefined ? undefined : beganAtMs
       if (isYoungerThan(FORGET_INTERVAL_MS, this.#forgottenAtMs, clock.now())) return
       this.#forgottenAtMs = clock.now()
-      const retention = this.#retention()
+      const retention = await this.#retention()
       while (!this.#isClosed && (await store.forget(retention)) >= ROWS_PER_STEP);
     } catch (error) {
       failed(error)
     }
   }
 
-  #retention(): Parameters<UsageStore['forget']>[0] {
+  async #retention(): Promise<UsageRetention> {
+    const { recordDays, hourDays, dayDays } = await this.#parts.retention()
     const nowMs = this.#parts.clock.now()
     const untilMs = (days: number): number | undefined => (Number.isFinite(days) ? nowMs - days * DAY_MS : undefined)
-    const { recordDays, hourDays, dayDays } = keptDays(this.#parts.retention)
     return {
       recordsUntilMs: untilMs(recordDays),
       hoursUntilMs: untilMs(hourDays),

@@ -13,7 +13,7 @@ import {
 } from '../../src/testing/contracts/store-example.ts'
 import { usageRecord } from '../../src/usage/usage-record.ts'
 import { DAY_MS } from '../../src/usage/usage-store.ts'
-import { runCommand, runForJson } from './support/run-command.ts'
+import { runCommand, runCommandWithWarnings, runForJson } from './support/run-command.ts'
 
 const ENDED_AT_MS = Date.UTC(2026, 10, 20, 12)
 
@@ -195,7 +195,7 @@ test('usage verify ends with 1 where records, sums and journal differ', async ()
 
 test('usage knows how long the configuration file keeps records and sums', async () => {
   const config = join(folder, 'signalbox.config.json')
-  const retention = { recordDays: 90, dayDays: 7 }
+  const retention = { recordDays: 90, hourDays: 'forever', dayDays: 7 }
   writeFileSync(config, JSON.stringify({ gateway: { usage: { retention } } }))
   const ask = (daysAgo: number, ...words: readonly string[]) => {
     const from = new Date(Date.now() - daysAgo * DAY_MS).toISOString()
@@ -205,6 +205,27 @@ test('usage knows how long the configuration file keeps records and sums', async
   await expect(ask(60, '--by', 'end-user')).resolves.toEqual(expect.any(Array))
   await expect(ask(100, '--by', 'end-user')).rejects.toThrow(/^--from: sums by end user and by tag/)
   await expect(ask(9, '--by', 'day,account')).rejects.toThrow(/^--from: sums by day/)
+})
+
+test('usage follows the retention of the store, warns of another one in its file, and does not change it', async () => {
+  const config = join(folder, 'signalbox.config.json')
+  writeFileSync(config, JSON.stringify({ gateway: { usage: { retention: { recordDays: 60 } } } }))
+  const store = sqliteStore({ path: join(folder, 'money.db') })
+  await store.start()
+  await store.settings?.write({ 'usage.retention.recordDays': 400 })
+  const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10)
+  const words = ['usage', 'verify', '--from', daysAgo(300), '--to', daysAgo(299)]
+  const plain = await runCommandWithWarnings(words, environment)
+  const configured = await runCommandWithWarnings([...words, '--config', config], environment)
+  const settings = await store.settings?.read()
+  await store.close()
+
+  expect(plain).toMatchObject({ warnings: [], hasFailed: false })
+  expect(configured.lines).toEqual(plain.lines)
+  expect(configured.warnings).toEqual([
+    'usage.retention.recordDays is 60 in this process and 400 in the store. 400 applies to all processes of the store. Set the same value in all of them.',
+  ])
+  expect(settings).toEqual({ 'usage.retention.recordDays': 400 })
 })
 
 test.each([

@@ -41,10 +41,11 @@ test('every block of JSON parses', () => {
 
 test('blocks are in a language that is checked', () => {
   const known = ['ts', 'js', 'json', 'sh', 'text']
+  // `scaling.test.ts` runs the SQL of its page.
+  const isChecked = ({ language, page }: (typeof blocks)[number]) =>
+    known.includes(language) || (language === 'sql' && page === 'docs/scaling.md')
 
-  expect(blocks.filter(({ language }) => !known.includes(language)).map(({ page, line }) => `${page}:${line}`)).toEqual(
-    [],
-  )
+  expect(blocks.filter((block) => !isChecked(block)).map(({ page, line }) => `${page}:${line}`)).toEqual([])
 })
 
 /** The help of the command, with that of every action. */

@@ -48,7 +48,7 @@ function begin(
   const recorder = new UsageRecorder({
     store: store as UsageStore,
     clock: { now: () => clock.now() - time.backMs, schedule: clock.schedule },
-    retention: { recordDays: 2, hourDays: Number.POSITIVE_INFINITY },
+    retention: async () => ({ recordDays: 2, hourDays: Number.POSITIVE_INFINITY, dayDays: Number.POSITIVE_INFINITY }),
     dropped: (count, error) => drops.push([count, error]),
     failed: (error) => faults.push(error),
   })

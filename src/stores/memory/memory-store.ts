@@ -3,6 +3,7 @@ import type { GatewayStore } from '../gateway-store.ts'
 import type { InteractionRecord, InteractionStore } from '../interaction-store.ts'
 import { type KeyRecord, type KeyStore, keyPage } from '../key-store.ts'
 import type { SpendingCap } from '../principal.ts'
+import type { SettingStore, Settings } from '../setting-store.ts'
 import type { StoredKind, StoredUsage } from '../stored-usage.ts'
 import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
@@ -81,6 +82,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   return {
     ledger,
     audit: memoryAudit(options),
+    settings: memorySettings(),
     keys,
     idempotency: {
       claim: (claim, nowMs) => claims.claim(claim, nowMs),
@@ -99,6 +101,17 @@ export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
     stored: (accountId, kind, nowMs) => stored[kind](accountId, nowMs),
     start: async () => {},
     close: async () => {},
+  }
+}
+
+/** Settings of the gateways that share a store in this process. */
+function memorySettings(): SettingStore {
+  let settings: Settings = {}
+  return {
+    read: () => settings,
+    write(given) {
+      settings = { ...settings, ...given }
+    },
   }
 }
 

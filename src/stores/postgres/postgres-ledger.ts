@@ -4,7 +4,9 @@ import {
   assertAmount,
   assertCreditOf,
   type EnlargeStatus,
+  HOLD_RETENTION_MS,
   type Ledger,
+  REFUSAL_RETENTION_MS,
   type Reservation,
   type ReserveResult,
 } from '../ledger.ts'
@@ -25,10 +27,6 @@ import type { PostgresConnection } from './postgres-connection.ts'
 import { taskRequestOf } from './postgres-tasks.ts'
 import { orWithoutRecord } from './postgres-usage.ts'
 
-/** How long the end of a hold is kept after its deadline, in milliseconds: a day. */
-const END_RETENTION_MS = 24 * 60 * 60 * 1000
-/** The same for refusals, of which a caller without money can cause any number: an hour. */
-const REFUSAL_RETENTION_MS = 60 * 60 * 1000
 /** Few enough that nobody waits for the locks, often enough to keep up with 1,000 requests a second. */
 const PURGED_PER_ROUND = 2_000
 const MAX_PURGE_ROUNDS = 25
@@ -68,7 +66,7 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
 
   async function purge(now: string): Promise<void> {
     const oldestPeriod = oldestKept(spendingPeriod(Number(now)))
-    const values = [now, REFUSAL_RETENTION_MS, END_RETENTION_MS, oldestPeriod, PURGED_PER_ROUND]
+    const values = [now, REFUSAL_RETENTION_MS, HOLD_RETENTION_MS, oldestPeriod, PURGED_PER_ROUND]
     for (let round = 0; round < MAX_PURGE_ROUNDS; round++) {
       const [row] = await run(`SELECT ${schema}.forget($1, $2, $3, $4, $5) AS count`, values)
       if (row!['count'] !== PURGED_PER_ROUND) return

@@ -25,6 +25,7 @@ import { postgresBatches, postgresBlobs, postgresFiles } from './postgres-files.
 import { postgresKeys } from './postgres-keys.ts'
 import { postgresLedger } from './postgres-ledger.ts'
 import { postgresResponses } from './postgres-responses.ts'
+import { postgresSettings } from './postgres-settings.ts'
 import { postgresTasks } from './postgres-tasks.ts'
 import { postgresUsage } from './postgres-usage.ts'
 import { postgresWebhooks } from './postgres-webhooks.ts'
@@ -99,6 +100,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   return {
     ledger: postgresLedger(connection, quotedSchema, clock),
     audit: postgresAudit(connection, quotedSchema),
+    settings: postgresSettings(connection, quotedSchema),
     keys: postgresKeys(connection, quotedSchema),
     idempotency: postgresIdempotency(connection, quotedSchema, clock),
     interactions: postgresInteractions(connection, quotedSchema),

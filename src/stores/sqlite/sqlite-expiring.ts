@@ -1,5 +1,6 @@
 import type { ClaimResult, IdempotencyClaim, StoredAnswer } from '../idempotency-store.ts'
 import type { InteractionStore } from '../interaction-store.ts'
+import { HOLD_RETENTION_MS, REFUSAL_RETENTION_MS } from '../ledger.ts'
 import { oldestKept, spendingPeriod } from '../spending.ts'
 import {
   answerOf,
@@ -120,9 +121,6 @@ export function sqliteInteractions(database: SqliteDatabase): SqliteInteractions
 /** Rows of each kind that one step deletes at most. */
 const ROWS_PER_STEP = 500
 
-/** The outcome of a reservation is kept for an hour after its deadline, so that reserving it again is seen. */
-const OUTCOME_RETENTION_MS = 60 * 60 * 1000
-
 /**
  * Prepares the deletion of obsolete rows: one bounded step, inside the caller's transaction.
  *
@@ -140,8 +138,8 @@ export function sqlitePurge(database: SqliteDatabase): (nowMs: number) => boolea
     ),
   )
   return (nowMs) => {
-    const outcomesUntilMs = nowMs - OUTCOME_RETENTION_MS
-    const until = [outcomesUntilMs, outcomesUntilMs, oldestKept(spendingPeriod(nowMs)), nowMs]
+    const [holdsUntilMs, refusalsUntilMs] = [nowMs - HOLD_RETENTION_MS, nowMs - REFUSAL_RETENTION_MS]
+    const until = [holdsUntilMs, refusalsUntilMs, oldestKept(spendingPeriod(nowMs)), nowMs]
     const deleted = byKey.map((statement, index) => Number(statement.run(until[index]!).changes))
     return deleted.every((count) => count < ROWS_PER_STEP)
   }

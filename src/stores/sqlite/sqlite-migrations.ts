@@ -4,6 +4,7 @@ import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-databa
 import { FILE_MIGRATION } from './sqlite-files.ts'
 import { ACCOUNT_PAGES_MIGRATION, NEWEST_MIGRATION } from './sqlite-newest.ts'
 import { RESPONSE_MIGRATION } from './sqlite-responses.ts'
+import { SETTINGS_MIGRATION } from './sqlite-settings.ts'
 import { STORED_MIGRATION } from './sqlite-stored.ts'
 import { LATER_METERS_MIGRATION, MODEL_DAYS_MIGRATION, USAGE_MIGRATION } from './usage-migration.ts'
 
@@ -307,6 +308,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   ACCOUNT_PAGES_MIGRATION,
   STORED_MIGRATION,
   AUDIT_MIGRATION,
+  SETTINGS_MIGRATION,
 ]
 
 /**

@@ -34,6 +34,7 @@ import {
 import { SqliteHolds } from './sqlite-holds.ts'
 import { SqliteMoney } from './sqlite-money.ts'
 import { type SqliteResponses, sqliteResponses } from './sqlite-responses.ts'
+import { type SqliteSettings, sqliteSettings } from './sqlite-settings.ts'
 import { type SqliteStored, sqliteStored } from './sqlite-stored.ts'
 import { type SqliteTasks, sqliteTaskInsert, sqliteTasks } from './sqlite-tasks.ts'
 import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
@@ -52,6 +53,7 @@ export interface SqliteTables {
   readonly byHand: SqliteByHand
   readonly claims: SqliteClaims
   readonly keys: SqliteKeys
+  readonly settings: SqliteSettings
   readonly interactions: SqliteInteractions
   readonly responses: SqliteResponses
   readonly conversations: SqliteConversations
@@ -102,6 +104,7 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
     byHand: sqliteByHand(database, { money, timeOf }),
     claims,
     keys: sqliteKeys(database),
+    settings: sqliteSettings(database),
     interactions: sqliteInteractions(database),
     responses,
     conversations,
@@ -135,6 +138,10 @@ export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'star
     audit: {
       add: async (entry) => session().write(({ audit }) => audit.add(entry)),
       list: async (query) => session().read(({ audit }) => audit.list(query)),
+    },
+    settings: {
+      read: async () => session().read(({ settings }) => settings.read()),
+      write: async (given) => session().write(({ settings }) => settings.write(given)),
     },
     keys: {
       findByHash: async (hash) => session().read(({ keys }) => keys.findByHash(hash)),

@@ -9,6 +9,7 @@ import { describeInteractionStore } from '../../../src/testing/contracts/interac
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
+import { describeSettingStore } from '../../../src/testing/contracts/setting-store-contract.ts'
 import { describeStoredUsage } from '../../../src/testing/contracts/stored-usage-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
@@ -20,6 +21,7 @@ describeLedger(runner, { create: () => memoryStore() })
 describeKeyStore(runner, { create: () => memoryStore().keys })
 describeIdempotencyStore(runner, { create: () => memoryStore().idempotency })
 describeAuditStore(runner, { create: () => memoryStore().audit! })
+describeSettingStore(runner, { create: () => memoryStore().settings! })
 describeInteractionStore(runner, { create: () => memoryStore().interactions })
 describeFileStore(runner, { create: () => memoryStore().files! })
 describeBlobStore(runner, { create: () => memoryStore().blobs! })

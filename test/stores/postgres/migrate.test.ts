@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { MIGRATIONS, migrate } from '../../../src/stores/postgres/migrations/migrate.ts'
+import { SETTINGS_TABLE } from '../../../src/stores/postgres/migrations/tables.ts'
 import { postgresStore } from '../../../src/stores/postgres/postgres-store.ts'
 import { EXAMPLE_NOW_MS, exampleReservation, exampleTask } from '../../../src/testing/contracts/store-example.ts'
 import { realServer } from '../../support/real-servers.ts'
@@ -57,7 +58,7 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
         .replaceAll('v_request.larger_free', 'NULL::bigint')
         .replaceAll('v_request.larger', 'NULL::bigint'),
     )
-    await schemas.pool.query(`DROP TABLE ${schema}.audit`)
+    await schemas.pool.query(`DROP TABLE ${schema}.audit, ${schema}.settings`)
     await schemas.pool.query(`DELETE FROM ${schema}.migrations WHERE version >= 17`)
     const asked = { amount: 10n, requiredFree: 20n, larger: { amount: 100n, requiredFree: 500n } }
     const before = await store.ledger.reserve(exampleReservation(asked), EXAMPLE_NOW_MS)
@@ -68,6 +69,24 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
     expect([before, after]).toEqual([{ status: 'held' }, { status: 'held', isLarger: true }])
     expect(await store.ledger.account(accountId)).toMatchObject({ balance: 890n, held: 110n })
     await schemas.dispose(store)
+  })
+
+  test('a schema without settings gets their table and keeps its money', async () => {
+    const schema = freshSchemaName()
+    const client = await schemas.pool.connect()
+    await client.query('BEGIN')
+    await migrate(client, schema, MIGRATIONS.slice(0, MIGRATIONS.indexOf(SETTINGS_TABLE)))
+    await client.query(`COMMIT; INSERT INTO ${schema}.accounts (id, balance, held, tier, created_at_ms)
+      VALUES ('account_1', 900, 0, 'paid', 1)`)
+    client.release()
+    const store = postgresStore({ pool: schemas.pool, schema })
+
+    await store.start()
+    await store.settings?.write({ days: Number.POSITIVE_INFINITY })
+
+    expect(await store.settings?.read()).toEqual({ days: Number.POSITIVE_INFINITY })
+    expect(await store.ledger.account('account_1')).toMatchObject({ balance: 900n })
+    await dropSchema(schemas.pool, schema)
   })
 
   test('a step may take longer than the server lets statements of this user', async () => {

@@ -8,6 +8,7 @@ import type { IdempotencyStore } from '../../../src/stores/idempotency-store.ts'
 import type { InteractionStore } from '../../../src/stores/interaction-store.ts'
 import type { KeyStore } from '../../../src/stores/key-store.ts'
 import type { ResponseStore } from '../../../src/stores/response-store.ts'
+import type { SettingStore } from '../../../src/stores/setting-store.ts'
 import { describeAuditStore } from '../../../src/testing/contracts/audit-store-contract.ts'
 import { describeBlobStore } from '../../../src/testing/contracts/blob-store-contract.ts'
 import { describeConversationStore } from '../../../src/testing/contracts/conversation-store-contract.ts'
@@ -17,6 +18,7 @@ import { describeInteractionStore } from '../../../src/testing/contracts/interac
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
+import { describeSettingStore } from '../../../src/testing/contracts/setting-store-contract.ts'
 import { describeStoredUsage } from '../../../src/testing/contracts/stored-usage-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
@@ -36,6 +38,7 @@ type Part =
   | FileStore
   | BlobStore
   | BatchStore
+  | SettingStore
 
 // A server of its own: the sums of usage wait for each open transaction of a server, and the cases say what one step adds.
 describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL store', () => {
@@ -68,6 +71,7 @@ describe.skipIf(missingProgram('postgres') !== undefined)('PostgreSQL store', ()
   describeUsageStore(runner, whole)
   describeKeyStore(runner, { create: () => part((store) => store.keys), dispose: disposePart })
   describeAuditStore(runner, { create: () => part((store) => store.audit!), dispose: disposePart })
+  describeSettingStore(runner, { create: () => part((store) => store.settings!), dispose: disposePart })
   describeInteractionStore(runner, { create: () => part((store) => store.interactions), dispose: disposePart })
   describeResponseStore(runner, { create: () => part((store) => store.responses), dispose: disposePart })
   describeFileStore(runner, { create: () => part((store) => store.files!), dispose: disposePart })

@@ -111,7 +111,7 @@ describe('sqlite store on a database that cannot be used', () => {
       ${['idempotency', 'responses', 'tasks'].map((table) => `DROP INDEX signalbox_${table}_stored; ALTER TABLE signalbox_${table} DROP COLUMN byte_length;`).join(' ')}
       ALTER TABLE signalbox_idempotency DROP COLUMN claimed_by;
       DROP INDEX signalbox_deliveries_by_account; DROP INDEX signalbox_keys_by_time;
-      DROP TABLE signalbox_audit;
+      DROP TABLE signalbox_audit; DROP TABLE signalbox_settings;
       DELETE FROM signalbox_migrations WHERE version > ${MIGRATIONS.indexOf(MODEL_DAYS_MIGRATION)}`)
     database.close()
     const updated = sqliteStore({ path, clock: 'caller' })

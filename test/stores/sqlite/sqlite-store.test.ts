@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { GatewayStore } from '../../../src/stores/gateway-store.ts'
+import { HOLD_RETENTION_MS, REFUSAL_RETENTION_MS } from '../../../src/stores/ledger.ts'
 import type { SqliteDatabase } from '../../../src/stores/sqlite/sqlite-database.ts'
 import { sqliteStore } from '../../../src/stores/sqlite/sqlite-store.ts'
 import { describeAuditStore } from '../../../src/testing/contracts/audit-store-contract.ts'
@@ -12,6 +13,7 @@ import { describeInteractionStore } from '../../../src/testing/contracts/interac
 import { describeKeyStore } from '../../../src/testing/contracts/key-store-contract.ts'
 import { describeLedger } from '../../../src/testing/contracts/ledger-contract.ts'
 import { describeResponseStore } from '../../../src/testing/contracts/response-store-contract.ts'
+import { describeSettingStore } from '../../../src/testing/contracts/setting-store-contract.ts'
 import { describeStoredUsage } from '../../../src/testing/contracts/stored-usage-contract.ts'
 import { describeTaskStore } from '../../../src/testing/contracts/task-store-contract.ts'
 import { describeUsageStore } from '../../../src/testing/contracts/usage-store-contract.ts'
@@ -62,6 +64,10 @@ function describeStore(name: string, open: () => { store: GatewayStore; database
     describeAuditStore(
       runner,
       remember(create, (store) => store.audit!),
+    )
+    describeSettingStore(
+      runner,
+      remember(create, (store) => store.settings!),
     )
     describeInteractionStore(
       runner,
@@ -229,6 +235,35 @@ describe('sqlite store', () => {
     expect(() => database.exec('UPDATE signalbox_entries SET amount = 5')).toThrow(/append-only/)
     expect(() => database.exec('DELETE FROM signalbox_entries')).toThrow(/append-only/)
     expect(() => database.exec('UPDATE signalbox_accounts SET balance = -1')).toThrow(/CHECK/)
+    await store.close()
+    database.close()
+  })
+
+  it('deletes refusals an hour and ended holds a day after their deadline, so that a late settlement is known until then', async () => {
+    const database = defaultEngine.open(newPath())
+    const store = await started(sqliteStore({ database, clock: 'caller' }))
+    const settlement = { holdId: 'hold_1', amount: 1n, description: 'chat' }
+    const deadlineMs = HOLD.expiresAtMs
+    const rows = () =>
+      ['holds', 'refusals'].map((name) => database.prepare(`SELECT * FROM signalbox_${name}`).all().length)
+    await store.ledger.createAccount({ id: 'account_1' }, NOW_MS)
+    await store.ledger.credit(CREDIT, NOW_MS)
+    await store.ledger.reserve(HOLD, NOW_MS)
+    await store.ledger.reserve({ ...HOLD, holdId: 'hold_2', amount: 10n ** 15n }, NOW_MS)
+    await store.ledger.settle(settlement, NOW_MS)
+    await store.ledger.expire(deadlineMs + REFUSAL_RETENTION_MS - 1, 10)
+    const beforeAnHour = rows()
+    await store.ledger.expire(deadlineMs + HOLD_RETENTION_MS - 1, 10)
+    const late = await store.ledger.settle(settlement, deadlineMs + HOLD_RETENTION_MS - 1)
+    const beforeADay = rows()
+    await store.ledger.expire(deadlineMs + HOLD_RETENTION_MS, 10)
+
+    expect([beforeAnHour, beforeADay, rows()]).toEqual([
+      [1, 1],
+      [1, 0],
+      [0, 0],
+    ])
+    expect(late).toMatchObject({ resolved: false, endedBy: 'settled' })
     await store.close()
     database.close()
   })

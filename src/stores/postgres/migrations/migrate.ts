@@ -14,6 +14,7 @@ import {
   NEWEST_INDEXES,
   PENDING_CLAIMS,
   RETENTION,
+  SETTINGS_TABLE,
   SPENDING,
   TABLES,
   TASK_TABLES,
@@ -46,6 +47,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   // `reserve` chooses between two amounts by the free money.
   [],
   AUDIT_TABLE,
+  SETTINGS_TABLE,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */

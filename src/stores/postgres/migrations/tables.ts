@@ -312,3 +312,11 @@ export const AUDIT_TABLE: readonly string[] = [
   `CREATE INDEX audit_by_time ON audit (created_at_ms, id COLLATE "C")`,
   `CREATE INDEX audit_by_subject ON audit (subject, created_at_ms, id COLLATE "C") WHERE subject IS NOT NULL`,
 ]
+
+/** Settings that all processes share. */
+export const SETTINGS_TABLE: readonly string[] = [
+  `CREATE TABLE settings (
+    name text PRIMARY KEY,
+    value float8 NOT NULL
+  )`,
+]
