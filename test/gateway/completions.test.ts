@@ -216,6 +216,19 @@ describe('POST /v1/completions', () => {
     expect(await account()).toMatchObject({ held: 0n, balance: 100n * 10n ** 9n })
   })
 
+  test('rejects a service tier that has no price', async () => {
+    const { post, servers } = await start()
+    const response = await post(PATH, {
+      model: MODELS.fireworks,
+      prompt: 'word',
+      max_tokens: 5,
+      service_tier: 'priority',
+    })
+
+    expect([response.status, (await errorOf(response)).param]).toEqual([400, 'service_tier'])
+    expect(servers.requests).toEqual([])
+  })
+
   test.each([
     [{ prompt: undefined }, 'prompt'],
     [{ prompt: [] }, 'prompt'],

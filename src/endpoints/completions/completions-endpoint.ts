@@ -1,3 +1,5 @@
+import { hasOtherTier } from '../cached-answers.ts'
+import { CHAT_SURCHARGES, chatFieldParam, chatPriceFields } from '../chat/chat-surcharges.ts'
 import { defineEndpoint } from '../endpoint.ts'
 import { openaiErrors } from '../error-dialect.ts'
 import { jsonSchemaOf } from '../json-schema.ts'
@@ -25,6 +27,9 @@ export const completionsEndpoint = defineEndpoint<CompletionRequest, Completions
   samplings: madeCount,
   outputBound: { of: (request) => request.max_tokens ?? undefined, member: 'max_tokens' },
   mostOutputTokens: ({ completions }) => completions?.maxTokens,
+  priceFields: chatPriceFields,
+  surcharges: CHAT_SURCHARGES,
+  priceFieldParam: chatFieldParam,
   texts: completionTexts,
   createOperation: createCompletionOperation,
   cached: {
@@ -32,7 +37,7 @@ export const completionsEndpoint = defineEndpoint<CompletionRequest, Completions
     form: ({ stream, stream_options: options }) =>
       stream === true ? (options?.include_usage === true ? 'stream with usage' : 'stream') : '',
     isDeterministic: ({ temperature }) => temperature === 0,
-    isExcluded: () => false,
+    isExcluded: hasOtherTier,
     refusals: ['"content_filter"'],
     idPaths: [['id']],
     costMark: '"cost":"',

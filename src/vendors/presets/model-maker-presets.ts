@@ -34,7 +34,7 @@ export const MODEL_MAKER_PRESETS = {
     needsKey: true,
     serves: ['chat', 'embeddings', 'moderations', 'completions'],
     moderations: { takesParts: false },
-    // Mistral, "Fill-in-the-middle": members that it does not know are 422.
+    // Mistral, "Fill-in-the-middle": a member that it does not know gets 422.
     completions: {
       path: '/fim/completions',
       models: /^codestral-(?!embed|mamba)/,

@@ -19,10 +19,11 @@ import { failedChoice, isErrorEnvelope } from './openai-chat-dialect.ts'
 import { openaiUsage } from './openai-usage.ts'
 import { unsupportedParameter } from './parameter-errors.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
+import { usageAtTier } from './service-tier.ts'
 
 /** The differences between servers of OpenAI's completions dialect. */
 export interface OpenAICompletionsDialect {
-  /** Below the vendor's origin. */
+  /** Path below the vendor's origin. */
   readonly path: string
   /** Pattern of the vendor's own ids of the models that complete texts. If omitted, all chat models do. */
   readonly models?: RegExp | undefined
@@ -86,7 +87,7 @@ function passCompletion(
   const isMended = mendChoices(answer, answersAsChat)
   const choices = choicesOf(answer)
   if (choices.length === 0 || !choices.every(({ text }) => typeof text === 'string')) return undefined
-  const usage = openaiUsage(answer['usage'])
+  const usage = usageIn(answer, call.request['service_tier'])
   const outputBytes = textBytes(choices)
   const shown = shownUsage(answer['usage'], usage, call.billedUsage?.(usage, outputBytes), call.isBilled)
   const { model } = answer
@@ -98,6 +99,10 @@ function passCompletion(
   return { chunks: [renamed ?? Buffer.from(JSON.stringify(body))], usage, outputBytes }
 }
 
+function usageIn({ usage, service_tier: tier }: Record<string, unknown>, askedTier: unknown): Usage | undefined {
+  return usageAtTier(openaiUsage(usage), tier, askedTier)
+}
+
 function choicesOf({ choices }: Record<string, unknown>): Record<string, unknown>[] {
   return Array.isArray(choices) ? choices.filter(isJsonObject) : []
 }
@@ -106,7 +111,7 @@ function textBytes(choices: readonly Record<string, unknown>[]): number {
   return choices.reduce((sum, { text }) => sum + (typeof text === 'string' ? Buffer.byteLength(text) : 0), 0)
 }
 
-/** Writes choices as the dialect has them, in place. Returns whether it changed the answer. */
+/** Writes choices in the form of the dialect, in place. Returns whether it changed the answer. */
 function mendChoices(answer: Record<string, unknown>, answersAsChat = false): boolean {
   let changed = answersAsChat
   if (answersAsChat) {
@@ -136,6 +141,7 @@ class CompletionStream extends PassThroughStream {
   readonly #dialect: OpenAICompletionsDialect
   readonly #wantsUsage: boolean
   readonly #choices: number
+  readonly #askedTier: unknown
   readonly #ended = new Set<unknown>()
   #id: unknown
   #created: unknown
@@ -146,6 +152,7 @@ class CompletionStream extends PassThroughStream {
     this.#dialect = dialect
     this.#wantsUsage = call.request.stream_options?.include_usage === true
     this.#choices = choiceCount(call.request)
+    this.#askedTier = call.request['service_tier']
   }
 
   override get hasTextEnded(): boolean {
@@ -167,7 +174,7 @@ class CompletionStream extends PassThroughStream {
     const chunk = parseAnswerJson(event.text)
     if (!isJsonObject(chunk)) this.failUnreadable(isRest)
     else if (event.name?.trim() === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
-      this.usage = usedOf(openaiUsage(chunk['usage'])) ?? this.usage
+      this.usage = usedOf(usageIn(chunk, this.#askedTier)) ?? this.usage
       this.fail(this.#dialect.streamFailure(chunk))
     } else this.#readChunk(chunk)
   }
@@ -175,7 +182,7 @@ class CompletionStream extends PassThroughStream {
   #readChunk(chunk: Record<string, unknown>): void {
     let changed = mendChoices(chunk, this.#dialect.answersAsChat)
     const choices = choicesOf(chunk)
-    const usage = openaiUsage(chunk['usage'])
+    const usage = usageIn(chunk, this.#askedTier)
     this.usage = usage ?? this.usage
     if (choices.length === 0 && (usage === undefined || !this.#wantsUsage)) {
       this.drop()

@@ -40,7 +40,9 @@ export const PRESET_COMPLETIONS: SandboxOperation = {
     if (refusal !== undefined) throw new RefusedCall(openaiInvalid(refusal, null))
     const turns = promptsOf(request).map((prompt) => turnOf(prompt, request, context))
     const answer = new CompletionAnswer(preset, request, turns, context)
-    return request['stream'] === true ? streamReply([], answer.events()) : jsonReply(200, [], answer.whole())
+    return request['stream'] === true
+      ? streamReply([], answer.events(), answer.filler())
+      : jsonReply(200, [], answer.whole())
   },
 }
 
@@ -114,7 +116,12 @@ class CompletionAnswer {
     ])
     const usage = wantsUsage ? this.#usage() : undefined
     if (usage !== undefined) chunks.push({ ...head, choices: [], usage })
-    return [...chunks.map((value) => `data: ${JSON.stringify(value)}\n\n`), 'data: [DONE]\n\n']
+    return [...chunks.map(eventOf), 'data: [DONE]\n\n']
+  }
+
+  /** Piece that an endless stream repeats. */
+  filler(): string {
+    return eventOf({ ...this.#head('chat.completion.chunk'), choices: [this.#choice(0, ' more', null, 'delta')] })
   }
 
   #echoed(index: number): string[] {
@@ -149,6 +156,10 @@ class CompletionAnswer {
       }),
     )
   }
+}
+
+function eventOf(value: object): string {
+  return `data: ${JSON.stringify(value)}\n\n`
 }
 
 function finishReason({ ending }: ChatTurn): string {
