@@ -16,6 +16,7 @@ import { join } from 'node:path'
 import { showAccount } from './demo/account.mjs'
 import { showBatches } from './demo/batches.mjs'
 import { showChats } from './demo/chats.mjs'
+import { showCompletions } from './demo/completions.mjs'
 import { showEmbeddings } from './demo/embeddings.mjs'
 import { showMessages } from './demo/messages.mjs'
 import { showModerations } from './demo/moderations.mjs'
@@ -49,6 +50,7 @@ try {
   await showChats(demo)
   await showMessages(demo)
   await showResponses(demo)
+  await showCompletions(demo)
   await showEmbeddings(demo)
   await showModerations(demo)
   await showRerank(demo)

@@ -41,6 +41,7 @@ export type { MeterPrice } from './catalog/prices/rate.ts'
 export type { UnknownModels } from './catalog/prices/unknown-model-prices.ts'
 export { ClientError } from './client/client-error.ts'
 export type { CallOptions } from './client/client-options.ts'
+export type { TextCompletion, TextCompletionStream } from './client/completion-types.ts'
 export type { EmbeddingsAnswer } from './client/embedding-answer.ts'
 export type { GatewayClient } from './client/gateway-client.ts'
 export type { ModerationAnswer, ModerationResult } from './client/models/moderation-models.ts'
@@ -367,6 +368,7 @@ export type {
   ApiKeys,
   ChatOperation,
   ChunkedAnswer,
+  CompletionsOperation,
   ConnectionOptions,
   Conversation,
   EmbeddingsOperation,

@@ -51,6 +51,7 @@ const GUIDES: readonly { readonly title: string; readonly names: readonly string
       'speech',
       'transcriptions',
       'moderations',
+      'completions',
       'rerank',
       'spec-fields',
       'errors',

@@ -2,10 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { anthropic, createApiKey, createGateway, dashscope, gemini, openai, voyage } from 'signalbox'
+import { anthropic, createApiKey, createGateway, dashscope, gemini, openai, openaiCompatible, voyage } from 'signalbox'
 import { createClient } from 'signalbox/client'
 import { gatewayWithMcp } from 'signalbox/mcp'
 import { nodeHandler } from 'signalbox/node'
+import { presets } from 'signalbox/presets'
 import { sandboxVendors } from 'signalbox/testing'
 import { createMailbox } from './mailbox.mjs'
 import { startReceiver } from './start-receiver.mjs'
@@ -30,6 +31,8 @@ const ADDED_MODELS = /** @type {const} */ ([
     routes: [{ vendor: 'openai' }, { vendor: 'dashscope', upstream: 'qwen3-max', priority: 1 }],
     limits: { maxOutputTokens: 4_096 },
   },
+  // DeepSeek fills gaps in texts.
+  { id: 'coder', kind: 'chat', vendor: 'deepseek', upstream: 'deepseek-v4-flash', limits: { maxOutputTokens: 4_096 } },
   { id: 'translator', kind: 'chat', vendor: 'dashscope', upstream: 'qwen3-max', limits: { maxOutputTokens: 4_096 } },
 ])
 
@@ -56,6 +59,7 @@ export async function startServers({ brokenVendor }) {
     gemini(connection),
     dashscope(connection),
     voyage(connection),
+    openaiCompatible(presets.deepseek, { ...connection, baseURL: `${origin}/presets/deepseek` }),
   ]
   if (brokenVendor !== undefined) {
     const ids = vendors.map(({ id }) => id)

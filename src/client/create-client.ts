@@ -1,6 +1,7 @@
 import { type BinaryAnswer, binaryAnswer } from './binary-answer.ts'
 import { listed } from './client-error.ts'
 import type { CallOptions, ClientOptions } from './client-options.ts'
+import { completionStream } from './completion-types.ts'
 import { type Call, Connection, type OpenResponse } from './connection.ts'
 import { decodedVectors, type EmbeddingsAnswer } from './embedding-answer.ts'
 import type { ClientModel, GatewayClient, VideoReferenceId as Reference } from './gateway-client.ts'
@@ -82,6 +83,12 @@ export function createClient(options: ClientOptions): GatewayClient {
             ? (chatStream(await open('/chat/completions', request, callOptions)) as never)
             : post('/chat/completions', request, callOptions),
       },
+    },
+    completions: {
+      create: async (request, callOptions) =>
+        request.stream === true
+          ? (completionStream(await open('/completions', request, callOptions)) as never)
+          : post('/completions', request, callOptions),
     },
     images: {
       generate: async (request, callOptions) =>

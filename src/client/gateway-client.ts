@@ -11,6 +11,7 @@ import type {
 } from './batch-types.ts'
 import type { BinaryAnswer } from './binary-answer.ts'
 import type { CallOptions } from './client-options.ts'
+import type { TextCompletion, TextCompletionRequest, TextCompletionStream } from './completion-types.ts'
 import type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
 import type {
   MessageBatch,
@@ -144,6 +145,14 @@ export type VideoReferenceId = string | { readonly id: string }
 export interface GatewayClient {
   /** Chats, whole and streamed. */
   readonly chat: { readonly completions: ChatCompletions }
+  /** Completions of texts, such as code with a gap. */
+  readonly completions: {
+    /** Requests completions; with `stream: true` they come in pieces. */
+    create<const Stream extends boolean = false>(
+      request: TextCompletionRequest & { readonly stream?: Stream },
+      options?: CallOptions,
+    ): Promise<Stream extends true ? TextCompletionStream : TextCompletion>
+  }
   /** Pictures, and edits of pictures. */
   readonly images: Images
   /** Videos: tasks that are ordered, followed and fetched. */

@@ -31,6 +31,7 @@ export type { CacheBreakpoint, CacheControl, CacheMarks } from './cache-marks.ts
 export type { ChatContentPart, ChatMessage, ChatTool } from './chat-types.ts'
 export { ClientError } from './client-error.ts'
 export type { CallOptions, ClientOptions, ResponseFacts } from './client-options.ts'
+export type { TextCompletion, TextCompletionRequest, TextCompletionStream } from './completion-types.ts'
 export { createClient } from './create-client.ts'
 export type { EmbeddingsAnswer, VectorOf } from './embedding-answer.ts'
 export type { EventStream } from './event-stream.ts'

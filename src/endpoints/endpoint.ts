@@ -16,6 +16,7 @@ import type { FormLimits } from '../wire/read-form.ts'
 import type { CachedAnswers } from './cached-answers.ts'
 import type { Deferral } from './deferral.ts'
 import type { ErrorDialect } from './error-dialect.ts'
+import type { FileDialect } from './file-dialect.ts'
 import type { InlineBatches } from './inline-batches.ts'
 import type { JsonSchema } from './json-schema.ts'
 import type { MediaInput } from './media-input.ts'
@@ -264,6 +265,8 @@ export interface Endpoint<Request extends { readonly model: string } = { readonl
   readonly isBatchable?: boolean
   /** Batches of its requests in its own API, beside those of files. Absent: none. */
   readonly inlineBatches?: InlineBatches
+  /** Files as clients that send the `clientHeader` of `errors` read them. If omitted, they get OpenAI's shape. */
+  readonly files?: FileDialect
   /** True if hedging is allowed: JSON responses that can safely be produced twice. */
   readonly canHedge?: boolean
   /** True when requests of one conversation should reach the same credential, because vendors keep its prompt. */

@@ -4,6 +4,7 @@
  */
 const NEUTRAL_VALUES: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
   ['n', [1]],
+  ['best_of', [1]],
   ['temperature', [1]],
   ['top_p', [1]],
   ['presence_penalty', [0]],

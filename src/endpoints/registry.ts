@@ -1,5 +1,8 @@
 import { chatEndpoint } from './chat/chat-endpoint.ts'
 import type { ChatRequest } from './chat/chat-request.ts'
+import type { CompletionsOffer } from './completions/completion-operation.ts'
+import type { CompletionRequest } from './completions/completion-request.ts'
+import { completionsEndpoint } from './completions/completions-endpoint.ts'
 import { embeddingsEndpoint } from './embeddings/embeddings-endpoint.ts'
 import type { EmbeddingsOffer } from './embeddings/embeddings-operation.ts'
 import type { EmbeddingsRequest } from './embeddings/embeddings-request.ts'
@@ -49,6 +52,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   speechEndpoint,
   transcriptionEndpoint,
   moderationsEndpoint,
+  completionsEndpoint,
 ]
 
 /** Requests of the gateway's own endpoints, by the id of the endpoint. */
@@ -64,6 +68,7 @@ export interface EndpointRequests {
   speech: SpeechRequest
   transcriptions: TranscriptionRequest
   moderations: ModerationRequest
+  completions: CompletionRequest
 }
 
 /** What vendors can offer, by endpoint. Messages and token counts include chat. */
@@ -77,4 +82,5 @@ export interface VendorOffers
     VideosOffer,
     SpeechOffer,
     TranscriptionOffer,
-    ModerationsOffer {}
+    ModerationsOffer,
+    CompletionsOffer {}

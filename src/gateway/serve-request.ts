@@ -213,8 +213,8 @@ export function completionsOf(deferred: DeferredAnswers): CompletionOf {
   }
 }
 
-/** Model lists and estimates are asked for by clients that send `x-api-key` too. */
-const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model', 'estimate'])
+/** Clients that send `x-api-key` call these too. */
+const X_API_KEY_TARGETS: ReadonlySet<string> = new Set(['models', 'model', 'estimate', 'files'])
 
 function takesXApiKey(target: Reading['target']): boolean {
   if (target.kind === 'inline-batches') return target.endpoint.takesXApiKey === true
@@ -237,7 +237,8 @@ async function read(
   incoming: RequestContext,
   { target, requestId }: Reading,
 ): Promise<void> {
-  const { request, sink } = incoming
+  const { request } = incoming
+  const sink = sinkOf(incoming, context.endpoints.errorsAt(request.path, request), requestId)
   incoming.principal ??= await identify(context, request, takesXApiKey(target))
   const { principal } = incoming
   if (target.kind === 'estimate') return await serveEstimate(context, principal, request, sink)
@@ -286,8 +287,7 @@ async function read(
   }
   if (target.kind === 'inline-batches' && server.batches !== undefined) {
     const { endpoint, dialect, segments } = target
-    const answered = sinkOf(incoming, endpoint.errors, requestId)
-    const asked = { request, sink: answered, requestId, principal, segments, endpoint, dialect }
+    const asked = { request, sink, requestId, principal, segments, endpoint, dialect }
     return await server.batches.engine.serveInlineBatchRequest(context, server.batches, asked)
   }
   if (target.kind === 'models') {

@@ -1,6 +1,7 @@
 import type { GatewayRequest } from '../core/exchange.ts'
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
+import type { FileDialect } from '../endpoints/file-dialect.ts'
 
 /** Every endpoint of one gateway, by path and by id. */
 export class EndpointTable {
@@ -52,7 +53,16 @@ export class EndpointTable {
     for (const endpoint of this.all) {
       if (path.startsWith(`${endpoint.path}/`) && endpoint.path.length > (nearest?.path.length ?? 0)) nearest = endpoint
     }
-    nearest ??= this.all.find(({ errors }) => errors.clientHeader && caller?.header(errors.clientHeader) !== undefined)
+    nearest ??= this.all.find(({ errors }) => isFromClientOf(errors, caller))
     return (nearest ?? this.all[0]!).errors
   }
+
+  /** Returns how the client of a request reads files, or `undefined` if its API has no files of its own. */
+  filesFor(caller: Pick<GatewayRequest, 'header'>): FileDialect | undefined {
+    return this.all.find(({ errors, files }) => files !== undefined && isFromClientOf(errors, caller))?.files
+  }
+}
+
+function isFromClientOf({ clientHeader }: ErrorDialect, caller: Pick<GatewayRequest, 'header'> | undefined): boolean {
+  return clientHeader !== undefined && caller?.header(clientHeader) !== undefined
 }

@@ -2,13 +2,17 @@ import type { BatchOutcome } from './batch-store.ts'
 import type { FileRecord } from './file-store.ts'
 import type { SqlRow } from './sql-rows.ts'
 
-export const FILE_COLUMNS = 'id, account_id, purpose, filename, byte_length, created_at_ms, expires_at_ms'
+export const FILE_COLUMNS = 'id, account_id, purpose, filename, byte_length, created_at_ms, expires_at_ms, mime_type'
 export const OUTCOME_COLUMNS = 'batch_id, line, is_answered, text, usage, amount, expires_at_ms'
 
 /** Values of {@link FILE_COLUMNS}. Names are JSON text: they may have characters that no column can hold. */
-export function fileValues<Time>(file: FileRecord, toTime: (timeMs: number) => Time): (string | number | Time)[] {
-  const { id, accountId, purpose, filename, byteLength, createdAtMs, expiresAtMs } = file
-  return [id, accountId, purpose, JSON.stringify(filename), byteLength, toTime(createdAtMs), toTime(expiresAtMs)]
+export function fileValues<Time>(
+  file: FileRecord,
+  toTime: (timeMs: number) => Time,
+): (string | number | null | Time)[] {
+  const { id, accountId, purpose, filename, byteLength, createdAtMs, expiresAtMs, mimeType = null } = file
+  const times = [toTime(createdAtMs), toTime(expiresAtMs)]
+  return [id, accountId, purpose, JSON.stringify(filename), byteLength, ...times, mimeType]
 }
 
 export function fileOf(row: SqlRow): FileRecord {
@@ -17,6 +21,7 @@ export function fileOf(row: SqlRow): FileRecord {
     accountId: row['account_id'] as string,
     purpose: row['purpose'] as string,
     filename: JSON.parse(row['filename'] as string) as string,
+    mimeType: (row['mime_type'] as string | null) ?? undefined,
     byteLength: Number(row['byte_length']),
     createdAtMs: Number(row['created_at_ms']),
     expiresAtMs: Number(row['expires_at_ms']),

@@ -10,6 +10,8 @@ export interface FileRecord {
   readonly purpose: string
   /** As the caller named it. */
   readonly filename: string
+  /** Media type in lower case, without parameters. If omitted, the file has JSON lines: `application/jsonl`. */
+  readonly mimeType?: string | undefined
   /** Size of its bytes. */
   readonly byteLength: number
   /** Unix milliseconds. */

@@ -9,6 +9,7 @@ import type { VendorFailure } from '../endpoints/stream-transform.ts'
 import type { EgressRoute } from '../transport/transport.ts'
 
 export type { BrokenChat, ChatOperation } from '../endpoints/chat/chat-operation.ts'
+export type { CompletionsOperation } from '../endpoints/completions/completion-operation.ts'
 export type { EmbeddingsOperation } from '../endpoints/embeddings/embeddings-operation.ts'
 export type { ExtraFeature } from '../endpoints/endpoint.ts'
 export type { ImageOperation, ImageOperations } from '../endpoints/images/image-operation.ts'

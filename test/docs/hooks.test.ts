@@ -120,6 +120,7 @@ test('the endpoints of the page are those that there are', () => {
     videos: true,
     speech: true,
     moderations: true,
+    completions: true,
     transcriptions: true,
   }
 

@@ -4,6 +4,7 @@ import { createCatalog } from '../../src/catalog/catalog.ts'
 import { BUILT_IN_MODELS } from '../../src/catalog/models/built-in-models.ts'
 import { GatewayError } from '../../src/core/errors.ts'
 import { parseCallerJson } from '../../src/core/json.ts'
+import { completionsEndpoint } from '../../src/endpoints/completions/completions-endpoint.ts'
 import type { Endpoint } from '../../src/endpoints/endpoint.ts'
 import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
 import { interactionImageEndpoint } from '../../src/endpoints/images/interactions/interaction-image-endpoint.ts'
@@ -35,6 +36,7 @@ import { cohere } from '../../src/vendors/cohere/cohere.ts'
 import { OPENAI_MODERATION_MODELS } from '../../src/vendors/openai/openai-models.ts'
 import { oddBodies, rawJson } from './fuzz-bodies.ts'
 import {
+  completionBodies,
   countBodies,
   editBodies,
   generationBodies,
@@ -96,6 +98,7 @@ const ENDPOINTS: readonly (readonly [string, Endpoint, readonly Record<string, u
   ['rerank', rerankEndpoint as Endpoint, rerankBodies],
   ['speech', speechEndpoint as Endpoint, speechBodies],
   ['moderations', moderationsEndpoint as Endpoint, moderationBodies],
+  ['completions', completionsEndpoint as Endpoint, completionBodies],
   ['videos', videoEndpoint as Endpoint, videoBodies],
 ]
 

@@ -163,6 +163,12 @@ export const speechBodies: Bodies = [
   { model: 'qw3-tts-instruct-flash', input: '早上好。', voice: 'alloy', instructions: 'softly', stream_format: 'sse' },
 ]
 
+export const completionBodies: Bodies = [
+  { model: 'cl-sonnet-4-6', prompt: 'a boat', suffix: 'sails', max_tokens: 10, temperature: 0, stop: ['.'] },
+  { model: 'cl-sonnet-4-6', prompt: ['a boat', 'a storm'], n: 2, best_of: 3, echo: true, logprobs: 1 },
+  { model: 'cl-sonnet-4-6', prompt: [[1, 2], [3]], stream: true, stream_options: { include_usage: true } },
+]
+
 export const moderationBodies: Bodies = [
   { model: 'omni-moderation-latest', input: ['a boat', 'a storm'] },
   {

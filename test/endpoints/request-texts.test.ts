@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { chatTexts } from '../../src/endpoints/chat/chat-texts.ts'
+import { completionTexts } from '../../src/endpoints/completions/completion-texts.ts'
 import { embeddingsEndpoint } from '../../src/endpoints/embeddings/embeddings-endpoint.ts'
 import { imageEditEndpoint } from '../../src/endpoints/image-edits/image-edit-endpoint.ts'
 import { openaiImageEndpoint } from '../../src/endpoints/images/openai/openai-image-endpoint.ts'
@@ -42,6 +43,7 @@ const READERS: Readonly<Record<SdkRequestFile, Reader>> = {
   'openai/resources/audio/speech.d.ts': speechEndpoint.texts!,
   'openai/resources/audio/transcriptions.d.ts': transcriptions,
   'openai/resources/embeddings.d.ts': embeddingsEndpoint.texts!,
+  'openai/resources/completions.d.ts': completionTexts,
   'openai/resources/moderations.d.ts': moderationsEndpoint.texts!,
   'openai/resources/videos.d.ts': videoEndpoint.texts!,
   '@anthropic-ai/sdk/resources/messages/messages.d.ts': messagesTexts,

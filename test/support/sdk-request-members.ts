@@ -32,6 +32,7 @@ export const SDK_REQUESTS = {
   'openai/resources/audio/speech.d.ts': ['SpeechCreateParams'],
   'openai/resources/audio/transcriptions.d.ts': ['TranscriptionCreateParams'],
   'openai/resources/embeddings.d.ts': ['EmbeddingCreateParams'],
+  'openai/resources/completions.d.ts': ['CompletionCreateParams'],
   'openai/resources/moderations.d.ts': ['ModerationCreateParams'],
   'openai/resources/videos.d.ts': ['VideoCreateParams'],
   '@anthropic-ai/sdk/resources/messages/messages.d.ts': ['MessageCreateParams', 'MessageCountTokensParams'],

@@ -8,6 +8,7 @@ import { cachedMessages } from './cached-messages.ts'
 import { chatMessages } from './chat-messages.ts'
 import { advisorsOf } from './inner-samplings.ts'
 import { messageBatches } from './message-batches.ts'
+import { messageFiles } from './message-files.ts'
 import { anthropicErrors } from './messages-errors.ts'
 import { messagesEstimate } from './messages-estimate.ts'
 import { messagesMedia } from './messages-media.ts'
@@ -84,6 +85,7 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   path: '/v1/messages',
   isBatchable: true,
   inlineBatches: messageBatches,
+  files: messageFiles,
   canHedge: true,
   parse: (body) => checkRequest<MessagesRequest>(messagesSchema(), body),
   requestSchema: () => jsonSchemaOf(messagesSchema(), 'input'),

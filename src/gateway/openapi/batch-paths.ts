@@ -13,9 +13,13 @@ const FILE_ID = pathParameter('file', 'Id of the file.')
 const BATCH_ID = pathParameter('batch', 'Id of the batch.')
 const FILE_FORM = {
   type: 'object',
-  required: ['file', 'purpose'],
-  properties: { file: { type: 'string', contentMediaType: 'application/jsonl' }, purpose: { const: 'batch' } },
+  required: ['file'],
+  properties: {
+    file: { type: 'string', contentMediaType: 'application/jsonl' },
+    purpose: { const: 'batch', description: 'Optional for clients with files of their own shape.' },
+  },
 }
+const X_API_KEY = { security: [{ bearer: [] }, { x_api_key: [] }] }
 const BATCH_BODY = {
   type: 'object',
   required: ['input_file_id', 'endpoint', 'completion_window'],
@@ -36,22 +40,24 @@ const BATCH_BODY = {
 /** Paths of files and their batches. */
 const FILE_BATCHES: OpenApiPaths = {
   '/v1/files': {
-    get: reading('list_files', 'The files of the account', 'batches'),
+    get: { ...reading('list_files', 'The files of the account', 'batches'), ...X_API_KEY },
     post: {
       ...reading('create_file', 'Keeps a file of requests', 'batches'),
+      ...X_API_KEY,
       parameters: [IDEMPOTENCY_KEY],
       requestBody: { required: true, content: { 'multipart/form-data': { schema: FILE_FORM } } },
     },
   },
   '/v1/files/{file}': {
-    get: { ...reading('get_file', 'One file', 'batches'), parameters: [FILE_ID] },
-    delete: { ...reading('delete_file', 'Deletes a file', 'batches'), parameters: [FILE_ID] },
+    get: { ...reading('get_file', 'One file', 'batches'), ...X_API_KEY, parameters: [FILE_ID] },
+    delete: { ...reading('delete_file', 'Deletes a file', 'batches'), ...X_API_KEY, parameters: [FILE_ID] },
   },
   '/v1/files/{file}/content': {
     get: {
       ...reading('get_file_content', 'The bytes of a file', 'batches'),
+      ...X_API_KEY,
       parameters: [FILE_ID],
-      responses: { 200: { description: 'The bytes', content: { 'application/jsonl': {} } }, ...ERROR_RESPONSES },
+      responses: { 200: { description: 'The bytes', content: { '*/*': {} } }, ...ERROR_RESPONSES },
     },
   },
   '/v1/batches': {
@@ -84,7 +90,7 @@ function inlineBatchPaths({ id, inlineBatches: dialect, requestSchema, takesXApi
   const operation = (name: string, summary: string, parameters: readonly OpenApiParameter[]): OpenApiOperation => ({
     ...reading(`${name}_of_${id}`, summary, 'batches'),
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(takesXApiKey === true ? { security: [{ bearer: [] }, { x_api_key: [] }] } : {}),
+    ...(takesXApiKey === true ? X_API_KEY : {}),
   })
   const item = {
     type: 'object',

@@ -10,7 +10,8 @@ type Run = Pick<PostgresConnection, 'run'>
 /** Callers' files in PostgreSQL. */
 export function postgresFiles({ run }: Run, schema: string): FileStore {
   const table = `${schema}.files`
-  const columns = `id, account_id, purpose, filename, byte_length::text, created_at_ms::text, expires_at_ms::text`
+  const columns = `id, account_id, purpose, filename, byte_length::text, created_at_ms::text, expires_at_ms::text,
+    mime_type`
   const find: FileStore['find'] = async (accountId, id, nowMs) => {
     const [row] = await run(
       `SELECT ${columns} FROM ${table} WHERE account_id = $1 AND id = $2 AND expires_at_ms > $3`,
@@ -21,9 +22,10 @@ export function postgresFiles({ run }: Run, schema: string): FileStore {
   return {
     async save(file) {
       await run(
-        `INSERT INTO ${table} (${FILE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)
-         ON CONFLICT (account_id, id) DO UPDATE SET (purpose, filename, byte_length, created_at_ms, expires_at_ms)
-           = (excluded.purpose, excluded.filename, excluded.byte_length, excluded.created_at_ms, excluded.expires_at_ms)`,
+        `INSERT INTO ${table} (${FILE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT (account_id, id) DO UPDATE SET
+           (purpose, filename, byte_length, created_at_ms, expires_at_ms, mime_type) = (excluded.purpose, excluded.filename,
+           excluded.byte_length, excluded.created_at_ms, excluded.expires_at_ms, excluded.mime_type)`,
         fileValues(file, timeParameter),
       )
     },

@@ -51,12 +51,15 @@ CREATE INDEX signalbox_batch_outcomes_by_state ON signalbox_batch_outcomes (batc
 CREATE INDEX signalbox_batch_outcomes_by_expiry ON signalbox_batch_outcomes (expires_at_ms);
 `
 
+/** Media types of files. */
+export const FILE_TYPE_MIGRATION = 'ALTER TABLE signalbox_files ADD COLUMN mime_type TEXT;'
+
 /** Callers' files, inside the caller's transaction. */
 export type SqliteFiles = Synchronous<FileStore>
 
 /** Prepares the statements of {@link SqliteFiles}. */
 export function sqliteFiles(database: SqliteDatabase): SqliteFiles {
-  const save = database.prepare(`INSERT OR REPLACE INTO signalbox_files (${FILE_COLUMNS}) VALUES (${listOf('?', 7)})`)
+  const save = database.prepare(`INSERT OR REPLACE INTO signalbox_files (${FILE_COLUMNS}) VALUES (${listOf('?', 8)})`)
   const select = database.prepare('SELECT * FROM signalbox_files WHERE account_id = ? AND id = ? AND expires_at_ms > ?')
   const remove = database.prepare('DELETE FROM signalbox_files WHERE account_id = ? AND id = ?')
   const purge = database.prepare(

@@ -1,7 +1,7 @@
 import { AUDIT_MIGRATION } from './sqlite-audit.ts'
 import { CONVERSATION_MIGRATION } from './sqlite-conversations.ts'
 import { rollBack, type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
-import { FILE_MIGRATION } from './sqlite-files.ts'
+import { FILE_MIGRATION, FILE_TYPE_MIGRATION } from './sqlite-files.ts'
 import { ACCOUNT_PAGES_MIGRATION, NEWEST_MIGRATION } from './sqlite-newest.ts'
 import { RESPONSE_MIGRATION } from './sqlite-responses.ts'
 import { SETTINGS_MIGRATION } from './sqlite-settings.ts'
@@ -309,6 +309,7 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
   STORED_MIGRATION,
   AUDIT_MIGRATION,
   SETTINGS_MIGRATION,
+  FILE_TYPE_MIGRATION,
 ]
 
 /**

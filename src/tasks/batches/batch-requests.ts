@@ -2,6 +2,7 @@ import { GatewayError } from '../../core/errors.ts'
 import { type GatewayRequest, wholeBody } from '../../core/exchange.ts'
 import { isJsonObject, parseCallerJson } from '../../core/json.ts'
 import type { Endpoint } from '../../endpoints/endpoint.ts'
+import { pageSizeOf } from '../../endpoints/file-dialect.ts'
 import { claimKey, replayOf } from '../../pipeline/idempotency-key.ts'
 import { claimOf } from '../../pipeline/parse.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
@@ -20,7 +21,8 @@ import { batchObject, isBatch, isInline, NO_OUTCOMES } from './batch-record.ts'
 import type { BatchRunner } from './batch-runner.ts'
 import { cancelBatch } from './cancel-batch.ts'
 import { askedLifetimeMs } from './file-lifetime.ts'
-import { type BatchRequest, checkCaller, findFile, limitOf, listObject } from './file-requests.ts'
+import { type BatchRequest, checkCaller, findFile } from './file-requests.ts'
+import { listObject } from './openai-files.ts'
 import { type BatchSubmission, submitBatch } from './submit-batch.ts'
 
 /** What answers requests about batches. */
@@ -87,7 +89,7 @@ async function shown({ settings }: BatchService, task: TaskRecord): Promise<obje
 
 async function listBatches(context: PipelineContext, service: BatchService, asked: BatchRequest): Promise<object> {
   const parameters = new URLSearchParams(asked.request.query)
-  const limit = limitOf(parameters, 20, 100)
+  const limit = pageSizeOf(parameters, 20, 100)
   const after = parameters.get('after') ?? undefined
   const page = await pageOf(context, asked.principal.accountId, isOfFiles, { limit, after, before: undefined })
   const data = await Promise.all(page.tasks.map((task) => shown(service, task)))

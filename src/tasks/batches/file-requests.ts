@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import type { ByteSink, GatewayRequest } from '../../core/exchange.ts'
+import { DEFAULT_FILE_TYPE, type FileDialect } from '../../endpoints/file-dialect.ts'
 import { answerOnce } from '../../pipeline/answer-once.ts'
 import { checkEndpointScope } from '../../pipeline/caller-rights.ts'
 import { countReading } from '../../pipeline/count-reading.ts'
@@ -8,6 +9,7 @@ import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-con
 import { respondJson } from '../../pipeline/respond.ts'
 import type { FileRecord } from '../../stores/file-store.ts'
 import type { Principal } from '../../stores/principal.ts'
+import { openaiFiles } from './openai-files.ts'
 import { keepFile, receiveFile } from './upload-file.ts'
 
 /** The id of files and batches in the scopes of keys. */
@@ -34,18 +36,19 @@ export async function serveFileRequest(
   asked: BatchRequest,
 ): Promise<void> {
   const { request, sink, requestId, principal, segments } = asked
+  const dialect = context.endpoints.filesFor(request) ?? openaiFiles
   await checkCaller(context, principal)
   try {
     const [id, action] = segments
-    if (id === undefined && request.method === 'POST') return await uploadFile(context, settings, asked)
-    if (id === undefined) return respondJson(sink, requestId, await listFiles(context, settings, asked))
+    if (id === undefined && request.method === 'POST') return await uploadFile(context, settings, asked, dialect)
+    if (id === undefined) return respondJson(sink, requestId, await listFiles(context, settings, asked, dialect))
     const file = await findFile(context, settings, principal.accountId, id)
     if (action === 'content') return await sendFile(settings, asked, file)
-    if (request.method !== 'DELETE') return respondJson(sink, requestId, fileObject(file))
+    if (request.method !== 'DELETE') return respondJson(sink, requestId, dialect.record(file))
     if (!(await settings.files.delete(principal.accountId, file.id))) throw new GatewayError('file_not_found')
     context.storedBounds.freed(principal.accountId, 'files')
     await settings.blobs.delete(file.id)
-    respondJson(sink, requestId, { id: file.id, object: 'file', deleted: true })
+    respondJson(sink, requestId, dialect.deleted(file.id))
   } catch (cause) {
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('store_unavailable', { cause })
   }
@@ -56,14 +59,15 @@ async function uploadFile(
   context: PipelineContext,
   settings: BatchSettings,
   { request, sink, requestId, principal: { accountId } }: BatchRequest,
+  dialect: FileDialect,
 ): Promise<void> {
-  const { file, claim } = await receiveFile(context, settings, { request, accountId, requestId })
+  const { file, claim } = await receiveFile(context, settings, { request, accountId, requestId, dialect })
   let isKept = false
   try {
     await answerOnce(context, { sink, requestId, claim }, async () => {
       await keepFile(context, settings, file)
       isKept = true
-      return fileObject(file)
+      return dialect.record(file)
     })
   } finally {
     if (!isKept) await settings.blobs.delete(file.id)
@@ -97,83 +101,33 @@ export async function findFile(
   return file
 }
 
-/** A file as callers read it (OpenAI API reference, "The File object"). */
-function fileObject({ id, purpose, filename, byteLength, createdAtMs, expiresAtMs }: FileRecord): object {
-  return {
-    id,
-    object: 'file',
-    bytes: byteLength,
-    created_at: Math.floor(createdAtMs / 1_000),
-    expires_at: Math.floor(expiresAtMs / 1_000),
-    filename,
-    purpose,
-    status: 'processed',
-  }
-}
-
-const MAX_LIMIT = 10_000
-
 async function listFiles(
   { clock }: PipelineContext,
   { files }: BatchSettings,
-  { request, principal }: BatchRequest,
+  { request, principal: { accountId } }: BatchRequest,
+  dialect: FileDialect,
 ): Promise<object> {
-  const parameters = new URLSearchParams(request.query)
-  const order = parameters.get('order') ?? 'desc'
-  if (order !== 'asc' && order !== 'desc')
-    throw new GatewayError('invalid_request', { message: 'order: must be asc or desc', param: 'order' })
-  const query = {
-    limit: limitOf(parameters, MAX_LIMIT, MAX_LIMIT),
-    order,
-    after: parameters.get('after') ?? undefined,
-    purpose: parameters.get('purpose') ?? undefined,
-  } as const
-  const page = await files.list(principal.accountId, query, clock.now())
-  return listObject(page.files.map(fileObject), page.hasMore, page.files)
-}
-
-/**
- * The number of objects of a page.
- * @throws GatewayError `invalid_request`
- */
-export function limitOf(parameters: URLSearchParams, usual: number, most: number): number {
-  const text = parameters.get('limit')
-  if (text === null) return usual
-  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= most) return limit
-  throw new GatewayError('invalid_request', { message: `limit: must be from 1 to ${most}`, param: 'limit' })
-}
-
-/** A page of objects (OpenAI API reference, lists). */
-export function listObject(
-  data: readonly object[],
-  hasMore: boolean,
-  owners: readonly { readonly id: string }[],
-): object {
-  return {
-    object: 'list',
-    data,
-    has_more: hasMore,
-    first_id: owners[0]?.id ?? null,
-    last_id: owners.at(-1)?.id ?? null,
+  const { ids, before, order, ...query } = dialect.readList(new URLSearchParams(request.query))
+  const nowMs = clock.now()
+  if (ids !== undefined) {
+    const found = await Promise.all(ids.map((id) => (OWN_ID.test(id) ? files.find(accountId, id, nowMs) : undefined)))
+    return dialect.list({ files: found.filter((file) => file !== undefined), hasMore: false })
   }
+  if (before === undefined) return dialect.list(await files.list(accountId, { ...query, order }, nowMs))
+  // The page before a file is the page after it in the opposite order.
+  const opposite = order === 'asc' ? 'desc' : 'asc'
+  const page = await files.list(accountId, { ...query, order: opposite, after: before }, nowMs)
+  return dialect.list({ ...page, files: page.files.toReversed() })
 }
 
 async function sendFile(
   { blobs }: BatchSettings,
   { sink, requestId }: BatchRequest,
-  { id }: FileRecord,
+  { id, mimeType = DEFAULT_FILE_TYPE }: FileRecord,
 ): Promise<void> {
   const blob = await blobs.get(id)
   if (blob === undefined) throw new GatewayError('file_not_found')
-  const headers = [
-    'content-type',
-    'application/jsonl',
-    'content-length',
-    String(blob.byteLength),
-    'x-request-id',
-    requestId,
-  ]
+  const headers = ['content-type', mimeType, 'content-length', String(blob.byteLength), 'x-request-id', requestId]
   // Text of callers and vendors, which no browser should take for a page.
   headers.push('x-content-type-options', 'nosniff', 'content-disposition', 'attachment')
   await sendPieces(sink, headers, blob.content)

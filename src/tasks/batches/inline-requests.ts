@@ -1,5 +1,6 @@
 import { GatewayError } from '../../core/errors.ts'
 import { publicUrl } from '../../core/public-url.ts'
+import { pageSizeOf } from '../../endpoints/file-dialect.ts'
 import { checkEndpointScope } from '../../pipeline/caller-rights.ts'
 import type { PipelineContext } from '../../pipeline/pipeline-context.ts'
 import { respondJson } from '../../pipeline/respond.ts'
@@ -8,7 +9,7 @@ import { isTaskId, pageOf } from '../task-requests.ts'
 import { factsOf, isInline } from './batch-record.ts'
 import { type BatchService, respondSubmitted } from './batch-requests.ts'
 import { cancelBatch } from './cancel-batch.ts'
-import { checkCaller, findFile, limitOf, sendPieces } from './file-requests.ts'
+import { checkCaller, findFile, sendPieces } from './file-requests.ts'
 import { inlineState } from './inline-record.ts'
 import { inlineResults } from './inline-results.ts'
 import { type InlineBatchRequest, submitInline } from './submit-inline.ts'
@@ -82,7 +83,7 @@ async function listBatches(
   const { principal, request, dialect } = asked
   const parameters = new URLSearchParams(request.query)
   const page = await pageOf(context, principal.accountId, (task) => isOwn(asked, task), {
-    limit: limitOf(parameters, Math.min(20, dialect.maxPage), dialect.maxPage),
+    limit: pageSizeOf(parameters, Math.min(20, dialect.maxPage), dialect.maxPage),
     after: parameters.get(dialect.cursors.after) ?? undefined,
     before: parameters.get(dialect.cursors.before) ?? undefined,
   })

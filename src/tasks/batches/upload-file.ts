@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { GatewayError } from '../../core/errors.ts'
 import { bodyPieces, type GatewayRequest, unreadableBody } from '../../core/exchange.ts'
+import { DEFAULT_FILE_TYPE, type FileDialect } from '../../endpoints/file-dialect.ts'
 import { type StreamedClaim, streamedClaimOf } from '../../pipeline/parse.ts'
 import type { BatchSettings, PipelineContext } from '../../pipeline/pipeline-context.ts'
 import type { FileRecord } from '../../stores/file-store.ts'
@@ -9,7 +10,6 @@ import { mediaType } from '../../wire/headers.ts'
 import type { Form } from '../../wire/multipart.ts'
 import { PieceQueue } from '../../wire/piece-queue.ts'
 import { type FileSink, streamForm } from '../../wire/read-form.ts'
-import { askedLifetimeMs } from './file-lifetime.ts'
 
 /** Room for the other fields of a form, and for what stands between them. */
 const FORM_BYTES = 64 * 1024
@@ -30,10 +30,9 @@ export interface ReceivedFile {
 }
 
 /**
- * Stores the bytes of the file of a form (OpenAI API reference, "Upload file") while they arrive. Who calls it then keeps the file by
- * {@link keepFile}, or deletes its bytes.
+ * Stores the bytes of the file of a form while they arrive. Its caller then keeps the file by {@link keepFile}, or deletes its bytes.
  * @throws GatewayError `unsupported_media_type`, `body_too_large`, `client_closed_request`, and `invalid_request` for a form that
- *   cannot be read and another purpose than `batch`, and `storage_limit_reached`. Nothing is stored then.
+ *   cannot be read and fields that the dialect rejects, and `storage_limit_reached`. Nothing is stored then.
  */
 export async function receiveFile(
   context: PipelineContext,
@@ -42,7 +41,13 @@ export async function receiveFile(
     request,
     accountId,
     requestId,
-  }: { readonly request: GatewayRequest; readonly accountId: string; readonly requestId: string },
+    dialect,
+  }: {
+    readonly request: GatewayRequest
+    readonly accountId: string
+    readonly requestId: string
+    readonly dialect: FileDialect
+  },
 ): Promise<ReceivedFile> {
   const contentType = request.header('content-type') ?? ''
   if (mediaType(contentType) !== 'multipart/form-data')
@@ -95,16 +100,17 @@ export async function receiveFile(
         message: `The file is larger than ${maxFileBytes} bytes.`,
         param: 'file',
       })
-    const expiresAtMs = nowMs + lifetimeOf(form, retentionMs)
+    const { purpose, lifetimeMs = retentionMs } = dialect.readUpload((name) => fieldOf(form, name))
     const filename = upload.filename === '' ? 'upload' : upload.filename!
     const file: FileRecord = {
       id: upload.id,
       accountId,
-      purpose: purposeOf(form),
+      purpose,
       filename,
+      mimeType: typeOf(form, filename),
       byteLength: fileBytes,
       createdAtMs: nowMs,
-      expiresAtMs,
+      expiresAtMs: nowMs + Math.min(lifetimeMs, retentionMs),
     }
     return { file, claim: claim && claimOfForm(claim, form, fileBytes) }
   } catch (error) {
@@ -158,21 +164,16 @@ async function storedBytes({ stored }: Upload): Promise<number> {
   return await stored
 }
 
-function purposeOf(form: Form): string {
-  const purpose = fieldOf(form, 'purpose')
-  if (purpose === 'batch') return purpose
-  throw new GatewayError('invalid_request', { message: 'purpose: must be batch', param: 'purpose' })
-}
+/** Type and subtype (RFC 6838, section 4.2). */
+const MEDIA_TYPE = /^[a-z0-9][\w!#$&^.+-]{0,126}\/[a-z0-9][\w!#$&^.+-]{0,126}$/
+const BYTES = 'application/octet-stream'
 
-function lifetimeOf(form: Form, retentionMs: number): number {
-  const text = fieldOf(form, 'expires_after[seconds]')
-  const anchor = fieldOf(form, 'expires_after[anchor]')
-  if (text === undefined && anchor === undefined) return retentionMs
-  const seconds = /^\d{1,9}$/.test(text ?? '') ? Number(text) : undefined
-  return Math.min(
-    askedLifetimeMs({ anchor, seconds }, (member) => `expires_after[${member}]`),
-    retentionMs,
-  )
+/** Returns the media type that the caller sent. Clients send no type for files whose type they do not know. */
+function typeOf(form: Form, filename: string): string {
+  const part = form.find(({ kind }) => kind === 'file')
+  const type = part?.kind === 'file' ? mediaType(part.contentType) : ''
+  if (MEDIA_TYPE.test(type) && type !== BYTES) return type
+  return filename.endsWith('.jsonl') ? DEFAULT_FILE_TYPE : BYTES
 }
 
 function fieldOf(form: Form, name: string): string | undefined {

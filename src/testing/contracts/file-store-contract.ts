@@ -13,7 +13,11 @@ export function describeFileStore({ describe, it, expect }: ContractRunner, subj
     check('gives a file to its owner as it was saved', async (store) => {
       await store.save(exampleFile())
       expect(await store.find(ACCOUNT_ID, 'file_1', now)).toEqual(exampleFile())
-      const renamed = exampleFile({ filename: '\u0000 "\ud83d\ude00" \ud800', byteLength: 2 ** 40 })
+      const renamed = exampleFile({
+        filename: '\u0000 "\ud83d\ude00" \ud800',
+        byteLength: 2 ** 40,
+        mimeType: 'text/plain',
+      })
       await store.save(renamed)
       expect(await store.find(ACCOUNT_ID, 'file_1', now)).toEqual(renamed)
     })

@@ -8,7 +8,7 @@ export interface SandboxCall {
    */
   readonly vendor: string
   /**
-   * `chat`, `responses`, `count-tokens`, `models`, `embeddings`, `rerank`, `moderations`, `images`, `image-edits`, `transcriptions`, `videos`, `video-task`, `video-list`,
+   * `chat`, `completions`, `responses`, `count-tokens`, `models`, `embeddings`, `rerank`, `moderations`, `images`, `image-edits`, `transcriptions`, `videos`, `video-task`, `video-list`,
    * `video-cancel`; `batches` (submission), `batch` (a look at one), `batch-list`, `batch-results`, `batch-cancel`, `batch-delete`; `files` (upload), `file`, `file-list`,
    * `file-content`, `file-delete`; `token`; `picture` and `video` for files; `webhook`; `unknown` for a path that no vendor has.
    */

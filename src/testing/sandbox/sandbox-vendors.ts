@@ -40,6 +40,7 @@ import {
 import { OPENAI_SPEECH } from './openai/openai-speech.ts'
 import { OPENAI_TRANSCRIPTIONS, PRESET_TRANSCRIPTIONS } from './openai/openai-transcriptions.ts'
 import { PRESET_CHAT } from './presets/preset-chat.ts'
+import { PRESET_COMPLETIONS } from './presets/preset-completions.ts'
 import { PRESET_RERANK } from './presets/preset-rerank.ts'
 import type { IncomingCall, SandboxCall, SandboxOperation } from './sandbox-operation.ts'
 import { replyQueue, type ScriptedReply } from './scripted-reply.ts'
@@ -67,6 +68,7 @@ export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   DASHSCOPE_TRANSCRIPTIONS,
   OPENAI_CHAT,
   PRESET_CHAT,
+  PRESET_COMPLETIONS,
   AZURE_OPENAI_CHAT,
   BEDROCK_CHAT,
   BEDROCK_CONVERSE,

@@ -49,7 +49,7 @@ const MEMBERS: readonly string[] = [
 ] satisfies (keyof ScriptedReply)[]
 
 /** Operations in which a model speaks. */
-const SPEAKING = new Set(['chat', 'responses', 'transcriptions'])
+const SPEAKING = new Set(['chat', 'completions', 'responses', 'transcriptions'])
 
 /** Operations in which a model works; others, such as polls and downloads, are answered by a reply only if it names them. */
 const WORKING = new Set([

@@ -23,13 +23,14 @@ const ENDPOINTS: readonly string[] = [
   'image-edits',
   'transcriptions',
   'moderations',
+  'completions',
 ] satisfies PresetEndpoint[]
 /** Members with one type, whichever part of a preset they are in. */
 const FLAGS: ReadonlySet<string> = new Set([
   ...['takesDeveloperRole', 'takesImageUrls', 'asksForUsage', 'thinksInTags', 'hasFractionalTimes', 'needsKey'],
   ...['answersTools', 'typedBranches'],
   ...['cutsNamed', 'isIgnored', 'evenEmpty', 'keepsAnswers', 'takesTokens', 'givesBase64', 'givesSignedBytes'],
-  ...['takesParts', 'isPointwise'],
+  ...['takesParts', 'isPointwise', 'takesLists', 'answersAsChat'],
 ])
 const COUNTS: ReadonlySet<string> = new Set(['maxInputs', 'maxDocuments', 'maxTokens', 'maxTextTokens', 'maxPictures'])
 const TEXTS: ReadonlySet<string> = new Set(['name', 'prefillMember', 'required'])
@@ -52,6 +53,14 @@ const EMBEDDINGS_MEMBERS = {
   givesSignedBytes: true,
 } satisfies MemberNames<NonNullable<Preset['embeddings']>>
 const MODERATIONS_MEMBERS = { takesParts: true } satisfies MemberNames<NonNullable<Preset['moderations']>>
+const COMPLETIONS_MEMBERS = {
+  path: true,
+  models: true,
+  maxTokens: true,
+  takesLists: true,
+  answersAsChat: true,
+  fields: true,
+} satisfies MemberNames<NonNullable<Preset['completions']>>
 const RERANK_MEMBERS = {
   maxDocuments: true,
   maxTokens: true,
@@ -77,6 +86,7 @@ export function checkPreset(preset: Preset): void {
   checkMembers(preset.responses, PRESET_RESPONSES_MEMBERS, owner, 'responses')
   checkMembers(preset.embeddings, EMBEDDINGS_MEMBERS, owner, 'embeddings')
   checkMembers(preset.moderations, MODERATIONS_MEMBERS, owner, 'moderations')
+  checkMembers(preset.completions, COMPLETIONS_MEMBERS, owner, 'completions')
   checkMembers(preset.rerank, RERANK_MEMBERS, owner, 'rerank')
   for (const [part, path] of [
     [preset, ''],
@@ -84,6 +94,7 @@ export function checkPreset(preset: Preset): void {
     [preset.responses, 'responses.'],
     [preset.embeddings, 'embeddings.'],
     [preset.moderations, 'moderations.'],
+    [preset.completions, 'completions.'],
     [preset.rerank, 'rerank.'],
   ] as const)
     checkValues(part, path, fail)
@@ -92,14 +103,18 @@ export function checkPreset(preset: Preset): void {
   checkDialect(preset, owner, '', fail)
   checkErrors(preset.errors ?? {}, fail)
   if (!URL.canParse(preset.baseURL)) fail('baseURL must be a URL')
-  const path: unknown = preset.embeddings?.path
-  if (path !== undefined && !(typeof path === 'string' && path.startsWith('/')))
-    fail('embeddings.path must begin with a slash')
+  for (const name of ['embeddings', 'completions'] as const) {
+    const path: unknown = preset[name]?.path
+    if (path !== undefined && !(typeof path === 'string' && path.startsWith('/')))
+      fail(`${name}.path must begin with a slash`)
+  }
+  if (preset.completions?.models !== undefined) checkPattern(preset.completions.models, 'completions.models', fail)
   if (!Array.isArray(preset.serves) || preset.serves.length === 0) fail('serves must be a list')
   for (const name of preset.serves) if (!ENDPOINTS.includes(name)) fail(`serves names ${JSON.stringify(name)}`)
   checkFields(preset, fail)
   checkFields({ fields: preset.responses?.fields ?? {} }, (text) => fail(`responses: ${text}`))
   checkFields({ fields: preset.embeddings?.fields ?? {} }, (text) => fail(`embeddings: ${text}`))
+  checkFields({ fields: preset.completions?.fields ?? {} }, (text) => fail(`completions: ${text}`))
   if (!isListOf(preset.byModel ?? [], isPair)) fail('byModel must hold pairs of a pattern and deviations')
   for (const [index, [pattern, dialect]] of (preset.byModel ?? []).entries()) {
     checkPattern(pattern, `byModel[${index}]`, fail)

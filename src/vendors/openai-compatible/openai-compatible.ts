@@ -6,6 +6,7 @@ import { compatibleRerank } from '../shared/compatible-rerank.ts'
 import { ownsEncryptedReasoning } from '../shared/encrypted-reasoning.ts'
 import { keyPool } from '../shared/key-pool.ts'
 import { openaiChat } from '../shared/openai-chat.ts'
+import { openaiCompletions } from '../shared/openai-completions.ts'
 import { openaiEmbeddings } from '../shared/openai-embeddings.ts'
 import { errorReader } from '../shared/openai-error.ts'
 import { openaiImageEdits, openaiImages } from '../shared/openai-images.ts'
@@ -26,7 +27,14 @@ import {
 } from '../vendor.ts'
 import { checkPreset } from './check-preset.ts'
 import { answerRepairOf } from './preset-answers.ts'
-import { droppedFields, embeddingsRules, presetRules, replaysReasoning, responsesRules } from './preset-fields.ts'
+import {
+  completionsRules,
+  droppedFields,
+  embeddingsRules,
+  presetRules,
+  replaysReasoning,
+  responsesRules,
+} from './preset-fields.ts'
 
 /** Options of {@link openaiCompatible}. */
 export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
@@ -36,7 +44,7 @@ export interface OpenAICompatibleOptions extends UnlistedModelOptions, Connectio
   readonly displayName?: string | undefined
   /**
    * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/rerank`, `/images/generations`,
-   * `/images/edits`, `/audio/transcriptions` and `/moderations` are appended.
+   * `/images/edits`, `/audio/transcriptions`, `/moderations` and `/completions` are appended.
    */
   readonly baseURL: string
   /** One key or several; without one no credential is sent. */
@@ -229,6 +237,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     imageEdits: openaiImageEdits({ path: `${prefix}/images/edits`, streamFailure: errors.fromStream }),
     transcription: openaiTranscriptions({ path: `${prefix}/audio/transcriptions`, streamFailure: errors.fromStream }),
     moderations: openaiModerations({ path: `${prefix}/moderations` }),
+    completions: openaiCompletions({ path: `${prefix}/completions`, streamFailure }),
     errorFrom: errors.fromAnswer,
   }
 }
@@ -322,6 +331,17 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
           moderations: openaiModerations({
             path: `${prefix}/moderations`,
             takesParts: preset.moderations?.takesParts,
+          }),
+        }
+      : {}),
+    ...(serves.includes('completions')
+      ? {
+          completions: openaiCompletions({
+            ...preset.completions,
+            path: `${prefix}${preset.completions?.path ?? '/completions'}`,
+            asksForUsage: preset.asksForUsage,
+            rules: completionsRules(preset),
+            streamFailure: errors.fromStream,
           }),
         }
       : {}),

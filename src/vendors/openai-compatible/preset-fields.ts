@@ -1,5 +1,6 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
+import type { CompletionRequest } from '../../endpoints/completions/completion-request.ts'
 import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-request.ts'
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
@@ -42,6 +43,11 @@ export function responsesRules({ responses }: Preset): FieldRules<ResponsesReque
 /** The embeddings rules of a preset. */
 export function embeddingsRules({ embeddings }: Preset): FieldRules<EmbeddingsRequest> {
   return rulesOf(embeddings?.fields)
+}
+
+/** The rules of a preset for text completions. */
+export function completionsRules({ completions }: Preset): FieldRules<CompletionRequest> {
+  return rulesOf(completions?.fields)
 }
 
 function rulesOf(fields: PresetDialect['fields'] = {}): Record<string, FieldRule<object>> {

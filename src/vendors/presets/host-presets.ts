@@ -80,8 +80,10 @@ export const HOST_PRESETS = {
     baseURL: 'https://api.together.xyz/v1',
     keyVariables: ['TOGETHER_API_KEY'],
     needsKey: true,
-    serves: ['chat', 'embeddings', 'images'],
+    serves: ['chat', 'embeddings', 'images', 'completions'],
     embeddings: { fields: { user: 'drop' } },
+    // It ignores a suffix.
+    completions: { takesLists: false, fields: { suffix: 'refuse', best_of: { atMost: 1 } } },
     fields: { max_completion_tokens: AS_MAX_TOKENS },
   },
   fireworks: {
@@ -90,7 +92,7 @@ export const HOST_PRESETS = {
     baseURL: 'https://api.fireworks.ai/inference/v1',
     keyVariables: ['FIREWORKS_API_KEY'],
     needsKey: true,
-    serves: ['chat', 'embeddings'],
+    serves: ['chat', 'embeddings', 'completions'],
     fields: {
       max_completion_tokens: AS_MAX_TOKENS,
       // Others are 400 "Extra inputs are not permitted".

@@ -8,7 +8,9 @@ export const LOCAL_PRESETS = {
     baseURL: 'http://localhost:11434/v1',
     keyVariables: ['OLLAMA_API_KEY'],
     needsKey: false,
-    serves: ['chat', 'embeddings'],
+    serves: ['chat', 'embeddings', 'completions'],
+    // It ignores `n`, `best_of` and `echo`.
+    completions: { takesLists: false, fields: { n: { atMost: 1 }, best_of: { atMost: 1 }, echo: 'refuse' } },
     fields: {
       // It ignores the newer name, and answers without a bound.
       max_completion_tokens: { rename: 'max_tokens' },
@@ -29,7 +31,7 @@ export const LOCAL_PRESETS = {
     keyVariables: ['VLLM_API_KEY'],
     needsKey: false,
     // It keeps answers in its memory, and only if it was started so.
-    serves: ['chat', 'responses', 'embeddings', 'rerank', 'transcriptions'],
+    serves: ['chat', 'responses', 'embeddings', 'rerank', 'transcriptions', 'completions'],
   },
   lmstudio: {
     id: 'lmstudio',
@@ -38,7 +40,8 @@ export const LOCAL_PRESETS = {
     keyVariables: ['LMSTUDIO_API_KEY'],
     needsKey: false,
     // It keeps answers until it ends, and has no call that deletes one, so the gateway keeps them.
-    serves: ['chat', 'responses', 'embeddings'],
+    serves: ['chat', 'responses', 'embeddings', 'completions'],
+    completions: { takesLists: false, fields: { n: { atMost: 1 }, best_of: { atMost: 1 } } },
     fields: { max_completion_tokens: { rename: 'max_tokens' }, n: { atMost: 1 }, user: 'drop' },
     toolChoice: { cutsNamed: true },
     takesImageUrls: false,
@@ -49,8 +52,11 @@ export const LOCAL_PRESETS = {
     baseURL: 'http://127.0.0.1:8080/v1',
     keyVariables: ['LLAMACPP_API_KEY'],
     needsKey: false,
-    serves: ['chat', 'embeddings', 'rerank'],
-    fields: { max_completion_tokens: { rename: 'max_tokens' } },
+    serves: ['chat', 'embeddings', 'rerank', 'completions'],
+    // 400 "Unsupported param", also where the value changes nothing.
+    completions: { fields: { suffix: 'refuse', best_of: 'refuse', echo: 'refuse', n: { atMost: 1 } } },
+    // `n_predict` replaces the bound of the request.
+    fields: { max_completion_tokens: { rename: 'max_tokens' }, n_predict: 'refuse' },
     toolChoice: { cutsNamed: true },
   },
 } as const satisfies Readonly<Record<string, Preset>>

@@ -11,7 +11,15 @@ export const MODEL_MAKER_PRESETS = {
     baseURL: 'https://api.deepseek.com',
     keyVariables: ['DEEPSEEK_API_KEY'],
     needsKey: true,
-    serves: ['chat'],
+    serves: ['chat', 'completions'],
+    // DeepSeek, "FIM Completion (Beta)": at most 4K tokens, without thinking.
+    completions: {
+      path: '/beta/completions',
+      models: /^deepseek-(?!reasoner)/,
+      maxTokens: 4_096,
+      takesLists: false,
+      fields: { n: { atMost: 1 }, best_of: { atMost: 1 }, logit_bias: 'refuse', seed: 'drop', user: 'drop' },
+    },
     fields: { max_completion_tokens: AS_MAX_TOKENS, seed: 'drop' },
     reasoning: { back: 'always', as: 'reasoning_content', evenEmpty: true },
     // The models before V4 refuse what V4 requires.
@@ -24,8 +32,26 @@ export const MODEL_MAKER_PRESETS = {
     baseURL: 'https://api.mistral.ai/v1',
     keyVariables: ['MISTRAL_API_KEY'],
     needsKey: true,
-    serves: ['chat', 'embeddings', 'moderations'],
+    serves: ['chat', 'embeddings', 'moderations', 'completions'],
     moderations: { takesParts: false },
+    // Mistral, "Fill-in-the-middle": a member that it does not know gets 422.
+    completions: {
+      path: '/fim/completions',
+      models: /^codestral-(?!embed|mamba)/,
+      takesLists: false,
+      answersAsChat: true,
+      fields: {
+        seed: { rename: 'random_seed' },
+        n: 'refuse',
+        best_of: 'refuse',
+        echo: 'refuse',
+        logprobs: 'refuse',
+        logit_bias: 'refuse',
+        presence_penalty: 'refuse',
+        frequency_penalty: 'refuse',
+        user: 'drop',
+      },
+    },
     // Mistral, "Embeddings": members that it does not know are 422.
     embeddings: {
       maxInputs: 256,

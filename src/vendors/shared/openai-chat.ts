@@ -98,8 +98,19 @@ function writtenBody(body: Record<string, unknown>, holdsState: boolean): Record
   return body
 }
 
-/** The caller's bytes with what must change; undefined when splicing cannot be shown to do what is meant. */
-function editedBytes(call: VendorCall<ChatRequest>, bytes: Buffer, asksForUsage: boolean): Buffer | undefined {
+/** Members of a request that decide how its bytes change. */
+interface StreamableRequest {
+  readonly model: string
+  readonly stream?: boolean | null
+  readonly stream_options?: { readonly include_usage?: boolean | null } | null
+}
+
+/** Returns the caller's bytes with what must change, or `undefined` if it is not certain that they can be edited. */
+export function editedBytes(
+  call: VendorCall<StreamableRequest>,
+  bytes: Buffer,
+  asksForUsage: boolean,
+): Buffer | undefined {
   const { request } = call
   if (call.stream !== (request.stream === true)) return undefined
   if (!asksForUsage && request.stream_options !== undefined) return undefined
@@ -118,9 +129,9 @@ function editedBytes(call: VendorCall<ChatRequest>, bytes: Buffer, asksForUsage:
 }
 
 /** Sets what the gateway decides: the vendor's model id, and usage at the end of every stream. */
-function completed(
+export function completed(
   body: Record<string, unknown>,
-  call: VendorCall<ChatRequest>,
+  call: VendorCall<StreamableRequest>,
   asksForUsage: boolean,
 ): Record<string, unknown> {
   body['model'] = call.model.upstream

@@ -12,6 +12,7 @@ export type PresetEndpoint =
   | 'image-edits'
   | 'transcriptions'
   | 'moderations'
+  | 'completions'
 
 /**
  * What becomes of a request field. Fields without a rule pass.
@@ -162,6 +163,20 @@ export interface Preset extends PresetDialect {
     /** False for servers that judge texts only: lists of parts, which may hold pictures, are refused. */
     readonly takesParts?: boolean
   }
+  readonly completions?: {
+    /** Below the base URL; `/completions` by default. */
+    readonly path?: string
+    /** Pattern of the vendor's own ids of the models that complete texts. If omitted, all chat models do. */
+    readonly models?: RegExp
+    /** Longest completion, in tokens. */
+    readonly maxTokens?: number
+    /** False for servers that accept one text only. */
+    readonly takesLists?: boolean
+    /** True for servers whose answers have the shape of chat completions. */
+    readonly answersAsChat?: boolean
+    /** Rules by request field. The preset's others are those of chat. */
+    readonly fields?: Readonly<Record<string, PresetRule>>
+  }
   readonly rerank?: RerankLimits
 }
 
@@ -182,6 +197,7 @@ export const PRESET_MEMBERS = {
   responses: true,
   embeddings: true,
   moderations: true,
+  completions: true,
   rerank: true,
   fields: true,
   reasoning: true,

@@ -59,6 +59,7 @@ describe.skipIf(server.missing !== undefined)('migrations on PostgreSQL', () => 
         .replaceAll('v_request.larger', 'NULL::bigint'),
     )
     await schemas.pool.query(`DROP TABLE ${schema}.audit, ${schema}.settings`)
+    await schemas.pool.query(`ALTER TABLE ${schema}.files DROP COLUMN mime_type`)
     await schemas.pool.query(`DELETE FROM ${schema}.migrations WHERE version >= 17`)
     const asked = { amount: 10n, requiredFree: 20n, larger: { amount: 100n, requiredFree: 500n } }
     const before = await store.ledger.reserve(exampleReservation(asked), EXAMPLE_NOW_MS)

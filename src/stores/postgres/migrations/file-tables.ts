@@ -39,3 +39,6 @@ export const FILE_TABLES: readonly string[] = [
   )`,
   `CREATE INDEX batch_outcomes_by_expiry ON batch_outcomes (expires_at_ms)`,
 ]
+
+/** Media types of files. */
+export const FILE_TYPES: readonly string[] = ['ALTER TABLE files ADD COLUMN mime_type text']

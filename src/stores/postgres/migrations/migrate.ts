@@ -1,6 +1,6 @@
 import type { PostgresSession } from '../postgres-connection.ts'
 import { CLAIM_FUNCTIONS } from './claim-functions.ts'
-import { FILE_TABLES } from './file-tables.ts'
+import { FILE_TABLES, FILE_TYPES } from './file-tables.ts'
 import { JOURNAL_FUNCTIONS } from './journal-functions.ts'
 import { ENLARGE_FUNCTIONS, RESERVE_FUNCTIONS, RESOLVE_FUNCTIONS } from './ledger-functions.ts'
 import { RESPONSE_TABLES } from './response-tables.ts'
@@ -48,6 +48,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   [],
   AUDIT_TABLE,
   SETTINGS_TABLE,
+  FILE_TYPES,
 ]
 
 /** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
