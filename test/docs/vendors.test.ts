@@ -14,7 +14,7 @@ function withoutBackquotes(rows: readonly (readonly string[])[]): string[][] {
 }
 
 function ruleText(field: string, rule: PresetRule): string {
-  if (typeof rule === 'string') return `${code(field)} ${rule === 'drop' ? 'dropped' : 'refused'}`
+  if (typeof rule === 'string') return `${code(field)} ${{ pass: 'passed', drop: 'dropped', refuse: 'refused' }[rule]}`
   if ('rename' in rule) return `${code(field)} as ${code(rule.rename)}`
   if ('atMost' in rule) return `${code(field)} at most ${rule.atMost}`
   if ('thinkingBudget' in rule) return `${code(field)} split into ${code('max_tokens')} and ${code('thinking_budget')}`
