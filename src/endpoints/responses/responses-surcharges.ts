@@ -87,8 +87,7 @@ export function responsesExtras(request: Readonly<Record<string, unknown>>): rea
 
 interface DeclaredType {
   readonly type: string
-  /** Model that the tool names, if any. */
-  readonly model?: unknown
+  readonly tool: Readonly<Record<string, unknown>>
   readonly param: string
 }
 
@@ -109,6 +108,6 @@ function typesIn(tools: unknown, path: string): DeclaredType[] {
   return tools.flatMap((tool, index) => {
     if (!isJsonObject(tool) || typeof tool['type'] !== 'string') return []
     const param = `${path}[${index}]`
-    return [{ type: tool['type'], model: tool['model'], param }, ...typesIn(tool['tools'], `${param}.tools`)]
+    return [{ type: tool['type'], tool, param }, ...typesIn(tool['tools'], `${param}.tools`)]
   })
 }
