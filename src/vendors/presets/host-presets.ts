@@ -117,6 +117,7 @@ export const HOST_PRESETS = {
     serves: ['chat', 'responses', 'embeddings'],
     takesDeveloperRole: true,
     fields: OPENROUTER_FIELDS,
+    embeddings: { fields: OTHER_MODELS },
     responses: { fields: OPENROUTER_FIELDS },
     errors: {
       messages: [
