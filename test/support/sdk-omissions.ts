@@ -113,7 +113,6 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
         type response.mcp_list_tools.failed, type response.mcp_list_tools.in_progress,
         type response.reasoning_text.done, type response.shell_call_command.added,
         type response.shell_call_command.delta, type response.shell_call_command.done,
-        type response.shell_call_output_content.delta, type response.shell_call_output_content.done,
         type response.web_search_call.completed, type response.web_search_call.in_progress,
         type response.web_search_call.searching
       `,
@@ -129,6 +128,12 @@ export const SDK_OMISSIONS: Readonly<Record<string, readonly SdkOmission[]>> = {
       reason: 'Web search is recognised by the prefix of its type.',
       literals: `
         type web_search_2025_08_26, type web_search_preview, type web_search_preview_2025_03_11
+      `,
+    },
+    {
+      reason: 'Not supported: hooks read the output of a shell in a container only from the item that ends it.',
+      literals: `
+        type response.shell_call_output_content.delta, type response.shell_call_output_content.done
       `,
     },
   ],
