@@ -17,7 +17,7 @@ function textOf(place: string): string {
     .join('\n')
 }
 
-/** Code that reads OpenAI's dialect, and code that reads Anthropic's: a word of one is no knowledge of the other. */
+/** Code that reads OpenAI's dialect, and code that reads Anthropic's. A word that only one of them has is unknown to the other. */
 const OPENAI = ['vendors/shared/!messages-*', 'vendors/openai']
 const ANTHROPIC = ['endpoints/messages', 'vendors/shared/messages-*', 'vendors/anthropic']
 const BATCHES = ['tasks/batches', 'vendors/shared/openai-batches.ts', 'gateway/openapi']

@@ -156,9 +156,11 @@ describe('the image tool of a scripted vendor', () => {
     item: { ...item, status: 'failed', result: null },
   })
   /** Tokens of the most expensive image in the table of the model's family. */
-  const MOST_TOKENS = Math.max(...Object.values(imageFamilyOf(IMAGE_MODEL)!.image.outputTokens!))
+  const MAX_IMAGE_TOKENS = Math.max(...Object.values(imageFamilyOf(IMAGE_MODEL)!.image.outputTokens!))
   /** Half of the hold, which is for two images. */
-  const ONE_IMAGE = [{ model: IMAGE_MODEL, usage: expect.objectContaining({ images: 1, outputTokens: MOST_TOKENS }) }]
+  const ONE_IMAGE = [
+    { model: IMAGE_MODEL, usage: expect.objectContaining({ images: 1, outputTokens: MAX_IMAGE_TOKENS }) },
+  ]
 
   async function startBefore(answer: AnswerCall): Promise<StartedGateway> {
     vendor = await answeringVendor(answer)
@@ -180,7 +182,7 @@ describe('the image tool of a scripted vendor', () => {
     const ended = await gateway.ended(answer)
 
     expect(ended).toMatchObject({ ending: 'failed', usage: { otherModels: ONE_IMAGE } })
-    expect(balance - (await gateway.account()).balance).toBeGreaterThanOrEqual(BigInt(MOST_TOKENS) * 30_000n)
+    expect(balance - (await gateway.account()).balance).toBeGreaterThanOrEqual(BigInt(MAX_IMAGE_TOKENS) * 30_000n)
   })
 
   test('charges a stream that its caller abandons after an image for one image', async () => {

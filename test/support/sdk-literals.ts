@@ -11,7 +11,7 @@ export interface SdkLiteral {
   readonly value: string
 }
 
-/** What a declaration file is searched for. */
+/** Members and types that are searched in a declaration file. */
 export interface SdkSearch {
   /** Members whose literals decide how a request or an answer is read. */
   readonly members: readonly string[]

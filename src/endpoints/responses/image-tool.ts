@@ -69,14 +69,14 @@ export function imageToolUsage(
   return { model, usage: { inputTokens: images * inputTokens, outputTokens, outputImageTokens: outputTokens, images } }
 }
 
-/** Most output tokens of an image. Unknown models count as the default model, whose images have the most tokens. */
+/** Returns the maximum number of output tokens of an image. Unknown models count as the default model, whose images need most. */
 function tokensPerImage({ model, size, quality }: ImageTool): number {
   const { image } = imageFamilyOf(model) ?? imageFamilyOf(DEFAULT_IMAGE_MODEL) ?? {}
   const options = { size: textOf(size), quality: textOf(quality) }
   return tokensPerPicture(options, { limits: {}, ...(image && { image }) })
 }
 
-/** The vendor rejects values that are no strings. */
+/** Returns a string as it is. The vendor rejects other values. */
 function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }

@@ -72,7 +72,7 @@ const FREE_TOOLS: ReadonlySet<string> = new Set([
   'apply_patch',
 ])
 
-/** Whether the vendor runs a tool, or calls the server that does. An image that it draws is no text. */
+/** Whether the vendor runs a tool, or calls the server that does. The image tool does not count, because its images are not text. */
 export function isRunByVendor(tool: DeclaredType): boolean {
   return tool.type === 'mcp' || !isFree(tool)
 }

@@ -32,7 +32,7 @@ const UNKNOWN_TO_HOSTS = {
 /** They let other models answer, past the prices and the scopes of keys (OpenRouter, "Model fallbacks", "Presets"). */
 const OTHER_MODELS = { models: 'refuse', preset: 'refuse' } as const satisfies Readonly<Record<string, PresetRule>>
 
-/** Of chats and Responses. OpenRouter groups requests by the session. */
+/** Rules of chats and Responses. OpenRouter groups requests by the session. */
 const OPENROUTER_FIELDS = { ...OTHER_MODELS, session_id: 'pass' } as const satisfies Readonly<
   Record<string, PresetRule>
 >

@@ -14,7 +14,7 @@ export type PresetEndpoint =
   | 'moderations'
 
 /**
- * What becomes of a request field. Fields without a rule pass, except `session_id`, which is dropped.
+ * Rule of a request field. Fields without a rule pass, except `session_id`, which is dropped.
  * `pass`: sent unchanged.
  * `drop`: left out, and named in `x-signalbox-dropped` unless the value changes nothing.
  * `refuse`: 400 `unsupported_parameter`, because the answer would differ; values that ask for nothing (null, false, an empty

@@ -300,7 +300,7 @@ describe('request fields', () => {
     },
   )
 
-  it('that routing reads are sent only to servers that list them', () => {
+  it('sends session_id only to servers that list it', () => {
     const session = { session_id: 's1' } as Partial<ChatRequest>
     const receivers = WITH_CHAT.filter((preset) => 'session_id' in sent(preset, session).body)
 
