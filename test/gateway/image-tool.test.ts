@@ -108,6 +108,7 @@ test.each([
   ['by its size and quality', { size: '1024x1024', quality: 'low' }, 272],
   ['by the most expensive quality of its size', { size: '1024x1024' }, 4_160],
   ['by the most expensive image without options', {}, 6_240],
+  ['with its partial images', { quality: 'low', size: '1024x1024', partial_images: 2 }, 472],
 ])('holds for an image of the tool %s, from the table of its model', async (_how, options, tokens) => {
   const gateway = await start([...CHAT, ...OTHER_IMAGES])
   const body = {

@@ -2,7 +2,7 @@ import { imageFamilyOf } from '../../catalog/models/image-families.ts'
 import type { ModelUsage, UsageCounts } from '../../core/usage.ts'
 import type { InnerModel } from '../endpoint.ts'
 import { unsupportedField } from '../field-errors.ts'
-import { tokensPerPicture } from '../images/openai/openai-image-request.ts'
+import { PARTIAL_IMAGE_TOKENS, tokensPerPicture } from '../images/openai/openai-image-request.ts'
 import { declared } from './responses-surcharges.ts'
 
 /** Type of the tool by which a vendor's image model works within a response. */
@@ -18,6 +18,7 @@ const ASSUMED_IMAGES = 2
 interface ImageTool extends InnerModel {
   readonly size: unknown
   readonly quality: unknown
+  readonly partialImages: unknown
 }
 
 /** Returns the image tools of a request. All of them name one model, or the request was rejected or is not billed. */
@@ -26,7 +27,7 @@ function imageTools(request: Readonly<Record<string, unknown>>): readonly ImageT
     .filter(({ type }) => type === IMAGE_TOOL)
     .map(({ tool, param }) => {
       const model = typeof tool['model'] === 'string' ? tool['model'] : DEFAULT_IMAGE_MODEL
-      return { model, param, size: tool['size'], quality: tool['quality'] }
+      return { model, param, size: tool['size'], quality: tool['quality'], partialImages: tool['partial_images'] }
     })
 }
 
@@ -70,10 +71,11 @@ export function imageToolUsage(
 }
 
 /** Returns the maximum number of output tokens of an image. Unknown models count as the default model, whose images need most. */
-function tokensPerImage({ model, size, quality }: ImageTool): number {
+function tokensPerImage({ model, size, quality, partialImages }: ImageTool): number {
   const { image } = imageFamilyOf(model) ?? imageFamilyOf(DEFAULT_IMAGE_MODEL) ?? {}
   const options = { size: textOf(size), quality: textOf(quality) }
-  return tokensPerPicture(options, { limits: {}, ...(image && { image }) })
+  const partialTokens = typeof partialImages === 'number' ? Math.max(partialImages, 0) * PARTIAL_IMAGE_TOKENS : 0
+  return tokensPerPicture(options, { limits: {}, ...(image && { image }) }) + partialTokens
 }
 
 /** Returns a string as it is. The vendor rejects other values. */

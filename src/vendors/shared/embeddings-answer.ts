@@ -66,8 +66,9 @@ function isVector(value: unknown, hasFloats: boolean): value is EmbeddingVector 
 }
 
 /**
- * Passes an embedding answer through: numbers are not parsed, base64 is checked for NaN and infinity, and the rest is written again with the caller's
- * model id and full usage. An answer with another layout, or with another encoding or size than requested, is parsed completely.
+ * Passes an embedding answer through: numbers are not parsed, base64 is checked for NaN and infinity, and the rest is written
+ * again with the caller's model id and full usage. An answer with another layout, or with another encoding or size than requested,
+ * is parsed completely.
  * Undefined if it is not an embedding list.
  */
 export function passEmbeddings(
