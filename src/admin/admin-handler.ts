@@ -99,14 +99,16 @@ class AdminEndpoint implements ExchangeHandler {
     const requestId = this.#parts.ids.next('req')
     this.#answer(request, sink, requestId).catch((cause: unknown) => {
       const error = GatewayError.from(cause)
-      if (error.code === 'internal_error' || error.code === 'store_unavailable')
-        this.#parts.logger.error('a request failed inside the admin API', { requestId, error: error.cause })
+      const { gateway, logger } = this.#parts
+      const line = (): void => logger.error('a request failed inside the admin API', { requestId, error: error.cause })
+      if (error.code === 'store_unavailable') gateway.operatorActions.requestFailed(error, line)
+      else if (error.code === 'internal_error') line()
       const headers = ['cache-control', 'no-store']
       try {
         respondError(sink, error, { dialect: openaiErrors, requestId, headers })
       } catch (second) {
         // The answer had begun: what is left is to make sure that it does not look whole.
-        this.#parts.logger.error('an error could not be answered', { requestId, error: second })
+        logger.error('an error could not be answered', { requestId, error: second })
         sink.destroy()
       }
     })
@@ -227,8 +229,9 @@ class AdminEndpoint implements ExchangeHandler {
       })
     } catch (cause) {
       // The change was made, so its answer is sent. Without the answer, the operator would repeat the change.
-      logger.error('a change by an operator could not be added to the audit', { ...action, error: cause })
-      gateway.operatorActions.reportFault(cause)
+      gateway.operatorActions.reportFault(cause, () =>
+        logger.error('a change by an operator could not be added to the audit', { ...action, error: cause }),
+      )
     }
   }
 

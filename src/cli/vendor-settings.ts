@@ -156,7 +156,7 @@ export function vendorSettings(environment: Environment, documents?: Documents):
   const given = path === '' ? (documents?.vendors ?? {}) : readJson(FILE, path)
   const folder = path === '' ? (documents?.folder ?? '') : ''
   const entries = Object.entries(objectOf(given))
-  const checked = new Map(entries.map(([id, entry]) => [id, checkedEntry(id, entry)]))
+  const checked = new Map(entries.map(([id, entry]) => [id, withSecret(checkedEntry(id, entry), environment)]))
   const passing = new Set((environment[PASSING] ?? '').split(',').map((id) => id.trim()))
   passing.delete('')
   const commonOf = (id: string): Common => (checked.get(id) ?? {}) as Common
@@ -247,6 +247,12 @@ function schemaOf(id: string, entry: unknown): z.ZodType<object> {
     return FURTHER.preset
   }
   return KNOWN[id] ?? (PRESET_IDS.includes(id) ? PRESET : CLOUD)
+}
+
+/** The entry with the secret of identifiers in place of the name of its variable. */
+function withSecret(entry: { readonly safetyIdentifierKey?: string }, environment: Environment): object {
+  const { safetyIdentifierKey: key } = entry
+  return key === undefined ? entry : { ...entry, safetyIdentifierKey: expanded(key, environment) }
 }
 
 /** A value `$NAME` is that of a variable, for what must not stand in a file. */

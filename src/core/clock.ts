@@ -24,6 +24,14 @@ export const systemClock: Clock = {
 }
 
 /**
+ * Schedules the end of a wait for work. If no time is left, the machine's clock runs the callback, so that a clock which tests
+ * advance themselves does not stop a shutdown.
+ */
+export function scheduleCutOff(clock: Clock, leftMs: number, callback: () => void): Timer {
+  return (leftMs > 0 ? clock : systemClock).schedule(leftMs, callback)
+}
+
+/**
  * Is what was noted at `fromMs` younger than `ageMs` now? No for a time to come: the clock was set back since, and it may be of any
  * age. What a process keeps for a while would otherwise be kept until the old time comes round again.
  */

@@ -1,4 +1,4 @@
-import { type Clock, countdown } from '../core/clock.ts'
+import { type Clock, countdown, scheduleCutOff } from '../core/clock.ts'
 import type { Parsed, Received } from '../pipeline/call-record.ts'
 import type { CallerWork } from '../pipeline/caller-rights.ts'
 import type { PipelineContext } from '../pipeline/pipeline-context.ts'
@@ -82,7 +82,7 @@ export class InFlight {
   #emptyWithin(clock: Clock, delayMs: number): Promise<boolean> {
     if (this.#requests.length === 0) return Promise.resolve(true)
     return new Promise((resolve) => {
-      const timer = clock.schedule(delayMs, () => {
+      const timer = scheduleCutOff(clock, delayMs, () => {
         this.#onEmpty = undefined
         resolve(false)
       })

@@ -34,8 +34,16 @@ export interface OperatorActions {
   once(change: RepeatableChange, make: () => Promise<StoredAnswer>): Promise<MadeChange>
   /** Tells the host of a change, by the event `operator-action`. */
   report(action: OperatorAction): void
-  /** Reports a fault after a change was made, by the event `internal-error`. */
-  reportFault(error: unknown): void
+  /**
+   * Reports a fault after a change was made, by the event `internal-error`.
+   * @param line Logs the fault. Faults of a store that does not answer are counted instead.
+   */
+  reportFault(error: unknown, line: () => void): void
+  /**
+   * Notes a request that failed because of the store.
+   * @param line Logs the failure. Failures of a store that does not answer are counted instead.
+   */
+  requestFailed(error: unknown, line: () => void): void
 }
 
 /** Creates them for a gateway. `ready` resolves once its store can be used. */
@@ -47,7 +55,11 @@ export function operatorActionsOf(context: PipelineContext, ready: () => Promise
   }
   return {
     report: (action) => emit(context, { type: 'operator-action', ...action }),
-    reportFault: (error) => reportFault(context, undefined, 'operator', error),
+    reportFault(error, line) {
+      context.storeOutage.failed(error, line)
+      emit(context, { type: 'internal-error', requestId: undefined, where: 'operator', error })
+    },
+    requestFailed: (error, line) => context.storeOutage.failed(error, line, true),
     async once({ operator, key, request }, make) {
       const nowMs = clock.now()
       // No account has an id with a space in it.

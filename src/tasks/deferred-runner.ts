@@ -1,4 +1,4 @@
-import { isYoungerThan, type Timer } from '../core/clock.ts'
+import { isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
 import { type CallerWork, readRefusal } from '../pipeline/caller-rights.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { TaskRecord } from '../stores/task-store.ts'
@@ -110,7 +110,7 @@ export class DeferredRunner {
     this.#isStopped = true
     this.#timer?.cancel()
     await this.#looking
-    const cutOff = this.#context.clock.schedule(drainMs, () => {
+    const cutOff = scheduleCutOff(this.#context.clock, drainMs, () => {
       // Its owner may have cancelled it through another process, which has charged it.
       for (const { task, run } of this.#running.values()) void this.#signOfLife(task, run).then(() => run.putBack())
     })

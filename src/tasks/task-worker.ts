@@ -1,4 +1,4 @@
-import { isYoungerThan, type Timer } from '../core/clock.ts'
+import { isYoungerThan, scheduleCutOff, type Timer } from '../core/clock.ts'
 import type { TaskOperation } from '../endpoints/task.ts'
 import { type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import { emitGivenUp } from '../pipeline/settle.ts'
@@ -113,7 +113,7 @@ export class TaskWorker {
     this.#isStopped = true
     this.#timer?.cancel()
     const calls = this.#context.taskCalls
-    const cutOff = this.#context.clock.schedule(drainMs, () => calls.abortAll())
+    const cutOff = scheduleCutOff(this.#context.clock, drainMs, () => calls.abortAll())
     await this.#idle()
     await calls.ended()
     cutOff.cancel()

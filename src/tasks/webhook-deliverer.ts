@@ -1,4 +1,4 @@
-import type { Timer } from '../core/clock.ts'
+import { scheduleCutOff, type Timer } from '../core/clock.ts'
 import { textOfError } from '../core/errors.ts'
 import { emit, type PipelineContext, reportFault } from '../pipeline/pipeline-context.ts'
 import type { DeliveryState, WebhookDelivery } from '../stores/webhook-store.ts'
@@ -88,7 +88,7 @@ export class WebhookDeliverer {
     this.#timerAtMs = Number.POSITIVE_INFINITY
     let timer: Timer | undefined
     const cutOff = new Promise<void>((resolve) => {
-      timer = this.#context.clock.schedule(drainMs, () => {
+      timer = scheduleCutOff(this.#context.clock, drainMs, () => {
         this.#isGivingUp = true
         for (const call of this.#calls) call.abort()
         resolve()

@@ -28,6 +28,27 @@ function vendorsOf(content: unknown, environment: Record<string, string> = {}): 
 }
 
 describe('SIGNALBOX_VENDORS', () => {
+  test.each([
+    ['openai', { openai: {} }],
+    ['groq', { groq: {} }],
+    ['gpu', { gpu: { type: 'vllm', baseURL: 'http://127.0.0.1:9/v1' } }],
+    ['azure', { azure: { type: 'azure-openai', endpoint: 'https://our.openai.azure.com', keyVariable: 'AZURE_KEY' } }],
+  ])('reads the secret of safety identifiers of %s from the variable that it names', (id, content) => {
+    const secret = { safetyIdentifierKey: '$IDENTIFIER_SECRET' }
+    const keyed = { [id]: { ...Object.values(content)[0], ...secret } }
+    const keys = { OPENAI_API_KEY: 'k-1', GROQ_API_KEY: 'k-2', AZURE_KEY: 'k-3' }
+    const identifierOf = (environment: Record<string, string>, entries: object) =>
+      vendorsOf(entries, { ...keys, ...environment })
+        .get(id)
+        ?.endUserMembers?.('/v1/chat/completions', { accountId: 'a', endUser: 'b', request: {} })
+    const literal = { [id]: { ...Object.values(content)[0], safetyIdentifierKey: 'a-secret-of-the-operator' } }
+
+    const read = identifierOf({ IDENTIFIER_SECRET: 'a-secret-of-the-operator' }, keyed)
+    expect(read).toEqual(identifierOf({}, literal))
+    expect(read).toHaveProperty('safety_identifier', expect.stringMatching(/^[0-9a-f]{64}$/))
+    expect(() => identifierOf({}, keyed)).toThrow(/IDENTIFIER_SECRET: is not set/)
+  })
+
   test('gives any vendor headers, a query, a proxy, certificates, and unknown models', () => {
     const ca = fileOf('the certificate', 'ca.pem')
     const vendors = vendorsOf(

@@ -14,7 +14,7 @@ function withoutBackquotes(rows: readonly (readonly string[])[]): string[][] {
 }
 
 function ruleText(field: string, rule: PresetRule): string {
-  if (typeof rule === 'string') return `${code(field)} ${rule === 'drop' ? 'dropped' : 'refused'}`
+  if (typeof rule === 'string') return `${code(field)} ${{ pass: 'passed', drop: 'dropped', refuse: 'refused' }[rule]}`
   if ('rename' in rule) return `${code(field)} as ${code(rule.rename)}`
   if ('atMost' in rule) return `${code(field)} at most ${rule.atMost}`
   if ('thinkingBudget' in rule) return `${code(field)} split into ${code('max_tokens')} and ${code('thinking_budget')}`
@@ -32,7 +32,7 @@ function dialectText(dialect: PresetDialect): string {
   if (messageMembers !== undefined) texts.push('other members of messages dropped')
   if (toolIdLength !== undefined) texts.push(`ids of tool calls hashed to ${toolIdLength} characters`)
   if (prefillMember !== undefined) texts.push(`a last assistant turn gets ${code(prefillMember)}`)
-  if (answersTools === true) texts.push('a user turn behind results of tools gets an assistant turn before it')
+  if (answersTools === true) texts.push('a user turn after results of tools gets an assistant turn before it')
   if (typedBranches === true) texts.push(`${code('type')} beside ${code('anyOf')} moved into its branches`)
   return texts.join('; ')
 }

@@ -174,6 +174,13 @@ describe('a request for what the price list does not name', () => {
     ['/v1/chat/completions', { model: 'chat-relayed', messages, provider: { only: ['dear'] } }, {}, 'provider'],
     ['/v1/responses', { model: 'chat-relayed', input: 'hi', provider: { order: ['dear'] } }, {}, 'provider'],
     ['/v1/responses', { model: 'chat-relayed', input: 'hi', plugins: [{ id: 'web' }] }, {}, 'plugins[0]'],
+    ['/v1/responses', { model: 'chat-relayed', input: 'hi', tools: [{ type: 'shell' }] }, {}, 'tools[0]'],
+    [
+      '/v1/responses',
+      { model: 'chat-relayed', input: 'hi', tools: [{ type: 'shell', environment: { type: 'container_auto' } }] },
+      {},
+      'tools[0]',
+    ],
     ['/v1/messages', SEARCH, {}, 'tools[0].type'],
     ['/v1/messages', { ...SEARCH, tools: [UNKNOWN_TOOL] }, {}, 'tools[0].type'],
     ['/v1/messages', { ...SEARCH, tools: [], speed: 'fast' }, {}, 'speed'],
@@ -198,6 +205,14 @@ describe('a request for what the price list does not name', () => {
     expect(await answer.text()).toContain(`${param}: this gateway has no price for it`)
     expect(started.sandbox.requests).toHaveLength(0)
     expect(started.events).toMatchObject([{ type: 'request-refused', code: 'unsupported_parameter' }])
+  })
+
+  test('passes a shell that the caller runs, without a price of its own', async () => {
+    started = await startGateway()
+    const tools = [{ type: 'shell', environment: { type: 'local' } }]
+    const answer = await started.post('/v1/responses', { model: 'chat-relayed', input: 'hi', tools })
+
+    expect([answer.status, started.sandbox.requests.length], await answer.text()).toEqual([200, 1])
   })
 
   test.each([

@@ -409,6 +409,33 @@ describe('at a vendor of the dialect', () => {
     await answer.text()
   })
 
+  test.each([
+    [{ completion_window: '8h' }, 'background_options.completion_window'],
+    [{ completion_window: 'soonest' }, null],
+    [{}, null],
+    ['8h', null],
+    [null, null],
+  ])(
+    'charges the ordinary price with the background options %j, also at a translated model',
+    async (given, dropped) => {
+      await started.close()
+      await start()
+      for (const model of ['chat-relayed', MODEL]) {
+        const before = await started.account()
+        await ask('POST', '', { model, input: 'hi', max_output_tokens: 500 })
+        const ordinary = before.balance - (await started.account()).balance
+        const body = { model, input: 'hi', max_output_tokens: 500, background: true, background_options: given }
+        const answer = await started.post('/v1/responses', body)
+        const { id } = (await answer.json()) as { id: string }
+        await ended(id)
+        const after = await started.account()
+
+        expect([answer.status, answer.headers.get('x-signalbox-dropped')]).toEqual([200, dropped])
+        expect([before.balance - after.balance, after.held]).toEqual([2n * ordinary, 0n])
+      }
+    },
+  )
+
   test('rejects the image tool in the background, because its price is not kept with the task', async () => {
     await started.close()
     const token = { per: 1_000_000, amount: '1' } as const

@@ -141,6 +141,52 @@ it.each([
   expect([status, before.balance - after.balance]).toEqual([502, 0n])
 })
 
+const BINARY = new Uint8Array(new Float32Array([1, Number.NaN, 3]).buffer)
+
+it.each([
+  ['NaN', { encoding_format: 'base64' }, BINARY],
+  ['-Infinity', { encoding_format: 'base64' }, new Uint8Array(new Float32Array([-Infinity, 2, 3]).buffer)],
+  ['NaN in a vector of another size', { encoding_format: 'base64', dimensions: 2 }, BINARY],
+  ['NaN in base64 that the vendor sends unasked', { encoding_format: 'float' }, BINARY],
+] as const)('refuses %s in base64 of float32 with 502 and charges nothing', async (_odd, format, bytes) => {
+  const encoded = Buffer.from(bytes).toString('base64')
+  const server = await startEncoded(encoded)
+  const before = await started.account()
+  const { status } = await embed({ input: 'a', ...format })
+  const after = await started.account()
+  await server.close()
+
+  expect([status, before.balance - after.balance]).toEqual([502, 0n])
+})
+
+it.each([
+  ['the largest floats', { encoding_format: 'base64' }, new Uint8Array(new Float32Array([3.4e38, -3.4e38]).buffer)],
+  ['bytes whose bits are those of NaN', { encoding_format: 'base64', output_dtype: 'int8' }, BINARY],
+] as const)('passes %s in base64', async (_what, format, bytes) => {
+  const encoded = Buffer.from(bytes).toString('base64')
+  const server = await startEncoded(encoded)
+  const response = await started.post('/v1/embeddings', { model: 'free', input: 'a', ...format })
+  const { data } = (await response.json()) as Answer
+  await server.close()
+
+  expect([response.status, data?.[0]?.embedding]).toEqual([200, encoded])
+})
+
+/** Starts a gateway before a server whose vectors are this base64, whatever is asked for. */
+async function startEncoded(embedding: string): Promise<AnsweringVendor> {
+  const data = [{ object: 'embedding', index: 0, embedding }]
+  const server = await answeringVendor((response) =>
+    json(response, { object: 'list', data, model: 'own', usage: { prompt_tokens: 2, total_tokens: 2 } }),
+  )
+  await started.close()
+  started = await startGateway({
+    vendors: [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: server.origin })],
+    models: [{ id: 'free', kind: 'embedding', vendor: 'openai', upstream: 'own' }],
+    prices: PRICES,
+  })
+  return server
+}
+
 it('charges truncated vectors, and what a vendor reports for vectors that are too short', async () => {
   await started.close()
   started = await startGateway({

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
+import { imageFamilyOf } from '../../src/catalog/models/image-families.ts'
 import type { GatewayOptions } from '../../src/gateway/gateway-options.ts'
 import { openai } from '../../src/vendors/openai/openai.ts'
 import { rawPost } from '../support/raw-caller.ts'
-import { type StartedGateway, startGateway } from '../support/start-gateway.ts'
+import { type StartedGateway, startGateway, TEST_ACCOUNT } from '../support/start-gateway.ts'
 import { type AnswerCall, type AnsweringVendor, answeringVendor, eventStream, json } from './answering-vendor.ts'
 
 const MODEL = 'chat-relayed'
@@ -80,6 +81,51 @@ test.each([
   expect((await gateway.account()).held).toBe(0n)
 })
 
+const OTHER_MODEL = 'gpt-image-2'
+const OTHER_IMAGES = IMAGES.map((row) => ({ ...row, model: 'gp-image-2' }))
+
+test('rejects image tools of two models, naming the member, because the report names no model', async () => {
+  const gateway = await start([...CHAT, ...IMAGES, ...OTHER_IMAGES])
+  const tools = [...TOOLS, { type: 'image_generation', model: OTHER_MODEL }]
+  const answer = await gateway.post('/v1/responses', { model: MODEL, input: 'hi', tools })
+
+  expect(answer.status).toBe(400)
+  expect(await answer.json()).toMatchObject({
+    error: { code: 'unsupported_parameter', param: 'tools[2].model', message: expect.stringContaining(IMAGE_MODEL) },
+  })
+  expect(gateway.sandbox.requests).toEqual([])
+})
+
+test('charges two image tools of one model once', async () => {
+  const gateway = await start([...CHAT, ...IMAGES])
+  const answer = await gateway.post('/v1/responses', { ...DRAW, tools: [...TOOLS, { type: 'image_generation' }] })
+  const ended = await gateway.ended(answer)
+
+  expect([answer.status, ended.usage?.otherModels]).toMatchObject([200, [{ model: IMAGE_MODEL, usage: { images: 1 } }]])
+})
+
+test.each([
+  ['by its size and quality', { size: '1024x1024', quality: 'low' }, 272],
+  ['by the most expensive quality of its size', { size: '1024x1024' }, 4_160],
+  ['by the most expensive image without options', {}, 6_240],
+  ['with its partial images', { quality: 'low', size: '1024x1024', partial_images: 2 }, 472],
+])('holds for an image of the tool %s, from the table of its model', async (_how, options, tokens) => {
+  const gateway = await start([...CHAT, ...OTHER_IMAGES])
+  const body = {
+    model: MODEL,
+    input: 'hi',
+    max_tool_calls: 1,
+    tools: [{ type: 'image_generation', model: OTHER_MODEL, ...options }],
+  }
+
+  const { usage } = await gateway.gateway.estimate(
+    { accountId: TEST_ACCOUNT, keyId: 'key_1', tier: 'paid' },
+    { endpoint: 'responses', body },
+  )
+
+  expect(usage.otherModels).toMatchObject([{ model: OTHER_MODEL, usage: { images: 1, outputTokens: tokens } }])
+})
+
 test('passes the image tool at its own vendor if billing is off', async () => {
   started = await startGateway({ billing: 'off' })
   expect((await started.post('/v1/responses', DRAW)).status).toBe(200)
@@ -110,8 +156,12 @@ describe('the image tool of a scripted vendor', () => {
     output_index: 0,
     item: { ...item, status: 'failed', result: null },
   })
-  /** Half of the hold, which is for two images of 6,240 tokens. */
-  const ONE_IMAGE = [{ model: IMAGE_MODEL, usage: expect.objectContaining({ images: 1, outputTokens: 6_240 }) }]
+  /** Tokens of the most expensive image in the table of the model's family. */
+  const MAX_IMAGE_TOKENS = Math.max(...Object.values(imageFamilyOf(IMAGE_MODEL)!.image.outputTokens!))
+  /** Half of the hold, which is for two images. */
+  const ONE_IMAGE = [
+    { model: IMAGE_MODEL, usage: expect.objectContaining({ images: 1, outputTokens: MAX_IMAGE_TOKENS }) },
+  ]
 
   async function startBefore(answer: AnswerCall): Promise<StartedGateway> {
     vendor = await answeringVendor(answer)
@@ -133,7 +183,7 @@ describe('the image tool of a scripted vendor', () => {
     const ended = await gateway.ended(answer)
 
     expect(ended).toMatchObject({ ending: 'failed', usage: { otherModels: ONE_IMAGE } })
-    expect(balance - (await gateway.account()).balance).toBeGreaterThanOrEqual(6_240n * 30_000n)
+    expect(balance - (await gateway.account()).balance).toBeGreaterThanOrEqual(BigInt(MAX_IMAGE_TOKENS) * 30_000n)
   })
 
   test('charges a stream that its caller abandons after an image for one image', async () => {

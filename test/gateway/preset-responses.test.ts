@@ -146,6 +146,12 @@ describe.each(SERVERS)('at %s', (_name, path, begin) => {
     expect(vendor.calls).toEqual([])
   })
 
+  test(`sends session_id ${_name === 'openrouter' ? 'as its reference lists it' : 'to no server'}`, async () => {
+    const answer = await post({ session_id: 's1' })
+
+    expect([answer.status, asBodies()[0]!['session_id']]).toEqual([200, _name === 'openrouter' ? 's1' : undefined])
+  })
+
   test('objects of the operator are refused', async () => {
     const answer = await post({ tools: [{ type: 'file_search', vector_store_ids: ['vs_1'] }] })
 

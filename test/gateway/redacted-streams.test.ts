@@ -250,6 +250,34 @@ test('details of reasoning stay as they are where reasoning is not redacted', as
   expect((JSON.parse(list[0]!) as Choices).choices?.[0]?.delta).toMatchObject(details)
 })
 
+test('redacts a command of a shell in a stream of Responses, wherever it is cut', async () => {
+  const command = `mail ${SECRET} today`
+  const place = { output_index: 0, command_index: 1 }
+  const call = (text: string, status: string): Json => {
+    const action = { commands: ['ls', text], timeout_ms: null, max_output_length: null }
+    return { type: 'shell_call', id: 's1', call_id: 'c1', status, action, environment: { type: 'local' } }
+  }
+  const base = { id: 'resp_1', object: 'response', created_at: 1, model: 'gpt-5.4', output: [] as Json[] }
+  const of = (begin: string, pieces: readonly string[]): Json[] => [
+    { type: 'response.created', response: { ...base, status: 'in_progress' } },
+    { type: 'response.output_item.added', output_index: 0, item: call('', 'in_progress') },
+    { type: 'response.shell_call_command.added', ...place, command: begin },
+    ...pieces.map((delta) => ({ type: 'response.shell_call_command.delta', ...place, delta })),
+    { type: 'response.shell_call_command.done', ...place, command },
+    { type: 'response.output_item.done', output_index: 0, item: call(command, 'completed') },
+    { type: 'response.completed', response: { ...base, status: 'completed', output: [call(command, 'completed')] } },
+  ]
+  let script: readonly Json[] = []
+  const hook = redact([pii.email], { kinds: ['tool_arguments'] })
+  const { post } = await start([hook], (response, asked) => events(script, '')(response, asked))
+  for (script of [of('', [command]), of('', [...command]), of(command, [])]) {
+    const list = await readEvents(await post('/v1/responses', { model: 'chat-relayed', input: 'hi', stream: true }))
+
+    expect(list.join('\n')).not.toContain('doe@')
+    expect(list.join('\n').match(/"mail \[EMAIL\] today"/g)?.length).toBeGreaterThanOrEqual(3)
+  }
+})
+
 test('the diff of a patch in a stream of Responses is redacted as what a tool is given, wherever it is cut', async () => {
   const diff = `+Write to ${SECRET} today`
   const place = { item_id: 'p1', output_index: 0 }

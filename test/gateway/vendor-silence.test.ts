@@ -71,3 +71,17 @@ test('reports nothing of a call that has ended', async () => {
   expect(silences()).toEqual([])
   caller.leave()
 })
+
+test.each([
+  ['whose caller waits', false],
+  ['whose caller disconnected', true],
+])('closes without a move of the clock while a silent vendor holds a call %s', async (_whose, leaves) => {
+  const { caller } = await waitingCall('[[fault:hang]] Hello', false)
+  await expect.poll(() => started.sandbox.requests.length).toBe(1)
+  if (leaves) caller.leave()
+
+  await started.gateway.close({ drainMs: 0 })
+
+  expect(started.events.filter(({ type }) => type === 'request-ended')).toHaveLength(1)
+  expect(await started.account()).toMatchObject({ held: 0n })
+})

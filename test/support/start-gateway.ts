@@ -132,7 +132,8 @@ export async function startGateway(
     async close() {
       server.closeAllConnections()
       await new Promise<void>((resolve) => server.close(() => resolve()))
-      await gateway.close({ drainMs: 1 })
+      // A clock that tests advance does not end a wait.
+      await gateway.close({ drainMs: options.clock === undefined ? 1 : 0 })
       await sandbox.close()
     },
   }

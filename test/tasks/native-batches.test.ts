@@ -1,6 +1,9 @@
+import { createHmac } from 'node:crypto'
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { memoryStore } from '../../src/stores/memory/memory-store.ts'
+import { openai } from '../../src/vendors/openai/openai.ts'
+import { TEST_ACCOUNT } from '../support/start-gateway.ts'
 import {
   AdvancedClock,
   AS_HELD,
@@ -303,6 +306,25 @@ describe('a batch at the vendor', () => {
     expect(creations).toBe(1)
     expect(await client.batches.retrieve(created.id)).toMatchObject({ status: 'completed' })
     expect(singleCalls()).toBe(0)
+  })
+
+  test('names end users by a keyed hash in each line', async () => {
+    const safetyIdentifierKey = 'a-secret-of-the-operator'
+    const vendors = [openai({ apiKey: 'vendor-key-canary-7f3a', baseURL: vendor.origin, safetyIdentifierKey })]
+    const { client, taskEnded } = await start({ vendors })
+    const posing = { user: 'someone else', safety_identifier: 'someone else' }
+    const { body, ...rest } = line(1) as { readonly body: object }
+    const created = await submit(client, [{ ...rest, body: { ...body, ...posing } }, line(2)])
+    const batch = await atVendor()
+    const bodies = vendor.linesOf(batch).map((each) => each.body as Record<string, unknown>)
+    vendor.end(batch, 'completed')
+    await taskEnded(created.id)
+
+    const identifier = createHmac('sha256', safetyIdentifierKey)
+      .update(JSON.stringify([TEST_ACCOUNT, null]))
+      .digest('hex')
+    expect(bodies.map((body) => body['safety_identifier'])).toEqual([identifier, identifier])
+    expect(JSON.stringify(bodies)).not.toContain('someone else')
   })
 
   test('is made of ordinary calls with native: false, and where hooks may change requests', async () => {

@@ -20,6 +20,21 @@ export function decodeVector(base64: string): number[] {
   return numbers
 }
 
+/** Whether base64 of little-endian float32 has no NaN and no infinity: their exponent is all ones (IEEE 754). */
+export function isFiniteVector(base64: string): boolean {
+  const bytes = Buffer.from(base64, 'base64')
+  for (let end = bytes.length - 1; end >= 3; end -= 4)
+    if ((bytes[end]! & 0x7f) === 0x7f && bytes[end - 1]! >= 0x80) return false
+  return true
+}
+
+/** Whether base64 holds float32: a request names no other type of numbers, such as `output_dtype: 'int8'`. */
+export function asksForFloats(request: EmbeddingsRequest): boolean {
+  return Object.entries(request).every(
+    ([name, value]) => !name.endsWith('dtype') || (value ?? 'float') === 'float' || value === 'float32',
+  )
+}
+
 /** Truncates a vector to its first `dimensions` numbers and normalises it again. */
 export function truncateVector(numbers: readonly number[], dimensions: number): number[] {
   const cut = numbers.slice(0, dimensions)

@@ -101,6 +101,9 @@ function assistantMessage(blocks: readonly ContentBlock[], report: Report): Chat
     const cached = keptCacheControl(block, report)
     if (block.type === 'text') {
       for (const part of textPart(block['text'])) texts.push({ ...part, ...cached })
+    } else if (block.type === 'compaction' && typeof block['content'] === 'string') {
+      // The summary stands for turns that the client may have left out.
+      for (const part of textPart(block['content'])) texts.push({ ...part, ...cached })
     } else if (block.type === 'tool_use') {
       // A call of chat has no place for it.
       if (cached.cache_control !== undefined) report('cache_control')

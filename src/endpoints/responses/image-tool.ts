@@ -1,5 +1,8 @@
+import { imageFamilyOf } from '../../catalog/models/image-families.ts'
 import type { ModelUsage, UsageCounts } from '../../core/usage.ts'
 import type { InnerModel } from '../endpoint.ts'
+import { unsupportedField } from '../field-errors.ts'
+import { PARTIAL_IMAGE_TOKENS, tokensPerPicture } from '../images/openai/openai-image-request.ts'
 import { declared } from './responses-surcharges.ts'
 
 /** Type of the tool by which a vendor's image model works within a response. */
@@ -11,14 +14,36 @@ const DEFAULT_IMAGE_MODEL = 'gpt-image-2.6-sunburst'
 /** Images that a request is held for if it has no `max_tool_calls`. */
 const ASSUMED_IMAGES = 2
 
-/** Output tokens of an image of high quality in the largest standard size (OpenAI, "Image generation", table of tokens). */
-const TOKENS_PER_IMAGE = 6_240
+/** Image model of a tool, with the options of its images as the caller wrote them. */
+interface ImageTool extends InnerModel {
+  readonly size: unknown
+  readonly quality: unknown
+  readonly partialImages: unknown
+}
 
-/** Returns the image models that may work within a response, each at its own price. */
-export function imageToolModels(request: Readonly<Record<string, unknown>>): readonly InnerModel[] {
+/** Returns the image tools of a request. All of them name one model, or the request was rejected or is not billed. */
+function imageTools(request: Readonly<Record<string, unknown>>): readonly ImageTool[] {
   return declared(request)
     .filter(({ type }) => type === IMAGE_TOOL)
-    .map(({ model, param }) => ({ model: typeof model === 'string' ? model : DEFAULT_IMAGE_MODEL, param }))
+    .map(({ tool, param }) => {
+      const model = typeof tool['model'] === 'string' ? tool['model'] : DEFAULT_IMAGE_MODEL
+      return { model, param, size: tool['size'], quality: tool['quality'], partialImages: tool['partial_images'] }
+    })
+}
+
+/**
+ * Returns the image model that may work within a response at its own price, if any.
+ * @throws GatewayError `unsupported_parameter` for tools of several image models, because the vendor's report names none of them.
+ */
+export function imageToolModels(request: Readonly<Record<string, unknown>>): readonly InnerModel[] {
+  const [first, ...others] = imageTools(request)
+  if (first === undefined) return []
+  const other = others.find(({ model }) => model !== first.model)
+  if (other !== undefined) {
+    const param = `${other.param}.model`
+    throw unsupportedField(param, `must be ${JSON.stringify(first.model)}, as in ${first.param}.`)
+  }
+  return [first]
 }
 
 /** Returns the most that image models are held for. They read the conversation, and write up to `max_tool_calls` images, by default 2. */
@@ -28,11 +53,32 @@ export function imageToolEstimate(
 ): readonly ModelUsage[] {
   const { max_tool_calls: bound } = request
   const images = typeof bound === 'number' ? Math.max(bound, 0) : ASSUMED_IMAGES
-  return imageToolModels(request).map(({ model }) => ({ model, usage: imageToolCounts(images, inputTokens) }))
+  const most = imageToolUsage(request, images, inputTokens)
+  return most === undefined ? [] : [most]
 }
 
-/** Returns the most that an image model uses for images that each read `inputTokens`. */
-export function imageToolCounts(images: number, inputTokens: number): UsageCounts {
-  const outputTokens = images * TOKENS_PER_IMAGE
-  return { inputTokens: images * inputTokens, outputTokens, outputImageTokens: outputTokens, images }
+/** Returns the most that images which each read `inputTokens` use, or `undefined` if the request has no image tool. */
+export function imageToolUsage(
+  request: Readonly<Record<string, unknown>>,
+  images: number,
+  inputTokens: number,
+): { readonly model: string; readonly usage: UsageCounts } | undefined {
+  const tools = imageTools(request)
+  const model = tools[0]?.model
+  if (model === undefined) return undefined
+  const outputTokens = images * Math.max(...tools.map(tokensPerImage))
+  return { model, usage: { inputTokens: images * inputTokens, outputTokens, outputImageTokens: outputTokens, images } }
+}
+
+/** Returns the maximum number of output tokens of an image. Unknown models count as the default model, whose images need most. */
+function tokensPerImage({ model, size, quality, partialImages }: ImageTool): number {
+  const { image } = imageFamilyOf(model) ?? imageFamilyOf(DEFAULT_IMAGE_MODEL) ?? {}
+  const options = { size: textOf(size), quality: textOf(quality) }
+  const partialTokens = typeof partialImages === 'number' ? Math.max(partialImages, 0) * PARTIAL_IMAGE_TOKENS : 0
+  return tokensPerPicture(options, { limits: {}, ...(image && { image }) }) + partialTokens
+}
+
+/** Returns a string as it is. The vendor rejects other values. */
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
 }

@@ -19,7 +19,7 @@ export function responsesMedia(request: ResponsesRequest): readonly MediaInput[]
 
 /** Do tools of the vendor bring texts into the prompt that only its report counts? */
 export function readsUnseen(request: ResponsesRequest): boolean {
-  return declared(request).some(({ type }) => isRunByVendor(type))
+  return declared(request).some(isRunByVendor)
 }
 
 function addParts(media: MediaInput[], parts: unknown): void {

@@ -42,7 +42,7 @@ export function responsesSearches(request: Readonly<Record<string, unknown>>): n
 
 /** Upper bound of the samplings of a request for a response: one after each round of tools that the vendor runs. */
 export function responsesSamplings(request: Readonly<Record<string, unknown>>): number {
-  const runsTools = declared(request).some(({ type }) => isRunByVendor(type)) || pluginExtras(request).length > 0
+  const runsTools = declared(request).some(isRunByVendor) || pluginExtras(request).length > 0
   if (!runsTools) return 1
   const { max_tool_calls: bound } = request
   return Math.max(SAMPLINGS_WITH_TOOLS, typeof bound === 'number' ? bound + 1 : 0)
@@ -72,23 +72,27 @@ const FREE_TOOLS: ReadonlySet<string> = new Set([
   'apply_patch',
 ])
 
-/** Does the vendor run a tool of this type, or ask the server that does? A picture that it makes is no text. */
-export function isRunByVendor(type: string): boolean {
-  return type === 'mcp' || !FREE_TOOLS.has(type)
+/** Whether the vendor runs a tool, or calls the server that does. The image tool does not count, because its images are not text. */
+export function isRunByVendor(tool: DeclaredType): boolean {
+  return tool.type === 'mcp' || !isFree(tool)
+}
+
+/** A local shell is run by the caller. In a container the vendor runs it. */
+function isFree({ type, tool: { environment } }: DeclaredType): boolean {
+  return FREE_TOOLS.has(type) || (type === 'shell' && isJsonObject(environment) && environment['type'] === 'local')
 }
 
 /** What a request asks of the vendor beyond tokens and known surcharges: other tools that the vendor runs, and its plug-ins. */
 export function responsesExtras(request: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
   const tools = declared(request)
-    .filter(({ type }) => !FREE_TOOLS.has(type) && !PAID_TOOLS.some((name) => type.startsWith(name)))
+    .filter((tool) => !isFree(tool) && !PAID_TOOLS.some((name) => tool.type.startsWith(name)))
     .map(({ type, param }) => ({ field: 'server_tool', value: type, param }))
   return [...tools, ...pluginExtras(request)]
 }
 
 interface DeclaredType {
   readonly type: string
-  /** Model that the tool names, if any. */
-  readonly model?: unknown
+  readonly tool: Readonly<Record<string, unknown>>
   readonly param: string
 }
 
@@ -109,6 +113,6 @@ function typesIn(tools: unknown, path: string): DeclaredType[] {
   return tools.flatMap((tool, index) => {
     if (!isJsonObject(tool) || typeof tool['type'] !== 'string') return []
     const param = `${path}[${index}]`
-    return [{ type: tool['type'], model: tool['model'], param }, ...typesIn(tool['tools'], `${param}.tools`)]
+    return [{ type: tool['type'], tool, param }, ...typesIn(tool['tools'], `${param}.tools`)]
   })
 }

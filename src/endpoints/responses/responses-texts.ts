@@ -183,10 +183,11 @@ const PLACES: Readonly<Record<string, (event: AnswerObject) => readonly [(string
   custom_tool_call_input: () => [['input'], 'tool_arguments'],
   code_interpreter_call_code: () => [['code'], 'tool_arguments'],
   apply_patch_call_operation_diff: () => [['operation', 'diff'], 'tool_arguments'],
+  shell_call_command: (event) => [['action', 'commands', numberAt(event, 'command_index')], 'tool_arguments'],
 }
 
-/** Members that hold the whole of a text in the event that closes it. */
-const WHOLE_MEMBERS = ['text', 'refusal', 'arguments', 'input', 'code', 'diff', 'transcript'] as const
+/** Members that hold the whole of a text in the event that closes it, or that adds it. */
+const WHOLE_MEMBERS = ['text', 'refusal', 'arguments', 'input', 'code', 'command', 'diff', 'transcript'] as const
 
 function numberAt(event: AnswerObject, name: string): number {
   const value = event[name]
@@ -274,10 +275,12 @@ function textStep(event: AnswerObject, type: string, output: number): TextStep {
     return { added, repeated: [], ended: [], isBare: !isEmpty }
   }
   const member = WHOLE_MEMBERS.find((candidate) => typeof event[candidate] === 'string')
-  if (member === undefined || !type.endsWith('.done')) return { added: [], repeated: [], ended: [], isBare: false }
+  const isEnd = type.endsWith('.done')
+  if (member === undefined || !(isEnd || type.endsWith('.added')))
+    return { added: [], repeated: [], ended: [], isBare: false }
   const text = String(event[member])
   const repeated = text === '' ? [] : [{ id, kind, index: output, text, path: [member] }]
-  return { added: [], repeated, ended: [id], isBare: false }
+  return { added: [], repeated, ended: isEnd ? [id] : [], isBare: false }
 }
 
 /** What an annotation says comes whole, and ends with it. */

@@ -1,4 +1,4 @@
-import { isYoungerThan, type Timer } from '../../core/clock.ts'
+import { isYoungerThan, scheduleCutOff, type Timer } from '../../core/clock.ts'
 import type { GatewayError } from '../../core/errors.ts'
 import { RecentMap } from '../../core/recent-map.ts'
 import { type CallerWork, readRefusal } from '../../pipeline/caller-rights.ts'
@@ -148,7 +148,7 @@ export class BatchRunner {
     this.#timer?.cancel()
     await this.#looking
     for (const { run } of this.#running.values()) run.stop('put-back')
-    const cutOff = this.#context.clock.schedule(drainMs, () => {
+    const cutOff = scheduleCutOff(this.#context.clock, drainMs, () => {
       for (const { run } of this.#running.values()) run.abort()
     })
     await Promise.all([...this.#running.values()].map(({ ended }) => ended))

@@ -14,6 +14,7 @@ import { type ErrorWords, errorReader } from '../shared/openai-error.ts'
 import {
   DEFAULT_TOKEN_LIMIT_FIELD,
   OPENAI_RULES,
+  ROUTING_RULES,
   type TokenLimitField,
   tokenLimitField,
 } from '../shared/openai-field-rules.ts'
@@ -159,6 +160,7 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
   const responses: OpenAIResponsesDialect = {
     ...common,
     ...responsesAddress(`${prefix}/openai`, apiVersion),
+    rules: ROUTING_RULES,
     // No page of Azure's lists the count.
     countsTokens: false,
     reasonsUnseen: (deployment, effort) => effortUnseen(modelOf(deployment), effort),

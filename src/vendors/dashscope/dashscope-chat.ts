@@ -9,6 +9,7 @@ import {
   withoutExtensions,
 } from '../shared/chat-fields.ts'
 import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
+import { ROUTING_RULES } from '../shared/openai-field-rules.ts'
 
 /** There is no developer role, and reasoning of earlier turns must not be sent back. */
 const messages: FieldMapping<ChatRequest> = {
@@ -108,10 +109,10 @@ export const DASHSCOPE_FIELDS: ChatFieldTable = {
   frequency_penalty: 'drop',
 }
 
-const RULES = activeRules(DASHSCOPE_FIELDS)
+const RULES = { ...activeRules(DASHSCOPE_FIELDS), ...ROUTING_RULES }
 const HYBRID_FIELDS: ChatFieldTable = { ...DASHSCOPE_FIELDS, reasoning_effort: effortUnlessNone }
-const HYBRID_RULES = activeRules(HYBRID_FIELDS)
-const STREAMED_RULES = activeRules({ ...HYBRID_FIELDS, model: withoutThinking })
+const HYBRID_RULES = { ...activeRules(HYBRID_FIELDS), ...ROUTING_RULES }
+const STREAMED_RULES = { ...HYBRID_RULES, model: withoutThinking }
 
 /** The rules that do something, by the vendor's own id of a model. */
 export function dashscopeRules(upstream: string): FieldRules<ChatRequest> {

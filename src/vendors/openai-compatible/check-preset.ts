@@ -183,7 +183,7 @@ function checkFields({ fields, reasoning, toolIdLength }: PresetDialect, fail: F
 }
 
 function isRule(rule: unknown): boolean {
-  if (rule === 'drop' || rule === 'refuse') return true
+  if (rule === 'pass' || rule === 'drop' || rule === 'refuse') return true
   if (typeof rule !== 'object' || rule === null) return false
   const [[name, value] = [], ...others] = Object.entries(rule) as [string, unknown][]
   if (others.length > 0) return false

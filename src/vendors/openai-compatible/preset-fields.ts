@@ -5,6 +5,7 @@ import type { EmbeddingsRequest } from '../../endpoints/embeddings/embeddings-re
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { ResponsesRequest } from '../../endpoints/responses/responses-request.ts'
 import type { FieldMapping, FieldRule, FieldRules } from '../shared/field-rules.ts'
+import { ROUTING_RULES } from '../shared/openai-field-rules.ts'
 import { invalidParameter, unsupportedParameter } from '../shared/parameter-errors.ts'
 import type { Preset, PresetDialect, PresetRule, PresetToolChoice } from '../shared/preset.ts'
 import { withTypedBranches } from '../shared/typed-branches.ts'
@@ -37,7 +38,7 @@ export function replaysReasoning({ reasoning, byModel = [] }: Preset): (upstream
 
 /** The Responses rules of a preset. */
 export function responsesRules({ responses }: Preset): FieldRules<ResponsesRequest> {
-  return rulesOf(responses?.fields)
+  return { ...ROUTING_RULES, ...rulesOf(responses?.fields) }
 }
 
 /** The embeddings rules of a preset. */
@@ -58,6 +59,7 @@ function compiled(dialect: PresetDialect): FieldRules<ChatRequest> {
   const rules: Record<string, FieldRule<ChatRequest>> = {
     messages: messagesMapping(dialect),
     ...(dialect.typedBranches === true ? { tools: typedBranches, response_format: typedBranches } : {}),
+    ...ROUTING_RULES,
     ...rulesOf(dialect.fields),
   }
   if (dialect.toolChoice !== undefined) rules['tool_choice'] = toolChoiceMapping(dialect.toolChoice)
@@ -65,7 +67,7 @@ function compiled(dialect: PresetDialect): FieldRules<ChatRequest> {
 }
 
 function fieldRule(field: string, rule: PresetRule): FieldRule<object> {
-  if (rule === 'drop') return 'drop'
+  if (rule === 'pass' || rule === 'drop') return rule
   if (rule === 'refuse') return refusal(field)
   if ('rename' in rule) return renaming(field, rule.rename)
   if ('thinkingBudget' in rule) return sharedBound(field, rule.thinkingBudget)

@@ -10,6 +10,7 @@ import { errorReader } from '../shared/openai-error.ts'
 import {
   DEFAULT_TOKEN_LIMIT_FIELD,
   OPENAI_RULES,
+  ROUTING_RULES,
   type TokenLimitField,
   tokenLimitField,
 } from '../shared/openai-field-rules.ts'
@@ -112,6 +113,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
   })
   const responses: OpenAIResponsesDialect = {
     path: `${prefix}${API_PATH}/responses`,
+    rules: ROUTING_RULES,
     reasonsUnseen: effortUnseen,
     moderates: true,
     chatRulesFor: (upstream) => (takesBreakpoints(upstream) ? RESPONSES_BREAKPOINTS : {}),

@@ -18,7 +18,6 @@ const BOOKKEEPING = {
   service_tier: 'drop',
   prompt_cache_key: 'drop',
   prompt_cache_retention: 'drop',
-  session_id: 'drop',
   verbosity: 'drop',
 } as const satisfies Readonly<Record<string, PresetRule>>
 
@@ -27,12 +26,16 @@ const UNKNOWN_TO_HOSTS = {
   store: 'drop',
   safety_identifier: 'drop',
   prompt_cache_retention: 'drop',
-  session_id: 'drop',
   verbosity: 'drop',
 } as const satisfies Readonly<Record<string, PresetRule>>
 
 /** They let other models answer, past the prices and the scopes of keys (OpenRouter, "Model fallbacks", "Presets"). */
 const OTHER_MODELS = { models: 'refuse', preset: 'refuse' } as const satisfies Readonly<Record<string, PresetRule>>
+
+/** Rules of chats and Responses. OpenRouter groups requests by the session. */
+const OPENROUTER_FIELDS = { ...OTHER_MODELS, session_id: 'pass' } as const satisfies Readonly<
+  Record<string, PresetRule>
+>
 
 /** Companies that serve models of others. */
 export const HOST_PRESETS = {
@@ -115,8 +118,9 @@ export const HOST_PRESETS = {
     // OpenRouter, "Responses API": stateless, `store: true` is 400.
     serves: ['chat', 'responses', 'embeddings'],
     takesDeveloperRole: true,
-    fields: OTHER_MODELS,
-    responses: { fields: OTHER_MODELS },
+    fields: OPENROUTER_FIELDS,
+    embeddings: { fields: OTHER_MODELS },
+    responses: { fields: OPENROUTER_FIELDS },
     errors: {
       messages: [
         // A 403 is also what a guardrail of the account answers, which is the operator's.

@@ -70,7 +70,6 @@ export const MODEL_MAKER_PRESETS = {
       safety_identifier: 'drop',
       service_tier: 'drop',
       prompt_cache_retention: 'drop',
-      session_id: 'drop',
       verbosity: 'drop',
     },
     // Any other member is 422 "Extra inputs are not permitted", also where it is null.

@@ -6,7 +6,14 @@ import type {
   EmbeddingsResult,
   EmbeddingVector,
 } from '../../endpoints/embeddings/embeddings-request.ts'
-import { base64Dimensions, shapeVector, sizeFailure, vectorShape } from '../../endpoints/embeddings/vector-encoding.ts'
+import {
+  asksForFloats,
+  base64Dimensions,
+  isFiniteVector,
+  shapeVector,
+  sizeFailure,
+  vectorShape,
+} from '../../endpoints/embeddings/vector-encoding.ts'
 import { joinChunks } from '../../wire/join-chunks.ts'
 import {
   bytesBetween,
@@ -24,16 +31,21 @@ import { tellsPurchasePrice } from './purchase-price.ts'
 
 /**
  * Reads the text of a whole embedding answer, vectors in the order of the inputs. Undefined when it is not an embedding
- * list, or does not hold one vector for each input.
+ * list, or does not hold one vector of finite numbers for each input.
+ * @param hasFloats Whether base64 holds float32.
  */
-export function readEmbeddings(text: string, call: VendorCall<EmbeddingsRequest>): EmbeddingsResult | undefined {
+export function readEmbeddings(
+  text: string,
+  call: VendorCall<EmbeddingsRequest>,
+  hasFloats = asksForFloats(call.request),
+): EmbeddingsResult | undefined {
   const body = parseVendorJson(text)
   if (!isJsonObject(body) || !Array.isArray(body['data'])) return undefined
   const items: unknown[] = body['data']
   if (items.length !== inputCount(call.request.input)) return undefined
   const vectors: EmbeddingVector[] = []
   for (const [position, item] of items.entries()) {
-    if (!isJsonObject(item) || !isVector(item['embedding'])) return undefined
+    if (!isJsonObject(item) || !isVector(item['embedding'], hasFloats)) return undefined
     const index = item['index'] ?? position
     if (typeof index !== 'number' || !(index in items) || vectors[index] !== undefined) return undefined
     vectors[index] = item['embedding']
@@ -48,16 +60,15 @@ function embeddingsUsage(value: unknown): Usage | undefined {
   return typeof tokens === 'number' ? { inputTokens: tokens } : {}
 }
 
-function isVector(value: unknown): value is EmbeddingVector {
-  return (
-    typeof value === 'string' ||
-    (Array.isArray(value) && value.every((part) => typeof part === 'number' && Number.isFinite(part)))
-  )
+function isVector(value: unknown, hasFloats: boolean): value is EmbeddingVector {
+  if (typeof value === 'string') return !hasFloats || isFiniteVector(value)
+  return Array.isArray(value) && value.every((part) => typeof part === 'number' && Number.isFinite(part))
 }
 
 /**
- * Passes an embedding answer through: the vectors' bytes are not parsed, and the rest is written again with the caller's
- * model id and full usage. An answer with another layout, or with another encoding or size than requested, is parsed completely.
+ * Passes an embedding answer through: numbers are not parsed, base64 is checked for NaN and infinity, and the rest is written
+ * again with the caller's model id and full usage. An answer with another layout, or with another encoding or size than requested,
+ * is parsed completely.
  * Undefined if it is not an embedding list.
  */
 export function passEmbeddings(
@@ -65,7 +76,7 @@ export function passEmbeddings(
   call: VendorCall<EmbeddingsRequest>,
 ): AnswerBody | undefined {
   const encoding = call.request.encoding_format === 'base64' ? 'base64' : 'float'
-  const shell = embeddingsShell(chunks, call.request.dimensions ?? undefined)
+  const shell = embeddingsShell(chunks, call.request)
   if (shell === undefined || shell.encoding !== encoding || shell.count !== inputCount(call.request.input)) {
     return rebuilt(chunks, call)
   }
@@ -144,11 +155,14 @@ interface EmbeddingsShell {
  * text before and after the list is parsed. Undefined for any unexpected layout (nested lists, vectors in two encodings or of
  * another size): the answer is then parsed completely.
  */
-function embeddingsShell(chunks: readonly Uint8Array[], dimensions: number | undefined): EmbeddingsShell | undefined {
+function embeddingsShell(chunks: readonly Uint8Array[], request: EmbeddingsRequest): EmbeddingsShell | undefined {
   const cursor = new JsonCursor(chunks)
   if (!cursor.seek('data') || !cursor.enter(OPEN_BRACKET)) return undefined
   const start = cursor.position
-  const walked = walkVectors(cursor, dimensions)
+  const areFinite = asksForFloats(request)
+    ? (from: number, to: number) => isFiniteVector(textBetween(chunks, from, to))
+    : undefined
+  const walked = walkVectors(cursor, request.dimensions ?? undefined, areFinite)
   if (walked === undefined) return undefined
   const end = cursor.position
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
@@ -164,10 +178,12 @@ function embeddingsShell(chunks: readonly Uint8Array[], dimensions: number | und
 /**
  * Scans to after the bracket that closes the list. Undefined also for vectors out of order, which reading sorts, without an index,
  * and with `null` in them.
+ * @param areFinite Checks base64 between two positions. If omitted, it is not checked.
  */
 function walkVectors(
   cursor: JsonCursor,
   dimensions: number | undefined,
+  areFinite: ((start: number, end: number) => boolean) | undefined,
 ): Pick<EmbeddingsShell, 'count' | 'encoding'> | undefined {
   let count = 0
   let encoding: EmbeddingsShell['encoding'] | undefined
@@ -182,6 +198,7 @@ function walkVectors(
         // A vector of numbers contains no bracket. In a malformed one the leftover bracket ends the scan.
         const size = found === 'base64' ? skipBase64(cursor) : skipFloats(cursor, dimensions !== undefined)
         if (size === -1 || (dimensions !== undefined && size !== dimensions)) return undefined
+        if (found === 'base64' && areFinite?.(cursor.valueStart, cursor.position) === false) return undefined
       } else if (cursor.isNamed('index')) {
         if (!passNumber(cursor, count)) return undefined
         isNumbered = true

@@ -44,10 +44,10 @@ export function openaiEmbeddings(dialect: OpenAIEmbeddingsDialect): EmbeddingsOp
     takesTokens: dialect.takesTokens,
     toWire: (call) => toWire(call, dialect, passes(call)),
     fromWire(answer, call) {
-      const result = readEmbeddings(asBuffer(answer.body).toString('utf8'), call)
-      return result === undefined || dialect.givesSignedBytes !== true
-        ? result
-        : { ...result, vectors: result.vectors.map(signedBytes) }
+      const text = asBuffer(answer.body).toString('utf8')
+      if (dialect.givesSignedBytes !== true) return readEmbeddings(text, call)
+      const result = readEmbeddings(text, call, false)
+      return result && { ...result, vectors: result.vectors.map(signedBytes) }
     },
     passThrough: { applies: passes, fromWire: passEmbeddings },
   }

@@ -66,8 +66,8 @@ export const OPENAI_FIELDS: ChatFieldTable = { ...PASS_ALL, messages: plainMessa
 /** The same for models that refuse `max_tokens`. */
 export const OPENAI_REASONING_FIELDS: ChatFieldTable = { ...OPENAI_FIELDS, max_tokens: asCompletionTokens }
 
-/** Routing reads the member. The vendor rejects it as unknown. */
-const ROUTING_RULES: FieldRules<ChatRequest> = { session_id: 'drop' }
+/** Routing reads `session_id` of chats and Responses. OpenRouter's references list it, those of the other vendors do not. */
+export const ROUTING_RULES = { session_id: 'drop' } as const
 
 /** The rules that do something, by the field in which a model takes its token bound. */
 export const OPENAI_RULES: Readonly<Record<TokenLimitField, FieldRules<ChatRequest>>> = {

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import type { ModelUsage, Usage } from '../../core/usage.ts'
 import type { CacheTime } from '../../endpoints/cache-marks.ts'
-import { IMAGE_TOOL, imageToolCounts, imageToolModels } from '../../endpoints/responses/image-tool.ts'
+import { IMAGE_TOOL, imageToolUsage } from '../../endpoints/responses/image-tool.ts'
 import { responseUsage } from '../../endpoints/responses/response-object.ts'
 import { type ResponsesRequest, responsesCacheTime } from '../../endpoints/responses/responses-request.ts'
 import type { VendorCall } from '../vendor.ts'
@@ -37,17 +37,16 @@ export function responsesUsage(
   addCountsBeside(usage, counts['total_tokens'])
   const searches = toldSearches(tools, counts['tool_calls_details']) ?? searchesIn(response['output'])
   if (searches > 0 || maySearch(response['tools'])) usage.webSearches = searches
-  const images = request === undefined ? undefined : imageToolUsage(response, request, imagesSeen)
+  const images = request === undefined ? undefined : madeImages(response, request, imagesSeen)
   if (images !== undefined) usage.otherModels = [images]
   return usageAtTier(usage, response['service_tier'], askedTier)
 }
 
 /**
- * Reads what an image model used within a response, which `usage` does not include. With several image tools, the first one names
- * the model, because the report does not. Images without a report are charged as they were held for. Returns `undefined` if no image
- * was made.
+ * Reads what an image model used within a response, which `usage` does not include. Images without a report are charged as they
+ * were held for. Returns `undefined` if no image was made.
  */
-function imageToolUsage(
+function madeImages(
   response: Record<string, unknown>,
   request: ResponsesRequest,
   imagesSeen = 0,
@@ -58,16 +57,15 @@ function imageToolUsage(
   const listed = Array.isArray(output) ? output.filter((item) => isJsonObject(item) && isMadeImage(item)).length : 0
   const made = Math.max(listed, imagesSeen)
   const tokens = openaiImageUsage(isJsonObject(tools) ? tools['image_gen'] : undefined)
-  const model = made > 0 || (tokens.outputTokens ?? 0) > 0 ? imageToolModels(request)[0]?.model : undefined
-  if (model === undefined) return undefined
+  if (made === 0 && (tokens.outputTokens ?? 0) === 0) return undefined
   const inputTokens = isJsonObject(counts) && typeof counts['input_tokens'] === 'number' ? counts['input_tokens'] : 0
-  const counted = tokens.outputTokens === undefined ? imageToolCounts(made, inputTokens) : tokens
-  return { model, usage: { ...counted, images: made } }
+  const most = imageToolUsage(request, made, inputTokens)
+  return most && tokens.outputTokens !== undefined ? { ...most, usage: { ...tokens, images: made } } : most
 }
 
 /** Returns the images of a response that reports no usage at all, or `undefined` if it has none. */
 export function unreportedImages(response: Record<string, unknown>, request: ResponsesRequest): Usage | undefined {
-  const images = imageToolUsage(response, request)
+  const images = madeImages(response, request)
   return images && { otherModels: [images] }
 }
 

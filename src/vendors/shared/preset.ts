@@ -15,7 +15,8 @@ export type PresetEndpoint =
   | 'completions'
 
 /**
- * What becomes of a request field. Fields without a rule pass.
+ * Rule of a request field. Fields without a rule pass, except `session_id`, which is dropped.
+ * `pass`: sent unchanged.
  * `drop`: left out, and named in `x-signalbox-dropped` unless the value changes nothing.
  * `refuse`: 400 `unsupported_parameter`, because the answer would differ; values that ask for nothing (null, false, an empty
  * list or object, a default) are left out instead.
@@ -25,6 +26,7 @@ export type PresetEndpoint =
  * into `max_tokens` and `thinking_budget`, which the server accepts from `min` to `max`. A bound too low for both turns thinking off.
  */
 export type PresetRule =
+  | 'pass'
   | 'drop'
   | 'refuse'
   | { readonly rename: string }

@@ -68,6 +68,15 @@ describe('a field without an equivalent is named, never lost in silence', () => 
   })
 })
 
+test('keeps the summary of a compaction as text, because the client may have left out the turns before it', () => {
+  const compaction = { type: 'compaction', content: 'They greeted.', encrypted_content: 'c2VjcmV0' }
+  const content = [compaction, { type: 'compaction', content: null }, { type: 'text', text: 'Hi.' }]
+  const { request, dropped } = translate({ messages: [...HELLO, { role: 'assistant', content }, ...HELLO] })
+
+  expect(request.messages[1]).toEqual({ role: 'assistant', content: 'They greeted.\nHi.' })
+  expect(dropped).toEqual(['messages.compaction'])
+})
+
 describe('system text', () => {
   test('of several blocks is one message, without the line that clients write about themselves', () => {
     const { request, dropped } = translate({

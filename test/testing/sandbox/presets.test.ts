@@ -13,9 +13,10 @@ const DEEPSEEK_MODELS = ['deepseek-chat', 'deepseek-reasoner', 'deepseek-v4-pro'
 const ALL: readonly Preset[] = Object.values<Preset>(presets).filter(({ serves }) => serves.includes('chat'))
 const sandbox = sandboxVendors()
 let started: StartedGateway
+let origin: string
 
 beforeAll(async () => {
-  const { origin } = await sandbox.listen()
+  origin = (await sandbox.listen()).origin
   started = await startGateway({
     billing: 'off',
     vendors: ALL.map((preset) =>
@@ -61,6 +62,18 @@ const AGENT_TURNS = [
 type Json = Record<string, unknown>
 
 describe.each(ALL.map(({ id }) => id))('%s, by its stand-in', (id) => {
+  test(`${id === 'openrouter' ? 'accepts' : 'rejects'} session_id in a chat that is sent to it directly`, async () => {
+    const response = await fetch(`${origin}/presets/${id}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer any-key-0123', 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], session_id: 's1' }),
+    })
+
+    expect([response.status, (await response.text()).includes('session_id')]).toEqual(
+      id === 'openrouter' ? [200, false] : [400, true],
+    )
+  })
+
   test('answers an agent, and shows its reasoning as text of its own', async () => {
     const response = await started.post('/v1/chat/completions', {
       model: `chat-${id}`,
@@ -70,6 +83,10 @@ describe.each(ALL.map(({ id }) => id))('%s, by its stand-in', (id) => {
       max_completion_tokens: 100,
       seed: 7,
       user: 'someone',
+      session_id: 's1',
+      store: false,
+      verbosity: 'low',
+      metadata: { team: 'a' },
       reasoning_effort: 'low',
     })
     const answer = (await response.json()) as { choices: { message: Json }[]; usage: Json; created: number }

@@ -300,6 +300,16 @@ describe('request fields', () => {
     },
   )
 
+  it('sends session_id only to servers that list it', () => {
+    const session = { session_id: 's1' } as Partial<ChatRequest>
+    const receivers = WITH_CHAT.filter((preset) => 'session_id' in sent(preset, session).body)
+
+    expect(receivers.map(({ id }) => id)).toEqual(['openrouter'])
+    expect(sent(presets.xai, session).dropped).toEqual(['session_id'])
+    const own = { ...presets.vllm, id: 'own', fields: { session_id: 'pass' } } as const
+    expect(sent(own, session).body).toMatchObject(session)
+  })
+
   it.each(['mistral', 'cerebras', 'groq'] as const)('of bookkeeping are kept from %s', (name) => {
     expect(sent(presets[name], { metadata: { team: 'a' } })).toMatchObject({
       body: { messages: [{ role: 'user', content: 'Hi' }] },

@@ -228,7 +228,7 @@ export function pictureEstimate(options: PictureOptions, input: PictureInput, mo
   const images = options.n ?? 1
   const { image } = model
   if (image !== undefined && image.outputTokens === undefined) return { images }
-  const perPicture = tokensOfOne(options, model) + (options.partial_images ?? 0) * PARTIAL_IMAGE_TOKENS
+  const perPicture = tokensPerPicture(options, model) + (options.partial_images ?? 0) * PARTIAL_IMAGE_TOKENS
   const outputTokens = images * perPicture
   const inputImageTokens = input.pictures * (image?.inputTokensPerImage ?? ASSUMED_PICTURE_TOKENS)
   return {
@@ -248,7 +248,11 @@ export function pictureBillingFields(options: PictureOptions, { image }: ModelFa
   return { size: billedSize(options.size, image), quality: billedQuality(options.quality, image) }
 }
 
-function tokensOfOne(options: PictureOptions, { image, limits }: ModelFacts): number {
+/** Returns the most output tokens of one finished image. */
+export function tokensPerPicture(
+  options: Pick<PictureOptions, 'size' | 'quality'>,
+  { image, limits }: Pick<ModelFacts, 'image' | 'limits'>,
+): number {
   if (image?.outputTokens === undefined) return limits.maxOutputTokens ?? ASSUMED_PICTURE_TOKENS
   return pictureTokens(image.outputTokens, billedSize(options.size, image), billedQuality(options.quality, image))
 }

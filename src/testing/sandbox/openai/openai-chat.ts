@@ -81,6 +81,10 @@ export const OPENAI_CHAT: SandboxOperation = {
 function checkFields(request: Readonly<Record<string, unknown>>): void {
   const model = asText(request['model'])
   checkRanges(request, RANGES, openaiInvalid)
+  if (request['session_id'] !== undefined) {
+    const message = 'Unrecognized request argument supplied: session_id'
+    throw new RefusedCall(openaiInvalid(message, null))
+  }
   if (asList(request['stop']).length > 4) {
     const message = "Invalid 'stop': array too long. Expected an array with maximum length 4."
     throw new RefusedCall(openaiInvalid(message, 'stop', 'array_above_max_length'))

@@ -5,9 +5,9 @@ import { openaiInvalid } from './openai-errors.ts'
 import { checkEffort, isResponsesOnly } from './openai-models.ts'
 import { checkParameters } from './openai-schemas.ts'
 
-/** Fields of chat completions that Responses does not know, or knows by another name. */
+/** Fields of chat completions and of routers that Responses does not know, or knows by another name. */
 const CHAT_FIELDS = names(
-  'messages max_tokens max_completion_tokens n seed stop logit_bias logprobs response_format reasoning_effort verbosity web_search_options modalities audio prediction functions function_call presence_penalty frequency_penalty',
+  'messages max_tokens max_completion_tokens n seed stop logit_bias logprobs response_format reasoning_effort verbosity web_search_options modalities audio prediction functions function_call presence_penalty frequency_penalty session_id',
 )
 
 /** Items besides messages that may follow reasoning. */

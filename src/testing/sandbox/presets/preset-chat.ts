@@ -5,7 +5,7 @@ import { COMPATIBLE_DIALECT, chatAnswer } from '../openai-dialect/chat-answer.ts
 import { checkChatRequest, readChatPrompt, tokenLimit } from '../openai-dialect/chat-request.ts'
 import { asNumber, asObject, asText } from '../request-fields.ts'
 import { checkBearer, RefusedCall, type SandboxOperation, type SandboxReply } from '../sandbox-operation.ts'
-import { PRESET_SCRIPTS, type PresetScript } from './preset-scripts.ts'
+import { PRESET_SCRIPTS, type PresetScript, unlistedField } from './preset-scripts.ts'
 
 const PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/chat\/completions$/
 
@@ -25,7 +25,7 @@ export const PRESET_CHAT: SandboxOperation = {
     if (presets[id].needsKey) checkBearer(call, OPENAI_ERRORS)
     checkChatRequest(call.body, openaiInvalid)
     const request = asObject(call.body)
-    const refusal = script.refuses?.(request)
+    const refusal = script.refuses?.(request) ?? unlistedField(id, request)
     if (refusal !== undefined) throw new RefusedCall(openaiInvalid(refusal, null))
     const effort = asText(request['reasoning_effort'])
     const hasBudget = script.hasThinkingBudget === true

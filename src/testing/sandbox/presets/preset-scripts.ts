@@ -20,6 +20,14 @@ const turns = (request: Request, role: string): Json[] =>
     .map((message) => ({ ...asObject(message) }))
     .filter((message) => message['role'] === role)
 
+/** Members of OpenAI's chats, or of routers, that servers with a strict schema reject. */
+const REJECTED_MEMBERS = ['store', 'safety_identifier', 'prompt_cache_retention', 'verbosity', 'metadata'] as const
+
+/** Returns the reason for a 400 if a request has the session that routers read, and the server's reference does not list it. */
+export function unlistedField(preset: string, request: Request): string | undefined {
+  return preset === 'openrouter' ? undefined : setField(request, ['session_id'])
+}
+
 /** The first of these fields that a request sets. */
 function setField(request: Request, fields: readonly string[]): string | undefined {
   const found = fields.find((field) => isGiven(request[field]) && request[field] !== false)
@@ -73,7 +81,7 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
   groq: {
     refuses: (request) =>
       (/^llama/.test(asText(request['model'])) ? setField(request, ['reasoning_effort']) : undefined) ??
-      setField(request, ['logprobs', 'top_logprobs', 'logit_bias', 'max_completion_tokens']) ??
+      setField(request, ['logprobs', 'top_logprobs', 'logit_bias', 'max_completion_tokens', ...REJECTED_MEMBERS]) ??
       (Number(request['n'] ?? 1) > 1 ? "'n' : number must be at most 1" : undefined) ??
       foreignMember(request, ['role', 'content', 'tool_calls', 'tool_call_id', 'reasoning']),
     edits: renameReasoning,
@@ -115,7 +123,7 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
       ]
       if (!ids.every((id) => /^[a-zA-Z0-9]{9}$/.test(asText(id))))
         return 'Tool call id must be a-z, A-Z, 0-9, with a length of 9.'
-      return setField(request, ['seed', 'max_completion_tokens', 'stream_options', 'user'])
+      return setField(request, ['seed', 'max_completion_tokens', 'stream_options', 'user', ...REJECTED_MEMBERS])
     },
     edits(body) {
       for (const part of parts(body)) {
@@ -165,7 +173,7 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
       setField(request, ['store', 'metadata', 'user', 'service_tier', 'prompt_cache_key', 'verbosity']) ??
       foreignMember(request, ['role', 'content', 'name', 'tool_calls', 'tool_call_id']),
   },
-  cerebras: { refuses: (request) => setField(request, ['max_tokens']), edits: renameReasoning },
+  cerebras: { refuses: (request) => setField(request, ['max_tokens', ...REJECTED_MEMBERS]), edits: renameReasoning },
   ollama: {
     refuses: (request) =>
       /"url":"https?:/.test(JSON.stringify(request['messages'])) ? 'invalid image input' : undefined,

@@ -8,6 +8,8 @@ export class ChatLoad {
   readonly answered: string[] = []
   readonly refused: string[] = []
   readonly others: number[] = []
+  /** Longest time until an answer, in milliseconds. */
+  slowestMs = 0
   #isOver = false
   #wake = (): void => {}
   readonly #lanes: Promise<unknown>
@@ -18,8 +20,10 @@ export class ChatLoad {
 
   async #lane(gateway: StartedGateway): Promise<void> {
     while (!this.#isOver) {
+      const startedMs = performance.now()
       const response = await gateway.post('/v1/chat/completions', chatBody('chat-relayed', 'Hello'))
       await response.arrayBuffer()
+      this.slowestMs = Math.max(this.slowestMs, performance.now() - startedMs)
       const requestId = response.headers.get('x-request-id')!
       if (response.status === 200) this.answered.push(requestId)
       else if (response.status === 503) this.refused.push(requestId)
