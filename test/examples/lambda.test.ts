@@ -32,7 +32,7 @@ async function gatewayWithLateCharge(): Promise<Gateway> {
   return gateway
 }
 
-test('stands on the page as it is run', () => {
+test('is shown on the page as it is run', () => {
   const text = section(readPage(PAGE), 'AWS Lambda')
 
   expect(codeBlocks({ path: PAGE, text }).map(({ code }) => code)).toContain(shownParts().get('lambda'))

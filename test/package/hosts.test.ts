@@ -36,7 +36,7 @@ beforeAll(async () => {
     join(folder, 'route.spec.mjs'),
     `${ROUTE_CALL}import { expect, test } from 'vitest'\ntest('answers', async () => expect(await statusOfChat()).toBe(200))\n`,
   )
-}, 120_000)
+}, 240_000)
 
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
@@ -58,14 +58,14 @@ test('answers a chat on a SQLite store in Vitest', async () => {
   const args = [join(root, 'node_modules/vitest/vitest.mjs'), 'run', '--root', '.', 'route.spec.mjs']
 
   expect((await run(process.execPath, args, { cwd: folder })).stdout).toMatch(/Tests +1 passed/)
-})
+}, 120_000)
 
 test('uses a SQLite store in webpack bundles of ES modules and of CommonJS', async () => {
   await run(process.execPath, ['webpack-build.cjs'], { cwd: folder })
 
   expect((await run(process.execPath, ['packed/modules.cjs'], { cwd: folder })).stdout).toBe('200\n')
   expect((await run(process.execPath, ['packed/commonjs.cjs'], { cwd: folder })).stdout).toBe('loaded\n')
-})
+}, 120_000)
 
 test('answers chat, a stream and embeddings in an esbuild bundle', async () => {
   const flags = ['smoke.mjs', '--bundle', '--platform=node', '--format=esm', '--outfile=bundle/smoke.mjs']
