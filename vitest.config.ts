@@ -79,6 +79,7 @@ const DRILLS = [
   'test/adapters/every-adapter.test.ts',
   'test/adapters/express.test.ts',
   'test/adapters/freed-bytes.test.ts',
+  'test/adapters/settled-ends.test.ts',
   'test/admin/access.test.ts',
   'test/admin/changes.test.ts',
   'test/admin/reads.test.ts',
