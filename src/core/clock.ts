@@ -24,14 +24,16 @@ export const systemClock: Clock = {
 }
 
 /**
- * Is what was noted at `fromMs` younger than `ageMs` now? No for a time to come: the clock was set back since, and it may be of any
- * age. What a process keeps for a while would otherwise be kept until the old time comes round again.
+ * Whether `fromMs` is less than `ageMs` ago. False for times in the future: they mean that the clock was set back, and a cached
+ * value would otherwise live until the clock reaches its old time again.
  */
 export function isYoungerThan(ageMs: number, fromMs: number, nowMs: number): boolean {
   return fromMs <= nowMs && nowMs - fromMs < ageMs
 }
 
-/** Tells how many milliseconds of `durationMs` are left whenever it is called. A clock that is set back meanwhile adds nothing. */
+/**
+ * Returns a function that returns how many milliseconds of `durationMs` are left. The rest never grows if the clock is set back.
+ */
 export function countdown(clock: Clock, durationMs: number): () => number {
   let leftMs = durationMs
   let askedAtMs = clock.now()
