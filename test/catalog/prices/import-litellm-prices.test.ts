@@ -166,7 +166,7 @@ describe('a price list in the format of LiteLLM', () => {
       [
         'gemini/gemini-2.5-flash-image',
         'output_cost_per_image',
-        'the tokens of a picture have a price, and it must not be paid twice',
+        'the tokens of an image have a price, so the image would be charged twice',
       ],
       ['dashscope/qwen3-tts-flash', 'output_cost_per_second', 'there is no meter for it'],
     ])
