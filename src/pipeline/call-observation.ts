@@ -16,7 +16,7 @@ import type { Usage } from '../core/usage.ts'
 import type { Transport } from '../transport/transport.ts'
 import { type IndexedObserver, ObservedTransport, type SendingObservers } from './observed-transport.ts'
 
-/** Facts of a request for observers, as far as its record has them. */
+/** Facts of a request for observers. Some may not be known yet. */
 export interface ObservedRequest {
   readonly requestId: string
   readonly startedAtMs: number
