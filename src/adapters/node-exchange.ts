@@ -259,9 +259,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     this.#response.destroy()
   }
 
-  /**
-   * Whether the request is HEAD, whose answer has the headers of a body and no bytes. Some servers throw if bytes are written.
-   */
+  /** Whether the request is HEAD, whose answer has the headers of a body and no bytes. Some servers throw if bytes are written. */
   protected get isBodiless(): boolean {
     return this.method === 'HEAD'
   }
@@ -280,8 +278,8 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   }
 
   /**
-   * Limits the time for reading. Restores the socket's timeout afterwards, because Node may not, and the next request must not
-   * inherit it.
+   * Limits the time for reading. Restores the socket's timeout afterwards: Node may not, and the next request must not inherit
+   * it.
    */
   #limitReading(): void {
     const response = this.#response
@@ -344,10 +342,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     })
   }
 
-  /**
-   * Node reads the rest of a request itself, unless the host pipes it into another stream: the next request would wait
-   * indefinitely.
-   */
+  /** Node reads the rest of a request itself, unless the host pipes it into another stream: the next request would wait indefinitely. */
   #discardReplaced(): void {
     const request = this.#request
     if (this.#body === request || this.#body.readableEnded || this.hasRefusedBody) return
@@ -377,9 +372,7 @@ function repeatedAuthorization(rawHeaders: readonly string[], first: unknown): s
 
 const AUTHORIZATION = 'authorization'
 
-/**
- * Returns whether the body cannot be read from the request: its stream was read already, or the host's request object has none.
- */
+/** Returns whether the body cannot be read from the request: its stream was read already, or the host's request object has none. */
 function isSpent(body: Readable): boolean {
   return typeof body.resume !== 'function' || body.readableEnded || body.readableDidRead
 }

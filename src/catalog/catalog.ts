@@ -24,10 +24,7 @@ export interface ModelSource {
 
 /** Models that callers may name. */
 export interface Catalog extends ModelSource {
-  /**
-   * Returns the models of rows, without patterns, in the order in which their ids were first defined, then the models of the
-   * vendors.
-   */
+  /** Returns the models of rows, without patterns, in the order in which their ids were first defined, then the models of the vendors. */
   list(): readonly CatalogModel[]
   /** Models of rows, then patterns, the most specific first. */
   readonly rows: readonly CatalogModel[]
@@ -41,19 +38,18 @@ const MAX_MATCHES = 1_000
 const NO_SOURCE: ModelSource = { find: () => undefined, list: () => [] }
 
 /**
- * Creates a catalog from rows. If several rows have the same id, the last one replaces the earlier ones as a whole, except that
- * the earlier `protocol` is kept if the row names the same vendor and no protocol. A row without a protocol gets the protocol
- * that `source` knows for the vendor's model. An id always wins over an alias, so a later row may use the alias of an earlier one
- * as its id.
+ * Creates a catalog from rows. If several rows have the same id, the last one replaces the earlier ones as a whole, except that the
+ * earlier `protocol` is kept if the row names the same vendor and no protocol. A row without a protocol gets the protocol that `source`
+ * knows for the vendor's model. An id always wins over an alias, so a later row may use the alias of an earlier one as its id.
  *
- * A row whose id contains one `*` stands for every matching id without a row of its own; if several patterns match, the one with
- * the most other characters counts. A `*` in its `upstream` is replaced by the text that the star of the id matched. The models
- * of `source` follow the rows; a model of a row is also found as `vendor/upstream`. If the vendor of a row cannot be called, its
- * alias gives way to a model of `source` whose vendor can. If a row uses the id of a model of `source`, that model is found as
- * `vendor/upstream`. A vendor's own id followed by a date, such as `gpt-5-2025-08-07`, means the model without the date, unless a
- * row or `source` knows the full id; its vendor receives the date.
- * @throws TypeError if two models claim one alias, an alias is the id of an earlier row, a pattern has more than one star,
- * or a fallback is unknown, is the model itself, or serves none of its kinds.
+ * A row whose id contains one `*` stands for every matching id without a row of its own; if several patterns match, the one with the most
+ * other characters counts. A `*` in its `upstream` is replaced by the text that the star of the id matched. The models of `source` follow
+ * the rows; a model of a row is also found as `vendor/upstream`. If the vendor of a row cannot be called, its alias gives way to a model
+ * of `source` whose vendor can. If a row uses the id of a model of `source`, that model is found as `vendor/upstream`. A vendor's own id
+ * followed by a date, such as `gpt-5-2025-08-07`, means the model without the date, unless a row or `source` knows the full id; its
+ * vendor receives the date.
+ * @throws TypeError if two models claim one alias, an alias is the id of an earlier row, a pattern has more than one star, or a fallback
+ *   is unknown, is the model itself, or serves none of its kinds.
  */
 export function createCatalog(
   rows: readonly (ModelDefinition | CatalogModel)[],

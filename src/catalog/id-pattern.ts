@@ -51,10 +51,7 @@ export function newerFirst(one: string, other: string): number {
 
 const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:\/|$)/
 
-/**
- * Whether a name has `.` or `..` between slashes. Some vendors use the model id in the path, where these segments change the
- * target.
- */
+/** Whether a name has `.` or `..` between slashes. Some vendors use the model id in the path, where these segments change the target. */
 export function hasDotSegment(name: string): boolean {
   return DOT_SEGMENT.test(name)
 }

@@ -139,9 +139,8 @@ export const TRANSCRIPTION_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_jso
 /** Abilities of a transcription model. */
 export interface TranscriptionAbilities {
   /**
-   * Formats that callers may request. A model with `verbose_json` returns timestamps: the vendor always receives a request for
-   * that format, and the other formats are derived from it. Other models get requests for `json`, or for `diarized_json` if the
-   * caller wants it.
+   * Formats that callers may request. A model with `verbose_json` returns timestamps: the vendor always gets a request for that
+   * format, and the other formats are derived from it. Other models get `json`, or `diarized_json` if the caller wants it.
    */
   readonly formats: readonly (typeof TRANSCRIPTION_FORMATS)[number][]
   /** Whether the model can stream. If false, a request with `stream` gets a complete answer. */

@@ -23,9 +23,7 @@ export function retirementOf(
   return Number.isFinite(last) ? new Date(last * 1000).toISOString().slice(0, 10) : undefined
 }
 
-/**
- * Returns the time from which calls announce a retirement, in Unix milliseconds: 60 days before a day of {@link retirementOf}.
- */
+/** Returns the time from which calls announce a retirement, in Unix milliseconds: 60 days before a day of {@link retirementOf}. */
 export function noticeStartMs(day: string): number {
   return Date.parse(day) - NOTICE_MS
 }

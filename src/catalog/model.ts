@@ -60,10 +60,7 @@ export interface CatalogModel extends ModelFacts {
   readonly retires?: string
   /** Display name. Defaults to the public id. */
   readonly displayName: string
-  /**
-   * Input modalities, for lists. Default to the catalog's modalities of the vendor's model, otherwise derived from the model's
-   * kinds.
-   */
+  /** Input modalities, for lists. Default to the catalog's modalities of the vendor's model, otherwise derived from the model's kinds. */
   readonly inputModalities?: readonly Modality[]
   /** Output modalities, for lists. Defaults as for `inputModalities`. */
   readonly outputModalities?: readonly Modality[]
@@ -138,8 +135,7 @@ export function servingVendors({ vendor, routes }: Pick<ModelDefinition, 'vendor
  * Adds the defaults to a model definition.
  * @throws TypeError for a row without `vendor` and `routes`.
  * @throws RangeError for an empty list of routes, for a `retires` that is not a date, for a `promptCaching` that is neither
- * `auto`
- * nor `off`, and for a route whose weight is not a positive number or whose priority is not a whole number from 0 on.
+ *   `auto` nor `off`, and for a route whose weight is not a positive number or whose priority is not a whole number from 0 on.
  */
 export function defineModel({ kind, ...members }: ModelDefinition): CatalogModel {
   const { promptCaching, retires } = members

@@ -3,10 +3,7 @@ import { type ErrorCode, GatewayError, type GatewayErrorDetails } from './errors
 /** Facts, such as a code, that let clients of a dialect recover automatically. They contain no secrets. */
 export type ErrorFacts = Readonly<Record<string, unknown>>
 
-/**
- * Error with facts, which are shown if the caller's dialect has a field for them. Separate from GatewayError because clients
- * never create one.
- */
+/** Error with facts for dialects that have a field for them. Separate from GatewayError because clients never create one. */
 export class DetailedError extends GatewayError {
   readonly facts: ErrorFacts
 

@@ -6,10 +6,7 @@ export interface Sender {
 
 let senders: Sender[] = []
 
-/**
- * Maximum number of senders per batch. With hundreds ready in one turn, the first ones need not wait for the last, nor keep their
- * memory.
- */
+/** Maximum number of senders per batch, so that the first of hundreds need not wait for the last, nor keep their memory. */
 const MAX_SENDERS = 32
 
 /**
@@ -35,10 +32,7 @@ export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => workAtEndOfTurn(resolve))
 }
 
-/**
- * Size of a request body, in bytes, above which each processing step runs in a separate turn of the event loop, so that other
- * requests run in between.
- */
+/** Size of a request body, in bytes, above which each step runs in a separate turn of the event loop. */
 const LARGE_BYTES = 256 * 1024
 
 /** Returns whether a body is so large that it is processed in several turns of the event loop. */

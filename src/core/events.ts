@@ -54,9 +54,7 @@ export type GatewayEvent =
       readonly vendorRequestId: string | undefined
     }
   | {
-      /**
-       * A model was skipped because the request exceeds its context window. A fallback with a larger window was called instead.
-       */
+      /** A model was skipped because the request exceeds its context window. A fallback with a larger window was called instead. */
       readonly type: 'model-skipped'
       readonly requestId: string
       /** The requested model. */
@@ -70,8 +68,8 @@ export type GatewayEvent =
     }
   | {
       /**
-       * A request named a model that its vendor retires within 60 days or has retired. Each process emits the event once per
-       * model and UTC day.
+       * A request named a model that its vendor retires within 60 days, or has retired. Emitted once per process, model and UTC
+       * day.
        */
       readonly type: 'model-retiring'
       /** Public id of the requested model. */
@@ -125,9 +123,7 @@ export type GatewayEvent =
       readonly model: string | undefined
     }
   | {
-      /**
-       * A vendor reported impossible usage. Malformed and missing counts are estimated, and counts that are too high are reduced.
-       */
+      /** A vendor reported impossible usage. Malformed and missing counts are estimated, and counts that are too high are reduced. */
       readonly type: 'usage-implausible'
       readonly requestId: string
       readonly vendor: string

@@ -121,8 +121,7 @@ export interface ByteSink {
   /** Calls the listener when writing may continue after `write` returned false. One listener. */
   onDrain(listener: () => void): void
   /**
-   * Calls the listener once if the caller disconnects before the answer has ended, or immediately if it already has. One
-   * listener.
+   * Calls the listener once if the caller disconnects before the answer has ended, or immediately if it already has. One listener.
    */
   onClose(listener: () => void): void
 }

@@ -1,9 +1,8 @@
 import { GatewayError } from './errors.ts'
 
 /**
- * Maximum number of values in a caller's JSON: strings, numbers, lists, objects. Parsing blocks all other requests of the
- * process: 32 MiB of empty lists would block it for seconds. The longest legitimate lists are tokens to embed; OpenAI accepts
- * 300,000 per request.
+ * Maximum number of values in a caller's JSON: strings, numbers, lists, objects. Parsing blocks all other requests of the process: 32 MiB
+ * of empty lists would block it for seconds. The longest legitimate lists are tokens to embed; OpenAI accepts 300,000 per request.
  */
 const MAX_JSON_VALUES = 500_000
 
@@ -21,8 +20,7 @@ const BACKSLASH = 0x5c
 const OPEN_OBJECT = 0x7b
 
 /**
- * Distance in characters up to which a loop is faster than a search. Beyond it, a search is faster, for example for the data of
- * an image.
+ * Distance in characters up to which a loop is faster than a search. A search is faster for the data of an image, for example.
  */
 const NEAR_CHARACTERS = 32
 

@@ -24,8 +24,8 @@ export interface CallerJson {
 /**
  * Reads a caller's JSON body.
  * @param onText Receives the text of the body after it was parsed.
- * @throws GatewayError `invalid_json` if it does not parse, `json_too_deep` beyond 64 levels, `invalid_request` for a
- * `__proto__` member, which would reach copied objects, and for more values or members than {@link membersWithinBounds} allows.
+ * @throws GatewayError `invalid_json` if it does not parse, `json_too_deep` beyond 64 levels, `invalid_request` for a `__proto__`
+ *   member, which would reach copied objects, and for more values or members than {@link membersWithinBounds} allows.
  */
 export function readCallerJson(bytes: Uint8Array, onText?: (text: string) => void): CallerJson {
   let text: string

@@ -1,6 +1,6 @@
 /**
- * Target of the gateway's logs. Each entry has a message, and fields with its context. Prompts, answers and credentials are never
- * passed to it. `console` can be used directly, a pino logger is recognized and called like {@link fromPino}, and winston needs
+ * Target of the gateway's logs. Each entry has a message, and fields with its context, but never prompts, answers and
+ * credentials. `console` can be used directly, a pino logger is recognized and called like {@link fromPino}, and winston needs
  * {@link fromWinston}.
  */
 export interface Logger {
@@ -29,9 +29,7 @@ export type PinoLogger = { readonly [Name in Level]: (fields: object, message: s
 /** Part of a winston logger that the gateway calls. */
 export type WinstonLogger = { readonly [Name in Level]: (message: string, fields: object) => unknown }
 
-/**
- * Logs to pino, or to a logger with the same signature. An error in the fields becomes `err`, which pino writes with its stack.
- */
+/** Logs to pino, or to a logger with the same signature. An error in the fields becomes `err`, which pino writes with its stack. */
 export function fromPino(logger: PinoLogger): Logger {
   return loggerOf((level, message, fields) => {
     const { error, ...rest } = fields

@@ -187,10 +187,7 @@ export interface Observer {
   attached?(state: () => GatewayState): void
   /** The gateway was closed. `state` is the function that {@link attached} received. */
   detached?(state: () => GatewayState): void
-  /**
-   * @returns Any value, which is passed to {@link toolCallEnded} for this tool call and to {@link requestStarted} for its
-   * requests.
-   */
+  /** @returns Any value, which is passed to {@link toolCallEnded} for this tool call and to {@link requestStarted} for its requests. */
   toolCallStarted?(facts: ToolCallFacts): unknown
   /** Called once for each started tool call. If the call was abandoned, possibly before the end of its requests. */
   toolCallEnded?(toolCall: unknown, end: ToolCallEnd): void
@@ -203,7 +200,7 @@ export interface Observer {
   requestEnded?(request: unknown, end: RequestEnd): void
   /**
    * @param request Result of {@link requestStarted}; `undefined` for calls that run after their request, in background responses
-   * and batches.
+   *   and batches.
    * @returns Any value, which is passed to {@link attemptEnded} for this call.
    */
   attemptStarted?(request: unknown, facts: AttemptFacts): unknown

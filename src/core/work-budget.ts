@@ -30,10 +30,7 @@ export class WorkBudget {
     this.pay(length / CHARACTERS_PER_UNIT, param)
   }
 
-  /**
-   * Pays for a JSON value, down to a number of levels: one unit for each member and entry, plus its text. Throws like {@link
-   * pay}.
-   */
+  /** Pays for a JSON value, down to a number of levels: one unit for each member and entry, plus its text. Throws like {@link pay}. */
   payFor(value: unknown, param: string, levels = Number.POSITIVE_INFINITY): void {
     if (typeof value === 'string') this.payForText(value.length, param)
     if (levels === 0 || typeof value !== 'object' || value === null) return

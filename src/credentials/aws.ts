@@ -58,8 +58,7 @@ const AWS_SIGNATURE_OPTIONS = {
 /**
  * Creates short-lived keys of Amazon Bedrock locally from AWS keys, without calling a server. Without `credentials`, the keys are
  * searched in this order: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID`, the file of `AWS_WEB_IDENTITY_TOKEN_FILE` with `AWS_ROLE_ARN`, the
- * profile `default`, the container's server, the instance's server. The identity needs the permission
- * `bedrock:CallWithBearerToken`.
+ * profile `default`, the container's server, the instance's server. The identity needs the permission `bedrock:CallWithBearerToken`.
  * @throws TypeError if no region is set.
  */
 export function awsBedrock(options: AwsBedrockOptions = {}): CredentialProvider {

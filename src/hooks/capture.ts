@@ -48,10 +48,7 @@ export interface CapturedRecord {
   readonly texts: readonly CapturedText[]
   /** Usage that the vendor reported, for whole answers. */
   readonly usage?: Usage | undefined
-  /**
-   * Whether the end of the text is missing, because there was no room for it or its caller disconnected. After a broken stream,
-   * the record holds the text received so far.
-   */
+  /** Whether the end of the text is missing because of no room or a disconnect. A broken stream ends with the text so far. */
   readonly isCut: boolean
 }
 

@@ -169,8 +169,8 @@ export interface TextWindow extends HookFacts {
   /** New characters. */
   readonly fresh: string
   /**
-   * Whether the text ends here, so that nothing can be held back. Each text of a stream that ends has one such window, possibly
-   * without fresh characters.
+   * Whether the text ends here, so that nothing can be held back. Each text that ends has one such window, possibly without fresh
+   * characters.
    */
   readonly isLast: boolean
 }
@@ -241,10 +241,7 @@ export interface Hook<Id extends EndpointId = EndpointId> {
   failed?(failure: HookFailure): MaybePromise<FailureResult | undefined>
   /** Called by `createGateway` with the gateway's logger and clock. `createGateway` rethrows its exceptions. */
   start?(gateway: { readonly logger: Logger; readonly clock: Clock }): void
-  /**
-   * Called by `gateway.close` when all calls have ended. The gateway waits for it for the rest of `drainMs`, and logs its
-   * exceptions.
-   */
+  /** Called by `gateway.close` when all calls have ended. The gateway waits for it for the rest of `drainMs`, and logs its exceptions. */
   close?(): MaybePromise<void>
 }
 
@@ -255,8 +252,7 @@ export type AnyHook = Hook<any>
 /**
  * Types a hook by the endpoints that it names.
  * @example
- * defineHook({ name: 'short', endpoints: ['chat'], request: ({ body }) => (body.messages.length > 99 ? { deny: {} } : undefined)
- * })
+ * defineHook({ name: 'short', endpoints: ['chat'], request: ({ body }) => (body.messages.length > 99 ? { deny: {} } : undefined) })
  */
 export function defineHook<const Id extends EndpointId>(hook: Hook<Id>): Hook<Id> {
   return hook

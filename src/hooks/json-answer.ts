@@ -50,8 +50,7 @@ function loadedTools(): Promise<JsonTools> {
 /**
  * Creates a hook that checks answers against the JSON schema of their requests, for vendors that do not enforce it, and repairs
  * their syntax or retries once. Headers report the result: `x-signalbox-repaired: syntax` or `retry`, `x-signalbox-schema:
- * invalid` or `unchecked`. Streams of such requests are held back to their end, other streams are not changed. Answers with tool
- * calls are not checked.
+ * invalid` or `unchecked`. Holds streams of such requests back to their end, and ignores answers with tool calls.
  * @throws TypeError with the unknown or unusable member.
  */
 export function jsonAnswer<Id extends EndpointId = EndpointId>(options: JsonAnswerOptions<Id> = {}): Hook<Id> {
@@ -118,8 +117,8 @@ const UNUSABLE = {
 const BESIDE = /^(?:citations|search_results|related_questions)\[|\.(?:refusal$|annotations\[)/
 
 /**
- * Returns the texts of the answer: no reasoning, no refusal, no title of a source, and none next to a tool call, which is not the
- * answer yet.
+ * Returns the texts of the answer: no reasoning, refusal or title of a source, and none next to a tool call, which precedes the
+ * answer.
  */
 function checkedParts(answer: HookAnswer): readonly TextPart[] {
   const parts = answer.texts()

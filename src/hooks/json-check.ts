@@ -94,8 +94,7 @@ export class JsonCheck {
       const faults = this.#limited(length, () => this.#tools.faults(bounded.copyOf(schema) as JsonSchema, value))
       return faults.length === 0 ? VALID : { state: 'invalid', fault: faults.slice(0, MOST_FAULTS).join(' ') }
     } catch {
-      // An unknown reference, infinite recursion, or too much work or time: a fault of the caller's schema, not of the model's
-      // answer.
+      // An unknown reference, infinite recursion, or too much work or time: a fault of the caller's schema, not of the model's answer.
       return UNCHECKED
     }
   }

@@ -47,9 +47,8 @@ const POINTS = ['request', 'answer'] as const
 const TEXTS_PER_CALL = 32
 
 /**
- * Creates a hook that checks texts with a moderation model of the gateway, and denies texts with high scores: requests before a
- * hold is created, answers before their callers receive a byte, streams held back to their end. Without moderation, no text
- * passes.
+ * Creates a hook that checks texts with a moderation model of the gateway, and denies texts with high scores: requests before a hold
+ * is created, answers before their callers receive a byte, streams held back to their end. Without moderation, no text passes.
  * @throws TypeError with the option; from `createGateway`, for a model that does not moderate.
  * @example
  * createGateway({ vendors, hooks: [moderationGuard({ model: 'omni-moderation-latest', block: { 'sexual/minors': 0.2 } })] })

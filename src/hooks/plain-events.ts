@@ -82,8 +82,7 @@ function templateOf(
   if (padded !== undefined) literals.push(JSON.stringify(value[padded]))
   const template = EventTemplate.of(bytes, literals)
   if (template === undefined) return undefined
-  // With other strings, the result must be the same event with these strings. Otherwise the places are not those of text and
-  // padding.
+  // With other strings, the result must be the same event with these strings. Otherwise the places are not those of text and padding.
   const expected = structuredClone(value)
   setText(expected, part.path, 'other text')
   if (padded !== undefined) expected[padded] = 'other padding'

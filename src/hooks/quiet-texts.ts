@@ -14,9 +14,7 @@ export interface QuietTextHook extends TextHook {
 export interface QuietTexts {
   /** Whether a text can contain at most the beginning of a match. Consecutive quiet texts count as one quiet text. */
   isQuiet(text: string, kind: TextKind): boolean
-  /**
-   * Returns how many characters at the end of a quiet text, given in pieces, may begin a match. The check would hold these back.
-   */
+  /** Returns how many characters at the end of a quiet text, given in pieces, may begin a match. The check would hold these back. */
   tailOf(pieces: readonly string[], kind: TextKind): number
 }
 

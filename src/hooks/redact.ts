@@ -235,9 +235,7 @@ export class Redactor {
     return end
   }
 
-  /**
-   * Returns matches that begin at `from` or later, in order and without overlaps: the earlier one counts, then the longer one.
-   */
+  /** Returns matches that begin at `from` or later, in order and without overlaps: the earlier one counts, then the longer one. */
   #find(text: string, from: number): readonly Found[] {
     let found: Found[] | undefined
     let lastEnd = 0
@@ -283,10 +281,7 @@ export class Redactor {
     return replaced + text.slice(read, to)
   }
 
-  /**
-   * Redacts JSON so that it stays JSON: each of its strings is redacted separately, and a matching number becomes a string. The
-   * rest stays unchanged.
-   */
+  /** Redacts JSON so that it stays JSON: each string separately, and a matching number becomes a string. */
   #json(text: string): string {
     try {
       JSON.parse(text)
@@ -311,10 +306,7 @@ export class Redactor {
 const QUOTE = 0x22
 const MINUS = 0x2d
 
-/**
- * Returns the spans of strings, names and numbers in JSON. Numbers are read as written, because they may have more digits than
- * JavaScript keeps.
- */
+/** Returns the spans of strings, names and numbers in JSON. Numbers may have more digits than JavaScript keeps. */
 function* valuesOf(json: Buffer): Iterable<{ readonly start: number; readonly end: number }> {
   for (let start = 0; start < json.length; start++) {
     const isText = json[start] === QUOTE

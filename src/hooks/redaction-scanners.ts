@@ -195,9 +195,7 @@ function isIsolated(text: string, start: number, end: number): boolean {
   return end - start <= MAX_ADDRESS_LENGTH && !isWord(start - 1) && !isWord(end)
 }
 
-/**
- * Returns the length of the address in a run of its characters, without a point or colon that ends a sentence; 0 for other text.
- */
+/** Returns the length of the address in a run of its characters, without a point or colon that ends a sentence; 0 for other text. */
 function addressLength(text: string, start: number, end: number): number {
   let points = 0
   let colons = 0

@@ -62,9 +62,7 @@ export function textEvent(
   return { bytes, name, value, step, added: step.added, repeated: step.repeated, isChanged: false, isPlain: false }
 }
 
-/**
- * Writes replacement texts into an event, for the parts that it adds or repeats. Handles all of them together, in linear time.
- */
+/** Writes replacement texts into an event, for the parts that it adds or repeats. Handles all of them together, in linear time. */
 export function rewrite(event: TextEvent, texts: ReadonlyMap<TextPart, string>, reader: TextStreamReader): void {
   const changed = [...texts].filter(([part, text]) => text !== part.text)
   if (changed.length === 0 || event.value === undefined) return
@@ -86,10 +84,7 @@ export function moreOf(event: TextEvent, part: TextPart, text: string, reader: T
   return { bytes: undefined, name, value, step, added: step.added, repeated: [], isChanged: true, isPlain: false }
 }
 
-/**
- * Returns a function that returns whether a text ends with, or before, this event. Takes linear time for an event that ends many
- * texts.
- */
+/** Returns a function that returns whether a text ends with, or before, this event. Linear in the number of ended texts. */
 export function endingsOf({ step: { ended } }: TextEvent): (id: string) => boolean {
   if (ended.length <= FEW_ENDINGS) return (id) => ended.some((beginning) => id.startsWith(beginning))
   const beginnings = new Set(ended)

@@ -242,9 +242,7 @@ export class WindowStage implements TextStage {
     if (written < text.length) out.push(moreOf(last, part, text.slice(written), this.#reader))
   }
 
-  /**
-   * A text that was sent in parts is repeated as it was sent; a text that appears for the first time as a whole is checked now.
-   */
+  /** A text that was sent in parts is repeated as it was sent; a text that appears for the first time as a whole is checked now. */
   *#repeated(event: TextEvent, part: TextPart): StreamWork<string> {
     const known = this.sentOf(part.id)
     if (known !== undefined) return known

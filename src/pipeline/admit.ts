@@ -21,7 +21,7 @@ interface Limited {
  * Applies the limits of key, account and end user: requests and tokens per minute, and concurrent requests. Estimated tokens are
  * taken before anything is sent, and corrected at the end.
  * @throws GatewayError `rate_limited` with the seconds after which the same request could pass, `account_frozen`, or
- * `plan_not_configured`.
+ *   `plan_not_configured`.
  */
 export function admit(context: PipelineContext, parsed: Parsed): MaybePromise<Admitted> {
   if (parsed.principal.isFrozen === true) throw new GatewayError('account_frozen')

@@ -15,10 +15,10 @@ interface OnceRequest {
 }
 
 /**
- * Creates and sends an answer, or replays that of an earlier request with the same Idempotency-Key. If no answer can be created,
- * the key becomes free again.
- * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`, `storage_limit_reached`; and the errors of `make` and
- * the store.
+ * Creates and sends an answer, or replays that of an earlier request with the same Idempotency-Key. If no answer can be created, the key
+ * becomes free again.
+ * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`, `storage_limit_reached`; and the errors of `make` and the
+ *   store.
  */
 export async function answerOnce(
   context: PipelineContext,

@@ -9,7 +9,7 @@ import type { PipelineContext } from './pipeline-context.ts'
 /**
  * Identifies the caller from headers alone; without a valid key the body is not read.
  * @throws GatewayError `invalid_api_key`, `invalid_principal`, `permission_denied` if the key may not use the endpoint, or
- * `invalid_request` for two different `authorization` headers.
+ *   `invalid_request` for two different `authorization` headers.
  */
 export function authenticate(context: PipelineContext, received: Received): MaybePromise<Authenticated> {
   const { vouchedPrincipal, request, called } = received

@@ -146,9 +146,7 @@ export class Observers implements SendingObservers {
   }
 }
 
-/**
- * Returns milliseconds from an arbitrary origin. Costs two thirds of `performance.now()`, and is called eight times per request.
- */
+/** Returns milliseconds from an arbitrary origin. Costs two thirds of `performance.now()`, and is called eight times per request. */
 function monotonicMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1e3 + nanoseconds / 1e6

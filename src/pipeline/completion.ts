@@ -193,10 +193,7 @@ async function settledOrLate(
   return settled
 }
 
-/**
- * Returns a function that stores a streamed answer before its end is sent, so that a follow-up finds it; `undefined` if nothing
- * is stored.
- */
+/** Returns a function that stores a streamed answer before its end is sent, for follow-ups; `undefined` if nothing is stored. */
 function keeper(
   context: PipelineContext,
   reserved: Reserved,

@@ -121,9 +121,7 @@ class Dispatching implements RequestTime {
     return this.#next()
   }
 
-  /**
-   * The caller or the deadline ended the request during its preparation, or it cannot be sent. @throws the error of the latter.
-   */
+  /** The caller or the deadline ended the request during its preparation, or it cannot be sent. @throws the error of the latter. */
   #unprepared(error: unknown): VendorResponse {
     if (this.#routed.call.calls.isAborted) return this.#failed()
     throw error

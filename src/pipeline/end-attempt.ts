@@ -32,9 +32,7 @@ export function endAttempt(
   return outcome
 }
 
-/**
- * An id that no catalog knows is the caller's own text, so a vendor without such a model blames the caller, and no alert is sent.
- */
+/** An id that no catalog knows is the caller's own text, so a vendor without such a model blames the caller, and no alert is sent. */
 function aboutModel(outcome: UnstreamedOutcome, { family }: CatalogModel): UnstreamedOutcome {
   const problem = outcome.kind === 'failed' ? outcome.failure.operatorProblem : undefined
   if (family === undefined || problem === undefined || problem.concerns === 'key') return outcome

@@ -46,8 +46,7 @@ export interface AttemptFailure {
   /** Whether `billedUsage` is that of some answered calls while another call of the same answer failed. */
   readonly isPartDone?: boolean
   /**
-   * Share of a split call's parts that the vendor has received, and neither rejected nor answered. Omitted if it is zero or not
-   * split.
+   * Share of a split call's parts that the vendor has received, and neither rejected nor answered. Omitted if not split, or zero.
    */
   readonly begunShare?: number
 }
@@ -242,9 +241,7 @@ function rejected(failure: VendorFailure): GatewayError {
     : new DetailedError('upstream_rejected', details, failure.details)
 }
 
-/**
- * Errors by kind. Calls aborted for a disconnected caller or a timeout have other errors, so `aborted` means a closing gateway.
- */
+/** Errors by kind. Calls aborted for a disconnected caller or a timeout have other errors, so `aborted` means a closing gateway. */
 const TRANSPORT_CODES: { readonly [Kind in TransportFailure['kind']]?: ErrorCode } = {
   timeout: 'upstream_timeout',
   protocol: 'upstream_invalid_response',

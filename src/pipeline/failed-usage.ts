@@ -47,9 +47,7 @@ export function chargesBroken({ chargeBrokenAnswers }: PipelineContext, { hold }
 /** Usage of a failed call: the charged part, and the part that only the operator sees. */
 type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilled' | 'unreportedUsage'>
 
-/**
- * Returns the usage to charge if no vendor answered: none, unless the host charges for the usage that the last vendor may bill.
- */
+/** Returns the usage to charge if no vendor answered: none, unless the host charges for the usage that the last vendor may bill. */
 export function failedUsage(context: PipelineContext, call: Reserved, last: FailedAttempt | undefined): FailedUsage {
   if (last === undefined || last.isTold === true) return NOTHING_CHARGED
   const { failure, unreported: unreportedUsage } = last

@@ -15,11 +15,10 @@ type Keeper = Pick<Shaped, 'requestId' | 'principal' | 'request' | 'endpoint'>
 type Kept = { readonly model: string }
 
 /**
- * Runs the request hooks on data that is stored for later requests. They see only the new data. There is no model yet, and
- * nothing to answer or to charge.
+ * Runs the request hooks on data that is stored for later requests. They see only the new data. There is no model yet, and nothing to
+ * answer or to charge.
  * @returns The data as changed by hooks.
- * @throws GatewayError `request_denied`, also if a hook returns an answer; `hook_failed`; `invalid_request` if a hook charges
- * units.
+ * @throws GatewayError `request_denied`, also if a hook returns an answer; `hook_failed`; `invalid_request` if a hook charges units.
  */
 export async function screenKept<Body extends Kept>(
   context: PipelineContext,

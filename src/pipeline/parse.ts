@@ -26,8 +26,8 @@ import { unknownModel } from './unknown-model.ts'
 /**
  * Reads the body, finds the model, and checks the request by the model's shape.
  * @throws GatewayError for a body that cannot be read (`unsupported_media_type`, `body_too_large`, `body_consumed`,
- * `client_closed_request`) or cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown model, a model of
- * another endpoint, or a vendor that is not configured.
+ *   `client_closed_request`) or cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown model, a model of another
+ *   endpoint, or a vendor that is not configured.
  */
 export function parse(context: PipelineContext, authenticated: Authenticated): Promise<Parsed> {
   const { request, observation } = authenticated

@@ -135,8 +135,7 @@ function hookedRequest(table: HookTable, { endpoint, answerId, body, bytes }: Pa
 }
 
 /**
- * Runs the hooks on an admitted request, which they may replace, with another completion. Returns `undefined` if a hook has
- * answered it.
+ * Runs the hooks on an admitted request, which may replace it and its completion. Returns `undefined` if a hook has answered it.
  */
 async function askRequestHooks(
   context: PipelineContext,

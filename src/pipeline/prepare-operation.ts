@@ -16,7 +16,7 @@ import { withEndUser, withWireHooks } from './wire-hooks.ts'
 /**
  * Prepares a request for a candidate.
  * @throws GatewayError of the vendor's translator if it fails, and `endpoint_model_mismatch` if the vendor does not serve the
- * endpoint.
+ *   endpoint.
  */
 export function prepareOperation(
   context: PipelineContext,

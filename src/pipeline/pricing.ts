@@ -178,8 +178,7 @@ export function notPriced(context: PipelineContext, parsed: Parsed, model: Catal
 }
 
 /**
- * Returns the estimated cost of a request at a candidate: by the operator's price at the vendor (`vendor/upstream`) if the price
- * list has one, otherwise by the model's price.
+ * Returns the estimated cost of a request at a candidate: by the list's price for `vendor/upstream` if any, else by the model's.
  */
 export function costAt(
   context: PipelineContext,

@@ -17,9 +17,8 @@ export function mayMarkPrompt(
 }
 
 /**
- * Returns the vendor's options for marking a prompt, or `undefined` if it is not marked. Writing a prompt costs more than sending
- * it, so it pays off only if the next call of the conversation reaches the same key: the model has only one, or the call names
- * its conversation.
+ * Returns the vendor's options for marking a prompt, or `undefined` if it is not marked. Writing a prompt costs more than sending it, so
+ * it pays off only if the next call of the conversation reaches the same key: the model has only one, or the call names its conversation.
  */
 export function promptCachingOf(
   context: PipelineContext,

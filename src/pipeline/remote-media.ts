@@ -12,8 +12,8 @@ const MAX_PARALLEL_FETCHES = 4
 /**
  * Returns the body of a request for a vendor that accepts only bytes, with remote media replaced by data URLs. Returns the same
  * body, and no promise, if there is nothing to fetch.
- * @throws GatewayError `invalid_request` with the address if it cannot be fetched or is not allowed, or if there are
- * too many of them; `rate_limited` and `overloaded` if there is no room for their bytes.
+ * @throws GatewayError `invalid_request` with the address if it cannot be fetched or is not allowed, or if there are too many of
+ *   them; `rate_limited` and `overloaded` if there is no room for their bytes.
  */
 export function withRemoteMedia(
   context: PipelineContext,

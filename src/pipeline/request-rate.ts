@@ -122,9 +122,7 @@ export function chargedFields(
   return charged ?? billingFields
 }
 
-/**
- * Returns the price fields that reach a vendor. Being part of a batch is not a field of a request, so no translation drops it.
- */
+/** Returns the price fields that reach a vendor. Being part of a batch is not a field of a request, so no translation drops it. */
 export function fieldsAt(endpoint: Endpoint, fields: BillingFields, vendor: Vendor): BillingFields {
   const asked = endpoint.priceFieldsAt?.(fields, vendor) ?? fields
   const batch = fields[BATCH_FIELD]

@@ -44,10 +44,9 @@ export interface TaskPlan {
 /**
  * Reserves money for the most expensive model that could answer, and claims the caller's Idempotency-Key in the same step.
  * @param priced Amount to reserve if it differs from the price of the request.
- * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `account_frozen`,
- * `credit_limit_reached`,
- * `spending_cap_reached`, `invalid_principal`, `idempotency_in_flight`, `idempotency_mismatch`, `storage_limit_reached`, or
- * `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
+ * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `account_frozen`, `credit_limit_reached`,
+ *   `spending_cap_reached`, `invalid_principal`, `idempotency_in_flight`, `idempotency_mismatch`, `storage_limit_reached`, or
+ *   `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
 export function reserve(
   context: PipelineContext,
@@ -171,8 +170,7 @@ async function rejectShort(
 /**
  * Limits the output of a request that is stored and run later by the free money, before its hold is placed. Returns the unchanged
  * request if it sets its own bound or costs nothing.
- * @throws GatewayError `insufficient_balance`, `credit_limit_reached` or `spending_cap_reached` if the money covers no useful
- * answer.
+ * @throws GatewayError `insufficient_balance`, `credit_limit_reached` or `spending_cap_reached` if the money covers no useful answer.
  */
 export async function boundedForLater(context: PipelineContext, admitted: Admitted): Promise<Admitted> {
   const priced = priceRequest(context, admitted, admitted.estimate)
@@ -281,9 +279,7 @@ function balanceError(
   return new GatewayError(code, { message: `${lacking}; ${remedy}.` })
 }
 
-/**
- * Maximum number of waiting reversals. Beyond it, the sweep ends holds that may exist, so that the queue has room for charges.
- */
+/** Maximum number of waiting reversals. Beyond it, the sweep ends holds that may exist, so that the queue has room for charges. */
 const MAX_UNDOING = 1_000
 
 /**

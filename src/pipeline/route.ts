@@ -16,11 +16,10 @@ export interface Routed {
 }
 
 /**
- * Lists the candidates: those of the requested model by its routes and keys, then its fallbacks. If only a vendor has the history
- * of a conversation, it continues with the credential that started it, and state that callers carry returns to the credential
- * that created it.
- * @throws GatewayError `interaction_not_found` if such a credential is no longer configured; `model_not_configured` if no
- * route of the model accepts this request.
+ * Lists the candidates: those of the requested model by its routes and keys, then its fallbacks. If only a vendor has the history of a
+ * conversation, it continues with the credential that started it, and state that callers carry returns to the credential that created it.
+ * @throws GatewayError `interaction_not_found` if such a credential is no longer configured; `model_not_configured` if no route of the
+ *   model accepts this request.
  */
 export function route(context: PipelineContext, call: Reserved): Routed {
   const { chain, continued, routeOverride } = call

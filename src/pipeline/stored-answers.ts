@@ -41,7 +41,7 @@ export type PendingOutcome = 'served' | 'ended' | 'none'
  * Answers a request about a stored answer. An account sees only its own; foreign, unknown, expired and malformed ids get the same
  * bytes.
  * @throws GatewayError `response_not_found`, `invalid_request`, `permission_denied` for a key that may not use the endpoint,
- * `rate_limited`, `upstream_unavailable` if the vendor's copy cannot be deleted, and `store_unavailable`.
+ *   `rate_limited`, `upstream_unavailable` if the vendor's copy cannot be deleted, and `store_unavailable`.
  */
 export async function serveStoredAnswer(context: PipelineContext, asked: StoredAnswerRequest): Promise<void> {
   const { principal, endpoint, id, request } = asked

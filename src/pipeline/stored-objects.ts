@@ -30,8 +30,8 @@ const SEGMENT = /^[A-Za-z0-9_-]{1,200}$/
 /**
  * Answers a request about stored objects. An account sees only its own; foreign, unknown, expired and malformed ids get the same
  * bytes. An Idempotency-Key of a POST works as usual.
- * @throws GatewayError of `StoredObjects.serve`, `permission_denied` for a key that may not use the endpoint,
- * `rate_limited`, the errors of an unusable body or Idempotency-Key, and `store_unavailable`.
+ * @throws GatewayError of `StoredObjects.serve`, `permission_denied` for a key that may not use the endpoint, `rate_limited`, the
+ *   errors of an unusable body or Idempotency-Key, and `store_unavailable`.
  */
 export async function serveStoredObjects(context: PipelineContext, asked: StoredObjectsRequest): Promise<void> {
   const { principal, endpoint, request, sink, requestId } = asked

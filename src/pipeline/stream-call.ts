@@ -21,10 +21,7 @@ export const MAX_HOLD_BACK_MS = 15_000
 /** Maximum size of an error body from a vendor. */
 const MAX_ERROR_BYTES = 1024 * 1024
 
-/**
- * Number of bytes of a stream after which other work of the process runs: the system may hold megabytes of events for one turn of
- * the event loop.
- */
+/** Number of bytes of a stream after which other work runs, because the system may hold megabytes of events for one turn. */
 const MAX_BYTES_BETWEEN_TURNS = 128 * 1024
 
 /** Schedules microtasks by a resolved promise, because Node's `queueMicrotask` creates an async resource per call. */

@@ -38,10 +38,7 @@ export interface PumpedStream {
   readonly contentType: string
   /** The caller's bytes, for replay or the cache; undefined if nobody needs them or they grew too large. */
   readonly recorded: Uint8Array | undefined
-  /**
-   * Sends the end to the caller; repeated calls have no effect. Returns the fault of the caller's side, or `undefined` if that
-   * side was not at fault.
-   */
+  /** Sends the end to the caller, once. Returns the fault of the caller's side, or `undefined` if that side was not at fault. */
   readonly sendEnd: () => GatewayError | undefined
 }
 
@@ -320,10 +317,7 @@ function seenUsage(
   return usage !== undefined || serviceTier === undefined ? seen : { ...seen, serviceTier }
 }
 
-/**
- * Returns the usage to charge for a stream that a hook has ended: all of it if the vendor has reported it, else the output so
- * far.
- */
+/** Returns the usage to charge for a stream that a hook has ended: all of it if the vendor has reported it, else the output so far. */
 export function deniedEnding(
   reserved: Reserved,
   { call: { transform }, reasonsUnseen }: StreamResponse,

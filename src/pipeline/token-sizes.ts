@@ -96,9 +96,7 @@ export class TokenSizes {
     timed.durationMs /= 2
   }
 
-  /**
-   * Notes the reasoning tokens that a vendor reported for a call. Ignores 0, because the call may not have requested reasoning.
-   */
+  /** Notes the reasoning tokens that a vendor reported for a call. Ignores 0, because the call may not have requested reasoning. */
   noteReasoning(model: string, tokens: number): void {
     if (tokens <= 0) return
     const reasoned = this.#reasoned.get(model)

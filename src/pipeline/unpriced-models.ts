@@ -22,8 +22,7 @@ export interface UnpricedModel {
 type JudgedContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices'> & { readonly endpoints: ListedEndpoints }
 
 /**
- * Counts the unpriced models without caching the vendors' models. Undefined if billing is off, or if the prices do not list their
- * rows.
+ * Counts the unpriced models without caching the vendors' models. Undefined if billing is off, or if the prices do not list their rows.
  */
 export function unpricedModels(context: JudgedContext): UnpricedModels | undefined {
   const found = listUnpricedModels(context)
@@ -80,9 +79,8 @@ export function pricedKinds({ all }: ListedEndpoints): (model: Pick<CatalogModel
 }
 
 /**
- * Returns a function that checks models by a price list. It returns `undefined` for a model with a usable price, or with prices
- * only for batches or the cache. Other conditions of rows are ignored. A chat needs prices of its input and its output, or of the
- * request.
+ * Returns a function that checks models by a price list. It returns `undefined` for a model with a usable price, or with prices only
+ * for batches or the cache. Other conditions of rows are ignored. A chat needs prices of its input and its output, or of the request.
  */
 export function unpricedBy(
   rows: readonly PriceRow[],

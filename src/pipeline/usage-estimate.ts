@@ -57,10 +57,7 @@ function asLowered({ vendors }: PipelineContext, { endpoint, body }: Parsed, mod
   return most === 0 ? usage : { ...usage, outputTokens: Math.round((usage.outputTokens / asked) * most) }
 }
 
-/**
- * Returns the tokens of one answer that are reserved because a request sets no bound; `undefined` if it sets one, or can set
- * none.
- */
+/** Returns the tokens of one answer that are reserved because a request sets no bound; `undefined` if it sets one, or can set none. */
 export function assumedOutputTokens(
   { outputBounds }: PipelineContext,
   { endpoint, body }: Parsed,
@@ -98,10 +95,7 @@ export interface UnreportedOutput {
   readonly isUnseen: boolean
   /** Whether the caller, or the time limit of a whole answer, ended it. Default false. */
   readonly isStopped?: boolean
-  /**
-   * Time from the request until its caller's disconnect stopped it, in milliseconds. If omitted, unseen output counts as
-   * reserved.
-   */
+  /** Time from the request until its caller's disconnect stopped it, in milliseconds. If omitted, unseen output counts as reserved. */
   readonly stoppedAfterMs?: number
 }
 
@@ -142,8 +136,7 @@ export function estimatedUsage(
 }
 
 /**
- * Returns the part of the hold for the images of the call that were seen. With several image models, it is that of the first one,
- * as in a report.
+ * Returns the part of the hold for the images that were seen; with several image models, that of the first one, as in a report.
  */
 export function innerImagesUsage({ otherModels }: Usage, seen = 0): ModelUsage | undefined {
   const held = otherModels?.find(({ usage }) => usage.images !== undefined)

@@ -18,9 +18,7 @@ export interface CallEnding {
   readonly textBytes?: number | undefined
   /** Usage of a call that is not charged. It counts against the token limit. */
   readonly unbilled?: UnbilledUsage | undefined
-  /**
-   * Usage that a vendor may bill for a failed attempt without a report, apart from charged and `unbilled` usage. Counts nowhere.
-   */
+  /** Usage that a vendor may bill for a failed attempt without a report, apart from charged and `unbilled` usage. Counts nowhere. */
   readonly unreportedUsage?: Usage | undefined
   readonly error: GatewayError | undefined
 }

@@ -99,9 +99,7 @@ export class CredentialCache {
     return kept.credential
   }
 
-  /**
-   * Returns the latest credential, even an expired or rejected one, for a call that cannot wait. Starts a refresh if one is due.
-   */
+  /** Returns the latest credential, even an expired or rejected one, for a call that cannot wait. Starts a refresh if one is due. */
   now(): Credential | undefined {
     const taken = this.take()
     if (!(taken instanceof Promise)) return taken

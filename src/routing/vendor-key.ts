@@ -36,9 +36,7 @@ export interface ProvidedCredentials {
   readonly cache: CredentialCache
 }
 
-/**
- * Returns the credential id of one of the operator's keys: the vendor's id and 16 hexadecimal digits. Does not reveal the key.
- */
+/** Returns the credential id of one of the operator's keys: the vendor's id and 16 hexadecimal digits. Does not reveal the key. */
 export function credentialIdOf(vendorId: string, keyOrSlot: string): string {
   return `${vendorId}:${createHash('sha256').update(keyOrSlot).digest('hex').slice(0, 16)}`
 }

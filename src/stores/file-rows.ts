@@ -5,9 +5,7 @@ import type { SqlRow } from './sql-rows.ts'
 export const FILE_COLUMNS = 'id, account_id, purpose, filename, byte_length, created_at_ms, expires_at_ms'
 export const OUTCOME_COLUMNS = 'batch_id, line, is_answered, text, usage, amount, expires_at_ms'
 
-/**
- * Returns the values of {@link FILE_COLUMNS}. Names are JSON text, because they may contain characters that no column can store.
- */
+/** Returns the values of {@link FILE_COLUMNS}. Names are JSON text, because they may contain characters that no column can store. */
 export function fileValues<Time>(file: FileRecord, toTime: (timeMs: number) => Time): (string | number | Time)[] {
   const { id, accountId, purpose, filename, byteLength, createdAtMs, expiresAtMs } = file
   return [id, accountId, purpose, JSON.stringify(filename), byteLength, toTime(createdAtMs), toTime(expiresAtMs)]

@@ -59,8 +59,6 @@ export interface IdempotencyStore {
    * freed or belongs to another request by now.
    */
   complete(claim: IdempotencyClaim, answer: StoredAnswer, nowMs: number): MaybePromise<boolean>
-  /**
-   * Frees the key, because the request had no effect. Harmless if the key is unknown, completed, or belongs to another request.
-   */
+  /** Frees the key, because the request had no effect. Harmless if the key is unknown, completed, or belongs to another request. */
   release(claim: IdempotencyClaim): MaybePromise<void>
 }

@@ -81,10 +81,7 @@ export interface Adjustment {
   readonly billing?: BillingMode | undefined
 }
 
-/**
- * `insufficient_balance`: the debit exceeds the balance of a prepaid account, and nothing was changed. `repeated`: it was done
- * before.
- */
+/** `insufficient_balance`: the debit exceeds a prepaid account's balance, and nothing was changed. `repeated`: done before. */
 export type AdjustResult = 'adjusted' | 'repeated' | 'insufficient_balance'
 
 /** Refund of a charge. */
@@ -183,8 +180,8 @@ export interface Journal {
   /**
    * Corrects a balance. Added money first pays the account's debt. A debit of a prepaid account is limited to its balance; a
    * metered one owes the rest, whatever its credit limit. Spending caps are not changed.
-   * @throws RangeError for an amount of zero or beyond 64 bits, an unknown account, or an id that was used for another
-   * account or amount.
+   * @throws RangeError for an amount of zero or beyond 64 bits, an unknown account, or an id that was used for another account or
+   *   amount.
    */
   adjust(adjustment: Adjustment, nowMs: number): MaybePromise<AdjustResult>
   /**
@@ -206,8 +203,7 @@ export interface Journal {
   spending(accountId: string, keyIds: readonly string[]): MaybePromise<StoredSpending | undefined>
   /**
    * Removes the rest of expired credits of up to `limit` accounts and returns the number of accounts. Money that open holds from
-   * before the expiry may still charge stays until they end; calls of metered accounts hold no balance, so nothing stays for
-   * them.
+   * before the expiry may still charge stays until they end; calls of metered accounts hold no balance, so nothing stays for them.
    */
   expireCredits(nowMs: number, limit: number): MaybePromise<number>
 }

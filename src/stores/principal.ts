@@ -41,9 +41,7 @@ export interface Principal {
   readonly scopes?: KeyScopes | undefined
   /** Limits of this key. Omitted ones default to those of the plan, then to those of the gateway. */
   readonly limits?: RateLimits | undefined
-  /**
-   * Plan of the account; null for none. If omitted, the gateway reads it from the store, provided that `createGateway` has plans.
-   */
+  /** Plan of the account; null for none. If omitted, the gateway reads it from the store, provided that `createGateway` has plans. */
   readonly plan?: string | null | undefined
   /** End user of the call, unique within the account, for limits and usage records. Overrides the one that the caller names. */
   readonly endUser?: string | undefined
@@ -90,8 +88,7 @@ export interface Credentials {
 }
 
 /**
- * Authentication by the host: returns the sender of a request, or undefined or null for an unknown sender. The caller then gets
- * 401, or the next function of `firstOf` is called. A GatewayError is sent to the caller; for every other error the caller gets
- * 500.
+ * Authentication by the host: returns the sender of a request, or undefined or null for an unknown sender. The caller then gets 401,
+ * or the next function of `firstOf` is called. A GatewayError is sent to the caller; for every other error the caller gets 500.
  */
 export type Authenticate = (credentials: Credentials) => MaybePromise<Principal | null | undefined>

@@ -17,9 +17,6 @@ export interface Resolution {
    * because the first answer was lost. Omitted if the store loses no answers, or does not know it.
    */
   readonly earlier?: Pick<Resolution, 'charged' | 'shortfall' | 'crossings'> | undefined
-  /**
-   * Error with which the database rejected the record; the charge was made without it. Omitted if it was written, or there was
-   * none.
-   */
+  /** Error with which the database rejected the record; the charge was made without it. Omitted if it was written, or there was none. */
   readonly recordFault?: unknown
 }

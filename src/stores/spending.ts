@@ -45,9 +45,7 @@ export function spendingPeriod(nowMs: number): number {
   return period
 }
 
-/**
- * Returns the counts as of a day: zero for past periods. An earlier day changes nothing, because clocks of processes may differ.
- */
+/** Returns the counts as of a day: zero for past periods. An earlier day changes nothing, because clocks of processes may differ. */
 export function spendingAt(counts: SpendingCounts, period: number): SpendingCounts {
   if (period <= counts.period) return counts
   if (monthOf(period) !== monthOf(counts.period)) return { ...NOTHING_SPENT, period }

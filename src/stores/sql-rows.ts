@@ -99,10 +99,7 @@ function entryId(number: unknown): string {
   return `entry_${String(number)}`
 }
 
-/**
- * Returns sums of lines by kind, from rows of kind, number of lines, amount and owed. The kind `opening` is the state before
- * them.
- */
+/** Returns sums of lines by kind, from rows of kind, number of lines, amount and owed. The kind `opening` is the state before them. */
 export function journalSumsOf(rows: readonly SqlRow[]): JournalSums {
   const byKind = new Map(
     rows.map((row) => {
@@ -254,9 +251,7 @@ export function answerOf(row: SqlRow): StoredAnswer {
   }
 }
 
-/**
- * Returns status, headers and body of an answer. The body is a Buffer, the only byte array that every engine and client binds.
- */
+/** Returns status, headers and body of an answer. The body is a Buffer, the only byte array that every engine and client binds. */
 export function answerValues({ status, headers, body }: StoredAnswer): [number, string, Uint8Array] {
   return [status, JSON.stringify(headers), Buffer.from(body.buffer, body.byteOffset, body.byteLength)]
 }

@@ -45,9 +45,7 @@ export interface TaskRecord {
   readonly updatedAtMs: number
   /** Unix milliseconds of the next poll. */
   readonly nextPollAtMs: number
-  /**
-   * Time limit in Unix milliseconds: for the answer to the submission, for the result of an unknown one, or for the whole task.
-   */
+  /** Time limit in Unix milliseconds: for the answer to the submission, for the result of an unknown one, or for the whole task. */
   readonly deadlineAtMs: number
   /** Data that no query uses. */
   readonly details: TaskDetails

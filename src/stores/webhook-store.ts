@@ -86,9 +86,6 @@ export interface WebhookStore {
    * @returns The newest secret without an expiry: the same one for all concurrent callers, in any process.
    */
   ensureSecret(accountId: string, secret: string): MaybePromise<string>
-  /**
-   * Sets a new secret of an account; its earlier secrets sign until `overlapUntilMs`. Deletes secrets that have expired at
-   * `nowMs`.
-   */
+  /** Sets a new secret of an account; its earlier secrets sign until `overlapUntilMs`. Deletes secrets that have expired at `nowMs`. */
   replaceSecret(accountId: string, secret: string, overlapUntilMs: number, nowMs: number): MaybePromise<void>
 }

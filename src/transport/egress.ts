@@ -10,8 +10,7 @@ for (const [network, prefix] of [
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
   ['127.0.0.0', 8],
-  // A public address, but inside Azure it belongs to the virtual host's own service (Microsoft, "What is IP address
-  // 168.63.129.16").
+  // A public address, but inside Azure it belongs to the virtual host's own service (Microsoft, "What is IP address 168.63.129.16").
   ['168.63.129.16', 32],
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],

@@ -1,8 +1,6 @@
 import { isStreamedBody, type TransportRequest } from './transport.ts'
 
-/**
- * Bodies in chunks are joined up to this size, because undici sends each chunk in a separate write and turn, which costs more.
- */
+/** Bodies in chunks are joined up to this size, because undici sends each chunk in a separate write and turn, which costs more. */
 const JOINED_BYTES = 16 * 1024
 
 interface RequestPayload {
@@ -11,8 +9,8 @@ interface RequestPayload {
 }
 
 /**
- * Headers and body in undici's format. It accepts iterables, according to its documentation of `dispatch`; its types omit them.
- * Throws if the chunks of a body do not add up to its `content-length`.
+ * Headers and body for undici, which also accepts iterables (see `dispatch`). Throws if the chunks do not match the
+ * `content-length`.
  */
 export function payloadOf({ headers, body }: TransportRequest): RequestPayload {
   if (body === null || typeof body === 'string' || body instanceof Uint8Array) {

@@ -60,10 +60,7 @@ export interface TransportRequest {
    * `content-length` of their sum; the call fails unsent if the headers have a different one.
    */
   readonly body: Uint8Array | string | readonly Uint8Array[] | StreamedBody | null
-  /**
-   * Maximum silence between sending the request and the response headers, in milliseconds. May last a second longer, never
-   * shorter.
-   */
+  /** Maximum silence between sending the request and the response headers, in milliseconds. May last a second longer, never shorter. */
   readonly firstByteTimeoutMs: number
   /** Maximum silence between two chunks of the body, in milliseconds. May last a second longer, never shorter. */
   readonly idleTimeoutMs: number

@@ -162,10 +162,7 @@ function refusalText(url: string, target: string, status: number): string {
   return `the proxy ${url} refuses CONNECT ${target} with ${status}: ${remedy}`
 }
 
-/**
- * A proxy rejected the tunnel or could not be reached. Its code differs from undici's codes, which would make undici retry by
- * itself.
- */
+/** A proxy rejected the tunnel or could not be reached. Its code differs from undici's codes, which would make undici retry by itself. */
 class ProxyError extends Error {
   override readonly name = 'ProxyError'
   readonly code = 'PROXY'
@@ -209,10 +206,7 @@ class ClientConnection implements Connection {
     })
   }
 
-  /**
-   * Whether the system has accepted all bytes written to the connection. The system confirms writes later, and only then are they
-   * counted.
-   */
+  /** Whether the system has accepted all bytes written to the connection, as far as it has confirmed them. */
   get isIdle(): boolean {
     const socket = this.#socket
     return socket !== undefined && (socket.destroyed || socket.writableLength === 0)

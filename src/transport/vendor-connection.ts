@@ -42,7 +42,7 @@ const REFUSED = new Set([
 /**
  * Reads the operator's options for all calls and connections of a vendor.
  * @throws TypeError that names the option: a header or query that cannot be sent, TLS material without its other half, a proxy
- * that is not an http(s) URL.
+ *   that is not an http(s) URL.
  */
 export function vendorConnection(options: ConnectionOptions): VendorConnection {
   const headers = Object.entries(options.headers ?? {}).flatMap(([name, value]) => [

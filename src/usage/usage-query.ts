@@ -99,10 +99,7 @@ export function checkQuery(
   const isByAccount = named.some((name) => name === 'account' || name === 'key')
   const isByRecord = named.some(isOfRecords)
   if (step === 'hour' && isByAccount && !isByRecord)
-    throw new UsageQueryError(
-      'groupBy',
-      '"hour" supports only all accounts together; for an account or a key use "day"',
-    )
+    throw new UsageQueryError('groupBy', '"hour" covers all accounts together; for an account or a key use "day"')
   const { fromMs, untilMs } = checkRange(query, nowMs, step === 'hour' ? HOUR_MS : DAY_MS)
   const limit = query.limit ?? DEFAULT_ROWS
   checkCount('limit', limit, MAX_ROWS)

@@ -115,9 +115,7 @@ export class UsageRecorder {
     await this.#rollingUp
   }
 
-  /**
-   * Writes all waiting records, one batch at a time. While a store stalls, the others wait in the queue, whose size is limited.
-   */
+  /** Writes all waiting records, one batch at a time. While a store stalls, the others wait in the queue, whose size is limited. */
   #write(): Promise<void> {
     this.#writeTimer?.cancel()
     this.#writeTimer = undefined

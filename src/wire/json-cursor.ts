@@ -45,8 +45,8 @@ export function isText(bytes: Buffer, start: number, end: number, text: string):
 }
 
 /**
- * Returns the position of the first byte that is not white space. Between tokens of valid JSON, all bytes up to the space are
- * white space.
+ * Returns the position of the first byte that is not white space. In valid JSON, all bytes up to the space between tokens are
+ * blank.
  */
 export function skipBlanks(bytes: Buffer, from: number, end: number = bytes.length): number {
   let position = from
@@ -182,9 +182,7 @@ export class JsonCursor {
     return true
   }
 
-  /**
-   * Moves to the value of the next member of an entered object. Returns false after the last member, and if the text is broken.
-   */
+  /** Moves to the value of the next member of an entered object. Returns false after the last member, and if the text is broken. */
   nextMember(): boolean {
     let byte = this.peek()
     if (byte === COMMA) {
@@ -251,8 +249,8 @@ export class JsonCursor {
 
   /**
    * Skips the rest of an entered list of numbers, with a native search unless they are counted.
-   * @returns The number of commas (0 if they are not counted), or -1 if the list does not end or contains `null`,
-   * `NaN` or `Infinity`.
+   * @returns The number of commas (0 if they are not counted), or -1 if the list does not end or contains `null`, `NaN` or
+   *   `Infinity`.
    */
   skipNumbers(isCounted: boolean): number {
     let commas = 0

@@ -25,9 +25,7 @@ export class ByteEdits {
     this.#growth += (replacement === undefined ? 0 : replacement.length) - (end - start)
   }
 
-  /**
-   * Returns the first `length` bytes with all replacements applied, and clears the replacements. Without any, returns the input.
-   */
+  /** Returns the first `length` bytes with all replacements applied, and clears the replacements. Without any, returns the input. */
   apply(bytes: Buffer, length: number = bytes.length): Buffer {
     if (this.#count === 0) return length === bytes.length ? bytes : bytes.subarray(0, length)
     const edited = Buffer.allocUnsafe(length + this.#growth)

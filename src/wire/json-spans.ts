@@ -14,9 +14,7 @@ export interface JsonMember {
   readonly items: number | undefined
 }
 
-/**
- * Returns the members of a JSON object without the content of their values, or undefined if the text is not one complete object.
- */
+/** Returns the members of a JSON object without the content of their values, or undefined if the text is not one complete object. */
 export function outlineMembers(chunks: readonly Uint8Array[]): JsonMember[] | undefined {
   const cursor = new JsonCursor(chunks)
   const members: JsonMember[] = []

@@ -71,9 +71,7 @@ export class Mp3Encoder {
     this.#engine = engine
   }
 
-  /**
-   * Returns the bytes of the file for these whole samples (signed, 16 bits, little-endian, mono). The last frames follow later.
-   */
+  /** Returns the bytes of the file for these whole samples (signed, 16 bits, little-endian, mono). The last frames follow later. */
   encode(samples: Uint8Array): readonly Uint8Array[] {
     if (this.#engine === undefined) throw new Error('the file is finished')
     return samples.length < 2 ? [] : copyOf(this.#engine.encode([waveOf(samples)]))

@@ -4,9 +4,8 @@ const WINDOW_BYTES = 64 * 1024
 const LINEARIZED_BYTES = 1024
 
 /**
- * Returns the number of pages of a PDF file (ISO 32000-1), from its linearization dictionary or the root of its page tree. Reads
- * the first and the last 64 KiB. Undefined if neither is there in plain text, because newer files compress the tree. Never
- * throws.
+ * Returns the number of pages of a PDF file (ISO 32000-1), from its linearization dictionary or the root of its page tree. Reads the
+ * first and the last 64 KiB. Undefined if neither is there in plain text, because newer files compress the tree. Never throws.
  */
 export function pdfPages(bytes: Base64Bytes): number | undefined {
   const start = bytes.read(0, WINDOW_BYTES).toString('latin1')

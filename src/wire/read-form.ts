@@ -63,10 +63,9 @@ export interface FileSink {
 }
 
 /**
- * Reads a form whose files are not kept in memory. Each file goes to the sink that `sinkOf` returns for it; its part has no
- * bytes.
- * @param drained Resolves when the sinks can accept more; awaited after each piece of the body.
- * Rejects like {@link readForm}, and with the errors of `body`, `sinkOf` and `drained`.
+ * Reads a form whose files are not kept in memory. Each file goes to the sink that `sinkOf` returns for it; its part has no bytes.
+ * @param drained Resolves when the sinks can accept more; awaited after each piece of the body. Rejects like {@link readForm}, and
+ *   with the errors of `body`, `sinkOf` and `drained`.
  */
 export async function streamForm(
   contentType: string,

@@ -1,9 +1,7 @@
 import type { ModelDefinition, TranscriptionAbilities } from '../model.ts'
 import { GEMINI_CHAT_MODELS } from './gemini-models.ts'
 
-/**
- * A request with inline bytes is limited to 20 MB, and base64 makes a file a third larger (Gemini API, "Audio understanding").
- */
+/** A request with inline bytes is limited to 20 MB, and base64 makes a file a third larger (Gemini API, "Audio understanding"). */
 const MAX_RECORDING_BYTES = 14 * 1024 * 1024
 
 /** Transcription abilities of Gemini. Its timestamps are unreliable, so it supports only text. */

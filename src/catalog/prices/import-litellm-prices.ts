@@ -17,9 +17,7 @@ import type { Meter } from './rate.ts'
 
 type Entry = Readonly<Record<string, unknown>>
 
-/**
- * Fields whose meaning does not depend on the rest of the entry. If an entry has two fields for one meter, the first one counts.
- */
+/** Fields whose meaning does not depend on the rest of the entry. If an entry has two fields for one meter, the first one counts. */
 const FIELDS: readonly (readonly [field: string, meter: Meter])[] = [
   ['input_cost_per_token', 'input_token'],
   ['output_cost_per_token', 'output_token'],

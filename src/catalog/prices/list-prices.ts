@@ -19,8 +19,7 @@ export interface ListPriceOptions {
   readonly prices?: PriceFile | undefined
   /**
    * Whether batch requests are charged at the vendors' list prices for their own batches, which are half of the others for most
-   * models. Default false: a batch that the vendor's API rejects becomes ordinary calls, which the vendor bills at its usual
-   * prices.
+   * models. Default false: a batch that the vendor's API rejects becomes ordinary calls, which the vendor bills at its usual prices.
    */
   readonly batches?: boolean | undefined
 }
@@ -100,8 +99,7 @@ export function listPriceRows(
   factor: string,
 ): PriceRow[] {
   if (price === undefined) return []
-  // Some public lists write seconds of audio as tokens, so an amount may be a thousandth of the real one, unless audio has its
-  // own price.
+  // Some public lists write seconds of audio as tokens, so an amount may be a thousandth of the real one, unless audio has its own price.
   const hears = kinds.includes('transcription') && !kinds.includes('chat')
   if (hears && price.audioHour === undefined && price.inputAudio === undefined) return []
   if (kinds.includes('speech')) {

@@ -34,9 +34,7 @@ const PRICE_ROW_MEMBERS = {
 
 /** Conditions of a price: billing fields and their values, and the size of the prompt. */
 export interface PriceConditions {
-  /**
-   * Number of input tokens, as counted by the vendor, that a call must exceed. The price then applies to all tokens of the call.
-   */
+  /** Number of input tokens, as counted by the vendor, that a call must exceed. The price then applies to all tokens of the call. */
   readonly inputTokensAbove?: number | undefined
   readonly [field: string]: string | number | undefined
 }

@@ -97,8 +97,7 @@ export class PriceImport {
   /**
    * Adds an entry for a model.
    * @param id Name of the model in the list, without provider. An entry under the vendor's own id of a model takes precedence
-   * over
-   * entries under its other names.
+   *   over entries under its other names.
    * @throws TypeError with entry and field of a price that is not an amount of dollars.
    */
   add(model: CatalogModel, id: string, entry: PriceEntry): void {

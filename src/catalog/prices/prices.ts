@@ -39,8 +39,8 @@ const MAX_RATES_KEPT = 1000
 
 /**
  * Checks a price list completely, so the parsed JSON of a file may be passed directly.
- * @throws TypeError with index and field: unknown meters or members, amounts that are not decimal strings, a row that
- * repeats another's model, meter and conditions, and two rows that match the same call with equal specificity.
+ * @throws TypeError with index and field: unknown meters or members, amounts that are not decimal strings, a row that repeats
+ *   another's model, meter and conditions, and two rows that match the same call with equal specificity.
  */
 export function definePrices(file: PriceFile): Required<Prices> {
   const { prices: rows } = checkPriceFile(file)
@@ -269,10 +269,7 @@ function priceRule(row: PriceRow, index: number): PriceRule {
   return { index, model: row.model, meter: row.meter, price, conditions, above }
 }
 
-/**
- * Returns the rule with the most conditions among those that apply above this number of input tokens. The highest tier wins a
- * tie.
- */
+/** Returns the rule with the most conditions among those that apply above this number of input tokens. The highest tier wins a tie. */
 function mostSpecificRule(rules: readonly PriceRule[], above: number): PriceRule | undefined {
   let best: PriceRule | undefined
   for (const rule of rules) {

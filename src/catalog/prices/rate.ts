@@ -52,10 +52,7 @@ export interface MeterPrice {
    * `video_second`, `audio_second`, `character` and `search_unit`.
    */
   readonly minimum?: number
-  /**
-   * Number of input tokens that a call must exceed; the price then applies to all of its tokens. If omitted, it applies to all
-   * calls.
-   */
+  /** Number of input tokens that a call must exceed; the price then applies to all of its tokens. If omitted, it applies to all calls. */
   readonly inputTokensAbove?: number
   /** Whether the price applies to calls in which the model thinks, instead of the other prices of its meter. */
   readonly thinking?: true
@@ -85,8 +82,7 @@ export interface Rate {
   /** Rates by the service tier that the vendor used, or `undefined` if no price depends on it. */
   readonly serviceTiers?: ReadonlyMap<string, Rate>
   /**
-   * Whether the request names its tier, so that only this tier or the ordinary one can be used. If omitted, the vendor may choose
-   * any.
+   * Whether the request names its tier, so that only that or the ordinary one can be used. Default: the vendor may choose any.
    */
   readonly isTierAsked?: true
   /** Rates of models that may work within the call, by the vendor's id of the model. If omitted, no other model may. */
@@ -164,8 +160,7 @@ function rateOfMode(model: string, prices: readonly MeterPrice[], tiers: readonl
   const fractions = prices.map((price) => ({ meter: price.meter, ...nanoDollarsPerUnit(price) }))
   const written = fractions.find(({ meter }) => meter === 'cache_write_token')
   if (written !== undefined && !prices.some(({ meter }) => meter === 'cache_write_1h_token')) {
-    // Price lists often have only one price of cache writes; vendors charge 2 times the input price for an hour and 1.25 times
-    // for minutes.
+    // Many lists have only one price of cache writes; vendors charge 2 times the input price for an hour, 1.25 times for minutes.
     const { numerator, denominator } = written
     fractions.push({ meter: 'cache_write_1h_token', numerator: numerator * 8n, denominator: denominator * 5n })
   }
@@ -199,8 +194,7 @@ function withMinimums(usage: Usage, minimums: NonNullable<Rate['minimums']>): Us
  * Undefined if the call used something without a price, because no amount would be right. Tokens need no price if the model is
  * sold by request, image, second or character and no kind of token is priced. Images, seconds, search units and characters need
  * none if requests or tokens have a price.
- * @throws RangeError for counts that are negative, fractional or not finite; vendors' reports go through
- * `plausibleUsage` first.
+ * @throws RangeError for counts that are negative, fractional or not finite; vendors' reports go through `plausibleUsage` first.
  */
 export function charge(rate: Rate, usage: Usage): bigint | undefined {
   const { serviceTier } = usage

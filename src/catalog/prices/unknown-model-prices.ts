@@ -3,9 +3,8 @@ import type { Catalog } from '../catalog.ts'
 import { definePrices, type PriceRow, type Prices } from './prices.ts'
 
 /**
- * Rule for ids that no catalog knows but a vendor claims. `refuse`: they get 404, except ids that a price names. `pricedAs`: they
- * cost as much as the newest priced model of their family at the same vendor, or the amounts of these rows, whose `model` may be
- * a pattern.
+ * Rule for ids that no catalog knows but a vendor claims. `refuse`: they get 404, except ids that a price names. `pricedAs`: they cost as
+ * much as the newest priced model of their family at the same vendor, or the amounts of these rows, whose `model` may be a pattern.
  */
 export type UnknownModels = 'refuse' | { readonly pricedAs: typeof NEWEST_OF_FAMILY | readonly PriceRow[] }
 

@@ -1,6 +1,6 @@
 // Refreshes snapshot.json from npm packages, and prints the changes: node src/catalog/vendor-models/make-snapshot.mjs
-// --packages FOLDER          folder of the packages in PACKAGES, named by `npm pack`; without it they are downloaded
-// --models-dev FILE DAY      read the api.json of models.dev of that day, instead of its data in the snapshot
+//   --packages FOLDER          folder of the packages in PACKAGES, named by `npm pack`; without it they are downloaded
+//   --models-dev FILE DAY      read the api.json of models.dev of that day, instead of its data in the snapshot
 // The current snapshot is the base. A model is removed when no source lists it any more.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,9 +11,7 @@ import { parseArgs } from 'node:util'
 import { runInNewContext } from 'node:vm'
 import { build } from 'esbuild'
 
-/**
- * Packages to read, keyed by the letter of their rows. For a refresh, enter the newest version and its day: `npm view NAME time`.
- */
+/** Packages to read, keyed by the letter of their rows. For a refresh, enter the newest version and its day: `npm view NAME time`. */
 const PACKAGES = {
   p: { name: '@earendil-works/pi-ai', version: '1.6.0', date: '2026-11-20', licence: 'MIT licence' },
   g: {
@@ -385,8 +383,8 @@ function withMode(vendor, model) {
 
 /** Returns a model of pi-ai with additional facts of other sources. */
 function fromPi(vendor, listed, known) {
-  // The package has fewer facts about models at Azure than about the same models at OpenAI. models.dev lists some chat models as
-  // image models.
+  // The package knows less about models at Azure than about the same models at OpenAI. models.dev lists some chat models as image
+  // models.
   const twin = vendor === 'azure' ? pi.get('openai').find(({ id }) => id === listed.id) : undefined
   const entry = { ...listed, ...(twin && { compat: twin.compat, thinkingLevelMap: twin.thinkingLevelMap }) }
   const base =
@@ -429,9 +427,7 @@ function fromPi(vendor, listed, known) {
   }
 }
 
-/**
- * pi-ai lists the prompt size up to which a price applies as the context size; its list of OpenRouter has the real context size.
- */
+/** pi-ai lists the prompt size up to which a price applies as the context size; its list of OpenRouter has the real context size. */
 function contextOf({ id, cost, contextWindow }) {
   if (cost.tiers?.[0]?.inputTokensAbove !== contextWindow) return contextWindow
   return pi.get('openrouter').find((other) => other.id === `openai/${id}`)?.contextWindow
@@ -440,10 +436,7 @@ function contextOf({ id, cost, contextWindow }) {
 /** xAI, "Reasoning": models before Grok 4.6 accept no effort above `high`. */
 const WITHOUT_XHIGH = /^grok-4\.[0-5](?!\d)/
 
-/**
- * Thinking levels that are sent under their own names. If a list has none of low, medium and high, these are sent under their own
- * names.
- */
+/** Thinking levels that are sent under their own names; also low, medium and high if a list has none of them. */
 function effortsOf({ id, thinkingLevelMap: levels, reasoning, compat = {} }) {
   if (levels === undefined || reasoning !== true || compat.supportsReasoningEffort === false) return []
   const names = Object.values({ low: 'low', medium: 'medium', high: 'high', ...levels }).map((level) =>
@@ -453,8 +446,8 @@ function effortsOf({ id, thinkingLevelMap: levels, reasoning, compat = {} }) {
 }
 
 /**
- * If all amounts are zero, the price is unknown; a zero for a cache means that it is not listed. Other amounts of the base remain
- * if input and output cost the same.
+ * Only zeros mean an unknown price, and a zero for a cache means an unlisted one. Other amounts of the base stay if input and
+ * output cost the same.
  */
 function pricesOf(cost, base) {
   if (!(cost.input > 0 || cost.output > 0)) return { price: undefined, tiers: base?.tiers ?? [] }

@@ -124,10 +124,7 @@ export function parseSnapshot(json: unknown, nowMs: number): SnapshotFile {
   return { date, models: models as SnapshotFile['models'] }
 }
 
-/**
- * Returns the id of a line, or `undefined` if the line is malformed. A line is well-formed if writing its model produces the same
- * text.
- */
+/** Returns the id of a line, or `undefined` if the line is malformed: writing its model must produce the same line. */
 function idOfLine(line: unknown): string | undefined {
   if (typeof line !== 'string') return undefined
   const model = readVendorModel(line)

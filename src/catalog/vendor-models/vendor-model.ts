@@ -198,8 +198,7 @@ function listed(
 
 /**
  * Formats a model as one line:
- * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release
- * date|price;above:price…|protocol|
+ * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…|protocol|
  * efforts|retirement date|batch price;above:price…|day:later price|source`, without empty fields at its end. A price is
  * `input,output,cachedInput,cacheWrite,reasoning,inputAudio,inputImage,outputImage,audioHour,thinkingOutput`, likewise.
  */

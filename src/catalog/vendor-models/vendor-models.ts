@@ -11,14 +11,9 @@ export interface ModelVendor {
   readonly id: string
   /** Id of the vendor in the snapshot. Defaults to its own id. */
   readonly catalogId?: string | undefined
-  /**
-   * Returns the ids under which the snapshot may list a model, with the id of its price first. Defaults to the model's own id.
-   */
+  /** Returns the ids under which the snapshot may list a model, with the id of its price first. Defaults to the model's own id. */
   readonly catalogIds?: ((upstream: string) => readonly string[]) | undefined
-  /**
-   * Whether the vendor has a key. Models of vendors without a key are found but not listed, and come after models of vendors with
-   * a key.
-   */
+  /** Whether the vendor has a key. Models of vendors without a key are found but not listed, and come last. */
   readonly isConfigured: boolean
   /** Kinds that it can serve, and the protocol of kinds with several protocols. */
   readonly kinds: ReadonlyMap<AnyModelKind, string | undefined>

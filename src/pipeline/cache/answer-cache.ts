@@ -25,8 +25,8 @@ export interface CacheRule {
    */
   readonly sampling?: 'deterministic' | 'any' | undefined
   /**
-   * Callers that share entries. Defaults to that of the cache. `gateway`: all accounts share entries, so they can see each
-   * other's answers.
+   * Callers that share entries. Defaults to that of the cache. `gateway`: all accounts share entries and can see each other's
+   * answers.
    */
   readonly partition?: CachePartition | 'gateway' | undefined
   /** Time for which an answer is fresh, in milliseconds. Defaults to that of the cache. */

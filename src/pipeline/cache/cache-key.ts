@@ -41,8 +41,7 @@ export function cacheKey(parts: KeyParts, body: Uint8Array, leftOut: ReadonlySet
 }
 
 /**
- * Returns the key of a form: a digest of name, length and bytes of each part that is not ignored. Parts of one name stay in
- * order.
+ * Returns the key of a form: a digest of name, length and bytes of each part that is not ignored. Parts of one name stay in order.
  */
 export function formKey(parts: KeyParts, form: readonly CachedPart[], leftOut: ReadonlySet<string>): string {
   const deciding = form.filter(({ name }) => !leftOut.has(name)).sort(byName)

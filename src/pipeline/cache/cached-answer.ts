@@ -7,15 +7,11 @@ import type { Usage } from '../../core/usage.ts'
 import type { CachedAnswers } from '../../endpoints/cached-answers.ts'
 import { findString } from '../../wire/json-spans.ts'
 
-/**
- * Minimum size for compression. Smaller answers gain less than the 15 µs it costs; large ones are compressed on another thread.
- */
+/** Minimum size for compression. Smaller answers gain less than the 15 µs it costs; large ones are compressed on another thread. */
 const COMPRESSED_FROM_BYTES = 4096
 const OWN_THREAD_FROM_BYTES = 128 * 1024
 
-/**
- * Number of events that are searched for the id of a streamed answer, and its minimum length: a short id may occur elsewhere too.
- */
+/** Number of events that are searched for the id of a streamed answer, and its minimum length: a short id may occur elsewhere too. */
 const EVENTS_WITH_ID = 4
 const SHORTEST_ID = 8
 
@@ -204,10 +200,7 @@ const LONGEST_PREFIX = 16
 const DIGITS = '0123456789abcdef'
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/**
- * Returns another id of the same length and kind: the prefix up to the first `-` or `_` stays, and so do such characters after
- * it.
- */
+/** Returns another id of the same length and kind: the prefix up to the first `-` or `_` stays, and so do such characters after it. */
 function freshId(id: string): string {
   const mark = id.search(/[-_]/)
   const kept = mark === -1 || mark > LONGEST_PREFIX || /^[0-9a-f]+$/.test(id.slice(0, mark)) ? 0 : mark + 1

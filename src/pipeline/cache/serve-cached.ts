@@ -79,10 +79,7 @@ export interface ShownAnswer {
   readonly chunks: readonly Buffer[]
 }
 
-/**
- * Returns the stale answer for a failed call, or `undefined` if there is none, a hook withholds it, or the failure is of another
- * kind.
- */
+/** Returns the stale answer for a failed call, or `undefined` if there is none, a hook withholds it, or it does not apply. */
 export async function staleFor(
   context: PipelineContext,
   reserved: Reserved,

@@ -22,7 +22,7 @@ export interface NextStage<Completion> {
  * cache, waits for an equal request, or proceeds, and its answer is then stored. Each path releases the admission once.
  * @param isImmediate Whether the request is answered on its own connection. Others bypass the cache.
  * @throws GatewayError `cache_miss` if the caller accepts only a cached answer, `invalid_request` for a header with an unknown
- * value, and all errors of `proceed`.
+ *   value, and all errors of `proceed`.
  */
 export async function throughCache<Completion>(
   context: PipelineContext,

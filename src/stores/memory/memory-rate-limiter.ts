@@ -37,9 +37,8 @@ const SET_BACK_MS = 5_000
 const TOLERANCE = 1e-6
 
 /**
- * Creates limits in this process, by the generic cell rate algorithm stored as a level that drains; synchronous. Time that runs
- * backwards counts as unchanged for a few seconds; if the clock is set back further, the new time is used. A limit of zero
- * rejects everything.
+ * Creates limits in this process, by the generic cell rate algorithm stored as a level that drains; synchronous. Time that runs backwards
+ * counts as unchanged for a few seconds; if the clock is set back further, the new time is used. A limit of zero rejects everything.
  */
 export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): MemoryRateLimiter {
   const maxBuckets = options.maxBuckets ?? 100_000

@@ -231,9 +231,7 @@ const ZERO = {
   ...{ dueNanoDollars: 0n, chargedNanoDollars: 0n },
 }
 
-/**
- * Sums of one length by name of their place, oldest first. Sums by hour cover all accounts together, and only they count latency.
- */
+/** Sums of one length by name of their place, oldest first. Sums by hour cover all accounts together, and only they count latency. */
 class SumTable extends Map<string, Sums> {
   readonly lengthMs: number
   readonly #maxSums: number

@@ -68,12 +68,12 @@ const MIGRATION_TIMEOUT_MS = 120_000
 const MAX_SCHEMA_BYTES = 63
 
 /**
- * Creates a store for accounts, keys, holds, idempotency keys, tasks, messages and conversations in PostgreSQL 13 or newer,
- * shared by any number of processes and machines.
+ * Creates a store for accounts, keys, holds, idempotency keys, tasks, messages and conversations in PostgreSQL 13 or newer, shared by any
+ * number of processes and machines.
  *
  * Every change of money is one statement, and durable when its promise resolves, subject to the server's `synchronous_commit`. A
- * constraint rejects balances below zero, and a trigger rejects changes of the journal. If the server is unavailable, calls
- * reject with the client library's error, at the latest after `statementTimeoutMs`.
+ * constraint rejects balances below zero, and a trigger rejects changes of the journal. If the server is unavailable, calls reject with
+ * the client library's error, at the latest after `statementTimeoutMs`.
  *
  * @example
  * import pg from 'pg'
@@ -126,9 +126,7 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   }
 }
 
-/**
- * Tables of the kinds, the size of a row, and the condition for rows that have not expired. `octet_length` reads no large values.
- */
+/** Tables of the kinds, the size of a row, and the condition for unexpired rows. `octet_length` reads no large values. */
 const STORED_TABLES: Readonly<Record<StoredKind, readonly [table: string, byteLength: string, isLive: string]>> = {
   idempotencyKeys: ['claims', 'coalesce(octet_length(answer_body), 0)', 'expires_at_ms > $2'],
   responses: ['responses', 'octet_length(input) + octet_length(response)', 'expires_at_ms > $2'],

@@ -16,9 +16,7 @@ export interface RedisCacheOptions {
   readonly client: RedisClient
   /** Prefix of all keys. Default `signalbox:`. */
   readonly prefix?: string | undefined
-  /**
-   * Secret for hashing keys, so that readers of the server cannot test guesses of prompts; at least 24 characters. Default none.
-   */
+  /** Secret for hashing keys, so that readers of the server cannot test guesses of prompts; at least 24 characters. Default none. */
   readonly secret?: string | undefined
   /** Cache in this process that is checked before the server, or false for none. Default `memoryCache({ maxBytes: 16 MiB })`. */
   readonly local?: ResponseCache | false | undefined

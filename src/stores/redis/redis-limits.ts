@@ -65,10 +65,10 @@ const REMEMBERED_MS = 60_000
  * @example
  * const limits = redisLimits({ client: new Redis(process.env.REDIS_URL), expectedInstances: 4 })
  * const gateway = createGateway({
- * vendors,
- * prices,
- * rateLimiter: limits.rateLimiter,
- * concurrencyLimiter: limits.concurrencyLimiter,
+ *   vendors,
+ *   prices,
+ *   rateLimiter: limits.rateLimiter,
+ *   concurrencyLimiter: limits.concurrencyLimiter,
  * })
  *
  * @throws TypeError with the invalid option.

@@ -134,9 +134,7 @@ export class GroupCommit {
     for (const resolve of idle) resolve()
   }
 
-  /**
-   * Begins the transaction. Returns false if that must wait; a retry is then scheduled, or all waiting operations were rejected.
-   */
+  /** Begins the transaction. Returns false if that must wait; a retry is then scheduled, or all waiting operations were rejected. */
   #isReady(): boolean {
     try {
       if (this.#isLogInDoubt && this.#options.log?.empty() === false) return this.#isRetried()

@@ -16,8 +16,7 @@ interface EngineModule {
 /**
  * Opens a database file with Node's own SQLite, or with `@photostructure/sqlite` if Node has no recent one.
  * @throws SqliteStoreError `engine_missing` or `engine_too_old` with the package to install; the engine's error if the file
- * cannot
- * be opened.
+ *   cannot be opened.
  */
 export async function openWithEngine(path: string): Promise<SqliteDatabase> {
   const builtin = builtinEngine()

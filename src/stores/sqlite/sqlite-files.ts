@@ -145,9 +145,7 @@ export interface SqliteBlobSteps {
   remove(number: number): boolean
 }
 
-/**
- * Rows that one transaction removes: four megabytes, so that other writers and the event loop wait for only some milliseconds.
- */
+/** Rows that one transaction removes: four megabytes, so that other writers and the event loop wait for only some milliseconds. */
 const REMOVED_AT_ONCE = 8
 
 /** Prepares the statements of {@link SqliteBlobSteps}. */

@@ -18,9 +18,7 @@ CREATE INDEX signalbox_keys_by_account ON signalbox_keys (account_id, created_at
 CREATE INDEX signalbox_keys_by_time ON signalbox_keys (created_at_ms, id);
 `
 
-/**
- * Selects rows of all accounts, newest first. Prepared at each call, because only operators use it, and for eight kinds of pages.
- */
+/** Selects rows of all accounts, newest first. Prepared at each call, because only operators use it, and for eight kinds of pages. */
 export function selectNewest(
   database: SqliteDatabase,
   table: 'signalbox_tasks' | 'signalbox_deliveries',
@@ -28,8 +26,7 @@ export function selectNewest(
 ): SqlRow[] {
   const conditions: string[] = []
   const values: SqlValue[] = []
-  // By name, because for a state and an account the engine may choose the index of the states, where the account may have few
-  // rows.
+  // By name, because for a state and an account the engine may choose the index of the states, where the account may have few rows.
   const index = accountId === undefined ? '' : `INDEXED BY ${table}_by_account`
   if (accountId !== undefined) {
     conditions.push('account_id = ?')

@@ -66,9 +66,7 @@ export class PlacedHolds {
   }
 }
 
-/**
- * Thrown if a cached hold has ended, so that the decisions of the group are undone and repeated with the data of the database.
- */
+/** Thrown if a cached hold has ended, so that the decisions of the group are undone and repeated with the data of the database. */
 export class EndedElsewhere extends Error {
   override readonly name = 'EndedElsewhere'
 }

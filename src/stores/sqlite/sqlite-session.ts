@@ -262,8 +262,7 @@ function ledgerOn(session: () => SqliteSession): Ledger {
     reserve: (reservation, nowMs) =>
       asAsync(() => {
         assertAmount(reservation.amount)
-        // A hold alone need not survive a power failure, because its process does not either. A task outlives it, and so does a
-        // claim.
+        // A hold alone need not survive a power failure, because its process does not either. A task outlives it, and so does a claim.
         const isFlushed = reservation.task !== undefined || reservation.claim !== undefined
         return session().writeHolds((holds) => holds.reserve(reservation, nowMs), isFlushed)
       }),

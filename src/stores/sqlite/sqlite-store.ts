@@ -146,8 +146,7 @@ function configure(database: SqliteDatabase, label: string): void {
     )
   // FULL flushes the log at every commit, for commits before `openLog`.
   database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = 67108864')
-  // 16 MiB of log before it is copied into the file, instead of 4, so that pages that change with every request are copied less
-  // often.
+  // 16 MiB of log before it is copied into the file, instead of 4, so that pages that change with every request are copied less often.
   database.exec('PRAGMA wal_autocheckpoint = 4000')
 }
 

@@ -43,9 +43,7 @@ export function audioHeader(bytes: ByteSource): AudioHeader | undefined {
   return { format, seconds: isPossible ? seconds : undefined }
 }
 
-/**
- * Returns the compressed format of audio that begins with these bytes, or `undefined` if none is recognized, as for raw samples.
- */
+/** Returns the compressed format of audio that begins with these bytes, or `undefined` if none is recognized, as for raw samples. */
 export function compressedFormat(start: Buffer): Exclude<AudioFormat, 'wav'> | undefined {
   const format = markedFormat(start)
   if (format === 'wav') return undefined

@@ -59,8 +59,8 @@ interface FirstFrame {
 }
 
 /**
- * Returns the first frame that is followed by another one, or by the end of the file. A header has only eleven fixed bits, which
- * may occur in any data.
+ * Returns the first frame followed by another one, or by the file's end. A header has only eleven fixed bits, which any data may
+ * have.
  */
 function firstFrame(bytes: ByteSource, from: number): FirstFrame | undefined {
   const window = bytes.read(from, WINDOW_BYTES)

@@ -141,8 +141,7 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
     RETURN 'adjusted';
   END $$`,
 
-  // Returns "conflict" if the id was used for another refund. The amount is the refunded one, or for "above_charge" the
-  // refundable one.
+  // Returns "conflict" if the id was used for another refund. The amount is the refunded one, or for "above_charge" the refundable one.
   `CREATE FUNCTION refund(
     p_id text, p_charge bigint, p_amount bigint, p_description text, p_now bigint,
     OUT status text, OUT account text, OUT amount bigint

@@ -10,8 +10,7 @@ export const SPENDING_FUNCTIONS: readonly string[] = [
     SELECT to_char(to_timestamp(p_ms / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD')::integer
   $$`,
 
-  // Returns the spending as of a day: zero for past periods. An earlier day changes nothing, because clocks of processes may
-  // differ.
+  // Returns the spending as of a day: zero for past periods. An earlier day changes nothing, because clocks of processes may differ.
   `CREATE FUNCTION spending_at(s spending, p_period integer) RETURNS spending
   LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
     SELECT CASE
