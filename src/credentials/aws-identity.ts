@@ -101,7 +101,7 @@ async function fromContainer(
     : environment['AWS_CONTAINER_AUTHORIZATION_TOKEN']
   const headers: Record<string, string> = token ? { authorization: token } : {}
   const answer = await ask({ url, method: 'GET', headers, signal })
-  return identityIn(answer, 'the container gives no keys: give its task or pod a role')
+  return identityIn(answer, 'the container provides no keys: assign a role to its task or pod')
 }
 
 async function fromInstance(
@@ -111,7 +111,7 @@ async function fromInstance(
   signal: AbortSignal,
 ): Promise<AwsIdentity> {
   const what =
-    'no AWS keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give this machine a role, or pass credentials to awsBedrock'
+    'no AWS keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, assign a role to this machine, or pass credentials to awsBedrock'
   const base = `${origin}/latest/meta-data/iam/security-credentials/`
   if (environment['AWS_EC2_METADATA_DISABLED']?.toLowerCase() === 'true')
     throw new Error(`${what} (AWS_EC2_METADATA_DISABLED)`)

@@ -27,7 +27,7 @@ export async function awsProfile(profile: string, environment: Environment): Pro
   }
   const export_ = `aws configure export-credentials --profile ${profile} --format env`
   throw new Error(
-    `${what} has no keys in ${credentials.path} or ${config.path}; for one with SSO, a role or a process pass credentials of @aws-sdk/credential-providers, or set the variables that "${export_}" prints`,
+    `${what} has no keys in ${credentials.path} or ${config.path}; if it uses SSO, a role or a process, pass credentials of @aws-sdk/credential-providers, or set the variables that "${export_}" prints`,
   )
 }
 

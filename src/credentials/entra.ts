@@ -176,7 +176,7 @@ function tokenEndpoint(factory: string, options: Omit<EntraClientSecretOptions, 
       return oauthCredential(
         answer,
         nowMs,
-        `Entra gives no token: check AZURE_TENANT_ID, AZURE_CLIENT_ID, the scope, ${setting}`,
+        `Entra returned no token: check AZURE_TENANT_ID, AZURE_CLIENT_ID, the scope, ${setting}`,
       )
     },
   }

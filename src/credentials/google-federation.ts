@@ -51,7 +51,7 @@ export async function federatedToken(
   const credential = oauthCredential(
     answer,
     nowMs,
-    `Google does not accept the token of ${audience}: check the provider of the pool, and what credential_source of ${setting} gives`,
+    `Google does not accept the token of ${audience}: check the provider of the pool, and the output of credential_source of ${setting}`,
   )
   return content['service_account_impersonation_url'] === undefined
     ? credential
@@ -107,11 +107,11 @@ async function subjectTokenOf(
     const { status, text, json } = await asker({ url, method: 'GET', headers: sent, signal })
     if (status === 200) return readToken(text.trim(), format, setting)
     throw new Error(
-      `credential_source of ${setting}: ${new URL(url).origin} gives no token: ${refusalOf(status, json)}`,
+      `credential_source of ${setting}: ${new URL(url).origin} returned no token: ${refusalOf(status, json)}`,
     )
   }
   throw new Error(
-    `credential_source of ${setting}: only file and url are read here: pass a function that asks google-auth-library for a token`,
+    `credential_source of ${setting}: only file and url are supported: pass a function that gets a token from google-auth-library`,
   )
 }
 
@@ -120,7 +120,7 @@ function readToken(text: string, format: unknown, setting: string): string {
   const { type = 'text', subject_token_field_name: name } = isJsonObject(format) ? format : {}
   const token = type === 'json' ? memberOf(text, String(name)) : text
   if (typeof token === 'string' && token !== '') return token
-  throw new Error(`credential_source of ${setting}: there is no token in what it gives; check its format`)
+  throw new Error(`credential_source of ${setting}: its output contains no token; check its format`)
 }
 
 function memberOf(text: string, name: string): unknown {

@@ -116,7 +116,7 @@ async function tokenOf(
   if (type === 'impersonated_service_account' && isJsonObject(source) && source['type'] !== type)
     return impersonated(context, content, await tokenOf(context, source, request), request)
   throw new Error(
-    `${setting}: credentials of the type ${JSON.stringify(type)} are not read here: pass a function that asks google-auth-library for a token`,
+    `${setting}: credentials of the type ${JSON.stringify(type)} are not supported: pass a function that gets a token from google-auth-library`,
   )
 }
 
@@ -173,7 +173,7 @@ export function googleMetadata(options: GoogleMetadataOptions = {}): CredentialP
     return oauthCredential(
       answer,
       nowMs,
-      'no token of the machine: give it a service account, or set GOOGLE_APPLICATION_CREDENTIALS',
+      'no token of the machine: assign a service account to it, or set GOOGLE_APPLICATION_CREDENTIALS',
     )
   }
   return Object.assign(provider, { slot: 'google metadata', refreshAheadMs: METADATA_AHEAD_MS })
@@ -185,7 +185,7 @@ async function orNothingFound(asked: MaybePromise<Credential>): Promise<Credenti
     return await asked
   } catch (cause) {
     const sources =
-      'set GOOGLE_APPLICATION_CREDENTIALS, run gcloud auth application-default login, or give this machine a service account'
+      'set GOOGLE_APPLICATION_CREDENTIALS, run gcloud auth application-default login, or assign a service account to this machine'
     throw new Error(`no Google credentials: ${sources} (${(cause as Error).message})`, { cause })
   }
 }
@@ -229,7 +229,7 @@ async function signedToken(
   const remedy = isClock
     ? 'set the clock of this machine, or renew the key of the service account'
     : 'check the key of the service account, and its scope'
-  return oauthCredential(answer, nowMs, `Google gives no token for ${email}: ${remedy}`)
+  return oauthCredential(answer, nowMs, `Google returned no token for ${email}: ${remedy}`)
 }
 
 async function userToken(
@@ -253,7 +253,7 @@ async function userToken(
   return oauthCredential(
     answer,
     nowMs,
-    'Google gives no token for this user: run gcloud auth application-default login',
+    'Google returned no token for this user: run gcloud auth application-default login',
   )
 }
 
@@ -271,7 +271,7 @@ function objectOf(key: string | Readonly<Record<string, unknown>>, setting: stri
 function serviceAccountIn(content: Readonly<Record<string, unknown>>, setting: string): ServiceAccount {
   const { client_email: email, private_key: key, private_key_id: keyId, token_uri: tokenUrl } = content
   if (typeof email !== 'string' || typeof key !== 'string')
-    throw new TypeError(`${setting}: client_email or private_key is missing: give the whole key file`)
+    throw new TypeError(`${setting}: client_email or private_key is missing: pass the whole key file`)
   return {
     email,
     privateKey: privateKeyIn(key, setting),

@@ -79,7 +79,7 @@ export function tokenAsker(options: EgressOptions = {}): AskTokens {
           signal.removeEventListener('abort', abort)
           const remedy = kind === 'proxy' ? '' : ': check the address, proxy and tls.ca of the credential'
           reject(
-            new Error(`${origin} cannot be asked for a token (${kind}: ${error.message})${remedy}`, { cause: error }),
+            new Error(`${origin} cannot be called for a token (${kind}: ${error.message})${remedy}`, { cause: error }),
           )
         },
       })
@@ -137,7 +137,7 @@ const IS_CONTENT = /[{}\n]|eyJ[\w-]{8}/
  */
 export async function textOfFile(path: string, setting: string): Promise<string> {
   if (IS_CONTENT.test(path))
-    throw new Error(`${setting}: holds the content of a file; write it to one, and set the path of that`)
+    throw new Error(`${setting}: contains the content of a file; write it to a file, and set its path`)
   try {
     return (await readFile(path, 'utf8')).trim()
   } catch (cause) {

@@ -116,10 +116,10 @@ type Scores = Readonly<Record<string, unknown>>
 /** @throws TypeError for an answer without scores for every text. */
 function resultsOf(answer: unknown, count: number): readonly Scores[] {
   const results: unknown = isJsonObject(answer) ? answer['results'] : undefined
-  if (!Array.isArray(results) || results.length !== count) throw new TypeError('not every text was judged')
+  if (!Array.isArray(results) || results.length !== count) throw new TypeError('not every text was moderated')
   return results.map((result) => {
     const scores = isJsonObject(result) ? result['category_scores'] : undefined
-    if (!isJsonObject(scores)) throw new TypeError('the model gives no scores')
+    if (!isJsonObject(scores)) throw new TypeError('the model returned no scores')
     return scores
   })
 }
@@ -128,7 +128,7 @@ function resultsOf(answer: unknown, count: number): readonly Scores[] {
 function isBlocked(scores: Scores, limits: readonly (readonly [category: string, score: number])[]): boolean {
   return limits.some(([category, limit]) => {
     const score = scores[category]
-    if (typeof score !== 'number') throw new TypeError(`the model gives no score of ${JSON.stringify(category)}`)
+    if (typeof score !== 'number') throw new TypeError(`the model returned no score for ${JSON.stringify(category)}`)
     return score >= limit
   })
 }

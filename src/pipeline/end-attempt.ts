@@ -43,7 +43,7 @@ function aboutModel(outcome: UnstreamedOutcome, { family }: CatalogModel): Unstr
 /** Returns the failure as a timeout of the vendor: the total time of the request was exceeded before it answered. */
 function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
   if (outcome.kind !== 'failed' || !outcome.failure.wasSent) return outcome
-  const error = new Error('the whole time of the request is over')
+  const error = new Error('the total time of the request was exceeded')
   // Known facts of the answer are kept.
   const failure = { ...outcome.failure, ...failureOfTransport({ phase: 'sent', kind: 'timeout', error }) }
   return { kind: 'failed', failure }

@@ -88,7 +88,7 @@ export function hookFailed(
     reportFault(context, requestId, `hook ${hook.name} (${point}, ${fault})`, error)
     return new GatewayError('hook_failed', { cause: error })
   }
-  context.logger.warn('a hook failed and was passed over', { requestId, hook: hook.name, point, reason: fault, error })
+  context.logger.warn('a hook failed and was bypassed', { requestId, hook: hook.name, point, reason: fault, error })
   const named = { requestId, hook: hook.name, point, endpoint: endpoint.id, accountId, keyId, model }
   emit(context, { type: 'hook-bypassed', ...named, reason: fault, error })
   return undefined
@@ -138,8 +138,8 @@ export function checkedTexts(texts: unknown, known: readonly { readonly id: stri
   const ids = new Set(known.map(({ id }) => id))
   for (const [id, text] of texts as Map<unknown, unknown>) {
     if (typeof id !== 'string' || !ids.has(id))
-      throw new TypeError(`a hook returned a text for ${String(id)}, which is not there`)
-    if (typeof text !== 'string') throw new TypeError(`a hook returned something else than a text for ${id}`)
+      throw new TypeError(`a hook returned a text for ${String(id)}, which does not exist`)
+    if (typeof text !== 'string') throw new TypeError(`a hook returned a value that is not a string for ${id}`)
   }
   return texts as ReadonlyMap<string, string>
 }

@@ -64,6 +64,6 @@ export async function completeKey(
 ): Promise<void> {
   const { store, clock } = context
   if (await store.idempotency.complete(claim, answer, clock.now())) return
-  const error = new Error('an Idempotency-Key was free again before the answer came: the answer is not kept')
+  const error = new Error('an Idempotency-Key was freed before the answer arrived: the answer is not stored')
   reportFault(context, claim.claimedBy, 'idempotency', error)
 }

@@ -65,7 +65,7 @@ async function screenedBy<Body extends Kept>(
   }
   if (units > 0 && context.prices !== undefined)
     throw new GatewayError('invalid_request', {
-      message: 'This cannot be kept ahead of a request, because a check of it is charged. Send it with the request.',
+      message: 'This cannot be stored before a request, because checking it is charged. Send it with the request.',
     })
   return changed
 }

@@ -108,12 +108,12 @@ export function reparse(context: PipelineContext, parsed: Parsed, replacement: R
       : withDefaultModel(called, sentJson(context, called, replacement.value))
   const model = requestedModel(context, parsed, value)
   const own = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
-  if (own !== endpoint) throw new TypeError(`the model ${JSON.stringify(model.id)} takes requests of another shape`)
+  if (own !== endpoint) throw new TypeError(`the model ${JSON.stringify(model.id)} accepts requests of another shape`)
   const body = 'form' in replacement ? replacement.form : endpoint.parse(value, factsOf(context, endpoint, model))
   const chain = modelChain(context, parsed, { model, isShaped: called.shapes !== undefined })
   checkCallerUrls(context, endpoint.callerUrls?.(body), chain)
   const isStream = endpoint.isStream(body)
-  if (isStream !== parsed.isStream) throw new TypeError('a request cannot be made to stream, or not to stream')
+  if (isStream !== parsed.isStream) throw new TypeError('a request cannot change whether it streams')
   const billingFields = endpoint.priceFields?.(body, model) ?? NO_FIELDS
   return { body, bytes, ...measureInput(endpoint, { body, bytes }), isStream, chain, billingFields, claim }
 }

@@ -138,7 +138,7 @@ function hookUnitsUnpriced({ warnings }: PipelineContext, { id }: CatalogModel):
     message: `A hook charges units for the model ${model}, which has no price of the meter hook_unit: its requests are refused. Add a price row { model: ${model}, meter: "hook_unit", amount: "…" }.`,
   })
   return new GatewayError('model_not_priced', {
-    message: `There is no price for what a hook of this service charges with the model ${model}, and billing is on.`,
+    message: `There is no price for the hook units of this service with the model ${model}, and billing is on.`,
     param: 'model',
   })
 }

@@ -30,7 +30,7 @@ export class PrincipalFaults {
   /** Returns the error for a principal whose account is not in the store. */
   unknownAccount(accountId: string): GatewayError {
     return this.error(
-      `there is no account ${JSON.stringify(accountId)}: make it with gateway.accounts.create before its first call`,
+      `there is no account ${JSON.stringify(accountId)}: create it with gateway.accounts.create before its first call`,
     )
   }
 }

@@ -148,7 +148,7 @@ export class RequestCall extends CallHookFacts {
     const known = this.#admitted.hookUnits + this.#units
     if (!(Number.isSafeInteger(units) && units >= 0 && known + units <= MAX_HOOK_UNITS))
       throw new TypeError(`charge: units must be a whole number, at most ${MAX_HOOK_UNITS} for a call`)
-    if (this.#isOver) throw new TypeError('charge: this point of the hook is over')
+    if (this.#isOver) throw new TypeError('charge: this point of the hook has ended')
     this.#units += units
   }
 

@@ -318,7 +318,7 @@ async function freeOwnClaim(context: PipelineContext, admitted: Admitted, attemp
   if (status === 'claimed' && admitted.claim !== undefined) await context.store.idempotency.release(admitted.claim)
 }
 
-const IN_ARREARS = 'The account owes money for earlier requests. Add credit: what is owed is paid from it first.'
+const IN_ARREARS = 'The account owes money for earlier requests. Add credit, which pays the debt first.'
 
 /** An answer that is stored at the end of its call needs room before the vendor is called. */
 function claimWithinBounds(

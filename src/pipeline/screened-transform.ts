@@ -27,11 +27,11 @@ export class ScreenedTransform implements StreamTransform {
   }
 
   push(): never {
-    throw new TypeError('a screened stream takes no bytes')
+    throw new TypeError('a screened stream accepts no bytes')
   }
 
   end(): never {
-    throw new TypeError('a screened stream takes no bytes')
+    throw new TypeError('a screened stream accepts no bytes')
   }
 
   get hasContent(): boolean {

@@ -129,7 +129,7 @@ async function dispatched(
 ): Promise<JsonResponse | FailedResponse | undefined> {
   try {
     const response = await dispatch(context, route(context, reserved), remainingMs)
-    if (response.kind === 'stream') throw new TypeError('a whole answer was asked for, and a stream came')
+    if (response.kind === 'stream') throw new TypeError('a whole answer was requested, but a stream arrived')
     return response
   } catch (error) {
     reportFault(context, reserved.requestId, 'a second try', error)

@@ -161,7 +161,7 @@ export class CredentialCache {
     const controller = new AbortController()
     return new Promise<Credential>((resolve, reject) => {
       const timer = this.#clock.schedule(PROVIDER_TIMEOUT_MS, () => {
-        const error = new Error(`no credential was given within ${PROVIDER_TIMEOUT_MS / 1000} s`)
+        const error = new Error(`no credential was returned within ${PROVIDER_TIMEOUT_MS / 1000} s`)
         controller.abort(error)
         reject(error)
       })
@@ -220,14 +220,15 @@ export class CredentialCache {
 function checked(credential: Credential, nowMs: number): Credential {
   const { token, expiresAtMs, header } = credential
   if (typeof token !== 'string' || !TOKEN.test(token))
-    throw new Error('the credential provider gave no token of visible ASCII characters')
+    throw new Error('the credential provider returned no token of visible ASCII characters')
   if (header !== undefined && !HEADER_NAME.test(header))
-    throw new Error('the credential provider gave a header that is not a header name')
+    throw new Error('the credential provider returned a header that is not a header name')
   if (expiresAtMs === undefined) return credential
-  if (!Number.isFinite(expiresAtMs)) throw new Error('the credential provider gave an expiresAtMs that is not a number')
+  if (!Number.isFinite(expiresAtMs))
+    throw new Error('the credential provider returned an expiresAtMs that is not a number')
   if (expiresAtMs > nowMs) return credential
   const agoSeconds = Math.round((nowMs - expiresAtMs) / 1000)
   throw new Error(
-    `the credential provider gave a token that expired ${agoSeconds} s ago by the clock of this machine: set its clock, or renew what the provider reads`,
+    `the credential provider returned a token that expired ${agoSeconds} s ago by the clock of this machine: set its clock, or renew what the provider reads`,
   )
 }

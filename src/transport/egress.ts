@@ -63,7 +63,7 @@ export function checkPublicUrl(text: string, options: { readonly allowPrivate?: 
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) return { reason: 'is not a URL' }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return { reason: 'must be an http or https URL' }
-  if (url.username !== '' || url.password !== '') return { reason: 'must not hold credentials' }
+  if (url.username !== '' || url.password !== '') return { reason: 'must not contain credentials' }
   if (options.allowPrivate === true) return { url }
   const host = url.hostname.replace(/^\[|\]$/g, '')
   if (isIP(host) === 0 ? PRIVATE_NAME.test(host) : !isPublicAddress(host)) {

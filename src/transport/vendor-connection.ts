@@ -67,6 +67,6 @@ function checkedName(name: string): string {
 
 function checkedValue(name: string, value: string): string {
   if (typeof value !== 'string' || !HEADER_VALUE.test(value))
-    throw new TypeError(`headers: the value of ${JSON.stringify(name)} holds characters that no header may have`)
+    throw new TypeError(`headers: the value of ${JSON.stringify(name)} contains characters that headers must not have`)
   return value
 }

@@ -106,7 +106,7 @@ export function checkQuery(
   const { top } = query
   if (top !== undefined) {
     checkCount('top', top, MAX_TOP)
-    if (step !== undefined) throw new UsageQueryError('top', 'is of the whole range: leave the step in time out')
+    if (step !== undefined) throw new UsageQueryError('top', 'covers the whole range: omit the time step')
   }
   if (isByRecord && fromMs < kept.recordsFromMs)
     throw new UsageQueryError('from', 'sums by end user and by tag need records, which do not reach back that far')
@@ -123,7 +123,7 @@ export function checkQuery(
   if (withLatency && !isOfHours)
     throw new UsageQueryError(
       'percentiles',
-      'are of all accounts, end users and tags together, and as far back as there are sums by hour',
+      'cover only all accounts, end users and tags together, as far back as sums by hour are kept',
     )
   return {
     series: {
@@ -179,7 +179,7 @@ export function cursorOf({ endedAtMs, number }: UsagePlace): string {
 
 function placeOf(cursor: unknown): UsagePlace {
   const match = typeof cursor === 'string' ? /^(\d{1,15})_(\d{1,18})$/.exec(cursor) : null
-  if (match === null) throw new UsageQueryError('cursor', 'is not a cursor; give "next" of the page before')
+  if (match === null) throw new UsageQueryError('cursor', 'is not a cursor; use "next" of the previous page')
   return { endedAtMs: Number(match[1]), number: BigInt(match[2]!) }
 }
 
@@ -226,7 +226,7 @@ function checkRange({ from, to }: UsageQuery, nowMs: number, unitMs: number) {
   const untilMs = Math.ceil(toMs / unitMs) * unitMs
   if (untilMs <= fromMs) throw new UsageQueryError('to', 'must be after from')
   if (untilMs - fromMs > MAX_DAYS * DAY_MS)
-    throw new UsageQueryError('from', `at most ${MAX_DAYS} days can be asked for at once`)
+    throw new UsageQueryError('from', `at most ${MAX_DAYS} days can be queried at a time`)
   return { fromMs, untilMs }
 }
 

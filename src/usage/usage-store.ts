@@ -180,5 +180,5 @@ export function byCharge(one: UsageSums, other: UsageSums): number {
 /** @throws RangeError for more rows than requested. */
 export function assertRowLimit(rowCount: number, limit: number): void {
   if (rowCount <= limit) return
-  throw new RangeError(`the answer has more than ${limit} rows; ask for a shorter range or fewer groups`)
+  throw new RangeError(`the answer has more than ${limit} rows; request a shorter range or fewer groups`)
 }

@@ -44,10 +44,7 @@ export function isText(bytes: Buffer, start: number, end: number, text: string):
   return true
 }
 
-/**
- * Returns the position of the first byte that is not white space. In valid JSON, all bytes up to the space between tokens are
- * blank.
- */
+/** Returns the position of the first byte that is not white space. In valid JSON, bytes up to 0x20 between tokens are blank. */
 export function skipBlanks(bytes: Buffer, from: number, end: number = bytes.length): number {
   let position = from
   while (position < end && bytes[position]! <= SPACE) position += 1

@@ -88,7 +88,7 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
     const taken = prices.get(slot)
     if (dollars === undefined || taken?.dollars === dollars) return
     if (taken === undefined) prices.set(slot, { field, meter, dollars, when })
-    else unused.push({ field, reason: `${taken.field} says otherwise and was taken` })
+    else unused.push({ field, reason: `${taken.field} has another value, which was used` })
   }
 
   for (const [field, meter] of FIELDS) add(field, meter)
@@ -103,7 +103,7 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
   for (const tier of tiersOf(entry)) {
     const { path, fields, above } = tier
     if (above === undefined) {
-      unused.push({ field: path, reason: 'holds under a condition that cannot be expressed' })
+      unused.push({ field: path, reason: 'has a condition that cannot be expressed' })
       continue
     }
     const when = above === 0 ? undefined : { inputTokensAbove: above }
@@ -157,7 +157,7 @@ function payPicturesOnce(prices: Map<string, EntryPrice>, unused: UnusedField[])
     prices.delete('image ')
     unused.push({
       field: picture.field,
-      reason: 'the tokens of an image have a price, so the image would be charged twice',
+      reason: 'image tokens have a price, so the image would be charged twice',
     })
   } else if (prices.has('output_token ')) {
     prices.set('output_image_token ', { field: picture.field, meter: 'output_image_token', dollars: 0 })
@@ -195,7 +195,7 @@ function isPriceField(field: string): boolean {
 }
 
 function reasonFor(field: string): string {
-  if (/_(?:batches|flex|priority)$/.test(field)) return 'holds for another service tier only'
+  if (/_(?:batches|flex|priority)$/.test(field)) return 'applies only to another service tier'
   if (field === 'search_context_cost_per_query') return 'prices by the size of a search cannot be expressed'
   return NO_METER
 }

@@ -97,7 +97,7 @@ function priceEntry(key: string, row: Readonly<Record<string, unknown>>): PriceE
       const taken = prices.find((one) => one.meter === meter && one.when?.inputTokensAbove === when?.inputTokensAbove)
       if (taken === undefined) prices.push({ field: path, meter, dollars, when })
       else if (taken.dollars !== dollars)
-        unused.push({ field: path, reason: `${taken.field} says otherwise and was taken` })
+        unused.push({ field: path, reason: `${taken.field} has another value, which was used` })
     }
   }
   add('cost', cost)
@@ -108,7 +108,7 @@ function priceEntry(key: string, row: Readonly<Record<string, unknown>>): PriceE
     const size: unknown = isObject(tierPrices['tier']) ? tierPrices['tier']['size'] : undefined
     const isOfPrompt = isObject(tierPrices['tier']) && tierPrices['tier']['type'] === 'context'
     if (isOfPrompt && Number.isSafeInteger(size)) add(field, tierPrices, { inputTokensAbove: size as number })
-    else unused.push({ field, reason: 'holds under a condition that cannot be expressed' })
+    else unused.push({ field, reason: 'has a condition that cannot be expressed' })
   }
   for (const name of Object.keys(cost)) {
     const thousands = ABOVE_TOKENS.exec(name)?.[1]

@@ -128,7 +128,7 @@ export class PriceImport {
     const rival = others.find((other) => JSON.stringify(other.rows) !== rows)
     if (rival === undefined) return first.rows
     for (const { key } of [first, ...others]) {
-      this.#report(model, key, '', `${first.key} and ${rival.key} differ, so neither was taken`)
+      this.#report(model, key, '', `${first.key} and ${rival.key} differ, so neither was used`)
     }
     return []
   }
@@ -168,7 +168,7 @@ function faultOf(model: CatalogModel, prices: readonly EntryPrice[]): string | u
   if (prices.length === 0) return `no price that can be used for ${model.id}`
   // Lists also write 0 for an unknown price.
   if (prices.every(({ dollars }) => dollars === 0))
-    return `every price is 0; write down yourself that ${model.id} is free, if it is`
+    return `every price is 0; if ${model.id} is free, add a price of 0 yourself`
   const has = (meter: Meter) => prices.some((price) => price.meter === meter)
   if (!model.kinds.includes('chat') || has('request') || (has('input_token') && has('output_token'))) return undefined
   return `${model.id} needs a price of input and of output`

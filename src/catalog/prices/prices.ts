@@ -259,11 +259,11 @@ function priceRule(row: PriceRow, index: number): PriceRule {
   const { inputTokensAbove: above = 0, ...named } = row.when ?? {}
   const conditions = new Map(Object.entries(named).map(([name, value]) => [name, String(value)]))
   if ((conditions.get(THINKING_FIELD) ?? THINKING_ON) !== THINKING_ON)
-    throw new TypeError(`prices[${index}]: thinking can only be "on"; a row without it holds for all other calls`)
+    throw new TypeError(`prices[${index}]: thinking can only be "on"; a row without it applies to all other calls`)
   // Search charges apply only to calls that may search, so the row requires such a call.
   if (row.meter === 'web_search') {
     if ((conditions.get('web_search') ?? 'true') !== 'true')
-      throw new TypeError(`prices[${index}]: a price of searches can hold only when web_search is "true"`)
+      throw new TypeError(`prices[${index}]: a search price can apply only when web_search is "true"`)
     conditions.set('web_search', 'true')
   }
   return { index, model: row.model, meter: row.meter, price, conditions, above }
@@ -304,7 +304,7 @@ function checkRules(model: string, rules: readonly PriceRule[]): void {
       if (isRule && isEarlier) throw rulesError(model, rule, earlier, 'repeats')
       const isUndecided = !isRule && !isEarlier && conditionCount(rule) === conditionCount(earlier)
       if (isUndecided && !rules.some((other) => isSame(other, both)))
-        throw rulesError(model, rule, earlier, 'can hold at the same time as, and is no more specific than,')
+        throw rulesError(model, rule, earlier, 'can apply at the same time as, and is not more specific than,')
     }
   })
 }

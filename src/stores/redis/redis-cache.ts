@@ -87,7 +87,7 @@ export function redisCache(options: RedisCacheOptions): RedisCache {
     probe: PROBE,
     probeKey: () => `${prefix}cache:probe`,
     onDown: ({ reason, error }) =>
-      logger.warn('the shared cache is unreachable; requests ask their vendors', { reason, error }),
+      logger.warn('the shared cache is unreachable; requests call their vendors', { reason, error }),
     onUp: (degradedMs) => logger.info('the cache is shared again', { degradedMs }),
   })
   const generations = new RecentMap<number>(MAX_GENERATIONS)
