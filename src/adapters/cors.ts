@@ -1,15 +1,15 @@
 import type { ByteSink, ExchangeHandler, GatewayRequest } from '../core/exchange.ts'
 import { checkMembers, type MemberNames } from '../core/known-members.ts'
 
-/** Which web pages of other origins may call the gateway from a browser, and how. */
+/** Web pages of other origins that may call the gateway from a browser, and their rights. */
 export interface CorsOptions {
-  /** Origins of these pages, such as `['https://app.example.com']`: scheme, host and port, no path. `'*'`: every page. */
+  /** Origins of these pages, such as `['https://app.example.com']`: scheme, host and port, no path. `'*'` allows every page. */
   readonly origins: '*' | readonly string[]
-  /** Request headers that pages may send. Default: whichever the browser asks for. */
+  /** Request headers that pages may send. Default: the headers that the browser requests. */
   readonly headers?: readonly string[] | undefined
   /** Seconds for which browsers keep the answer to a preflight request, 0 to 86,400. Default 7,200, Chromium's longest. */
   readonly maxAgeSeconds?: number | undefined
-  /** May pages send cookies? Only with a list of origins. Default false: API keys need none. */
+  /** Whether pages may send cookies. Requires a list of origins. Default false, because API keys need no cookies. */
   readonly credentials?: boolean | undefined
 }
 
@@ -23,23 +23,22 @@ const CORS_OPTIONS = {
 const DEFAULT_MAX_AGE_SECONDS = 7_200
 const MOST_MAX_AGE_SECONDS = 86_400
 
-/** Every method that a route of the gateway, or of its MCP server, has. */
+/** Methods of all routes of the gateway and its MCP server. */
 const METHODS = 'GET, HEAD, POST, DELETE'
 
 const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/
 const TOKEN_LIST = /^[\w!#$%&'*+.^`|~, -]+$/
 
-// Readable without being named (Fetch standard, "CORS-safelisted response-header name"), or of no use to a page.
+// Headers that are always readable (Fetch standard, "CORS-safelisted response-header name"), or useless for pages.
 const NOT_EXPOSED = new Set([
   ...['cache-control', 'content-language', 'content-length', 'content-type', 'expires', 'last-modified', 'pragma'],
   ...['connection', 'set-cookie', 'vary', 'x-accel-buffering'],
 ])
 
 /**
- * Adds the headers of the Fetch standard's CORS protocol to a handler's answers, and answers preflight requests: they have
- * no credentials, so they never reach the handler. Pages can read every header that the handler sets. The handler itself
- * without `cors`.
- * @throws TypeError naming the member for options that are not as {@link CorsOptions} says.
+ * Adds the headers of the Fetch standard's CORS protocol to a handler's answers, and answers preflight requests itself, because
+ * they have no credentials. Pages can read every header that the handler sets. Returns the handler itself without `cors`.
+ * @throws TypeError with the invalid member of `cors`.
  */
 export function withCors(handler: ExchangeHandler, cors: CorsOptions | undefined): ExchangeHandler {
   if (cors === undefined) return handler
@@ -60,7 +59,7 @@ export function withCors(handler: ExchangeHandler, cors: CorsOptions | undefined
 
 /**
  * Checks options of a mount before they are used.
- * @throws TypeError as {@link withCors} does.
+ * @throws TypeError under the conditions of {@link withCors}.
  */
 export function checkCors(cors: CorsOptions): CorsOptions {
   new CorsRules(cors)
@@ -76,7 +75,7 @@ function isPreflight(request: GatewayRequest, origin: string | undefined): boole
 }
 
 class CorsRules {
-  /** Undefined: all. */
+  /** Allowed origins, or `undefined` if every origin is allowed. */
   readonly #origins: ReadonlySet<string> | undefined
   readonly #allowedHeaders: string | undefined
   readonly #maxAge: string
@@ -98,10 +97,10 @@ class CorsRules {
     this.#credentials = credentials === true
   }
 
-  /** The headers of the answer to a preflight request. A page of another origin is told nothing, and its browser stops. */
+  /** Returns the headers of the answer to a preflight request. A page of another origin gets none, so its browser stops. */
   preflight(origin: string | undefined, asked: string | undefined): string[] {
     const head = this.shared(origin)
-    // One answer per origin and per list of headers, for the caches between.
+    // Caches on the way must keep one answer per origin and list of headers.
     const varies = this.#allowedHeaders === undefined ? 'access-control-request-headers' : undefined
     if (varies !== undefined) head.push('vary', varies)
     if (!head.includes('access-control-allow-origin')) return head
@@ -112,7 +111,7 @@ class CorsRules {
     return head
   }
 
-  /** The headers that every answer has. */
+  /** Returns the headers that every answer has. */
   shared(origin: string | undefined): string[] {
     if (this.#origins === undefined) return ['access-control-allow-origin', '*']
     const head = ['vary', 'origin']
@@ -123,7 +122,7 @@ class CorsRules {
   }
 }
 
-/** An answer with further headers. */
+/** Adds headers to an answer. */
 class CorsSink implements ByteSink {
   readonly #sink: ByteSink
   readonly #added: readonly string[]
@@ -191,7 +190,7 @@ function checkedOrigins(origins: unknown): ReadonlySet<string> | undefined {
   return new Set<string>(origins)
 }
 
-/** The origin of a URL as browsers send it; schemes of apps, such as `capacitor://localhost`, have only that form. */
+/** Returns the origin of a URL as browsers send it. Schemes of apps, such as `capacitor://localhost`, have only that form. */
 export function serializedOrigin(text: string): string | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) return undefined

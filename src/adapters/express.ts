@@ -18,8 +18,8 @@ export type { CorsOptions } from './cors.ts'
 /** Options of {@link expressHandler}. */
 export interface ExpressHandlerOptions extends MountOptions {
   /**
-   * Hands requests that are not the gateway's to the next middleware instead of answering 404: those outside
-   * `basePath`, or without one those whose path does not begin as the gateway's do. Default false.
+   * Whether to pass requests for other paths to the next middleware instead of answering 404: paths outside `basePath`, or
+   * without one, paths that do not begin like the gateway's. Default false.
    */
   readonly passUnknown?: boolean | undefined
 }
@@ -30,10 +30,10 @@ const EXPRESS_HANDLER_OPTIONS = {
   cors: true,
 } satisfies MemberNames<ExpressHandlerOptions>
 
-/** What of an Express request is read, in versions 4 and 5. */
+/** Part of an Express request that is read, in versions 4 and 5. */
 export type ExpressRequest = IncomingMessage & { readonly baseUrl?: string; readonly body?: unknown }
 
-/** A middleware as Express calls it. */
+/** Middleware with Express's signature. */
 export type ExpressHandler = (
   request: ExpressRequest,
   response: ServerResponse,
@@ -41,10 +41,10 @@ export type ExpressHandler = (
 ) => void
 
 /**
- * Serves the gateway as an Express middleware: `app.use('/ai', expressHandler(gateway))`, or under `app.all` and in
- * nested routers. Without `basePath` the gateway's path is found from the first `/v1/` on; give it when the mount
- * itself holds a `/v1/` segment and `app.all` is used. Works before and behind body parsers; before them is faster.
- * @throws TypeError naming the member for bad `cors`.
+ * Serves the gateway as an Express middleware: `app.use('/ai', expressHandler(gateway))`, or under `app.all` and in nested
+ * routers. Without `basePath`, the gateway's path starts at the first `/v1/`. Set `basePath` if the mount itself contains a
+ * `/v1/` segment and `app.all` is used. Works before and after body parsers; before them is faster.
+ * @throws TypeError with the invalid member of `cors`.
  */
 export function expressHandler(gateway: ExchangeHandler, options: ExpressHandlerOptions = {}): ExpressHandler {
   checkMembers(options, EXPRESS_HANDLER_OPTIONS, 'expressHandler')
@@ -65,7 +65,7 @@ export function expressHandler(gateway: ExchangeHandler, options: ExpressHandler
   }
 }
 
-/** The base path may be the whole mount, or what an enclosing router has left of it. */
+/** The base path may be the whole mount, or the part that an enclosing router did not remove. */
 function pathBelowMount(path: string, baseUrl: string, basePath: string): string | undefined {
   return pathBelow(baseUrl + path, basePath) ?? (baseUrl === '' ? undefined : pathBelow(path, basePath))
 }

@@ -5,7 +5,7 @@ import { asBuffer } from '../wire/join-chunks.ts'
 import { FastifyPayload } from './fastify-payload.ts'
 import { NodeExchange } from './node-exchange.ts'
 
-/** What of a Fastify reply is used. */
+/** Part of a Fastify reply that is used. */
 export interface FastifyReplyShape {
   readonly raw: ServerResponse
   hijack(): unknown
@@ -21,17 +21,17 @@ interface Head {
 }
 
 /**
- * One request and its answer over Fastify's reply, so that Fastify runs its `onSend` hooks: once with a whole answer, or once with
- * the stream of one that comes in pieces. Unless a hook replaces the stream, its pieces are written to the response itself, as
- * {@link NodeExchange} does it.
+ * One request and its answer over Fastify's reply, so that Fastify runs its `onSend` hooks: once with a whole answer, or once
+ * with the stream of a chunked one. Unless a hook replaces the stream, its chunks are written directly to the response, as in
+ * {@link NodeExchange}.
  */
 export class FastifyExchange extends NodeExchange {
   readonly #reply: FastifyReplyShape
-  /** Of an answer whose length is known, until its body comes. */
+  /** Head of an answer of known length, until its body arrives. */
   #held: Head | undefined
-  /** Payload of an answer that comes in pieces, once its head has come. */
+  /** Payload of a chunked answer, after its head was sent. */
   #streamed: FastifyPayload | undefined
-  /** The whole answer, while it waits for the end of the turn. */
+  /** Complete answer, while it waits for the end of the turn. */
   #payload: Buffer | undefined
   #isReady = false
 
@@ -41,7 +41,7 @@ export class FastifyExchange extends NodeExchange {
   }
 
   override head(status: number, headers: readonly string[]): void {
-    // The inherited method refuses both.
+    // The inherited method rejects both.
     if (this.closed || this.#reply.raw.headersSent) super.head(status, headers)
     else if (isWhole(status, headers) && !this.hasRefusedBody) this.#held = { status, headers }
     else this.#stream({ status, headers })
@@ -75,7 +75,7 @@ export class FastifyExchange extends NodeExchange {
     this.endedElsewhere(bytes?.length ?? 0)
     this.#reply.code(held.status)
     setHeaders(this.#reply, held.headers)
-    // Fastify adds a charset to the content type of a text.
+    // Fastify adds a charset to the content type of a string.
     this.#payload = typeof bytes === 'string' ? Buffer.from(bytes) : bytes && asBuffer(bytes)
     this.#isReady = true
     sendAtEndOfTurn(this)
@@ -90,7 +90,7 @@ export class FastifyExchange extends NodeExchange {
     try {
       this.#reply.send(payload)
     } catch {
-      // Nothing else of the turn may wait for it, and no other answer may follow.
+      // Other work of the turn must continue, and no other answer may follow.
       this.destroy()
     }
   }
@@ -107,7 +107,7 @@ export class FastifyExchange extends NodeExchange {
     super.callerLeft()
   }
 
-  /** Fastify pipes the payload to the response: from here on the pieces are written directly. */
+  /** Fastify pipes the payload to the response; later chunks are written directly. */
   startDirect(): void {
     super.head(this.#reply.raw.statusCode, [])
   }
@@ -121,12 +121,12 @@ export class FastifyExchange extends NodeExchange {
   }
 }
 
-/** Streams have no length, and answers without a body none either. */
+/** Streams have no length, and neither do answers without a body. */
 function isWhole(status: number, headers: readonly string[]): boolean {
   return status === 204 || headers.includes('content-length')
 }
 
-/** A `vary` that hooks have set is added to, as on every mount; other headers of the gateway replace those of the host. */
+/** `vary` is appended to the value of hooks, as on every mount. Other headers of the gateway replace those of the host. */
 function setHeaders(reply: FastifyReplyShape, headers: readonly string[]): void {
   const values = new Map<string, string | string[]>()
   for (let index = 0; index + 1 < headers.length; index += 2) {

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 
 /** Exchange whose answer a payload carries. */
 export interface PayloadOwner {
-  /** Sends the head; what was added before follows by {@link write}. */
+  /** Sends the head; earlier chunks follow by {@link write}. */
   startDirect(): void
   write(bytes: Uint8Array): boolean
   /** Reports that more may be written. */
@@ -11,8 +11,8 @@ export interface PayloadOwner {
 }
 
 /**
- * Stream that `onSend` hooks see of an answer that comes in pieces. If Fastify pipes it to the response, later pieces go around the
- * stream. If a hook returns another stream that reads this one, all pieces go through it.
+ * Stream that `onSend` hooks receive for a chunked answer. If Fastify pipes it to the response, later chunks bypass the stream.
+ * If a hook returns another stream that reads this one, all chunks go through it.
  */
 export class FastifyPayload extends Readable {
   readonly #response: ServerResponse
@@ -22,30 +22,30 @@ export class FastifyPayload extends Readable {
   #isLast = false
 
   constructor(response: ServerResponse, owner: PayloadOwner) {
-    // Fastify waits for `end` alone then, which `leave` emits before the response ends.
+    // With these options, Fastify waits only for `end`, which `leave` emits before the response ends.
     super({ autoDestroy: false, emitClose: false, highWaterMark: 64 * 1024 })
     this.#response = response
     this.#owner = owner
   }
 
-  /** Whether pieces go to the response itself. */
+  /** Whether chunks go to the response itself. */
   get isDirect(): boolean {
     return this.#isDirect
   }
 
-  /** Adds a piece. Returns false if the owner must wait until `drained` is called. */
+  /** Adds a chunk. Returns false if the owner must wait until `drained` is called. */
   add(bytes: Uint8Array | string): boolean {
     this.#isFull = bytes.length > 0 && !this.push(bytes)
     return !this.#isFull
   }
 
-  /** Adds the last piece. From here on, the stream itself carries what waits in it. */
+  /** Adds the last chunk. From here on, the stream itself carries its buffered chunks. */
   addLast(bytes: Uint8Array | string | undefined): void {
     this.#isLast = true
     if (bytes !== undefined) this.add(bytes)
   }
 
-  /** Reports to Fastify that the stream ends. Without it Fastify would log an early end. */
+  /** Emits the end of the stream. Otherwise Fastify would log an early end. */
   leave(): void {
     if (this.#isDirect) this.emit('end')
   }

@@ -9,11 +9,11 @@ import { type MountOptions, normalizeBasePath, pathOfTarget, routePath } from '.
 export type { CorsOptions } from './cors.ts'
 export type { FastifyReplyShape } from './fastify-exchange.ts'
 
-/** Options of {@link fastifyGateway}; `prefix` is Fastify's own and stands beside them. */
+/** Options of {@link fastifyGateway}, in addition to Fastify's own `prefix`. */
 export interface FastifyGatewayOptions extends MountOptions {
-  /** What `createGateway` made. */
+  /** Gateway from `createGateway`. */
   readonly gateway: ExchangeHandler
-  /** Where Fastify mounts the plugin, such as `/ai`. */
+  /** Prefix at which Fastify mounts the plugin, such as `/ai`. */
   readonly prefix?: string | undefined
 }
 
@@ -24,15 +24,15 @@ const FASTIFY_GATEWAY_OPTIONS = {
   cors: true,
 } satisfies MemberNames<FastifyGatewayOptions>
 
-/** What Fastify itself reads of the same object, beside `prefix`. */
+/** Options of the same object that Fastify itself reads, in addition to `prefix`. */
 const FASTIFY_REGISTER_OPTIONS = { logLevel: true, logSerializers: true } as const
 
-/** What of a Fastify request is read. */
+/** Part of a Fastify request that is read. */
 export interface FastifyRequestShape {
   readonly raw: IncomingMessage
 }
 
-/** What of a Fastify instance is used. */
+/** Part of a Fastify instance that is used. */
 export interface FastifyShape {
   readonly prefix: string
   readonly supportedMethods: readonly string[]
@@ -51,11 +51,12 @@ export interface FastifyShape {
 }
 
 /**
- * Serves the gateway as a Fastify plugin: `app.register(fastifyGateway, { gateway, prefix: '/ai' })`. It is
- * encapsulated: its pass-through body parser does not reach the rest of the app. Hooks up to `preHandler` run before
- * the gateway, and the headers they set are kept; a stream that a `preParsing` hook returns is read in place of the request; `onSend` runs once: for whole answers with a Buffer (of HEAD with none),
- * otherwise with a stream, before its first byte; `onResponse` runs last. `basePath` is needed only where the prefix has parameters.
- * @throws TypeError naming the member for bad `cors`.
+ * Serves the gateway as a Fastify plugin: `app.register(fastifyGateway, { gateway, prefix: '/ai' })`. It is encapsulated: its
+ * pass-through body parser does not affect the rest of the app. Hooks up to `preHandler` run before the gateway, and the headers
+ * they set are kept. A stream that a `preParsing` hook returns replaces the request's body. `onSend` runs once before the first
+ * byte: with a Buffer for complete answers (with nothing for HEAD), otherwise with a stream. `onResponse` runs last. `basePath`
+ * is needed only if the prefix has parameters.
+ * @throws TypeError with the invalid member of `cors`.
  */
 export function fastifyGateway(
   instance: FastifyShape,
@@ -66,20 +67,20 @@ export function fastifyGateway(
     checkMembers(options, { ...FASTIFY_GATEWAY_OPTIONS, ...FASTIFY_REGISTER_OPTIONS }, 'fastifyGateway')
     checkGateway(options.gateway, 'fastifyGateway')
   } catch (error) {
-    // Fastify does not catch what such a plugin throws.
+    // Fastify does not catch exceptions of such a plugin.
     done(error as TypeError)
     return
   }
   const gateway = withCors(options.gateway, options.cors)
   const basePath = normalizeBasePath(options.basePath ?? instance.prefix) ?? ''
   instance.removeAllContentTypeParsers()
-  /** Streams that `preParsing` hooks have put in place of the request's. */
+  /** Streams with which `preParsing` hooks replaced the request's. */
   const payloads = new WeakMap<FastifyRequestShape, Readable>()
   instance.addContentTypeParser('*', (request, payload, parsed) => {
     if (payload !== request.raw) payloads.set(request, payload)
     parsed(null)
   })
-  // At the root a CORS plugin has its own route for all preflight requests, and Fastify refuses a second one.
+  // At the root, a CORS plugin has its own route for all preflight requests, and Fastify rejects a second one.
   const takesOptions = instance.prefix !== '' || options.cors !== undefined
   const method = instance.supportedMethods.filter((name) => name !== 'OPTIONS' || takesOptions)
   const handler = (request: FastifyRequestShape, reply: FastifyReplyShape): void => {
@@ -94,12 +95,12 @@ export function fastifyGateway(
 }
 
 /**
- * The methods for which the app has no route of its own at the path of the mount: Fastify refuses a second one. None where it cannot tell:
- * an app that starts goes on to start.
+ * Returns the methods for which the app has no route of its own at the path of the mount, because Fastify rejects a second one.
+ * Empty if Fastify cannot report routes, so that the app still starts.
  */
 function freeAtMount(instance: FastifyShape, methods: readonly string[]): string[] {
   const { prefix } = instance
-  // With the slash, `/*` is the mount itself too.
+  // With the slash, `/*` also matches the mount itself.
   if (prefix === '' || prefix.endsWith('/')) return []
   return methods.filter((method) => instance.hasRoute?.({ url: prefix, method }) === false)
 }

@@ -3,15 +3,15 @@ import { ResponseBody } from './response-body.ts'
 
 const encoder = new TextEncoder()
 
-// Statuses whose answers have no body (Fetch standard, "null body status"); `Response` refuses one for them.
+// Statuses of answers without a body (Fetch standard, "null body status"). `Response` rejects a body for them.
 const BODILESS = new Set([204, 205, 304])
 
-/** One web request and its `Response`, which is available as soon as its head is known. */
+/** Web request and its `Response`, which is available as soon as its head is known. */
 export class FetchExchange implements GatewayRequest, ByteSink {
   readonly method: string
   readonly path: string
   readonly query: string
-  /** Rejects only when the answer is cut short before its head. */
+  /** Rejects only if the answer ends before its head. */
   readonly response: Promise<Response>
   readonly #request: Request
   readonly #signal: AbortSignal
@@ -27,7 +27,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
   #closeListener: (() => void) | undefined
   #drainListener: (() => void) | undefined
 
-  /** `path` and `query` as {@link GatewayRequest} has them: the path is already below the mount. */
+  /** `path` and `query` have the format of {@link GatewayRequest}: the path is already below the mount. */
   constructor(request: Request, path: string, query: string) {
     this.method = request.method.toUpperCase()
     this.path = path
@@ -94,7 +94,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
     for (let index = 0; index + 1 < headers.length; index += 2) list.append(headers[index]!, headers[index + 1]!)
     if (this.#endsConnection) list.set('connection', 'close')
     this.#headers = list
-    // An answer that ends in the same turn gets a plain body, which every server sends in one piece.
+    // An answer that ends in the same turn gets a plain body, which every server sends in one chunk.
     queueMicrotask(() => this.#openBody())
   }
 
@@ -145,7 +145,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
 
   readonly #onAbort = (): void => {
     this.#callerLeft()
-    // Servers cancel the body in the same turn; a reader that does not gets an error.
+    // Servers cancel the body in the same turn; other readers get an error.
     queueMicrotask(() => this.#body?.fail(this.#signal.reason))
   }
 
@@ -156,7 +156,7 @@ export class FetchExchange implements GatewayRequest, ByteSink {
     const listener = this.#closeListener
     this.#closeListener = undefined
     listener?.()
-    // Nobody reads this response: it only ends the host's wait. 499: client closed request.
+    // Nobody reads this response; it only ends the host's wait. 499: client closed request.
     if (!this.#resolved) {
       this.#resolved = true
       this.#resolve(new Response(null, { status: 499 }))
@@ -193,8 +193,8 @@ function toBytes(bytes: Uint8Array | string): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Reads the body of a web request, at most `limitBytes`; nothing when its declared length is already larger.
- * A refused body is not cancelled: servers would close the connection before the refusal is sent.
+ * Reads the body of a web request, up to `limitBytes`, or nothing if its declared length is larger. A rejected body is not
+ * cancelled, because servers would close the connection before the rejection is sent.
  */
 function readFetchBody(request: Request, limitBytes: number, listener: BodyListener): void {
   const { body } = request
@@ -206,7 +206,7 @@ function readFetchBody(request: Request, limitBytes: number, listener: BodyListe
   else readAll(body.getReader(), request.signal, limitBytes, listener)
 }
 
-/** The next piece of a body. A body that was made in this process does not fail when its request is aborted. */
+/** Returns the next chunk of a body. A body created in this process does not fail when its request is aborted. */
 async function nextPiece(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   signal: AbortSignal,

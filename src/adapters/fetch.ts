@@ -21,19 +21,19 @@ export type FetchHandler = (request: Request, context?: FetchContext) => Promise
 /** Options of {@link fetchHandler} and {@link nextHandlers}. */
 export interface FetchHandlerOptions extends MountOptions {
   /**
-   * The gateway's path for every request, such as `/v1/chat/completions`, whatever the URL is: for a route file that serves
-   * one endpoint under a path of its own. Not together with `basePath`.
+   * The gateway's path for every request, such as `/v1/chat/completions`, whatever the URL is. For a route file that serves one
+   * endpoint under its own path. Cannot be combined with `basePath`.
    */
   readonly endpoint?: string | undefined
   /**
    * Keeps the process running until the promise resolves, on hosts that freeze it after an answer: `waitUntil` of Vercel, or
-   * `(promise) => after(() => promise)` with `after` of Next. The promise never rejects. It resolves when the request is settled and
-   * the work that it left behind is done. If omitted, the `waitUntil` of the handler's second argument is called, if there is one.
+   * `(promise) => after(() => promise)` with `after` of Next. The promise never rejects. It resolves when the request is settled
+   * and its background work is done. If omitted, the `waitUntil` of the handler's second argument is called, if there is one.
    */
   readonly waitUntil?: WaitUntil | undefined
 }
 
-/** Receives a promise until which the host keeps the process running. */
+/** Receives a promise. The host keeps the process running until it resolves. */
 export type WaitUntil = (promise: Promise<void>) => void
 
 /** Context of a request at Cloudflare and in Hono. Other values, such as the parameters of a Next route, are ignored. */
@@ -48,10 +48,10 @@ const FETCH_HANDLER_OPTIONS = {
 } satisfies MemberNames<FetchHandlerOptions>
 
 /**
- * Serves the gateway to web-standard hosts (Hono, Next route handlers, Bun, Deno). Without `basePath` the gateway's path
- * starts at the first `/v1/`. The promise resolves with the response head; it rejects only if the gateway cuts the answer
- * before that. `request.signal` and a cancelled body report that the caller disconnected.
- * @throws TypeError naming the option for bad `cors`, and for an `endpoint` that is no path of the gateway.
+ * Serves the gateway to web-standard hosts (Hono, Next route handlers, Bun, Deno). Without `basePath`, the gateway's path starts
+ * at the first `/v1/`. The promise resolves with the response head; it rejects only if the gateway ends the answer before that.
+ * `request.signal` and a cancelled body report that the caller disconnected.
+ * @throws TypeError with the invalid option: bad `cors`, or an `endpoint` that is not a path of the gateway.
  */
 export function fetchHandler(gateway: ExchangeHandler, options: FetchHandlerOptions = {}): FetchHandler {
   checkMembers(options, FETCH_HANDLER_OPTIONS, 'fetchHandler')
@@ -80,7 +80,7 @@ function hasWaitUntil(context: FetchContext | undefined): context is { readonly 
   return typeof context === 'object' && typeof context?.waitUntil === 'function'
 }
 
-/** A handler for each method, as route files export them. */
+/** Handlers by method, in the form that route files export. */
 export interface RouteHandlers {
   readonly GET: FetchHandler
   readonly HEAD: FetchHandler
@@ -90,9 +90,9 @@ export interface RouteHandlers {
 }
 
 /**
- * The exports of a route file in Next's App Router: `export const { GET, POST, DELETE, OPTIONS } = nextHandlers(gateway)` in
- * `app/api/ai/[...path]/route.ts`. `OPTIONS` must be among them when `cors` is set: Next answers it itself otherwise.
- * @throws TypeError as {@link fetchHandler} does.
+ * Returns the exports of a route file in Next's App Router: `export const { GET, POST, DELETE, OPTIONS } = nextHandlers(gateway)`
+ * in `app/api/ai/[...path]/route.ts`. Include `OPTIONS` if `cors` is set; otherwise Next answers it itself.
+ * @throws TypeError under the conditions of {@link fetchHandler}.
  */
 export function nextHandlers(gateway: ExchangeHandler, options: FetchHandlerOptions = {}): RouteHandlers {
   const handler = fetchHandler(gateway, options)
@@ -101,7 +101,7 @@ export function nextHandlers(gateway: ExchangeHandler, options: FetchHandlerOpti
 
 function pathFinder({ basePath, endpoint }: FetchHandlerOptions): (path: string) => string {
   if (endpoint !== undefined) {
-    if (basePath !== undefined) throw new TypeError('endpoint: not together with basePath')
+    if (basePath !== undefined) throw new TypeError('endpoint and basePath cannot be combined')
     if (!isGatewayPath(endpoint))
       throw new TypeError(`endpoint: ${JSON.stringify(endpoint)} must be a path of the gateway, such as /v1/embeddings`)
     return () => endpoint

@@ -18,12 +18,12 @@ import { endResponse, flattenHead, HELD_BYTES, isHeldBack, isPlain, writeRespons
 import { unwatchSocket, watchSocket } from './pipelined-requests.ts'
 import { pathOfTarget, queryOfTarget } from './route-path.ts'
 
-/** A smaller unread rest of an answer is not worth a timer. */
+/** Maximum unread rest of an answer that is not worth a timer. */
 const UNTIMED_REST_BYTES = 64 * 1024
 
 /**
- * A caller that reads nothing of the rest of an answer for this long is disconnected. Long, because the kernel reports reads
- * in steps of a third of its buffer, which is a megabyte or more. Odd on purpose: identifies our own timeout on the socket.
+ * Time after which a caller that reads nothing of the rest of an answer is disconnected. Long, because the kernel reports reads
+ * in steps of a third of its buffer, which is a megabyte or more. Odd, to identify the gateway's own timeout on the socket.
  */
 const UNREAD_TIMEOUT_MS = 600_001
 
@@ -31,10 +31,10 @@ const EXCHANGE = Symbol('signalbox.nodeExchange')
 
 type ExchangeResponse = ServerResponse & { [EXCHANGE]?: NodeExchange }
 
-/** A Node request; `body` is what a body parser left on it, `originalUrl` what routers have not shortened. */
+/** Node request. `body` is the result of a body parser, and `originalUrl` the URL before routers shortened it. */
 export type ParsedIncomingMessage = IncomingMessage & { readonly body?: unknown; readonly originalUrl?: string }
 
-/** One request and its answer over Node's request and response. A single object, to allocate little per request. */
+/** Request and answer over Node's request and response. A single object, to allocate little per request. */
 export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   readonly method: string
   readonly path: string
@@ -42,25 +42,25 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   readonly hostRequest: unknown
   readonly #request: ParsedIncomingMessage
   readonly #response: ServerResponse
-  /** Stream of the body: the request, or what the host has put in its place. */
+  /** Stream of the body: the request, or its replacement by the host. */
   readonly #body: Readable
   #closeListener: (() => void) | undefined
   #drainListener: (() => void) | undefined
   #ended = false
   #left = false
   #bodyReader: RequestBodyReader | undefined
-  /** Is a streamed body not read to its end? */
+  /** Whether a streamed body was not read to its end. */
   #isUnread = false
   #watched = false
   #isHeadFlat = false
-  /** The socket, while what was written to it waits for the end of the turn. */
+  /** Socket whose written data waits for the end of the turn. */
   #corked: Socket | undefined
-  /** The rest of the answer, while that waits. */
+  /** Rest of the answer, while the socket is corked. */
   #heldEnd: string | undefined
 
   /**
-   * `path` is already below the mount; the query is read from the request. `hostRequest` is the framework's own, where that is
-   * another object, and `body` the stream that the host has put in place of the request's.
+   * `path` is below the mount; the query is read from the request. `hostRequest` is the framework's own request, if it is another
+   * object, and `body` the stream with which the host replaced the request's.
    */
   constructor(
     request: ParsedIncomingMessage,
@@ -76,7 +76,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     this.#request = request
     this.#response = response
     this.#body = body
-    // Nobody else may listen, and the host's process would end.
+    // Without a listener, an error would end the host's process.
     if (body !== request) body.on('error', noAction)
     const watched: ExchangeResponse = response
     watched[EXCHANGE] = this
@@ -106,7 +106,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   header(name: string): string | undefined {
     if (this.#isReplaced(name)) return undefined
     const value: unknown = this.#request.headers[name]
-    // Node keeps the first of two and drops the others. Requests that a host has made up may have no raw headers.
+    // Node keeps the first of two headers and drops the others. Requests created by a host may have no raw headers.
     if (name === 'authorization' && value !== undefined)
       return repeatedAuthorization(this.#request.rawHeaders ?? [], value)
     if (typeof value === 'string') return value
@@ -136,7 +136,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     let sizeBytes = 0
     this.#isUnread = true
     try {
-      // Not destroyed where reading stops: the answer goes over the same connection.
+      // Not destroyed when reading stops, because the answer uses the same connection.
       for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array | string>) {
         const bytes = bytesOf(body, chunk)
         sizeBytes += bytes.byteLength
@@ -156,14 +156,14 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   }
 
   get closed(): boolean {
-    // Last case: a middleware, such as a timeout, answered in place of the gateway.
+    // Last case: a middleware, such as a timeout, answered instead of the gateway.
     return this.#left || this.#request.socket.destroyed || (this.#response.writableEnded && !this.#ended)
   }
 
   head(status: number, headers: readonly string[]): void {
     if (this.closed) return
     if (this.#response.headersSent) {
-      // A middleware has begun to answer; a mixture of both answers could pass for a complete one.
+      // A middleware has begun to answer. A mixture of both answers could pass for a complete one.
       this.destroy()
       return
     }
@@ -196,7 +196,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     else if (isHeldBack(this.#response, bytes)) this.#holdEnd(bytes)
     else if (mayFree && isFreeable(bytes) && isPlain(this.#response)) this.#response.end(bytes, () => freeMemory(bytes))
     else this.#response.end(bytes)
-    // What the socket did not accept stays in memory until the caller reads it.
+    // The rest that the socket did not accept stays in memory until the caller reads it.
     if (this.#response.writableLength > UNTIMED_REST_BYTES) this.#limitReading()
   }
 
@@ -210,12 +210,12 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   }
 
   endConnection(): void {
-    // Connections of HTTP/2 have many requests, and end by other means. A head that is sent has told the caller that the connection stays
-    // open: to end it then would meet its next request, whose answer can end it instead.
+    // HTTP/2 connections carry many requests and end by other means. A sent head has told the caller to keep the connection open:
+    // ending it now would hit the caller's next request, whose answer can end it instead.
     if (this.#request.httpVersionMajor < 2) this.#response.shouldKeepAlive = false
   }
 
-  /** Sends what waits for the end of the turn. */
+  /** Sends the data that waits for the end of the turn. */
   sendHeld(): void {
     const text = this.#heldEnd
     const socket = this.#corked
@@ -240,7 +240,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     } else this.#closeListener = listener
   }
 
-  /** The connection has closed. Calls the close listener, unless the answer has ended. */
+  /** Handles a closed connection. Calls the close listener, unless the answer has ended. */
   callerLeft(): void {
     if (this.#ended) return
     this.#left = true
@@ -248,28 +248,28 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     const listener = this.#closeListener
     this.#closeListener = undefined
     listener?.()
-    // A stream in place of the request's may not notice.
+    // A replacement stream may not notice.
     if (this.#body !== this.#request) this.#bodyReader?.abort()
   }
 
-  /** Writing has failed: closes the connection, unless the answer has ended. */
+  /** Handles a failed write: closes the connection, unless the answer has ended. */
   fail(): void {
     if (this.#ended) return
     this.callerLeft()
     this.#response.destroy()
   }
 
-  /** True for HEAD, whose answer has the headers of a body and no bytes. A server may be set up to throw where some are written. */
+  /** Whether the request is HEAD, whose answer has the headers of a body and no bytes. Some servers throw if bytes are written. */
   protected get isBodiless(): boolean {
     return this.method === 'HEAD'
   }
 
-  /** True when the body was too large and its rest must be discarded before the answer ends. */
+  /** Whether the body was too large, so that its rest must be discarded before the answer ends. */
   protected get hasRefusedBody(): boolean {
     return this.#isUnread || this.#bodyReader?.refused === true
   }
 
-  /** The framework sends the rest of the answer, `byteLength` bytes. */
+  /** Notes that the framework sends the rest of the answer, `byteLength` bytes. */
   protected endedElsewhere(byteLength: number): void {
     this.#ended = true
     this.#unwatch()
@@ -277,7 +277,10 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     if (byteLength > UNTIMED_REST_BYTES) this.#limitReading()
   }
 
-  /** Restores the socket's timeout afterwards, because Node may not, and the next request must not inherit ours. */
+  /**
+   * Limits the time for reading. Restores the socket's timeout afterwards: Node may not, and the next request must not inherit
+   * it.
+   */
   #limitReading(): void {
     const response = this.#response
     const { socket } = this.#request
@@ -288,7 +291,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     })
   }
 
-  /** Keeps what is written in this turn for its end. */
+  /** Buffers the data written in this turn until its end. */
   #cork(): void {
     const { socket } = this.#response
     if (socket === null || !isPlain(this.#response) || socket.writableCorked > 0) return
@@ -297,13 +300,13 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     sendAtEndOfTurn(this)
   }
 
-  /** Keeps the end of the answer for the end of the turn; as latin1, in which each byte is one character and stays it. */
+  /** Buffers the end of the answer until the end of the turn, as latin1, which maps each byte to one character. */
   #holdEnd(bytes: Uint8Array): void {
     this.#heldEnd = asBuffer(bytes).toString('latin1')
     if (this.#corked === undefined) sendAtEndOfTurn(this)
   }
 
-  /** More may be written. Calls the drain listener, unless the answer has ended. */
+  /** Calls the drain listener, unless the answer has ended. */
   drained(): void {
     if (!this.#ended) this.#drainListener?.()
   }
@@ -317,14 +320,14 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     else listener(undefined, [bytes])
   }
 
-  /** True for headers about the bytes on the wire once a body parser has replaced those bytes. */
+  /** Returns whether a header describes bytes on the wire that a body parser has replaced. */
   #isReplaced(name: string): boolean {
     if (name !== 'content-encoding' && name !== 'content-length' && name !== 'transfer-encoding') return false
     if (this.#body !== this.#request) return true
     return this.#bodyReader === undefined && this.#request.body !== undefined && isSpent(this.#request)
   }
 
-  /** Calls `done` once the rest of a refused body is discarded; immediately if there is none. */
+  /** Calls `done` after the rest of a rejected body is discarded; immediately if there is none. */
   protected afterDiscarding(done: () => void): void {
     if (this.hasRefusedBody && !this.#request.complete) discardRequest(this.#body, done)
     else done()
@@ -339,7 +342,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
     })
   }
 
-  /** Node reads the rest of a request itself, but not if the host pipes it into another stream: the next one would wait indefinitely. */
+  /** Node reads the rest of a request itself, unless the host pipes it into another stream: the next request would wait indefinitely. */
   #discardReplaced(): void {
     const request = this.#request
     if (this.#body === request || this.#body.readableEnded || this.hasRefusedBody) return
@@ -354,7 +357,7 @@ export class NodeExchange implements GatewayRequest, ByteSink, Sender {
   }
 }
 
-/** The header's different values joined, as other repeated headers are; `first` when there is one. */
+/** Joins the different values of a repeated header like other headers. Returns `first` if there is one value. */
 function repeatedAuthorization(rawHeaders: readonly string[], first: unknown): string | undefined {
   let joined = typeof first === 'string' ? first : undefined
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
@@ -369,7 +372,7 @@ function repeatedAuthorization(rawHeaders: readonly string[], first: unknown): s
 
 const AUTHORIZATION = 'authorization'
 
-/** Returns whether the body cannot be read from the request: its stream was read already, or it is a host's object without one. */
+/** Returns whether the body cannot be read from the request: its stream was read already, or the host's request object has none. */
 function isSpent(body: Readable): boolean {
   return typeof body.resume !== 'function' || body.readableEnded || body.readableDidRead
 }

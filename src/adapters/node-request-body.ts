@@ -8,12 +8,12 @@ const READER = Symbol('signalbox.requestBodyReader')
 
 type ReadStream = Readable & { [READER]?: RequestBodyReader }
 
-/** What Node's request of HTTP/2 has besides. */
+/** Node's request, with the stream of HTTP/2. */
 type StreamedRequest = IncomingMessage & { readonly stream?: { readonly endAfterHeaders?: boolean } }
 
 /**
- * True when a request has a body: by its headers (RFC 9112, section 6.3), or over HTTP/2 because its stream goes on after them
- * (RFC 9113, section 8.1).
+ * Returns whether a request has a body: by its headers (RFC 9112, section 6.3), or over HTTP/2 because its stream continues after
+ * them (RFC 9113, section 8.1).
  */
 export function announcesBody(request: StreamedRequest): boolean {
   if (request.httpVersionMajor >= 2) return request.stream?.endAfterHeaders !== true
@@ -22,9 +22,9 @@ export function announcesBody(request: StreamedRequest): boolean {
 }
 
 /**
- * Collects a body from its stream, at most `limitBytes`. Reads nothing when the declared length is already larger, and
- * stops reading at the limit. The connection stays open, so that the refusal can be sent. Fails with `aborted` when the
- * caller disconnects before the end.
+ * Collects a body from its stream, up to `limitBytes`. Reads nothing if the declared length is larger, and stops reading at the
+ * limit. The connection stays open, so that the rejection can be sent. Fails with `aborted` if the caller disconnects before the
+ * end.
  */
 export class RequestBodyReader {
   readonly #limitBytes: number
@@ -39,19 +39,19 @@ export class RequestBodyReader {
     this.#listener = listener
   }
 
-  /** True when the body was too large; the rest may still arrive. */
+  /** Whether the body was too large. The rest may still arrive. */
   get refused(): boolean {
     return this.#refused
   }
 
-  /** True when the whole body was read and nobody else has listened to it. */
+  /** Whether the whole body was read without another listener. */
   get wasAlone(): boolean {
     return this.#wasAlone
   }
 
   /**
-   * Begins to read. Calls the listener exactly once, possibly before this returns.
-   * @param body The request, or the stream that the host has put in its place.
+   * Starts reading. Calls the listener exactly once, possibly before this returns.
+   * @param body The request, or the stream with which the host replaced it.
    */
   start(request: IncomingMessage, body: Readable): void {
     if (body === request && Number(request.headers['content-length']) > this.#limitBytes) {
@@ -73,7 +73,7 @@ export class RequestBodyReader {
     body.resume()
   }
 
-  /** Takes one chunk of the body. */
+  /** Adds one chunk of the body. */
   add(body: Readable, chunk: Uint8Array | string): void {
     if (this.#listener === undefined) return
     const bytes = bytesOf(body, chunk)
@@ -87,13 +87,13 @@ export class RequestBodyReader {
     this.#settle('too_large')
   }
 
-  /** The body is complete. */
+  /** Completes the body. */
   finish(body: Readable): void {
     this.#wasAlone &&= isOnlyListener(body)
     this.#settle(undefined)
   }
 
-  /** The body will not be complete. No effect when it was already complete or refused. */
+  /** Notes that the body will not be complete. Without effect if it was already complete or rejected. */
   abort(failure: 'aborted' | 'unreadable' = 'aborted'): void {
     this.#settle(failure)
   }
@@ -110,12 +110,12 @@ export class RequestBodyReader {
   }
 }
 
-/** The bytes of a chunk, which is a text where a middleware has asked for texts. */
+/** Returns the bytes of a chunk, which is a string if a middleware has requested strings. */
 export function bytesOf({ readableEncoding }: Readable, chunk: Uint8Array | string): Uint8Array {
   return typeof chunk === 'string' ? Buffer.from(chunk, readableEncoding ?? 'utf8') : chunk
 }
 
-/** Who listens too may keep what it hears. */
+/** Another listener may keep the chunks that it receives. */
 function isOnlyListener(body: Readable): boolean {
   return body.listenerCount('data') === 1 && body.listenerCount('readable') === 0
 }
@@ -140,8 +140,8 @@ function onUnreadable(this: ReadStream): void {
 const encoder = new TextEncoder()
 
 /**
- * True for the empty object that some body parsers (body-parser 1, in Express 4) put on every request they do not parse.
- * It is the caller's own `{}` only when the declared length is two bytes.
+ * Whether a body is the empty object that some body parsers (body-parser 1, in Express 4) set on every request they do not parse.
+ * It is the caller's own `{}` only if the declared length is two bytes.
  */
 export function isPlaceholder(body: unknown, contentLength: string | undefined): boolean {
   if (typeof body !== 'object' || body === null || contentLength === '2') return false
@@ -149,9 +149,9 @@ export function isPlaceholder(body: unknown, contentLength: string | undefined):
 }
 
 /**
- * The bytes of a body that a body parser has read from the stream and left on the request. Undefined when they cannot be
- * rebuilt: nothing was kept, or the body was a form with files or nested fields. JSON is serialised again, so the caller's
- * white space and repeated members are lost.
+ * Returns the bytes of a body that a body parser has read from the stream and stored on the request. Undefined if they cannot be
+ * restored: nothing was kept, or the body was a form with files or nested fields. JSON is serialized again, so the caller's white
+ * space and repeated members are lost.
  */
 export function parsedBodyBytes(body: unknown, contentType: string | undefined): Uint8Array | undefined {
   if (body === undefined) return undefined
@@ -176,15 +176,15 @@ function formBytes(body: unknown): Uint8Array | undefined {
   return encoder.encode(form.toString())
 }
 
-/** Most bytes of a refused body that are read and discarded. */
+/** Maximum number of bytes of a rejected body that are read and discarded. */
 const MAX_DISCARDED_BYTES = 64 * 1024 * 1024
 
-/** Longest time for which a refused body is read. */
+/** Maximum time for which a rejected body is read. */
 const MAX_DISCARD_MS = 5_000
 
 /**
- * Reads and discards the rest of a request, within bounds, then calls `done` once. Closing a socket with unread bytes makes
- * the system reset the connection, and a caller that is still sending would lose the answer.
+ * Reads and discards the rest of a request, within limits, then calls `done` once. Closing a socket with unread bytes makes the
+ * system reset the connection, and a caller that is still sending would lose the answer.
  */
 export function discardRequest(request: Readable, done: () => void): void {
   let discardedBytes = 0

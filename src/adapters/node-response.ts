@@ -1,16 +1,16 @@
 import { ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 
-// Headers of the host to which the gateway's own are appended instead of replacing them.
+// Headers for which the gateway's values are appended to those of the host.
 const ADDED = new Set(['vary', 'set-cookie'])
 
 /**
- * Writes status and headers (a flat list). Headers that middleware has set are kept unless the list names them; `vary` and
- * `set-cookie` are appended.
+ * Writes status and headers (a flat list). Headers of middleware are kept unless the list names them; `vary` and `set-cookie` are
+ * appended.
  */
 export function writeResponseHead(response: ServerResponse, status: number, headers: readonly string[]): void {
-  // Middleware that replaces `writeHead` may handle only headers set one by one; `writeHead` itself replaces `vary` and, on
-  // Node 20, drops repeated headers once any header has been set.
+  // Middleware that replaces `writeHead` may support only headers that are set one by one. `writeHead` itself replaces `vary`
+  // and, on Node 20, drops repeated headers once any header has been set.
   if (response.writeHead === ServerResponse.prototype.writeHead && response.getHeaderNames().length === 0) {
     response.writeHead(status, headers as string[])
     return
@@ -25,8 +25,8 @@ export function writeResponseHead(response: ServerResponse, status: number, head
 }
 
 /**
- * Node keeps the text of a sent head for as long as the answer lasts, as a tree of its pieces: 2 kB of an open stream. Reading a
- * character makes V8 put them together.
+ * Node keeps the text of a sent head until the answer ends, as a tree of its pieces: 2 kB of an open stream. Reading a character
+ * makes V8 join them.
  */
 export function flattenHead(response: ServerResponse & { readonly _header?: unknown }): void {
   const { _header: head } = response
@@ -34,8 +34,8 @@ export function flattenHead(response: ServerResponse & { readonly _header?: unkn
 }
 
 /**
- * Up to here bytes wait for the end of the turn. A body that does is joined to its head: Node puts a text into one buffer with it, and
- * other bytes behind it.
+ * Maximum number of bytes that wait for the end of the turn. A waiting body is joined to its head: Node puts a string into one
+ * buffer with the head, and bytes after it.
  */
 export const HELD_BYTES = 8 * 1024
 
@@ -45,7 +45,7 @@ export function isHeldBack(response: ServerResponse, bytes: Uint8Array | string 
 
 /**
  * Returns whether writes go to a socket of the system: no middleware has replaced them, and it is not HTTP/2. Bridges to
- * serverless hosts give the response an object that ignores the encoding of a string and may keep the bytes.
+ * serverless hosts use a response object that ignores the encoding of a string and may keep the bytes.
  */
 export function isPlain(response: ServerResponse): boolean {
   const { write, end } = ServerResponse.prototype
@@ -57,7 +57,7 @@ export function endResponse(response: ServerResponse, text: string): void {
   try {
     response.end(text, 'latin1')
   } catch (error) {
-    // Nothing else of the turn may wait for it.
+    // Other work of the turn must continue.
     response.destroy(error instanceof Error ? error : undefined)
   }
 }

@@ -16,21 +16,21 @@ import {
 export type { CorsOptions } from './cors.ts'
 export type { MountOptions } from './route-path.ts'
 
-/** A request listener for `http.createServer`. */
+/** Request listener for `http.createServer`. */
 export interface NodeHandler {
   (request: IncomingMessage, response: ServerResponse): void
   /**
-   * True when the request is the gateway's: below `basePath`, or without one a path of the gateway's own. For the fast
-   * mount beside a framework:
+   * Returns whether the request is the gateway's: below `basePath`, or without one, a path of the gateway's own. For the fast
+   * mount alongside a framework:
    * `http.createServer((request, response) => (ai.handles(request) ? ai(request, response) : app(request, response)))`
    */
   handles(request: Pick<IncomingMessage, 'url'>): boolean
 }
 
 /**
- * Serves the gateway on Node's own HTTP server. Without `basePath` the path is taken as it is; with one, everything
- * outside is 404. A body that a parser left on `request.body` is used when the stream is spent.
- * @throws TypeError naming the member for bad `cors`.
+ * Serves the gateway on Node's own HTTP server. Without `basePath`, the path is used unchanged; with one, other paths get 404. A
+ * body that a parser stored on `request.body` is used if the stream was read already.
+ * @throws TypeError with the invalid member of `cors`.
  */
 export function nodeHandler(gateway: ExchangeHandler, options: MountOptions = {}): NodeHandler {
   checkMembers(options, MOUNT_OPTIONS, 'nodeHandler')

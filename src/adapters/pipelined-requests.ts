@@ -2,11 +2,11 @@ import type { Socket } from 'node:net'
 
 /** Request that waits for the answers to earlier ones of its connection. */
 export interface PipelinedRequest {
-  /** The connection has closed. */
+  /** Called when the connection has closed. */
   callerLeft(): void
 }
 
-/** Pipelined requests by their socket, until their own response has one. */
+/** Pipelined requests by their socket, until their own response has a socket. */
 const pipelined = new WeakMap<Socket, Set<PipelinedRequest>>()
 
 /**
@@ -25,7 +25,7 @@ export function watchSocket(socket: Socket, request: PipelinedRequest): void {
   waiting.add(request)
 }
 
-/** Stops what {@link watchSocket} began. */
+/** Stops watching; see {@link watchSocket}. */
 export function unwatchSocket(socket: Socket, request: PipelinedRequest): void {
   pipelined.get(socket)?.delete(request)
 }

@@ -1,15 +1,15 @@
-/** Bytes that may wait in the stream before the writer is told to stop; about a socket's buffer. */
+/** Number of bytes that may wait in the stream before the writer must stop; about a socket's buffer. */
 const HIGH_WATER_MARK_BYTES = 64 * 1024
 
-/** What the reader reports to the writer. */
+/** Signals of the reader to the writer. */
 export interface ResponseBodyListeners {
-  /** There is room again after `push` returned false. */
+  /** Called when there is room again after `push` returned false. */
   readonly onPull: () => void
-  /** The reader wants no more. */
+  /** Called when the reader cancels the stream. */
   readonly onCancel: () => void
 }
 
-/** A `ReadableStream` for a writer that pushes; passes the reader's backpressure on to it. */
+/** `ReadableStream` for a writer that pushes. Passes the reader's backpressure on to the writer. */
 export class ResponseBody {
   readonly stream: ReadableStream<Uint8Array>
   #controller!: ReadableStreamDefaultController<Uint8Array>
@@ -36,7 +36,7 @@ export class ResponseBody {
     )
   }
 
-  /** Adds bytes; false means: stop until `onPull`. */
+  /** Adds bytes. Returns false if the writer must wait for `onPull`. */
   push(bytes: Uint8Array): boolean {
     if (this.#closed || bytes.byteLength === 0) return !this.#isFull
     this.#controller.enqueue(bytes)
@@ -44,14 +44,14 @@ export class ResponseBody {
     return !this.#isFull
   }
 
-  /** Ends the stream after the bytes that wait in it. */
+  /** Ends the stream after its buffered bytes. */
   close(): void {
     if (this.#closed) return
     this.#closed = true
     this.#controller.close()
   }
 
-  /** Ends the stream with an error; the bytes that wait in it are dropped. */
+  /** Ends the stream with an error and drops its buffered bytes. */
   fail(reason: unknown): void {
     if (this.#closed) return
     this.#closed = true

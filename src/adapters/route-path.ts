@@ -4,11 +4,11 @@ import type { CorsOptions } from './cors.ts'
 /** Paths of the gateway outside `/v1`. */
 const ROOT_PATHS: readonly string[] = ['/livez', '/readyz', '/healthz', '/api/hello', '/openapi.json', '/mcp']
 
-/** Options that every handler takes. */
+/** Options of every handler. */
 export interface MountOptions {
-  /** Where the handler is mounted, such as `/ai`. Stripped exactly from the path, percent-encoding untouched. */
+  /** Path at which the handler is mounted, such as `/ai`. Removed exactly from the path, without decoding percent-encoding. */
   readonly basePath?: string | undefined
-  /** Lets web pages of other origins call the gateway from a browser. Default: none may. */
+  /** Allows web pages of other origins to call the gateway from a browser. Default: none may. */
   readonly cors?: CorsOptions | undefined
 }
 
@@ -17,7 +17,7 @@ export const MOUNT_OPTIONS = {
   cors: true,
 } satisfies MemberNames<MountOptions>
 
-/** A base path with one leading slash and no trailing one; undefined when none is given, empty for `/`. */
+/** Returns a base path with one leading slash and no trailing one; undefined if there is none, empty for `/`. */
 export function normalizeBasePath(basePath: string | undefined): string | undefined {
   if (basePath === undefined) return undefined
   let end = basePath.length
@@ -26,7 +26,7 @@ export function normalizeBasePath(basePath: string | undefined): string | undefi
   return trimmed === '' || trimmed.startsWith('/') ? trimmed : `/${trimmed}`
 }
 
-/** The path of a request target (RFC 9112, section 3.2), without the query and, in absolute form, without the origin. */
+/** Returns the path of a request target (RFC 9112, section 3.2), without the query and, in absolute form, without the origin. */
 export function pathOfTarget(target: string): string {
   const question = target.indexOf('?')
   const beforeQuery = question === -1 ? target : target.slice(0, question)
@@ -37,25 +37,25 @@ export function pathOfTarget(target: string): string {
   return slash === -1 ? '/' : beforeQuery.slice(slash)
 }
 
-/** The query of a request target without the question mark; empty when there is none. */
+/** Returns the query of a request target without the question mark; empty if there is none. */
 export function queryOfTarget(target: string): string {
   const question = target.indexOf('?')
   return question === -1 ? '' : target.slice(question + 1)
 }
 
-/** What stands below `basePath`, beginning with `/`; undefined when the path is not below it. */
+/** Returns the path below `basePath`, beginning with `/`, or undefined if the path is not below it. */
 export function pathBelow(path: string, basePath: string): string | undefined {
   if (!path.startsWith(basePath)) return undefined
   if (path.length === basePath.length) return '/'
   return path[basePath.length] === '/' ? path.slice(basePath.length) : undefined
 }
 
-/** True for a path that the gateway answers when nothing is mounted in front of it. */
+/** Returns whether the gateway answers a path when nothing is mounted in front of it. */
 export function isGatewayPath(path: string): boolean {
   return path.startsWith('/v1/') || path === '/v1' || ROOT_PATHS.includes(path)
 }
 
-/** The gateway's part of a path behind an unknown mount: from its first `/v1/`, or a root path at its end. */
+/** Returns the gateway's part of a path below an unknown mount: from its first `/v1/`, or a root path at its end. */
 export function locateGatewayPath(path: string): string {
   const version = path.indexOf('/v1/')
   if (version !== -1) return path.slice(version)
@@ -65,14 +65,14 @@ export function locateGatewayPath(path: string): string {
 }
 
 /**
- * A path that lies outside the base path, as the gateway may see it. It must answer 404 there, so a path that would
- * be one of its own is replaced by `/`, where it has no route.
+ * Returns the path that the gateway sees for a path outside the base path. It must answer 404, so a path that equals one of its
+ * own is replaced by `/`, where it has no route.
  */
 export function pathOutsideMount(path: string): string {
   return isGatewayPath(path) ? '/' : path
 }
 
-/** The path for a handler that sees whole paths and knows its mount. `basePath` is normalized. */
+/** Returns the path for a handler that receives whole paths and knows its mount. `basePath` is normalized. */
 export function routePath(path: string, basePath: string): string {
   return pathBelow(path, basePath) ?? pathOutsideMount(path)
 }

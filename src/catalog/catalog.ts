@@ -4,52 +4,52 @@ import { effortsOf, type VendorModel } from './vendor-models/vendor-model.ts'
 
 /** Models by name. */
 export interface ModelSource {
-  /** By public id or alias, exactly as written; undefined when there is no such model. */
+  /** Returns the model of a public id or alias, exactly as written; undefined if there is no such model. */
   find(idOrAlias: string): CatalogModel | undefined
-  /** Every model once. */
+  /** Returns every model once. */
   list(): readonly CatalogModel[]
-  /** False for a vendor that cannot be called. Absent: each can. */
+  /** Returns false for a vendor that cannot be called. If omitted, every vendor can be called. */
   isConfigured?(vendorId: string): boolean
-  /** What `list` names, without the models, of which nothing is kept. Absent: nothing that needs no row. */
+  /** Returns the names of the models of `list` without caching the models. If omitted, every model needs a row. */
   names?(): Iterable<Pick<CatalogModel, 'id' | 'kinds' | 'vendor' | 'upstream'>>
-  /** What public catalogs know of a vendor's own id; absent, and undefined: nothing. */
+  /** Returns the facts of public catalogs about a vendor's own id, or `undefined` if they list none. May be omitted. */
   facts?(vendorId: string, upstream: string): VendorModel | undefined
-  /** Whether a vendor gives such ids to its own models. If omitted, no vendor does. */
+  /** Whether a vendor uses such ids for its own models. If omitted, no vendor does. */
   claims?(vendorId: string, upstream: string): boolean
   /** Vendors that are configured or in the public catalog, and makers whose names begin ids there, such as `meta-llama`. */
   vendorNames?(): readonly string[]
-  /** The protocol of all chat models of a vendor that has one only; absent, and undefined: it has none, or several. */
+  /** Returns the protocol of all chat models of a vendor, or `undefined` if the vendor has none or several. May be omitted. */
   chatProtocol?(vendorId: string): string | undefined
 }
 
-/** The models that callers may name. */
+/** Models that callers may name. */
 export interface Catalog extends ModelSource {
-  /** Those of rows, in the order in which their ids were first defined, patterns not among them; then those of the vendors. */
+  /** Returns the models of rows, without patterns, in the order in which their ids were first defined, then the models of the vendors. */
   list(): readonly CatalogModel[]
-  /** The models of rows, then the patterns, the most specific first. */
+  /** Models of rows, then patterns, the most specific first. */
   readonly rows: readonly CatalogModel[]
-  /** The models that need no row. */
+  /** Models that need no row. */
   readonly source: ModelSource
 }
 
-/** Most ids that match patterns and are remembered; a caller may invent any number of them. */
+/** Maximum number of cached ids that match patterns. Callers may invent any number of them. */
 const MAX_MATCHES = 1_000
 
 const NO_SOURCE: ModelSource = { find: () => undefined, list: () => [] }
 
 /**
- * Builds a catalog from rows; of rows with the same id the last one counts. Such a row replaces the earlier one as a whole,
- * except that the earlier `protocol` is kept when the row names the same vendor and no protocol. A row without one has that which
- * `source` knows of the vendor's model. An id always wins over an alias, so a later row may take over a name that was an alias of
- * an earlier one.
+ * Creates a catalog from rows. If several rows have the same id, the last one replaces the earlier ones as a whole, except that the
+ * earlier `protocol` is kept if the row names the same vendor and no protocol. A row without a protocol gets the protocol that `source`
+ * knows for the vendor's model. An id always wins over an alias, so a later row may use the alias of an earlier one as its id.
  *
- * A row whose id has one `*` stands for every id that matches it and has no row of its own; of several the one with the most
- * other characters counts. A `*` in its `upstream` is what the star of the id stood for. Behind the rows come the models of
- * `source`; a model of a row is also found as `vendor/upstream`. An alias of a row whose vendor cannot be called gives way to a
- * model of `source` that can. A model of `source` whose id a row has taken is `vendor/upstream`. A vendor's own id with a date behind
- * it, such as `gpt-5-2025-08-07`, is the model without the date, unless a row or `source` knows it; its vendor gets the date.
- * @throws TypeError when two models claim one alias, an alias is the id of an earlier row, a pattern has more than one star,
- *   or a fallback is unknown, is the model itself, or serves none of its kinds.
+ * A row whose id contains one `*` stands for every matching id without a row of its own; if several patterns match, the one with the most
+ * other characters counts. A `*` in its `upstream` is replaced by the text that the star of the id matched. The models of `source` follow
+ * the rows; a model of a row is also found as `vendor/upstream`. If the vendor of a row cannot be called, its alias gives way to a model
+ * of `source` whose vendor can. If a row uses the id of a model of `source`, that model is found as `vendor/upstream`. A vendor's own id
+ * followed by a date, such as `gpt-5-2025-08-07`, means the model without the date, unless a row or `source` knows the full id; its
+ * vendor receives the date.
+ * @throws TypeError if two models claim one alias, an alias is the id of an earlier row, a pattern has more than one star, or a fallback
+ *   is unknown, is the model itself, or serves none of its kinds.
  */
 export function createCatalog(
   rows: readonly (ModelDefinition | CatalogModel)[],
@@ -121,7 +121,7 @@ export function createCatalog(
     return row ?? byUpstream.get(name) ?? (patterns.length === 0 ? undefined : match(name)) ?? offered(name)
   }
   for (const model of [...models, ...patterns]) checkFallbacks(find, model)
-  /** A model of the source under the id by which it is found; none if a row stands for it. */
+  /** Returns a model of the source under the id by which it is found, or nothing if a row replaces it. */
   const own = (model: CatalogModel): readonly CatalogModel[] => {
     if (find(model.id) === model) return [model]
     const full = find(`${model.vendor}/${model.upstream}`)
@@ -173,7 +173,7 @@ function keepProtocol(model: CatalogModel, replaced: CatalogModel | undefined): 
   return { ...model, protocol: replaced.protocol }
 }
 
-/** Adds the efforts that the catalog lists for the model, and the protocol by which its vendor offers it if the row has none. */
+/** Adds the efforts that the catalog lists for the model, and its vendor's protocol if the row has none. */
 function withKnownFacts(model: CatalogModel, source: ModelSource): CatalogModel {
   const known = source.facts?.(model.vendor, model.upstream)
   const efforts = known && effortsOf(known)

@@ -31,10 +31,10 @@ const FREE_SIZE_MEMBERS = {
 const RANGE_MEMBERS = { min: true, max: true } as const
 
 /**
- * Refuses members that rows of models do not have, and values that enumerated members do not have. Other values are not judged.
- * @param owner what was called, for the message.
- * @param path of the list below it.
- * @throws TypeError naming the path: `models[2].limits.maxOutputToken`.
+ * Rejects unknown members of model rows, and unknown values of enumerated members. Other values are not checked.
+ * @param owner Name of the called function for the message.
+ * @param path Path of the list below it.
+ * @throws TypeError with the path: `models[2].limits.maxOutputToken`.
  */
 export function checkModelRows(rows: unknown, owner: string, path = 'models'): void {
   if (!Array.isArray(rows)) return
@@ -42,10 +42,10 @@ export function checkModelRows(rows: unknown, owner: string, path = 'models'): v
 }
 
 /**
- * Refuses rows that lack what every row has.
- * @param owner what was called, for the message.
- * @param path of the list below it.
- * @throws TypeError naming the path: `models[2].vendor`.
+ * Rejects rows without the required members.
+ * @param owner Name of the called function for the message.
+ * @param path Path of the list below it.
+ * @throws TypeError with the path: `models[2].vendor`.
  */
 export function checkWholeRows(rows: readonly unknown[], owner: string, path = 'models'): void {
   for (const [index, row] of rows.entries()) {

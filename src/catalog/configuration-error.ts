@@ -1,13 +1,13 @@
-/** One fault that a schema found, as zod reports it. */
+/** Fault that a schema found, in zod's format. */
 export interface ConfigurationIssue {
   readonly path: readonly PropertyKey[]
   readonly message: string
 }
 
 /**
- * The error for settings that an operator wrote wrongly. Its message names each place: `prices[3].amount: …`.
+ * Returns the error for invalid settings of an operator. Its message names each place: `prices[3].amount: …`.
  *
- * @param root name put before every path; empty when the path itself begins with a name.
+ * @param root Prefix of every path. Empty if the path itself begins with a name.
  */
 export function configurationError(root: string, issues: readonly ConfigurationIssue[]): TypeError {
   return new TypeError(issues.map((issue) => `${formatPath(root, issue.path)}: ${issue.message}`).join('\n'))

@@ -1,9 +1,9 @@
-/** Does the id of a row stand for many ids? */
+/** Whether the id of a row is a pattern. */
 export function isPattern(id: string): boolean {
   return id.includes('*')
 }
 
-/** What the star of a pattern stands for in a name, which may be nothing; undefined when the name does not match. */
+/** Returns the text that the star of a pattern matches in a name, possibly empty; undefined if the name does not match. */
 export function starOf(pattern: string, name: string): string | undefined {
   const at = pattern.indexOf('*')
   const [before, after] = [pattern.slice(0, at), pattern.slice(at + 1)]
@@ -34,7 +34,7 @@ export function familyWords(id: string): string[] {
   )
 }
 
-/** Returns the numbers of a version, such as `[4, 5]` for `claude-haiku-4-5-20251001`. Sizes such as `8b` are left out. */
+/** Returns the numbers of a version, such as `[4, 5]` for `claude-haiku-4-5-20251001`, without sizes such as `8b`. */
 export function versionOf(id: string): number[] {
   return Array.from(withoutDate(id).matchAll(/(?<!\d)\d{1,3}(?!\d|b\b)/g), ([number]) => Number(number))
 }
@@ -51,7 +51,7 @@ export function newerFirst(one: string, other: string): number {
 
 const DOT_SEGMENT = /(?:^|\/)\.{1,2}(?:\/|$)/
 
-/** Has a name `.` or `..` between slashes? Some vendors have the id of a model in the path, where these lead elsewhere. */
+/** Whether a name has `.` or `..` between slashes. Some vendors use the model id in the path, where these segments change the target. */
 export function hasDotSegment(name: string): boolean {
   return DOT_SEGMENT.test(name)
 }

@@ -1,16 +1,16 @@
 import type { MemberNames } from '../core/known-members.ts'
 
-/** Bounds of a model that the gateway itself needs. Absent means unknown. */
+/** Limits of a model that the gateway itself needs. An omitted limit is unknown. */
 export interface ModelLimits {
-  /** Most input tokens. */
+  /** Maximum number of input tokens. */
   readonly contextTokens?: number
-  /** Most output tokens of one answer; used to reserve money when a request sets no bound. */
+  /** Maximum number of output tokens per answer. Used to reserve money if a request sets no limit. */
   readonly maxOutputTokens?: number
   /** Size of an embedding vector if the request names none. */
   readonly dimensions?: number
-  /** Vector sizes the vendor can make itself; a list of exact sizes, or a range. */
+  /** Vector sizes that the vendor supports: a list of exact sizes, or a range. */
   readonly nativeDimensions?: readonly number[] | { readonly min: number; readonly max: number }
-  /** May a vector be truncated to sizes that the vendor cannot make? False for models whose sizes are a closed list. */
+  /** Whether vectors may be truncated to sizes that the vendor does not support. False for models with a closed list of sizes. */
   readonly truncatesDimensions?: boolean
 }
 
@@ -22,13 +22,13 @@ export const MODEL_LIMITS_MEMBERS = {
   truncatesDimensions: true,
 } satisfies MemberNames<ModelLimits>
 
-/** Abilities of an image model. Absent means unknown: the vendor then decides, unless documented otherwise. */
+/** Abilities of an image model. If an ability is omitted, the vendor decides, unless documented otherwise. */
 export interface ImageAbilities {
-  /** Sizes it takes, as callers write them: `1024*1024`, `1K`, `1024x1024`. Absent: any. */
+  /** Supported sizes in the callers' notation: `1024*1024`, `1K`, `1024x1024`. If omitted, the model accepts any size. */
   readonly sizes?: readonly string[]
-  /** Size of a picture when the request names none, as callers write it. */
+  /** Size of an image if the request names none, in the callers' notation. */
   readonly defaultSize?: string
-  /** A rule for sizes that are not in `sizes`. Pixels; the ratio is that of the longer to the shorter side. */
+  /** Rule for sizes that are not in `sizes`, in pixels. The ratio is the longer side divided by the shorter one. */
   readonly freeSize?: {
     readonly multipleOf?: number
     readonly maxSide?: number
@@ -36,25 +36,25 @@ export interface ImageAbilities {
     readonly minPixels?: number
     readonly maxPixels?: number
   }
-  /** Aspect ratios it takes. Absent: any. */
+  /** Supported aspect ratios. If omitted, the model accepts any ratio. */
   readonly aspectRatios?: readonly string[]
-  /** How many reference pictures a request may, or must, hold. */
+  /** Minimum and maximum number of reference images per request. */
   readonly referenceImages?: { readonly min: number; readonly max: number }
-  /** Most pictures of one request. */
+  /** Maximum number of images per request. */
   readonly maxImages?: number
-  /** Does it take a mask? Absent: no. */
+  /** Whether the model accepts a mask. Default false. */
   readonly takesMask?: boolean
-  /** Values of `quality`, as the vendor writes them. Absent: any. */
+  /** Values of `quality` in the vendor's notation. If omitted, the model accepts any value. */
   readonly qualities?: readonly string[]
-  /** Values of `output_format`, as the vendor writes them. Absent: png, jpeg and webp. */
+  /** Values of `output_format` in the vendor's notation. If omitted, png, jpeg and webp. */
   readonly outputFormats?: readonly string[]
-  /** Unsupported request fields; a request that sets one is refused. */
+  /** Unsupported request fields. A request that sets one is rejected. */
   readonly refusedFields?: readonly string[]
-  /** Can it answer with URLs if the caller requests them? Absent: always bytes. */
+  /** Whether the model can answer with URLs if the caller requests them. By default it always returns bytes. */
   readonly answersWithUrls?: boolean
-  /** Tokens of one picture, from above, for reservations; by `size` or `quality size`, with `default` for all others. */
+  /** Maximum number of tokens per image, for reservations, by `size` or `quality size`, with `default` for all others. */
   readonly outputTokens?: Readonly<Record<string, number>>
-  /** Tokens of one reference picture, from above, for reservations. */
+  /** Maximum number of tokens per reference image, for reservations. */
   readonly inputTokensPerImage?: number
 }
 
@@ -74,29 +74,29 @@ export const IMAGE_MEMBERS = {
   inputTokensPerImage: true,
 } satisfies MemberNames<ImageAbilities>
 
-/** What a video is made from. */
+/** Kinds of input from which a video is generated. */
 export const VIDEO_TASKS = ['t2v', 'i2v', 'r2v'] as const
 
-/** How a video request names its geometry. */
+/** Fields by which a video request specifies its geometry. */
 export const VIDEO_GEOMETRIES = ['size', 'resolution', 'resolution-ratio'] as const
 
-/** Abilities of a video model. Absent means unknown: the vendor then decides. */
+/** Abilities of a video model. If an ability is omitted, the vendor decides. */
 export interface VideoAbilities {
-  /** `t2v` text to video, `i2v` picture to video, `r2v` references to video. */
+  /** `t2v` text to video, `i2v` image to video, `r2v` references to video. */
   readonly task: (typeof VIDEO_TASKS)[number]
-  /** Tiers it renders, as callers write them: `720p`. */
+  /** Supported resolutions in the callers' notation: `720p`. */
   readonly resolutions: readonly string[]
-  /** Seconds it renders: a list of exact values, or a range. */
+  /** Supported durations in seconds: a list of exact values, or a range. */
   readonly durations: readonly number[] | { readonly min: number; readonly max: number }
-  /** Seconds it renders with a reference video among the references; absent: the same. */
+  /** Supported durations in seconds if the references include a video. Defaults to `durations`. */
   readonly durationsWithReferenceVideo?: { readonly min: number; readonly max: number }
-  /** Most seconds that the vendor can bill for one task, references included; reports above it are not believed. */
+  /** Maximum number of seconds that the vendor can bill for one task, references included. Higher reports are not trusted. */
   readonly maxBilledSeconds?: number
   /** `size` in pixels, `resolution` as a tier, `resolution` with `ratio`. */
   readonly geometry: (typeof VIDEO_GEOMETRIES)[number]
-  /** Can its sound be switched off by `audio: false`? */
+  /** Whether `audio: false` switches off the audio. */
   readonly canMute?: boolean
-  /** Does it support `shot_type`? */
+  /** Whether the model supports `shot_type`. */
   readonly takesShotType?: boolean
 }
 
@@ -111,18 +111,18 @@ export const VIDEO_MEMBERS = {
   takesShotType: true,
 } satisfies MemberNames<VideoAbilities>
 
-/** Formats of spoken answers. */
+/** Audio formats of speech answers. */
 export const SPEECH_FORMATS = ['mp3', 'wav', 'pcm', 'opus', 'aac', 'flac'] as const
 
-/** What a model for speech can do. */
+/** Abilities of a speech model. */
 export interface SpeechAbilities {
-  /** Names of its voices, as its vendor writes them. */
+  /** Names of its voices in the vendor's notation. */
   readonly voices: readonly string[]
-  /** Formats of the answer; the first is the one of a request that names none. */
+  /** Formats of the answer. The first is the default. */
   readonly formats: readonly (typeof SPEECH_FORMATS)[number][]
-  /** Does it take `instructions`? */
+  /** Whether the model supports `instructions`. */
   readonly takesInstructions: boolean
-  /** Most characters of one call at the vendor; longer texts are spoken part by part. */
+  /** Maximum number of characters per call to the vendor. Longer texts are split into several calls. */
   readonly maxCharacters: number
 }
 
@@ -136,18 +136,18 @@ export const SPEECH_MEMBERS = {
 /** Formats of transcripts. */
 export const TRANSCRIPTION_FORMATS = ['json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json'] as const
 
-/** What a model that transcribes can do. */
+/** Abilities of a transcription model. */
 export interface TranscriptionAbilities {
   /**
-   * Formats that callers may ask for. A model with `verbose_json` gives times: the vendor is always asked for that format, and the
-   * others are made of it. Any other is asked for `json`, or for `diarized_json` if the caller wants that.
+   * Formats that callers may request. A model with `verbose_json` returns timestamps: the vendor always gets a request for that
+   * format, and the other formats are derived from it. Other models get `json`, or `diarized_json` if the caller wants it.
    */
   readonly formats: readonly (typeof TRANSCRIPTION_FORMATS)[number][]
-  /** Can it stream? False: a request with `stream` is answered whole. */
+  /** Whether the model can stream. If false, a request with `stream` gets a complete answer. */
   readonly streams: boolean
-  /** Request fields that it does not take; a request that sets one is refused. Absent: it takes all. */
+  /** Unsupported request fields. A request that sets one is rejected. If omitted, the model accepts all fields. */
   readonly refusedFields?: readonly string[]
-  /** Largest file, in bytes. Absent: 25 MiB. */
+  /** Maximum size of a file in bytes. Default 25 MiB. */
   readonly maxFileBytes?: number
 }
 
@@ -158,27 +158,27 @@ export const TRANSCRIPTION_MEMBERS = {
   maxFileBytes: true,
 } satisfies MemberNames<TranscriptionAbilities>
 
-/** The facts of the called model that an endpoint may use. */
+/** Facts of the called model that an endpoint may use. */
 export interface ModelFacts {
   /** The public id. */
   readonly id: string
   /**
-   * Wire protocol where a vendor has several for one kind: `multimodal`, `interactions`, `wan-2-6`, … Chat models that their vendor
-   * offers by Responses only have `responses`.
+   * Wire protocol if a vendor has several for one kind: `multimodal`, `interactions`, `wan-2-6`, … It is `responses` for chat
+   * models that their vendor offers only by Responses.
    */
   readonly protocol?: string
   readonly limits: ModelLimits
   /**
-   * Does it reason without showing it, so that only its report tells what it used? Absent: its vendor's rule for the model and
-   * the request decides.
+   * Whether the model's reasoning is hidden, so that only the usage report contains its tokens. By default, the vendor's rule for
+   * the model and the request decides.
    */
   readonly reasonsUnseen?: boolean
-  /** What it can do with pictures. */
+  /** Abilities for images. */
   readonly image?: ImageAbilities
-  /** What it can do with video. */
+  /** Abilities for video. */
   readonly video?: VideoAbilities
-  /** What it can do with speech. Absent: any voice and format, instructions, and texts of any length in one call. */
+  /** Abilities for speech. If omitted, the model accepts any voice and format, instructions, and texts of any length. */
   readonly speech?: SpeechAbilities
-  /** What it can do with recordings. Absent: its vendor's rule for models that have no row decides. */
+  /** Abilities for transcription. Defaults to its vendor's rule for models without a row. */
   readonly transcription?: TranscriptionAbilities
 }

@@ -5,8 +5,8 @@ import type { CatalogModel } from './model.ts'
 const NOTICE_MS = 60 * 24 * 60 * 60_000
 
 /**
- * Returns the day on which a model retires, such as `2026-12-31`: that of its row, else the last day of its routes as the catalog
- * knows them. Returns `undefined` if there is none, or if one of the routes stays.
+ * Returns the day on which a model retires, such as `2026-12-31`: the day of its row, or the last day of its routes according to
+ * the catalog. Returns `undefined` if there is none, or if one of the routes does not retire.
  */
 export function retirementOf(
   {
@@ -23,7 +23,7 @@ export function retirementOf(
   return Number.isFinite(last) ? new Date(last * 1000).toISOString().slice(0, 10) : undefined
 }
 
-/** Returns the time from which calls announce a retirement, in milliseconds: 60 days before a day of {@link retirementOf}. */
+/** Returns the time from which calls announce a retirement, in Unix milliseconds: 60 days before a day of {@link retirementOf}. */
 export function noticeStartMs(day: string): number {
   return Date.parse(day) - NOTICE_MS
 }

@@ -4,8 +4,8 @@ import type { CatalogModel } from './model.ts'
 const GROUP = 'group:'
 
 /**
- * Does a key's list of models name this one? An entry is a public id, a pattern with one `*`, or `group:` and the name of a group.
- * An absent list names every model.
+ * Whether a key's list of models includes a model. An entry is a public id, a pattern with one `*`, or `group:` and the name of a
+ * group. An omitted list includes every model.
  */
 export function isInScope(scope: readonly string[] | undefined, model: CatalogModel): boolean {
   if (scope === undefined || scope.includes(model.id)) return true
@@ -15,7 +15,7 @@ export function isInScope(scope: readonly string[] | undefined, model: CatalogMo
   })
 }
 
-/** Is an entry of a scope a rule, and not the id of one model? */
+/** Whether an entry of a scope is a pattern or a group, and not the id of one model. */
 export function isScopeRule(entry: string): boolean {
   return entry.startsWith(GROUP) || isPattern(entry)
 }

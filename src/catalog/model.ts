@@ -12,22 +12,22 @@ import type { Ability, Modality } from './vendor-models/vendor-model.ts'
 
 export type { ImageAbilities, ModelKind, ModelLimits, SpeechAbilities, TranscriptionAbilities, VideoAbilities }
 
-/** Are prompts marked for a vendor's cache? */
+/** Whether prompts are marked for a vendor's cache. */
 export type PromptCaching = 'auto' | 'off'
 
-/** One way to reach a public model: a vendor, and what the vendor calls it. */
+/** Route to a public model: a vendor, and the vendor's own id of the model. */
 export interface ModelRoute {
   /** Id of the vendor. */
   readonly vendor: string
-  /** The vendor's own id of the model; that of the row when absent. */
+  /** The vendor's own id of the model. Defaults to `upstream` of the row. */
   readonly upstream?: string | undefined
-  /** Share of the calls among routes of equal priority; 1 when absent. Any positive number. */
+  /** Share of the calls among routes of equal priority. Any positive number. Default 1. */
   readonly weight?: number | undefined
-  /** Routes of the smallest number are used while one of them is healthy; 0 when absent. A whole number. */
+  /** Priority as a whole number; routes with the smallest number are used while one of them is healthy. Default 0. */
   readonly priority?: number | undefined
   /**
-   * Only for calls whose billing fields have these values, such as `{ resolution: '720p' }`. `kind` is the kind of the
-   * call: `{ kind: 'image_edit' }`. Absent: for every call.
+   * Values of billing fields to which the route is limited, such as `{ resolution: '720p' }`. `kind` is the kind of the call: `{
+   * kind: 'image_edit' }`. If omitted, the route serves every call.
    */
   readonly when?: Readonly<Record<string, string>> | undefined
 }
@@ -40,62 +40,62 @@ export const ROUTE_MEMBERS = {
   when: true,
 } satisfies MemberNames<ModelRoute>
 
-/** One row of the catalog. Callers use its public id verbatim. */
+/** Row of the catalog. Callers use its public id verbatim. */
 export interface CatalogModel extends ModelFacts {
-  /** Every kind the model serves; most have one. */
+  /** Every kind that the model serves; usually one. */
   readonly kinds: readonly AnyModelKind[]
   /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. */
   readonly vendor: string
-  /** The vendor's own id of the model. Default: the public id. */
+  /** The vendor's own id of the model. Defaults to the public id. */
   readonly upstream: string
-  /** Vendors that serve it, instead of the row's own `vendor` and `upstream`. Absent: only those. Not empty. */
+  /** Vendors that serve the model instead of the row's own `vendor` and `upstream`. Must not be empty. */
   readonly routes?: readonly ModelRoute[]
-  /** Other ids callers may use for it. */
+  /** Other ids that callers may use for the model. */
   readonly aliases: readonly string[]
-  /** Public ids of models that may answer instead when this one cannot, in order. They bill at their own price. */
+  /** Public ids of models that answer if this one cannot, in order. They are billed at their own price. */
   readonly fallbacks: readonly string[]
-  /** Unix seconds; informational, as OpenAI's model list has it. */
+  /** Time of creation in Unix seconds. Informational, as in OpenAI's model list. */
   readonly created: number
-  /** Day on which its vendor ends it, such as `2026-12-31`. If omitted, the catalog's day of the vendor's model counts. */
+  /** Day on which its vendor retires it, such as `2026-12-31`. Defaults to the catalog's day for the vendor's model. */
   readonly retires?: string
-  /** Name for people. Default: the public id. */
+  /** Display name. Defaults to the public id. */
   readonly displayName: string
-  /** Modalities that it reads, for lists. If omitted, those that the catalog lists for the vendor's model, otherwise what follows from its kinds. */
+  /** Input modalities, for lists. Default to the catalog's modalities of the vendor's model, otherwise derived from the model's kinds. */
   readonly inputModalities?: readonly Modality[]
-  /** Modalities that it writes, for lists. If omitted, as with `inputModalities`. */
+  /** Output modalities, for lists. Defaults as for `inputModalities`. */
   readonly outputModalities?: readonly Modality[]
   /**
-   * Abilities of a chat model, for `supported_parameters` of lists. If omitted, what the catalog knows of the vendor's model,
-   * otherwise all but `reasoning`.
+   * Abilities of a chat model, for `supported_parameters` of lists. Default to the catalog's abilities of the vendor's model,
+   * otherwise to all except `reasoning`.
    */
   readonly abilities?: readonly Ability[]
-  /** Names of groups that it belongs to, for key scopes such as `group:cheap`. Absent: none. */
+  /** Names of the model's groups, for key scopes such as `group:cheap`. Default none. */
   readonly groups?: readonly string[]
   /**
-   * `auto`: prompts without marks of their callers are marked for the vendor's prompt cache, at vendors that cache by marks. `off`: they
-   * are not. Absent: as the gateway's option says.
+   * Whether the gateway marks prompts without caller's marks for the vendor's prompt cache (`auto`) or not (`off`), at vendors
+   * that cache by marks. Defaults to the gateway's option.
    */
   readonly promptCaching?: PromptCaching
   /**
-   * Reasoning efforts that the model of `vendor` and `upstream` accepts, as the public catalog lists them, from least to most. Empty if
-   * it does not reason; `undefined` if the catalog does not say.
+   * Reasoning efforts that the model of `vendor` and `upstream` accepts according to the public catalog, from least to most.
+   * Empty if it does not reason; `undefined` if the catalog does not list them.
    */
   readonly efforts?: readonly string[] | undefined
-  /** True for one of any number of ids: a match of a pattern, or an id that no catalog knows. Not listed. */
+  /** Whether the model is a match of a pattern, or an id that no catalog knows. Such models are not listed. */
   readonly isOpen?: boolean
-  /** Set for an id that no catalog knows only: ids at its vendor of known models of the same family, newest first. */
+  /** Ids of known models of the same family at its vendor, newest first. Set only for ids that no catalog knows. */
   readonly family?: readonly string[]
 }
 
-/** The same members, each of which may be absent or undefined. */
+/** The members of a row, each of which may be omitted or undefined. */
 type Optional<Row> = { readonly [Name in keyof Row]?: Row[Name] | undefined }
 
-/** A model that a host adds, or a row of the catalog that it overrides (same `id`). */
+/** Model that a host adds, or that replaces a row of the catalog with the same `id`. */
 export interface ModelDefinition
   extends Optional<Omit<CatalogModel, 'id' | 'kinds' | 'vendor' | 'isOpen' | 'family' | 'efforts'>> {
-  /** What callers write. May have one `*`, for a pattern. */
+  /** Id that callers write. May contain one `*` for a pattern. */
   readonly id: string
-  /** What it does; a list where it does several things. */
+  /** Kind of the model, or a list of several kinds. */
   readonly kind: AnyModelKind | readonly AnyModelKind[]
   /** Id of the vendor that serves it: `openai`, or the id given to `openaiCompatible`. Required without `routes`. */
   readonly vendor?: string | undefined
@@ -126,16 +126,16 @@ export const MODEL_MEMBERS = {
   transcription: true,
 } satisfies MemberNames<ModelDefinition>
 
-/** Ids of the vendors that serve a row: those of its routes, or its own vendor. */
+/** Returns the ids of the vendors that serve a row: those of its routes, or its own vendor. */
 export function servingVendors({ vendor, routes }: Pick<ModelDefinition, 'vendor' | 'routes'>): readonly string[] {
   return routes?.map((route) => route.vendor) ?? (vendor === undefined ? [] : [vendor])
 }
 
 /**
- * Fills in a model definition's defaults.
+ * Adds the defaults to a model definition.
  * @throws TypeError for a row without `vendor` and `routes`.
- * @throws RangeError for an empty list of routes, for a `retires` that is not a date, for a `promptCaching` that is neither `auto` nor `off`, and for a route whose weight is not a positive number or whose priority is
- *   not a whole number from 0 on.
+ * @throws RangeError for an empty list of routes, for a `retires` that is not a date, for a `promptCaching` that is neither
+ *   `auto` nor `off`, and for a route whose weight is not a positive number or whose priority is not a whole number from 0 on.
  */
 export function defineModel({ kind, ...members }: ModelDefinition): CatalogModel {
   const { promptCaching, retires } = members

@@ -15,7 +15,7 @@ import type {
 import { SPEECH_FORMATS, TRANSCRIPTION_FORMATS, VIDEO_GEOMETRIES, VIDEO_TASKS } from './model-facts.ts'
 import { ABILITIES, MODALITIES } from './vendor-models/vendor-model.ts'
 
-/** A schema for each member of an interface. A missing or extra one does not compile. */
+/** A schema for each member of an interface. A missing or unknown member does not compile. */
 type SchemasOf<Facts> = { readonly [Name in keyof Facts]-?: z.ZodType<Facts[Name]> }
 
 const modelKind = onDemand(() => z.enum(MODEL_KINDS))
@@ -118,7 +118,7 @@ const route = onDemand(() =>
   } satisfies SchemasOf<ModelRoute>),
 )
 
-/** The shape of an operator's list of models. */
+/** Schema of an operator's list of models. */
 export const modelDefinitions = onDemand(() =>
   z.array(
     z
@@ -158,9 +158,9 @@ export const modelDefinitions = onDemand(() =>
 )
 
 /**
- * Reads the model rows of an operator's JSON file: `[{ id, kind, vendor?, upstream?, routes?, limits?, aliases?, fallbacks?, … }]`,
- * the members of {@link ModelDefinition}.
- * @throws TypeError naming the first unknown member, else row and field of every fault: `models[2].kind: …`.
+ * Parses the model rows of an operator's JSON file: `[{ id, kind, vendor?, upstream?, routes?, limits?, aliases?, fallbacks?, …
+ * }]`, with the members of {@link ModelDefinition}.
+ * @throws TypeError with the first unknown member, otherwise with row and field of every fault: `models[2].kind: …`.
  */
 export function parseModelDefinitions(json: unknown): readonly ModelDefinition[] {
   if (Array.isArray(json) && json.every(isObject)) checkModelRows(json, '')

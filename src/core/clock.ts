@@ -39,7 +39,7 @@ export function isYoungerThan(ageMs: number, fromMs: number, nowMs: number): boo
   return fromMs <= nowMs && nowMs - fromMs < ageMs
 }
 
-/** Tells how many milliseconds of `durationMs` are left whenever it is called. A clock that is set back meanwhile adds nothing. */
+/** Returns a function that returns how many milliseconds of `durationMs` are left. The rest never grows if the clock is set back. */
 export function countdown(clock: Clock, durationMs: number): () => number {
   let leftMs = durationMs
   let askedAtMs = clock.now()

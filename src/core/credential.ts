@@ -1,19 +1,19 @@
 import type { MaybePromise } from './maybe-promise.ts'
 
-/** What a call proves itself with at a vendor. Never logged, and in no event. */
+/** Secret that authenticates a call at a vendor. Never logged and never part of an event. */
 export interface Credential {
   /** The secret: visible ASCII characters without spaces. */
   readonly token: string
-  /** Unix milliseconds at which the vendor stops taking it; absent: asked for again after an hour. */
+  /** Time of expiry in Unix milliseconds. If omitted, the gateway requests another credential after an hour. */
   readonly expiresAtMs?: number | undefined
-  /** Header that carries the token as it is, such as `api-key`. Absent: `authorization: Bearer <token>`. */
+  /** Header that carries the token without a scheme, such as `api-key`. Defaults to `authorization: Bearer <token>`. */
   readonly header?: string | undefined
   /**
-   * Makes the headers that prove a call, in place of one with the token; for services that want each request signed. Pure. `token`
-   * then is a secret that no text may repeat, such as that of the session.
+   * Returns the headers that authenticate a call, for services that require signed requests. Replaces the header with the token.
+   * Must be pure. `token` then is a secret that must not appear in any text, such as the session token.
    */
   readonly sign?: ((request: SignableRequest) => readonly string[]) | undefined
-  /** Set by the gateway where the vendor's clock is so far ahead of this machine's; milliseconds that are added to `nowMs`. */
+  /** Difference between the vendor's clock and this machine's, in milliseconds. The gateway sets it and adds it to `nowMs`. */
   readonly clockOffsetMs?: number | undefined
 }
 
@@ -27,30 +27,30 @@ export interface SignableRequest {
   /** Flat list: name, value, name, value. */
   readonly headers: readonly string[]
   readonly body: Uint8Array | string | readonly Uint8Array[] | null
-  /** Unix milliseconds by the vendor's clock, as far as that is known. */
+  /** Unix milliseconds by the vendor's clock, or by the local clock if the difference is not known. */
   readonly nowMs: number
 }
 
-/** What a provider is told with each request for a credential. */
+/** Arguments of each call to a credential provider. */
 export interface CredentialRequest {
-  /** Aborts after 10 seconds: the answer is of no use then. */
+  /** Aborts after 10 seconds; a later result is ignored. */
   readonly signal: AbortSignal
   /** Unix milliseconds by the gateway's clock. */
   readonly nowMs: number
 }
 
 /**
- * Gives a credential, at once or later. The gateway keeps what it gave and asks again ahead of its end, once at a time, so a
- * provider needs no cache of its own. What it throws or rejects with is told to the operator with its message, which must
- * hold no secret and should name what to set.
+ * Returns a credential, directly or as a promise. The gateway caches it and requests the next one before it expires, with one
+ * call at a time, so a provider needs no cache. If the provider throws or rejects, the operator sees the message of the error; it
+ * must contain no secret and should name the setting to fix.
  */
 export interface CredentialProvider {
   (request: CredentialRequest): MaybePromise<Credential>
   /**
-   * Tells this credential from the vendor's others in events, reports and the records of tasks: the same after a restart, and
-   * no secret. Absent: the place in the list of keys.
+   * Name that identifies this credential in events, reports and task records. It must not change after a restart and must not be
+   * secret. Defaults to the position in the list of keys.
    */
   readonly slot?: string
-  /** How long before its end a credential is renewed, in milliseconds. Default 300,000; at most a fifth of its lifetime. */
+  /** Time before expiry at which a credential is renewed, in milliseconds. Default 300,000; at most a fifth of its lifetime. */
   readonly refreshAheadMs?: number
 }

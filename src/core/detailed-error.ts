@@ -1,9 +1,9 @@
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from './errors.ts'
 
-/** Facts by which clients of a dialect recover by themselves, such as a code. They hold no secrets. */
+/** Facts, such as a code, that let clients of a dialect recover automatically. They contain no secrets. */
 export type ErrorFacts = Readonly<Record<string, unknown>>
 
-/** An error with facts, which are shown if the caller's dialect has a field for them. Apart, since clients never make one. */
+/** Error with facts for dialects that have a field for them. Separate from GatewayError because clients never create one. */
 export class DetailedError extends GatewayError {
   readonly facts: ErrorFacts
 

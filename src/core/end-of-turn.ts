@@ -1,25 +1,25 @@
-/** Has written something and kept it back from the socket. */
+/** Writer that has buffered data instead of passing it to the socket. */
 export interface Sender {
-  /** Sends it; must not throw. */
+  /** Sends the buffered data. Must not throw. */
   sendHeld(): void
 }
 
 let senders: Sender[] = []
 
-/** So many are sent at once: where hundreds are ready in a turn, the first do not wait for the last, nor does their memory. */
+/** Maximum number of senders per batch, so that the first of hundreds need not wait for the last, nor keep their memory. */
 const MAX_SENDERS = 32
 
 /**
- * Sends when this turn of the event loop ends, with everything else that became ready in it. A write wakes its reader, which costs more
- * than the write where the reader has fallen asleep since the one before; so writes that follow each other wake a caller on the same
- * machine once. Nothing waits longer than for what the loop would have done next anyway.
+ * Sends the buffered data at the end of this turn of the event loop, together with all other data that became ready in it. A
+ * write wakes its reader. If the reader has gone to sleep since the last write, waking it costs more than the write, so
+ * consecutive writes wake a local caller only once. The delay never exceeds work that the event loop would have done next anyway.
  */
 export function sendAtEndOfTurn(sender: Sender): void {
   if (senders.length === 0) setImmediate(sendAll)
   if (senders.push(sender) >= MAX_SENDERS) sendAll()
 }
 
-/** Runs something when this turn of the event loop ends, after what is sent then. */
+/** Runs a function at the end of this turn of the event loop, after the buffered data is sent. */
 export function workAtEndOfTurn(work: () => void): void {
   setImmediate(() => {
     sendAll()
@@ -27,15 +27,15 @@ export function workAtEndOfTurn(work: () => void): void {
   })
 }
 
-/** Resolves when this turn of the event loop has ended and what waited for that is sent. */
+/** Resolves at the end of this turn of the event loop, after the buffered data is sent. */
 export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => workAtEndOfTurn(resolve))
 }
 
-/** Bytes of a request above which each step of the work on it has a turn of its own, so that other requests run in between. */
+/** Size of a request body, in bytes, above which each step runs in a separate turn of the event loop. */
 const LARGE_BYTES = 256 * 1024
 
-/** Returns whether the work on so many bytes is to be done in several turns. */
+/** Returns whether a body is so large that it is processed in several turns of the event loop. */
 export function isLargeBody(bytes: Uint8Array | undefined): boolean {
   return bytes !== undefined && bytes.byteLength > LARGE_BYTES
 }

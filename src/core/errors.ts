@@ -4,18 +4,18 @@ interface ErrorEntry {
   readonly status: number
   /** `type` in OpenAI's error object. */
   readonly type: string
-  /** May the same request succeed later? */
+  /** Whether the same request may succeed later. */
   readonly retryable: boolean
   /** Message for the caller unless the thrower gives one. Contains no text from callers or vendors. */
   readonly message: string
 }
 
-/** An entry for a request at fault. */
+/** Returns an entry for errors that the caller caused. */
 function callerError(status: number, message: string, retryable = false): ErrorEntry {
   return entry(status, 'invalid_request_error', message, retryable)
 }
 
-/** An entry for a gateway or vendor at fault. */
+/** Returns an entry for errors that the gateway or a vendor caused. */
 function serverError(status: number, message: string, retryable = true): ErrorEntry {
   return entry(status, 'server_error', message, retryable)
 }
@@ -34,7 +34,7 @@ export const ERROR_TABLE = {
   invalid_json: callerError(400, 'The request body is not valid JSON.'),
   json_too_deep: callerError(400, 'The request body nests deeper than 64 levels.'),
   unsupported_parameter: callerError(400, 'The model does not support a parameter of the request.'),
-  // Not 503: clients retry every 5xx, and another model is the remedy of a caller.
+  // Not 503: clients retry every 5xx, but the caller has to choose another model.
   model_not_priced: callerError(400, 'There is no price for this request, and billing is on.'),
   endpoint_model_mismatch: callerError(400, 'The model cannot be used on this endpoint.'),
   invalid_api_key: entry(
@@ -96,23 +96,23 @@ export const ERROR_TABLE = {
 /** A code of the error table. */
 export type ErrorCode = keyof typeof ERROR_TABLE
 
-/** Details of an error beyond its code. */
+/** Details of an error in addition to its code. */
 export interface GatewayErrorDetails {
   /** Message for the caller; replaces the table's message. Must contain no secrets. */
   readonly message?: string | undefined
   /** The request field that caused the error. */
   readonly param?: string | undefined
-  /** Replaces the table's status: a vendor's own 404, 413 or 422 about the caller's input. */
+  /** Status that replaces the one of the table, such as a vendor's own 404, 413 or 422 about the caller's input. */
   readonly status?: number | undefined
-  /** Replaces the code in the answer: a vendor's own code, such as `InvalidParameter`. */
+  /** Code that replaces the one in the answer, such as a vendor's own `InvalidParameter`. */
   readonly publicCode?: string | undefined
   /** Replaces `type` in the answer. */
   readonly type?: string | undefined
-  /** Seconds after which a retry makes sense. */
+  /** Delay after which a retry can succeed, in seconds. */
   readonly retryAfterSeconds?: number | undefined
   /** The vendor's own request id, shown if the dialect has a field for it. */
   readonly upstreamRequestId?: string | undefined
-  /** Did the vendor report overload? Shown if the dialect has an error type for it. */
+  /** Whether the vendor reported overload. Shown if the dialect has an error type for it. */
   readonly isOverload?: boolean | undefined
   /** Replaces the table's `retryable`. */
   readonly retryable?: boolean | undefined
@@ -122,7 +122,7 @@ export interface GatewayErrorDetails {
 
 const MARK = Symbol.for('signalbox.GatewayError')
 
-/** The text of an error for people. Node reports a refused connection to several addresses as one error without a message. */
+/** Returns a readable text for an error. Node reports refused connections to several addresses as one error without a message. */
 export function textOfError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.message !== '') return error.message
@@ -131,8 +131,8 @@ export function textOfError(error: unknown): string {
 }
 
 /**
- * The one error class of the gateway. Match by `code`; recognise by {@link GatewayError.isInstance}, which also holds
- * across the ESM and CommonJS copies of the package.
+ * The only error class of the gateway. Match errors by `code`, and recognize them with {@link GatewayError.isInstance}, which
+ * also works across the ESM and CommonJS copies of the package.
  */
 export class GatewayError extends Error {
   // Bundlers rename classes; logs show this name.
@@ -146,17 +146,17 @@ export class GatewayError extends Error {
   readonly status: number
   /** OpenAI's error type: `invalid_request_error`. */
   readonly type: string
-  /** The code that callers read: the vendor's own, where it refused; else `code`. */
+  /** Code that callers read: the vendor's own code if the vendor rejected the request, otherwise `code`. */
   readonly publicCode: string
-  /** Path of the field at fault; undefined: none is. */
+  /** Path of the invalid field, or `undefined` if no field is invalid. */
   readonly param: string | undefined
-  /** Sent as `retry-after`; undefined: nothing is sent. */
+  /** Value of the header `retry-after`, in seconds, or `undefined` if the header is not sent. */
   readonly retryAfterSeconds: number | undefined
   /** The vendor's own request id, if it refused the request. */
   readonly upstreamRequestId: string | undefined
-  /** True if the vendor reported overload. */
+  /** Whether the vendor reported overload. */
   readonly isOverload: boolean
-  /** Also false if a retry could run a paid job twice. */
+  /** Whether a retry can succeed. False if a retry could run a paid job twice. */
   readonly retryable: boolean
 
   constructor(code: ErrorCode, details: GatewayErrorDetails = {}) {
@@ -175,12 +175,12 @@ export class GatewayError extends Error {
     Object.defineProperty(this, MARK, { value: true })
   }
 
-  /** True for an error of this class from any copy of the package. */
+  /** Returns whether a value is an error of this class, from any copy of the package. */
   static isInstance(value: unknown): value is GatewayError {
     return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[MARK] === true
   }
 
-  /** The value itself when it is a GatewayError, else an `internal_error` with the value as its cause. */
+  /** Returns the value itself if it is a GatewayError, otherwise an `internal_error` with the value as its cause. */
   static from(value: unknown): GatewayError {
     return GatewayError.isInstance(value) ? value : new GatewayError('internal_error', { cause: value })
   }

@@ -2,7 +2,7 @@ import type { ErrorCode } from './errors.ts'
 import type { HookEvent } from './hook-events.ts'
 import type { Usage } from './usage.ts'
 
-/** How an answer ended. */
+/** Outcome of an answer. */
 export type Ending = 'completed' | 'failed' | 'abandoned'
 
 /** An event for the host to count, store or alert on. No event contains a prompt, an answer or a credential. */
@@ -17,8 +17,8 @@ export type GatewayEvent =
     }
   | {
       /**
-       * A request was refused before its hold: credentials, body, limits, balance, unknown route or model, or a video that
-       * no vendor accepted. Replaces `request-started` and `request-ended`.
+       * A request was rejected before its hold was created: credentials, body, limits, balance, unknown route or model, or a
+       * video that no vendor accepted. Replaces `request-started` and `request-ended`.
        */
       readonly type: 'request-refused'
       readonly requestId: string
@@ -41,33 +41,36 @@ export type GatewayEvent =
       readonly credentialId: string
       readonly model: string
       readonly reason: string
-      /** The vendor's; undefined when it sent none. */
+      /** HTTP status of the vendor, or `undefined` if it sent none. */
       readonly status: number | undefined
-      /** The vendor's code, or the network's, such as `ECONNREFUSED`. */
+      /** Error code of the vendor, or of the network, such as `ECONNREFUSED`. */
       readonly code: string | undefined
       /**
-       * The vendor's text, or the network's, without credentials, for the operator; at most 500 characters. Undefined when the vendor
-       * blames the request: such a text may quote the prompt.
+       * Error text of the vendor or the network, without credentials, for the operator; at most 500 characters. `undefined` if
+       * the vendor blames the request, because such a text may quote the prompt.
        */
       readonly message: string | undefined
       /** The vendor's own id of the request. */
       readonly vendorRequestId: string | undefined
     }
   | {
-      /** A model was not asked, because the request is larger than its context window; a fallback that holds it was. */
+      /** A model was skipped because the request exceeds its context window. A fallback with a larger window was called instead. */
       readonly type: 'model-skipped'
       readonly requestId: string
       /** The requested model. */
       readonly model: string
       readonly reason: 'context_length_exceeded'
-      /** Estimate of the prompt, with the output that the request asks for. */
+      /** Estimated tokens of the prompt plus the requested output. */
       readonly estimatedTokens: number
       readonly contextTokens: number
-      /** The first fallback that holds it. */
+      /** First fallback whose context window is large enough. */
       readonly fallback: string
     }
   | {
-      /** A request named a model that its vendor ends within 60 days, or has ended. Each process emits it once per model and UTC day. */
+      /**
+       * A request named a model that its vendor retires within 60 days, or has retired. Emitted once per process, model and UTC
+       * day.
+       */
       readonly type: 'model-retiring'
       /** Public id of the requested model. */
       readonly model: string
@@ -86,8 +89,8 @@ export type GatewayEvent =
     }
   | {
       /**
-       * A vendor has sent no byte for 15 seconds in a stream, or for 60 seconds in another call or one of a model whose silence is
-       * usual. The call goes on. Emitted once for each call to a vendor.
+       * A vendor has sent no byte for 15 seconds in a stream, or for 60 seconds in another call or a call of a model that is
+       * often silent. The call continues. Emitted once for each call to a vendor.
        */
       readonly type: 'vendor-silent'
       readonly requestId: string
@@ -96,57 +99,57 @@ export type GatewayEvent =
       readonly credentialId: string
       /** Public id of the model. */
       readonly model: string
-      /** Least duration of the silence, in milliseconds: 15,000 or 60,000. */
+      /** Minimum duration of the silence, in milliseconds: 15,000 or 60,000. */
       readonly silentMs: number
     }
   | {
-      /** The circuit breaker of a vendor key, or of a model behind it, opened: other candidates go first. */
+      /** The circuit breaker of a vendor key, or of one model of that key, opened: other candidates are tried first. */
       readonly type: 'circuit-opened'
       readonly vendor: string
       /** Credential id of the key, as in `gateway.routes()`; does not reveal the key. */
       readonly credentialId: string
-      /** Public id of the model whose circuit it is; undefined: the key's circuit, for every model. */
+      /** Public id of the model whose circuit opened, or `undefined` if the circuit of the key opened for every model. */
       readonly model: string | undefined
-      /** `failing`: the vendor is at fault. `busy`: too many requests. `refused`: key, account or quota. `operator`: by hand. */
+      /** `failing`: the vendor is at fault. `busy`: too many requests. `refused`: key, account or quota. `operator`: manually. */
       readonly reason: 'failing' | 'busy' | 'refused' | 'operator'
-      /** Unix milliseconds at which it becomes half-open: one request then probes it. */
+      /** Time at which the circuit becomes half-open, in Unix milliseconds. One request then probes it. */
       readonly untilMs: number
     }
   | {
-      /** An open circuit closed: a call was answered. */
+      /** An open circuit closed because a call succeeded. */
       readonly type: 'circuit-closed'
       readonly vendor: string
       readonly credentialId: string
       readonly model: string | undefined
     }
   | {
-      /** A vendor reported usage that cannot be right: malformed and missing counts are estimated, and counts that are too high are cut. */
+      /** A vendor reported impossible usage. Malformed and missing counts are estimated, and counts that are too high are reduced. */
       readonly type: 'usage-implausible'
       readonly requestId: string
       readonly vendor: string
       readonly model: string
-      /** Names of the counts of {@link Usage}. */
+      /** Names of the affected counts of {@link Usage}. */
       readonly fields: readonly string[]
-      /** These counts as the vendor reported them; those that it did not report are absent. */
+      /** Affected counts as the vendor reported them. Counts that it did not report are absent. */
       readonly reported: Readonly<Record<string, unknown>>
-      /** These counts as they are charged. */
+      /** Affected counts as they are charged. */
       readonly charged: Usage
       /** Cost of the report as it was received, in nano-dollars; undefined if a count is missing or malformed, or if billing is off. */
       readonly reportedNanoDollars: bigint | undefined
-      /** Cost of what is charged for, in nano-dollars; undefined if billing is off. */
+      /** Cost of the charged usage, in nano-dollars; undefined if billing is off. */
       readonly dueNanoDollars: bigint | undefined
     }
   | {
-      /** A vendor answered in full and reported no usage: the call is charged by an estimate. */
+      /** A vendor answered in full but reported no usage. The call is charged by an estimate. */
       readonly type: 'usage-missing'
       readonly requestId: string
       readonly vendor: string
       readonly model: string
-      /** What is charged for instead. */
+      /** Estimated usage that is charged. */
       readonly usage: Usage
     }
   | {
-      /** A caller disconnected before the vendor reported usage: the call is charged by an estimate. */
+      /** A caller disconnected before the vendor reported usage. The call is charged by an estimate. */
       readonly type: 'call-abandoned'
       readonly requestId: string
       readonly vendor: string
@@ -166,8 +169,8 @@ export type GatewayEvent =
       readonly model: string
       readonly usage: Usage
       /**
-       * False: the vendor reported this usage. True: it reported nothing, and this is the estimate of the prompt and of the answer
-       * as far as it was announced; the vendor may bill it, or nothing.
+       * Whether the usage is an estimate of the prompt and of the announced answer, because the vendor reported none. The vendor
+       * may bill all or none of it. `false` if the vendor reported the usage.
        */
       readonly isEstimated: boolean
     }
@@ -183,14 +186,14 @@ export type GatewayEvent =
       readonly status: number
       readonly code: ErrorCode | undefined
       readonly usage: Usage | undefined
-      /** What the call had used whose answer was given again from the cache. Nothing of it was used this time. Undefined: none was. */
+      /** Usage of the original call if the answer came from the cache. This request used none of it. */
       readonly cachedUsage?: Usage | undefined
-      /** Charged, in nano-dollars; 0 when billing is off or nothing was charged. */
+      /** Charge in nano-dollars; 0 if billing is off or nothing was charged. */
       readonly costNanoDollars: bigint
-      /** What the usage costs, in nano-dollars: more than was charged where the balance lacked it or the store could not be told. */
+      /** Cost of the usage, in nano-dollars. Exceeds the charge if the balance was too low or the store was unreachable. */
       readonly dueNanoDollars: bigint
       readonly durationMs: number
-      /** Tags of the call: those of the key, then those of the request. */
+      /** Tags of the call: tags of the key first, then tags of the request. */
       readonly tags: readonly string[]
     }
   | {
@@ -201,13 +204,13 @@ export type GatewayEvent =
       readonly accountId: string
       readonly keyId: string
       readonly model: string
-      /** How long ago the answer was made. */
+      /** Age of the cached answer, in milliseconds. */
       readonly ageMs: number
-      /** True where the answer was no longer fresh, and no vendor gave another one. */
+      /** Whether the answer was stale and sent because no vendor returned another one. */
       readonly isStale: boolean
     }
   | {
-      /** An answer was not kept, because the cache could not take it. The caller has it all the same. */
+      /** An answer was not cached because the cache rejected it. The caller still received the answer. */
       readonly type: 'cache-write-failed'
       readonly requestId: string
       readonly error: unknown
@@ -219,13 +222,13 @@ export type GatewayEvent =
        */
       readonly type: 'settlement-given-up'
       readonly requestId: string
-      /** Undefined with billing off: then only a task or an Idempotency-Key is lost. */
+      /** Undefined if billing is off; then only a task or an Idempotency-Key is lost. */
       readonly holdId: string | undefined
       /** Set for the submission of a task. */
       readonly taskId: string | undefined
       readonly accountId: string
       readonly keyId: string
-      /** Amount due, in nano-dollars; the amount held for a task that a vendor has accepted; 0: nothing. */
+      /** Amount due in nano-dollars, or the hold of a task that a vendor has accepted; 0 if nothing is due. */
       readonly amountNanoDollars: bigint
       /**
        * `expired`: the time for retries is over, or nobody has run a batch for a year. `too-many`: too many settlements wait.
@@ -233,60 +236,60 @@ export type GatewayEvent =
        * `hold-ended`: the hold had already ended when the store accepted it.
        */
       readonly reason: 'expired' | 'too-many' | 'closing' | 'hold-ended'
-      /** The store's last error; undefined when it gave none. */
+      /** Last error of the store, or `undefined` if there was none. */
       readonly error: unknown
     }
   | {
       /**
-       * A charge was above the balance. The account owes the rest: its requests are refused with `account_in_arrears`, and its
+       * A charge was above the balance. The account owes the rest: its requests are rejected with `account_in_arrears`, and its
        * next credit pays the debt first.
        */
       readonly type: 'charge-shortfall'
       readonly requestId: string
-      /** Set when it was a task that was charged. */
+      /** Id of the task, if a task was charged. */
       readonly taskId: string | undefined
       readonly accountId: string
       readonly keyId: string
-      /** What the call cost, in nano-dollars. */
+      /** Cost of the call, in nano-dollars. */
       readonly dueNanoDollars: bigint
-      /** What the balance paid of it. */
+      /** Part of the cost that the balance paid, in nano-dollars. */
       readonly chargedNanoDollars: bigint
-      /** What is owed of it from now on. */
+      /** Part of the cost that the account owes, in nano-dollars. */
       readonly owedNanoDollars: bigint
     }
   | {
-      /** A charge has passed a share of a spending cap. Each share is told once a period, whichever process charged. */
+      /** A charge has passed a threshold of a spending cap. Emitted once per threshold and period, whichever process charged. */
       readonly type: 'cap-reached'
       readonly requestId: string
       readonly accountId: string
       readonly keyId: string
-      /** Whose cap it is. */
+      /** Owner of the cap. */
       readonly owner: 'account' | 'key'
       readonly period: 'day' | 'month'
       readonly thresholdPercent: number
       readonly capNanoDollars: bigint
-      /** Charged in the period so far. */
+      /** Charges of the period so far, in nano-dollars. */
       readonly chargedNanoDollars: bigint
     }
   | {
       /**
-       * A charge has passed a share of what there was to spend: of the balance after the latest credit, or of the credit limit of a
-       * metered account. Each share is told once, whichever process charged.
+       * A charge has passed a threshold of the balance after the latest credit, or of the credit limit of a metered account.
+       * Emitted once per threshold, whichever process charged.
        */
       readonly type: 'balance-low'
       readonly requestId: string
       readonly accountId: string
       readonly keyId: string
       readonly of: 'balance' | 'credit_limit'
-      /** How much of it is used. */
+      /** Percentage that is used. */
       readonly thresholdPercent: number
-      /** What there was to spend. */
+      /** Balance after the latest credit, or credit limit, in nano-dollars. */
       readonly totalNanoDollars: bigint
-      /** What is left of it, holds included; 0 where more is owed than the limit. */
+      /** Remaining part, holds included, in nano-dollars; 0 if the debt exceeds the limit. */
       readonly remainingNanoDollars: bigint
     }
   | {
-      /** The operator has frozen an account: its calls are refused with `account_frozen`. */
+      /** The operator has frozen an account. Its calls are rejected with `account_frozen`. */
       readonly type: 'account-frozen'
       readonly accountId: string
       readonly reason: string
@@ -316,11 +319,11 @@ export type GatewayEvent =
       readonly state: 'completed' | 'failed' | 'cancelled'
       readonly code: string | undefined
       readonly usage: Usage | undefined
-      /** Charged, in nano-dollars. */
+      /** Charge in nano-dollars. */
       readonly costNanoDollars: bigint
-      /** What it costs, in nano-dollars: more than was charged where the balance lacked it, which is owed. */
+      /** Cost in nano-dollars. Exceeds the charge if the balance was too low; the account owes the difference. */
       readonly dueNanoDollars: bigint
-      /** From submission to now. */
+      /** Time from submission to now, in milliseconds. */
       readonly durationMs: number
       /** Tags of the submission, as in `request-ended`. */
       readonly tags: readonly string[]
@@ -330,7 +333,7 @@ export type GatewayEvent =
       readonly deliveryId: string
       readonly taskId: string
       readonly accountId: string
-      /** State after the attempt; `pending`: another attempt follows. */
+      /** State after the attempt. `pending` means that another attempt follows. */
       readonly state: 'pending' | 'delivered' | 'failed' | 'disabled'
       readonly status: number | undefined
       readonly error: string | undefined
@@ -338,22 +341,22 @@ export type GatewayEvent =
     }
   | {
       /**
-       * A credential provider gave nothing that can be used. Calls go on with the old credential while it holds, and answer 503
-       * after that.
+       * A credential provider returned no usable credential. Calls use the old credential until it expires, and get 503 after
+       * that.
        */
       readonly type: 'credential-refresh-failed'
       readonly vendor: string
       /** Credential id of the slot, as in `gateway.routes()`. */
       readonly credentialId: string
-      /** The provider's message. */
+      /** Error message of the provider. */
       readonly message: string
       /** Unix milliseconds of the next attempt to refresh. */
       readonly retryAtMs: number
     }
   | {
-      /** The store does not answer: a request or another step failed, and so did a probe of the store. */
+      /** The store is unavailable: a request or another step failed, and so did a probe of the store. */
       readonly type: 'store-unavailable'
-      /** The first error of the store. */
+      /** First error of the store. */
       readonly error: unknown
     }
   | {
@@ -374,11 +377,11 @@ export type GatewayEvent =
     }
   | {
       readonly type: 'limits-recovered'
-      /** How long each process enforced its own share. */
+      /** Time during which each process enforced its own share, in milliseconds. */
       readonly degradedMs: number
     }
   | {
-      /** Something in the configuration has no effect, or another one than its words say. Each is told once. */
+      /** A part of the configuration has no effect, or an unexpected one. Each finding is emitted once. */
       readonly type: 'configuration-warning'
       /**
        * `price-unused`: no call can ever be charged by a row of the price list. `model-unpriced`: models that the operator's
@@ -406,10 +409,10 @@ export type GatewayEvent =
       readonly message: string
     }
   | {
-      /** Records of calls that were not charged are lost; those of charged calls never are. */
+      /** Records of calls that were not charged are lost. Records of charged calls are never lost. */
       readonly type: 'usage-dropped'
       readonly records: number
-      /** The store's; undefined when too many waited for it. */
+      /** Error of the store, or `undefined` if too many records were waiting. */
       readonly error: unknown
     }
   | HookEvent
@@ -424,22 +427,22 @@ export type GatewayEvent =
       readonly error: unknown
     }
 
-/** What an operator did. Contains no key and no secret. */
+/** Action of an operator. Contains no key and no secret. */
 export interface OperatorAction {
   readonly requestId: string
   /** Name of the operator. */
   readonly operator: string
   /** Id of the operation in the OpenAPI document: `credit_account`. */
   readonly action: string
-  /** What was changed: an id of an account, a key, a hold; undefined: nothing that has an id. */
+  /** Id of the changed account, key or hold, or `undefined` if the object has no id. */
   readonly target: string | undefined
-  /** What was asked for, as it was sent. */
+  /** Input of the operation as it was sent. */
   readonly input: Readonly<Record<string, unknown>>
   /** HTTP status of the answer. */
   readonly status: number
-  /** Error code; undefined: it was done. */
+  /** Error code, or `undefined` if the action succeeded. */
   readonly code: ErrorCode | undefined
 }
 
-/** Receives events. Called synchronously; what it throws is caught and logged. */
+/** Receives events. Called synchronously; exceptions are caught and logged. */
 export type EventListener = (event: GatewayEvent) => void

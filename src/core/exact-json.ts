@@ -5,18 +5,18 @@ import { closingQuoteOf } from './json-size.ts'
 
 /**
  * Members whose numbers keep their text, by name. `text`: every number below the member, also `1.0` and `-0`. `value`: only
- * numbers that a double cannot hold, so that code which compares numbers still reads all others.
+ * numbers that a double cannot hold, so that code that compares numbers can still read all others.
  */
 export type ExactMembers = ReadonlyMap<string, 'text' | 'value'>
 
-/** No caller can know it, so no string of a caller is read as a number. */
+/** Random, so that no string of a caller is mistaken for a number. */
 const MARK = `number ${randomUUID()} `
 const MARKED = new RegExp(`"${MARK}([-+.eE\\d]+)"`, 'g')
 const NUMBER = /[-+.eE\d]+/y
-/** Finds every number that changes, and some texts that look like one. It is faster than a look at all strings. */
+/** Matches every number that would change, and some strings that look like one. Faster than inspecting all strings. */
 const SUSPECT = /(?:^|[:,[\s])(?:-0|-?\d+[.eE]|-?\d{16})/g
 
-/** Digits of which a double holds every combination. */
+/** Number of digits that a double always represents exactly. */
 const HELD_DIGITS = 15
 
 const QUOTE = 0x22
@@ -27,7 +27,7 @@ const NINE = 0x39
 let isWriting = false
 let hasWritten = false
 
-/** Number of a JSON text, as it is written there. `JSON.stringify` rounds it; {@link exactJsonText} does not. */
+/** Number of a JSON text with its original spelling. `JSON.stringify` rounds it; {@link exactJsonText} does not. */
 export class ExactNumber {
   readonly text: string
 
@@ -46,7 +46,7 @@ export class ExactNumber {
   }
 }
 
-/** Returns the JSON text of a value, in which each {@link ExactNumber} has its own digits. */
+/** Returns the JSON text of a value, in which each {@link ExactNumber} keeps its digits. */
 export function exactJsonText(value: unknown): string {
   isWriting = true
   hasWritten = false
@@ -59,8 +59,8 @@ export function exactJsonText(value: unknown): string {
 }
 
 /**
- * Parses a JSON text. Numbers that would change when written again become {@link ExactNumber}.
- * @param members Members below which they do. If omitted, they do everywhere.
+ * Parses a JSON text. Numbers that would change when serialized again become {@link ExactNumber}.
+ * @param members Members below which exact numbers are kept. If omitted, they are kept everywhere.
  * @returns The value, or `undefined` if the text is not JSON.
  */
 export function parseExactJson(text: string, members?: ExactMembers): unknown {
@@ -74,15 +74,15 @@ export function parseExactJson(text: string, members?: ExactMembers): unknown {
 }
 
 /**
- * Reads a caller's JSON body, as {@link readCallerJson} does, with {@link ExactNumber} below some members.
- * @throws GatewayError as {@link readCallerJson} does.
+ * Reads a caller's JSON body like {@link readCallerJson}, with {@link ExactNumber} below some members.
+ * @throws GatewayError under the conditions of {@link readCallerJson}.
  */
 export function readExactCallerJson(bytes: Uint8Array, members: ExactMembers | undefined): CallerJson {
   if (members === undefined) return readCallerJson(bytes)
   const names = namesOf(members)
   let marked: string | undefined
   const json = readCallerJson(bytes, (text) => {
-    // In valid JSON a quoted name without escapes is a whole string, so what follows is outside of strings.
+    // In valid JSON a quoted name without escapes is a whole string, so the text after it is outside of strings.
     const from = text.search(names)
     if (from >= 0) marked = markedNumbers(text, from)
   })
@@ -94,8 +94,8 @@ export function readExactCallerJson(bytes: Uint8Array, members: ExactMembers | u
 const patterns = new WeakMap<ExactMembers, RegExp>()
 
 /**
- * Returns the pattern of the quoted names of members. An expression finds them several times faster than `includes`, which looks at every
- * quotation mark: 0.8 µs less for a small chat by `bench/in-process.mjs`.
+ * Returns a pattern of the quoted names of members. A regular expression is several times faster than `includes`, which checks
+ * every quotation mark: it saves 0.8 µs for a small chat (`bench/in-process.mjs`).
  */
 export function namesOf(members: ExactMembers): RegExp {
   let pattern = patterns.get(members)
@@ -106,7 +106,7 @@ export function namesOf(members: ExactMembers): RegExp {
   return pattern
 }
 
-/** Marks the numbers behind a place that `JSON.stringify` would write differently; `undefined` if there are none. */
+/** Marks the numbers after `from` that `JSON.stringify` would write differently; `undefined` if there are none. */
 function markedNumbers(text: string, from = 0): string | undefined {
   SUSPECT.lastIndex = from
   if (!SUSPECT.test(text)) return undefined
@@ -120,7 +120,7 @@ function markedNumbers(text: string, from = 0): string | undefined {
       const number = NUMBER.exec(text)![0]
       const end = at + number.length
       if (String(Number(number)) !== number) {
-        // JSON has no such number: the parser shall fail.
+        // Throws if JSON does not allow this spelling of a number.
         JSON.parse(number)
         marked += `${text.slice(start, at)}"${MARK}${number}"`
         start = end

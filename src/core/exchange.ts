@@ -1,15 +1,15 @@
 /**
- * The framework-neutral HTTP pair. Adapters translate a framework's request into a {@link GatewayRequest} and its
- * response into a {@link ByteSink}; nothing behind them knows which framework it runs in.
+ * The framework-neutral HTTP pair. Adapters translate a framework's request into a {@link GatewayRequest} and its response into a
+ * {@link ByteSink}; all other code is independent of the framework.
  */
 
 import { GatewayError } from './errors.ts'
 import type { MaybePromise } from './maybe-promise.ts'
 
-/** Why a body could not be read. */
+/** Reason why a body could not be read. */
 export type BodyFailure = 'too_large' | 'aborted' | 'consumed' | 'unreadable'
 
-/** What the caller reads of it. */
+/** Returns the error that the caller gets for a body that could not be read. */
 export function bodyError(failure: BodyFailure, limitBytes: number): GatewayError {
   if (failure === 'too_large')
     return new GatewayError('body_too_large', { message: `The request body is larger than ${limitBytes} bytes.` })
@@ -21,12 +21,12 @@ export function bodyError(failure: BodyFailure, limitBytes: number): GatewayErro
 }
 
 const CONSUMED =
-  'The request body was read before the gateway saw it, and nothing of it was kept. Mount the gateway before body parsers, ' +
+  'The request body was read before the gateway saw it, and its content is lost. Mount the gateway before body parsers, ' +
   'or use one that leaves the parsed body on the request.'
 
 const LONGEST_ENCODING_SHOWN = 40
 
-/** The fault of a body whose bytes say nothing: where the caller has compressed it, that is what is wrong. */
+/** Returns the error of an unparseable body. If the caller has compressed it, the error names the compression. */
 export function unreadableBody(request: GatewayRequest, fault: unknown): unknown {
   const encoding = request.header('content-encoding')?.trim() ?? ''
   if (encoding === '' || encoding.toLowerCase() === 'identity') return fault
@@ -35,7 +35,7 @@ export function unreadableBody(request: GatewayRequest, fault: unknown): unknown
   return new GatewayError('unsupported_media_type', { message, cause: fault })
 }
 
-/** Receives a body, or the reason why there is none. Called exactly once. */
+/** Receives a body, or the reason for its absence. Called exactly once. */
 export type BodyListener = (failure: BodyFailure | undefined, chunks: readonly Uint8Array[]) => void
 
 /** One HTTP request as the gateway reads it. */
@@ -44,41 +44,41 @@ export interface GatewayRequest {
   readonly method: string
   /** Path below the mount point, beginning with `/`, without the query; percent-encoding untouched. */
   readonly path: string
-  /** Query string without the question mark; empty when there is none. */
+  /** Query string without the question mark; empty if there is none. */
   readonly query: string
-  /** Path as it arrived, with everything above the mount point; absent where the adapter does not know it. */
+  /** Path as it arrived, with everything above the mount point. Omitted if the adapter does not know it. */
   readonly originalPath?: string | undefined
   /**
-   * Scheme and host by which the server was reached, `https://api.example.com`, without regard to proxies in front; absent where
+   * Scheme and host by which the server was reached, such as `https://api.example.com`. Proxies are not considered. Omitted if
    * the adapter does not know them.
    */
   readonly origin?: string | undefined
-  /** Address of the other end of the connection, which may be a proxy; absent where the adapter does not know it. */
+  /** Address of the other end of the connection, which may be a proxy. Omitted if the adapter does not know it. */
   readonly remoteAddress?: string | undefined
-  /** The framework's own request, for the host's code; absent where the adapter has none. */
+  /** Request object of the framework, for code of the host. Omitted if the adapter has none. */
   readonly hostRequest?: unknown
-  /** A header's value by lower-case name; repeated headers joined with `, `. */
+  /** Returns the value of a header, given its lower-case name. Repeated headers are joined with `, `. */
   header(name: string): string | undefined
   /**
-   * Reads the whole body, at most `limitBytes`. Reading starts with this call, so a refused request costs no memory. Fails
-   * with `consumed` if the framework has read the body and discarded it, and with `unreadable` if the host's own decoding fails.
+   * Reads the whole body, up to `limitBytes`. Reading starts with this call, so a rejected request costs no memory. Fails with
+   * `consumed` if the framework has read and discarded the body, and with `unreadable` if the host's own decoding fails.
    */
   readBody(limitBytes: number, listener: BodyListener): void
   /**
-   * Reads the body piece by piece, at most `limitBytes`, for what is never whole in memory; in place of `readBody`. Absent: only
-   * `readBody` can read it.
+   * Reads the body in chunks, up to `limitBytes`, if it need not be in memory as a whole. Replaces `readBody`. If omitted, only
+   * `readBody` can read the body.
    * @throws GatewayError `body_too_large`, `client_closed_request`, `body_consumed` or `invalid_request`.
    */
   streamBody?(limitBytes: number): AsyncIterable<Uint8Array>
   /**
-   * True once a body was read whose chunks nobody else has, so that their memory may be freed. Absent: they may be others' too.
+   * Whether the gateway alone owns the chunks of the body after it was read, so that their memory may be freed. Default false.
    */
   readonly ownsBody?: boolean
 }
 
 /**
- * A body piece by piece; as a whole where the adapter cannot stream it.
- * @throws GatewayError as {@link bodyError} says.
+ * Reads a body in chunks, or as a whole if the adapter cannot stream it.
+ * @throws GatewayError; see {@link bodyError}.
  */
 export async function* bodyPieces(request: GatewayRequest, limitBytes: number): AsyncIterable<Uint8Array> {
   if (request.streamBody === undefined) yield* await wholeBody(request, limitBytes)
@@ -86,8 +86,8 @@ export async function* bodyPieces(request: GatewayRequest, limitBytes: number): 
 }
 
 /**
- * The pieces of a whole body.
- * @throws GatewayError as {@link bodyError} says.
+ * Reads the chunks of a whole body.
+ * @throws GatewayError; see {@link bodyError}.
  */
 export function wholeBody(request: GatewayRequest, limitBytes: number): Promise<readonly Uint8Array[]> {
   return new Promise((resolve, reject) => {
@@ -98,35 +98,35 @@ export function wholeBody(request: GatewayRequest, limitBytes: number): Promise<
   })
 }
 
-/** Where the answer goes: the caller's side of the connection. */
+/** Destination of an answer: the caller's side of the connection. */
 export interface ByteSink {
-  /** True once the caller has disconnected; writes are then ignored. */
+  /** Whether the caller has disconnected. Writes are then ignored. */
   readonly closed: boolean
   /** Sends the status and headers (a flat list: name, value, name, value). Called at most once, before any bytes. */
   head(status: number, headers: readonly string[]): void
   /**
-   * Sends bytes. False means: stop until `onDrain`.
-   * @param mayFree Nobody reads the bytes again: a sink that knows when they are sent may free their memory then.
+   * Sends bytes. Returns false if the writer must wait for `onDrain`.
+   * @param mayFree Whether nobody reads the bytes again, so that the sink may free their memory after sending them.
    */
   write(bytes: Uint8Array | string, mayFree?: boolean): boolean
-  /** Ends the answer cleanly, after all bytes written so far. `mayFree` as of {@link write}. */
+  /** Ends the answer cleanly, after all bytes written so far. For `mayFree` see {@link write}. */
   end(bytes?: Uint8Array | string, mayFree?: boolean): void
   /** Closes the connection, so that the caller cannot mistake a partial answer for a complete one. */
   destroy(): void
   /**
-   * Closes the connection with this answer, because the process is about to end: the caller's next request then goes to another one.
-   * Without effect if the head is sent. If omitted, the adapter does not know the connection.
+   * Closes the connection after this answer because the process is about to end, so that the caller's next request goes to
+   * another process. Without effect if the head is sent. If omitted, the adapter has no access to the connection.
    */
   endConnection?(): void
-  /** Calls back when writing may go on after `write` returned false. One listener. */
+  /** Calls the listener when writing may continue after `write` returned false. One listener. */
   onDrain(listener: () => void): void
   /**
-   * Calls back once if the caller disconnects before the answer has ended. One listener; called at once if it already has.
+   * Calls the listener once if the caller disconnects before the answer has ended, or immediately if it already has. One listener.
    */
   onClose(listener: () => void): void
 }
 
-/** A complete answer, built before it is sent. */
+/** A complete answer that is created before it is sent. */
 export interface GatewayReply {
   readonly status: number
   /** Flat list: name, value, name, value; names in lower case. */
@@ -135,8 +135,8 @@ export interface GatewayReply {
 }
 
 /**
- * Refuses what is no gateway, where it is mounted: otherwise the first request would end the host's process.
- * @param owner what was called, for the message: `expressHandler`.
+ * Rejects a value that is not a gateway when it is mounted. Otherwise the first request would end the host's process.
+ * @param owner Name of the called function for the message: `expressHandler`.
  * @throws TypeError
  */
 export function checkGateway(value: unknown, owner: string): void {
@@ -144,7 +144,7 @@ export function checkGateway(value: unknown, owner: string): void {
   throw new TypeError(`${owner}: gateway must be what createGateway returned`)
 }
 
-/** Anything that answers requests: the gateway, or a stand-in in a test. */
+/** Object that answers requests: the gateway, or a stand-in in a test. */
 export interface ExchangeHandler {
   /**
    * Handles one request. Never throws and never rejects; the answer goes to the sink. A returned promise resolves when the request is
@@ -152,13 +152,13 @@ export interface ExchangeHandler {
    */
   handle(request: GatewayRequest, sink: ByteSink): MaybePromise<void>
   /**
-   * Resolves when this process has finished the work that requests leave behind, at the latest after 5 minutes. If omitted, requests
-   * leave none behind. Never rejects.
+   * Resolves when this process has finished background work of requests, after 5 minutes at the latest. If omitted, requests
+   * cause no background work. Never rejects.
    */
   workEnded?(): Promise<void>
   /**
-   * True: it answers at the path of its mount too, such as `/metrics`, and not only below it. Routers that tell both apart send it
-   * both. Default false.
+   * Whether the handler also answers at the path of its mount, such as `/metrics`, and not only below it. Routers that
+   * distinguish the two send it both. Default false.
    */
   readonly answersAtMount?: boolean
 }

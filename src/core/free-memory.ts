@@ -1,12 +1,12 @@
 import { MessageChannel } from 'node:worker_threads'
 
 /**
- * Bytes up to this length are left to V8: freeing them costs as much as it saves. Those below half of `Buffer.poolSize` share
- * their memory with others anyway.
+ * Size in bytes up to which V8 frees the memory: freeing it here costs as much as it saves. Buffers below half of
+ * `Buffer.poolSize` share their memory anyway.
  */
 const KEPT_BYTES = 8 * 1024
 
-/** Can the memory of these bytes be freed? Only that of a buffer which holds nothing else, so that no other bytes go with it. */
+/** Whether the memory of bytes can be freed. Requires a buffer that contains nothing else, so that no other bytes are lost. */
 export function isFreeable(bytes: Uint8Array | string | undefined): bytes is Uint8Array {
   if (typeof bytes === 'string' || bytes === undefined || bytes.length <= KEPT_BYTES) return false
   const { buffer } = bytes
@@ -14,17 +14,17 @@ export function isFreeable(bytes: Uint8Array | string | undefined): bytes is Uin
 }
 
 /**
- * Frees the memory of bytes that are not read again, if it holds nothing else. The bytes are empty after that, for everyone who still
- * has them.
+ * Frees the memory of bytes that are not read again, if the buffer contains nothing else. The bytes are empty after that for
+ * every holder of a reference.
  *
- * V8 would free them too, but late: they are outside of its heap. When enough of them have come together, it collects the whole heap,
- * which is dear for a process through which megabytes pass.
+ * V8 would free them late because they are outside of its heap. When enough of them have accumulated, it collects the whole heap,
+ * which is expensive for a process that handles megabytes.
  */
 export function freeMemory(bytes: Uint8Array): void {
   if (isFreeable(bytes)) discard(bytes.buffer as ArrayBuffer)
 }
 
-/** Node has `transfer` since version 22. */
+/** Node supports `transfer` since version 22. */
 type Transferable = ArrayBuffer & { transfer(newByteLength: number): ArrayBuffer }
 
 const discard: (buffer: ArrayBuffer) => void =
@@ -34,7 +34,7 @@ const discard: (buffer: ArrayBuffer) => void =
 
 let port: MessageChannel['port1'] | undefined
 
-/** A message takes what is transferred with it away from the sender, and one to a closed port is dropped. */
+/** Posting a message removes the transferred memory from the sender, and a closed port drops the message. */
 function closedPort(): MessageChannel['port1'] {
   if (port === undefined) {
     port = new MessageChannel().port1

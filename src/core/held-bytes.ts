@@ -2,12 +2,12 @@ import { GatewayError } from './errors.ts'
 
 const RETRY_AFTER_SECONDS = 1
 
-/** Why the process takes no further requests. */
+/** Reason why the process rejects new requests. */
 export type OverloadReason = 'in-flight' | 'held-bytes' | 'event-loop-delay'
 
 class OverloadCause extends Error {}
 
-/** Returns the error of a request for which the process has no room. */
+/** Returns the error of a request that exceeds the capacity of the process. */
 export function overloaded(reason: OverloadReason): GatewayError {
   return new GatewayError('overloaded', {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
@@ -20,9 +20,9 @@ export function overloadReason({ code, cause }: GatewayError): string | undefine
   return code === 'overloaded' && cause instanceof OverloadCause ? cause.message : undefined
 }
 
-/** Bytes that the process holds for requests in progress: their bodies, and media that were fetched for them. */
+/** Counter of bytes that the process holds for requests in progress: their bodies, and media that were fetched for them. */
 export class HeldBytes {
-  /** Maximum number of bytes; `undefined` if there is no bound. */
+  /** Maximum number of bytes, or `undefined` if there is no limit. */
   readonly max: number | undefined
   #bytes = 0
 
@@ -32,7 +32,7 @@ export class HeldBytes {
 
   /**
    * Adds bytes, or removes them if the number is negative.
-   * @throws GatewayError `overloaded` if more bytes have no room.
+   * @throws GatewayError `overloaded` if the limit would be exceeded.
    */
   add(bytes: number): void {
     if (bytes > 0 && this.max !== undefined && this.#bytes + bytes > this.max) throw overloaded('held-bytes')

@@ -1,4 +1,4 @@
-/** What hooks did to a call; part of `GatewayEvent`. */
+/** Events of hooks; part of `GatewayEvent`. */
 export type HookEvent =
   | {
       /** A hook has denied a request or an answer. */
@@ -10,11 +10,11 @@ export type HookEvent =
       readonly accountId: string
       readonly keyId: string
       readonly model: string
-      /** The code that the caller reads, where the caller reads an error. */
+      /** Error code that the caller reads, if the caller gets an error. */
       readonly code: string
     }
   | {
-      /** A hook has answered a request in place of a vendor. */
+      /** A hook has answered a request instead of a vendor. */
       readonly type: 'hook-answered'
       readonly requestId: string
       readonly hook: string
@@ -24,7 +24,7 @@ export type HookEvent =
       readonly model: string
     }
   | {
-      /** A hook has failed, and what it was to check has passed, because the hook says `onFailure: 'allow'`. */
+      /** A hook has failed, and its input was accepted unchecked because of `onFailure: 'allow'`. */
       readonly type: 'hook-bypassed'
       readonly requestId: string
       readonly hook: string

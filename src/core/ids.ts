@@ -1,6 +1,6 @@
 import { randomBytes, randomFillSync } from 'node:crypto'
 
-/** The source of identifiers. Tests pass a counting source. */
+/** Source of identifiers. Tests pass a counting source. */
 export interface Ids {
   /** A unique id such as `req_019e…`: the prefix, an underscore, 32 hexadecimal digits. */
   next(prefix: string): string
@@ -8,17 +8,17 @@ export interface Ids {
 
 const RANDOM_BYTES = 10
 
-/** Random bytes for 256 ids are drawn by one system call. */
+/** One system call creates random bytes for 256 ids. */
 const pool = Buffer.alloc(RANDOM_BYTES * 256)
 let used = pool.length
 
-/** The time in the last id, and its digits. */
+/** Time in the latest id, and its digits. */
 let writtenMs = 0
 let timeDigits = ''
 
 /**
- * Ids of the time in milliseconds and 80 random bits, like version 7 UUIDs (RFC 9562, section 5.7). Rows inserted together
- * are adjacent in a database index; random ids would touch one index page per row.
+ * Ids of the time in milliseconds and 80 random bits, like version 7 UUIDs (RFC 9562, section 5.7). Rows inserted together are
+ * adjacent in a database index, while random ids would touch one index page per row.
  */
 export const timeOrderedIds: Ids = {
   next(prefix) {
@@ -38,7 +38,7 @@ export const timeOrderedIds: Ids = {
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Writes bytes as a base62 number of fixed width. */
+/** Encodes bytes as a base62 number of fixed width. */
 export function toBase62(bytes: Uint8Array, width: number): string {
   let value = 0n
   for (const byte of bytes) value = (value << 8n) | BigInt(byte)
@@ -50,7 +50,7 @@ export function toBase62(bytes: Uint8Array, width: number): string {
   return text
 }
 
-/** Random bytes for secrets. */
+/** Returns random bytes for secrets. */
 export function secretBytes(length: number): Uint8Array {
   return randomBytes(length)
 }

@@ -1,15 +1,15 @@
 import { GatewayError } from './errors.ts'
 
 /**
- * Most values that a caller's JSON may have: texts, numbers, lists, objects. Reading them blocks every other request of the process:
- * 32 MiB of empty lists would for seconds. The longest honest lists are tokens to embed, of which OpenAI takes 300,000 a request.
+ * Maximum number of values in a caller's JSON: strings, numbers, lists, objects. Parsing blocks all other requests of the process: 32 MiB
+ * of empty lists would block it for seconds. The longest legitimate lists are tokens to embed; OpenAI accepts 300,000 per request.
  */
 const MAX_JSON_VALUES = 500_000
 
-/** Most members that all objects of a caller's JSON may have together. Each costs several times what a number does. */
+/** Maximum number of members of all objects in a caller's JSON together. A member costs several times as much as a number. */
 const MAX_JSON_MEMBERS = 50_000
 
-/** A text that is no longer than this is within both bounds. */
+/** Length up to which every text is within both limits. */
 export const ALWAYS_FITTING_LENGTH = MAX_JSON_MEMBERS
 
 const QUOTE = 0x22
@@ -19,10 +19,12 @@ const OPEN_LIST = 0x5b
 const BACKSLASH = 0x5c
 const OPEN_OBJECT = 0x7b
 
-/** So far a loop is faster than a search, which skips a picture at once. */
+/**
+ * Distance in characters up to which a loop is faster than a search. A search is faster for the data of an image, for example.
+ */
 const NEAR_CHARACTERS = 32
 
-/** How much there is in JSON texts. */
+/** Counts of values and members in JSON texts. */
 interface JsonCounts {
   values: number
   /** Names of members, repeated ones included. */
@@ -33,7 +35,7 @@ const LARGEST: Readonly<JsonCounts> = { values: MAX_JSON_VALUES, members: MAX_JS
 
 /**
  * Counts the member names of a JSON text before it is parsed.
- * @throws GatewayError `invalid_request` for a text of more than {@link MAX_JSON_VALUES} or {@link MAX_JSON_MEMBERS}.
+ * @throws GatewayError `invalid_request` if the text exceeds {@link MAX_JSON_VALUES} or {@link MAX_JSON_MEMBERS}.
  */
 export function membersWithinBounds(text: string): number {
   const counts = { values: 0, members: 0 }
@@ -42,8 +44,8 @@ export function membersWithinBounds(text: string): number {
 }
 
 /**
- * Checks the JSON texts that stand in a request as strings and are parsed for its vendor, all together.
- * @throws GatewayError `invalid_request` as {@link membersWithinBounds} does.
+ * Checks the total size of the JSON texts that are strings in a request and are parsed for its vendor.
+ * @throws GatewayError `invalid_request` under the conditions of {@link membersWithinBounds}.
  */
 export function assertFittingTexts(texts: readonly string[]): void {
   let length = 0
@@ -54,8 +56,8 @@ export function assertFittingTexts(texts: readonly string[]): void {
 }
 
 /**
- * Can a JSON text be state that the gateway has written for a later turn? That is long texts in few members. Callers can write
- * anything in its place, and in many places.
+ * Whether a JSON text can be state that the gateway wrote for a later turn: long strings in few members. Callers can replace it
+ * with any other text, and in many places.
  */
 export function isSparse(text: string): boolean {
   const most = FEW_VALUES + text.length / CHARACTERS_PER_STATE_VALUE
@@ -75,8 +77,8 @@ function assertAdded(text: string, counts: JsonCounts): void {
 }
 
 /**
- * Adds what a text has, up to a bound, and says which bound it exceeds. Linear, whatever the text is; up to the first fault of one
- * that is no JSON, it counts what a parser would make.
+ * Adds the counts of a text, up to a limit, and returns which limit it exceeds. Takes linear time for any text. Up to the first
+ * error in an invalid text, it counts the values that a parser would create.
  */
 function addWithin(text: string, counts: JsonCounts, most: Readonly<JsonCounts>): keyof JsonCounts | undefined {
   let values = counts.values + 1
@@ -97,7 +99,7 @@ function addWithin(text: string, counts: JsonCounts, most: Readonly<JsonCounts>)
   return undefined
 }
 
-/** Position of the quote that closes the string opened at `open`; the end of the text when there is none. */
+/** Returns the position of the quote that closes the string opened at `open`, or the end of the text if there is none. */
 export function closingQuoteOf(text: string, open: number): number {
   let at = open + 1
   while (at < text.length) {

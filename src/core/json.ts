@@ -1,11 +1,11 @@
 import { GatewayError } from './errors.ts'
 import { ALWAYS_FITTING_LENGTH, closingQuoteOf, membersWithinBounds } from './json-size.ts'
 
-/** Deepest nesting of arrays and objects that a caller's JSON may have. */
+/** Maximum depth of arrays and objects in a caller's JSON. */
 export const MAX_JSON_DEPTH = 64
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
-// Not a Buffer: the builders of requests import this file too, and run in browsers.
+// Not a Buffer, because the request builders import this file and run in browsers.
 const encoder = new TextEncoder()
 
 const COLON = 0x3a
@@ -15,17 +15,17 @@ const SPACE = 0x20
 export interface CallerJson {
   readonly value: unknown
   /**
-   * JSON text of `value` that every parser reads the same way: the original bytes, or `value` serialised again when some
-   * object in them repeats a member name. Other parsers may take the first of the repeated members; `value` has the last.
+   * JSON text of `value` that every parser reads the same way. The original bytes, or `value` serialized again if an object in
+   * them repeats a member name: other parsers may use the first of the repeated members, while `value` has the last.
    */
   readonly bytes: Uint8Array
 }
 
 /**
  * Reads a caller's JSON body.
- * @param onText Called with the text of the body, once it is known to be JSON.
- * @throws GatewayError `invalid_json` if it does not parse, `json_too_deep` beyond 64 levels, `invalid_request` for a
- *   `__proto__` member, which would reach copied objects, and for more values or members than {@link membersWithinBounds} allows.
+ * @param onText Receives the text of the body after it was parsed.
+ * @throws GatewayError `invalid_json` if it does not parse, `json_too_deep` beyond 64 levels, `invalid_request` for a `__proto__`
+ *   member, which would reach copied objects, and for more values or members than {@link membersWithinBounds} allows.
  */
 export function readCallerJson(bytes: Uint8Array, onText?: (text: string) => void): CallerJson {
   let text: string
@@ -39,12 +39,12 @@ export function readCallerJson(bytes: Uint8Array, onText?: (text: string) => voi
     throw GatewayError.isInstance(cause) ? cause : new GatewayError('invalid_json', { cause })
   }
   onText?.(text)
-  // The parser keeps one member of each name, so a text with more names than members repeats some.
+  // The parser keeps one member of each name, so a text with more names than members repeats some names.
   const repeatsNames = (names ?? countWrittenNames(text)) !== checkedMembers(value, MAX_JSON_DEPTH)
   return { value, bytes: repeatsNames ? encoder.encode(JSON.stringify(value)) : bytes }
 }
 
-/** The `value` of {@link readCallerJson}, for callers that need no bytes. Throws as it does. */
+/** Returns the `value` of {@link readCallerJson}, without the bytes. Throws the same errors. */
 export function parseCallerJson(bytes: Uint8Array): unknown {
   return readCallerJson(bytes).value
 }
@@ -69,7 +69,7 @@ function checkedMembers(value: unknown, levelsLeft: number): number {
     return count
   }
   let count = 0
-  // No list of the names: parsed JSON inherits none.
+  // `for in` needs no list of names and is safe here, because parsed JSON inherits no members.
   for (const name in value) {
     count += 1
     if (name === '__proto__') {
@@ -81,12 +81,12 @@ function checkedMembers(value: unknown, levelsLeft: number): number {
   return count
 }
 
-/** True for a JSON object (not null, not an array). */
+/** Returns whether a value is a JSON object (not null, not an array). */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Reads JSON that a vendor sent; undefined when it is not JSON. */
+/** Parses JSON that a vendor sent; returns `undefined` if it is not JSON. */
 export function parseVendorJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
@@ -96,8 +96,8 @@ export function parseVendorJson(text: string): unknown {
 }
 
 /**
- * Counts the member names in a valid JSON text, at all depths, repeated ones included. Looks at quotes only: in valid JSON a
- * string is a name when a colon follows it. Linear.
+ * Counts the member names in a valid JSON text at all depths, including repeated ones. Checks only quotes: in valid JSON a string
+ * is a name if a colon follows it. Takes linear time.
  */
 function countWrittenNames(text: string): number {
   let count = 0

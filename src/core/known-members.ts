@@ -1,17 +1,17 @@
 type KeysOf<Options> = Options extends unknown ? keyof Options : never
 
 /**
- * The members of an options type. A list with `satisfies MemberNames<Options>` does not compile when it lacks one of them or has one
- * too many.
+ * The members of an options type. A list with `satisfies MemberNames<Options>` does not compile if it lacks a member or has an
+ * unknown one.
  */
 export type MemberNames<Options> = Readonly<Record<KeysOf<Options>, true>>
 
 /**
- * Refuses members that an options object does not have. Its own enumerable members count, also those that are undefined; what a
- * class inherits does not. An absent object is right.
- * @param owner what was called, for the message: `createGateway`. Empty: nothing stands before the path.
- * @param path of the object below its owner: `limits`. Empty: the options themselves.
- * @throws TypeError naming the path, the unknown member and the nearest known one; and for a value that is no object.
+ * Rejects unknown members of an options object. Checks its own enumerable members, including undefined ones, but not those that a
+ * class inherits. An omitted object is valid.
+ * @param owner Name of the called function for the message: `createGateway`. May be empty.
+ * @param path Path of the object below its owner: `limits`. Empty for the options object itself.
+ * @throws TypeError with the path, the unknown member and the nearest known one, or if the value is not an object.
  */
 export function checkMembers(value: unknown, names: Readonly<Record<string, true>>, owner: string, path = ''): void {
   if (value === undefined || value === null) return
@@ -21,8 +21,8 @@ export function checkMembers(value: unknown, names: Readonly<Record<string, true
 }
 
 /**
- * `checkMembers` for an object that cannot be left out.
- * @throws TypeError also when there are none.
+ * Calls {@link checkMembers} for an object that is required.
+ * @throws TypeError also if the object is missing.
  */
 export function checkGivenMembers(
   value: unknown,
@@ -35,9 +35,9 @@ export function checkGivenMembers(
 }
 
 /**
- * Refuses a value that an enumerated option does not have. `undefined` is right.
- * @param owner what was called, for the message: `sqliteStore`. If empty, the message begins with the path.
- * @param path of the option below its owner: `clock`.
+ * Rejects an unknown value of an enumerated option. `undefined` is valid.
+ * @param owner Name of the called function for the message: `sqliteStore`. If empty, the message begins with the path.
+ * @param path Path of the option below its owner: `clock`.
  * @throws TypeError with the path, the accepted values and the received one.
  */
 export function checkEnumerated(value: unknown, known: readonly string[], owner: string, path: string): void {
@@ -49,7 +49,7 @@ function notAnObject(owner: string, path: string): TypeError {
   return new TypeError(`${prefixOf(owner)}${path || 'options'} must be an object`)
 }
 
-/** The error for an unknown member: `createGateway: limits.rpm is unknown; did you mean requestsPerMinute?`. */
+/** Returns the error for an unknown member: `createGateway: limits.rpm is unknown; did you mean requestsPerMinute?`. */
 export function unknownMember(name: string, known: readonly string[], owner: string, path = ''): TypeError {
   const place = IDENTIFIER.test(name) ? `${path === '' ? '' : `${path}.`}${name}` : `${path}[${JSON.stringify(name)}]`
   const nearest = nearestName(name, known)
@@ -57,7 +57,7 @@ export function unknownMember(name: string, known: readonly string[], owner: str
   return new TypeError(`${prefixOf(owner)}${place} is unknown${hint}`)
 }
 
-/** What an error says behind an unknown name: `did you mean chat?`, or which names there are. */
+/** Returns the hint of an error about an unknown name: `did you mean chat?`, or the list of known names. */
 export function hintAt(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known)
   return nearest === undefined ? `there are ${known.join(', ')}` : `did you mean ${nearest}?`
@@ -69,16 +69,16 @@ function prefixOf(owner: string): string {
   return owner === '' ? '' : `${owner}: `
 }
 
-/** Shortest text of which a name may be a part, so that `id` is not taken for a part of `width`. */
+/** Minimum length of a text that counts as part of a name, so that `id` does not match `width`. */
 const SHORTEST_PART = 3
 /** Share of a name's letters that may be wrong. */
 const WRONG_SHARE = 0.4
 
 /**
- * The known name that was meant: the same letters in another case or with dashes, else its initials (`rpm`), else the one with the
- * fewest typing mistakes, else one that contains it from the start of a word or is contained so, else the shortest that has its
- * letters in their order and few others. One that begins with it goes before one with several mistakes. Of equals the first is taken.
- * Undefined: none is near.
+ * Returns the known name that was probably meant, or `undefined` if none is near. Rules in order: the same letters in another
+ * case or with dashes; the initials (`rpm`); the fewest typing mistakes; a name that contains the text from the start of a word,
+ * or the reverse; the shortest name with the same letters in order and few others. A name that begins with the text wins over one
+ * with several mistakes. The first name wins a tie.
  */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
   const letters = lettersOf(name)
@@ -107,7 +107,7 @@ function lettersOf(name: string): string {
   return name.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
 
-/** `rpm` of `requestsPerMinute`. */
+/** Returns `rpm` for `requestsPerMinute`. */
 function initialsOf(name: string): string {
   return name
     .replace(/(?<=.)[^A-Z]+/g, '')
@@ -115,7 +115,7 @@ function initialsOf(name: string): string {
     .toLowerCase()
 }
 
-/** Is one of two names most of the other, or a part that begins with a word? `test` is no part of `gpt-5-chat-latest`. */
+/** Whether one name is most of the other, or a part of it that begins with a word. `test` does not match `gpt-5-chat-latest`. */
 function isPart(one: string, other: string): boolean {
   const [short, long] = lettersOf(one).length < lettersOf(other).length ? [one, other] : [other, one]
   const letters = lettersOf(short)
@@ -125,18 +125,18 @@ function isPart(one: string, other: string): boolean {
   return words.some((_word, index) => words.slice(index).join('').startsWith(letters))
 }
 
-/** `max` and `concurrency` of `maxConcurrency`. */
+/** Returns `max` and `concurrency` for `maxConcurrency`. */
 function wordsOf(name: string): string[] {
   const spaced = name.replace(/(?<=[a-z0-9])(?=[A-Z])/g, ' ')
   return spaced.toLowerCase().match(/[a-z0-9]+/g) ?? []
 }
 
-/** Has a text at least half of the letters of another? */
+/** Whether a text has at least half of the letters of another. */
 function isMostOf(letters: string, text: string): boolean {
   return letters.length * 2 >= text.length
 }
 
-/** Does a text have these letters, in their order, and few others? `perEndUser` has those of `perUser`. */
+/** Whether a text contains the letters in their order and few others. `perEndUser` contains those of `perUser`. */
 function hasLetters(text: string, letters: string): boolean {
   if (letters.length <= SHORTEST_PART || !isMostOf(letters, text)) return false
   let place = -1
@@ -147,8 +147,8 @@ function hasLetters(text: string, letters: string): boolean {
 }
 
 /**
- * Letters to add, take away, replace, or swap with their neighbour (optimal string alignment). Above `most` it is the difference of
- * the lengths, or more than `most`: a list of models is long, and a caller waits.
+ * Number of letters to insert, delete, replace or swap with their neighbor (optimal string alignment). Above `most`, returns any
+ * larger number or the difference of the lengths: lists of models are long, and a caller waits.
  */
 export function mistakesBetween(one: string, other: string, most: number): number {
   const difference = Math.abs(one.length - other.length)
@@ -174,7 +174,7 @@ export function mistakesBetween(one: string, other: string, most: number): numbe
       current[column] = least
       if (least < leastOfRow) leastOfRow = least
     }
-    // A swap may go back two rows, at the cost of one.
+    // A swap refers to the row before the last one and costs 1.
     if (leastOfRow > most + 1) return leastOfRow
     const free = beforeLast
     beforeLast = last

@@ -1,34 +1,35 @@
 /**
- * What the gateway logs to: a text, and fields that say what it is about. Prompts, answers and credentials are never passed to it.
- * `console` is one; a pino logger is recognised and called as {@link fromPino} does; for winston use {@link fromWinston}.
+ * Target of the gateway's logs. Each entry has a message, and fields with its context, but never prompts, answers and
+ * credentials. `console` can be used directly, a pino logger is recognized and called like {@link fromPino}, and winston needs
+ * {@link fromWinston}.
  */
 export interface Logger {
-  /** For the author of the gateway. */
+  /** Logs details for developers of the gateway. */
   debug(message: string, fields?: Record<string, unknown>): void
-  /** Something that is as it should be, such as a start. */
+  /** Logs a normal occurrence, such as a start. */
   info(message: string, fields?: Record<string, unknown>): void
-  /** Something that an operator should look at. */
+  /** Logs an occurrence that an operator should check. */
   warn(message: string, fields?: Record<string, unknown>): void
-  /** Something that failed and needs an operator. */
+  /** Logs a failure that an operator must handle. */
   error(message: string, fields?: Record<string, unknown>): void
 }
 
 const ignore = (): void => undefined
 
-/** Logs nothing. The default: a library does not write to its host's output unless asked. */
+/** Discards all logs. Default, because a library must not write to its host's output without being configured to. */
 export const silentLogger: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
 type Level = (typeof LEVELS)[number]
 
-/** The part of a pino logger that is used: fields first, then the text. Fastify's `app.log` is one. */
+/** Part of a pino logger that the gateway calls: fields first, then the message. Fastify's `app.log` is one. */
 export type PinoLogger = { readonly [Name in Level]: (fields: object, message: string) => void }
 
-/** The part of a winston logger that is used. */
+/** Part of a winston logger that the gateway calls. */
 export type WinstonLogger = { readonly [Name in Level]: (message: string, fields: object) => unknown }
 
-/** Logs to pino, or to a logger that is called like it. An error in the fields becomes `err`, which pino writes with its stack. */
+/** Logs to pino, or to a logger with the same signature. An error in the fields becomes `err`, which pino writes with its stack. */
 export function fromPino(logger: PinoLogger): Logger {
   return loggerOf((level, message, fields) => {
     const { error, ...rest } = fields
@@ -37,8 +38,8 @@ export function fromPino(logger: PinoLogger): Logger {
 }
 
 /**
- * Logs to winston, or to a logger that is called like it. Errors in the fields become objects with name, message and stack, because
- * winston writes an error inside its fields as `{}`.
+ * Logs to winston, or to a logger with the same signature. Errors in the fields become objects with name, message and stack,
+ * because winston writes an error inside its fields as `{}`.
  */
 export function fromWinston(logger: WinstonLogger): Logger {
   return loggerOf((level, message, fields) => {
@@ -61,8 +62,8 @@ function plain(value: unknown): unknown {
 }
 
 /**
- * Returns a logger that calls the logger of the host with all fields, and never throws. Without one, nothing is logged. The first error
- * of a logger becomes a warning of the process.
+ * Returns a logger that calls the logger of the host with all fields, and never throws. Without a logger of the host, nothing is
+ * logged. The first error of a logger becomes a process warning.
  */
 export function usableLogger(given: Logger | undefined): Logger {
   if (given === undefined) return silentLogger
@@ -81,7 +82,7 @@ export function usableLogger(given: Logger | undefined): Logger {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-/** Only pino's loggers, those of Fastify included, have bindings. Called as a {@link Logger} they would drop every field. */
+/** Only pino loggers, including those of Fastify, have bindings. If called like a {@link Logger}, they would drop every field. */
 function isPino(given: object): given is PinoLogger {
   return 'bindings' in given && typeof given.bindings === 'function'
 }

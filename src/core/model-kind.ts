@@ -11,8 +11,8 @@ export const MODEL_KINDS = [
   'moderation',
 ] as const
 
-/** What a model does; decides the endpoint that serves it. */
+/** Kind of a model. Determines the endpoint that serves it. */
 export type ModelKind = (typeof MODEL_KINDS)[number]
 
-/** The same, with the kinds of endpoints that a host defines. */
+/** Kind of a model, including the kinds of endpoints that a host defines. */
 export type AnyModelKind = ModelKind | (string & Record<never, never>)

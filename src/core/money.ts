@@ -7,7 +7,7 @@ export const NANO_DOLLARS_PER_DOLLAR = 1_000_000_000n
 
 const DECIMAL = /^(\d{1,15})(?:\.(\d{1,18}))?$/
 
-/** An exact non-negative decimal: `numerator / denominator`, the denominator a power of ten. */
+/** Exact non-negative decimal: `numerator / denominator`. The denominator is a power of ten. */
 export interface Decimal {
   readonly numerator: bigint
   readonly denominator: bigint
@@ -25,7 +25,7 @@ export function parseDecimal(text: string): Decimal {
   return { numerator: BigInt(`${match[1]}${fraction}`), denominator: 10n ** BigInt(fraction.length) }
 }
 
-/** Writes a decimal as text, without trailing zeros. Its denominator is a power of ten. */
+/** Formats a decimal without trailing zeros. Its denominator is a power of ten. */
 export function formatDecimal({ numerator, denominator }: Decimal): string {
   const scale = String(denominator).length - 1
   const digits = String(numerator).padStart(scale + 1, '0')
@@ -35,11 +35,11 @@ export function formatDecimal({ numerator, denominator }: Decimal): string {
 }
 
 /**
- * Reads a dollar amount of at most nine decimals as nano-dollars.
- * @throws RangeError when the text is not such a decimal, and for a bigint.
+ * Parses a dollar amount with up to nine decimals into nano-dollars.
+ * @throws RangeError if the text is not such a decimal, or if the value is a bigint.
  */
 export function parseDollars(text: string): bigint {
-  // Bigints are nano-dollars everywhere; read as dollars one would be a thousand million times as much.
+  // Bigints are nano-dollars everywhere; read as dollars, an amount would be a billion times as high.
   if (typeof text === 'bigint') throw new RangeError(`an amount must be dollars as text, such as "2.50", not ${text}n`)
   const { numerator, denominator } = parseDecimal(text)
   const scaled = numerator * NANO_DOLLARS_PER_DOLLAR
@@ -48,14 +48,14 @@ export function parseDollars(text: string): bigint {
 }
 
 /**
- * Reads a dollar amount that may be negative, such as `"-1.5"`: whatever {@link formatDollars} writes.
- * @throws RangeError when the text is not such a decimal.
+ * Parses a dollar amount that may be negative, such as `"-1.5"`. Accepts every result of {@link formatDollars}.
+ * @throws RangeError if the text is not such a decimal.
  */
 export function parseSignedDollars(text: string): bigint {
   return typeof text === 'string' && text.startsWith('-') ? -parseDollars(text.slice(1)) : parseDollars(text)
 }
 
-/** Writes nano-dollars as a decimal dollar string without trailing zeros: `1500000000n` → `"1.5"`. */
+/** Formats nano-dollars as a decimal dollar string without trailing zeros: `1500000000n` → `"1.5"`. */
 export function formatDollars(nanoDollars: bigint): string {
   if (nanoDollars >= 0n && nanoDollars <= LARGEST_EXACT) return formatExact(Number(nanoDollars))
   const negative = nanoDollars < 0n
@@ -69,19 +69,19 @@ const LARGEST_EXACT = BigInt(Number.MAX_SAFE_INTEGER)
 const NANOS = Number(NANO_DOLLARS_PER_DOLLAR)
 const ZERO = 0x30
 
-/** The same for what a number holds exactly, which is every amount of a request: steps on bigints allocate. */
+/** Formats an amount that a number holds exactly, as for every single request. Faster, because bigint operations allocate. */
 function formatExact(nanoDollars: number): string {
   const fraction = nanoDollars % NANOS
   const whole = String((nanoDollars - fraction) / NANOS)
   if (fraction === 0) return whole
-  // One in front keeps the zeros behind the point.
+  // Adding 10^9 keeps the leading zeros of the fraction.
   const digits = String(NANOS + fraction)
   let end = digits.length
   while (digits.charCodeAt(end - 1) === ZERO) end -= 1
   return `${whole}.${digits.slice(1, end)}`
 }
 
-/** Integer division that rounds up; both operands non-negative and exact, the divisor positive. */
+/** Divides integers and rounds up. Both operands must be non-negative and exact, and the divisor positive. */
 export function divideRoundingUp(dividend: number | bigint, divisor: bigint): bigint {
   if (typeof dividend === 'bigint') return (dividend + divisor - 1n) / divisor
   const exactDivisor = Number(divisor)
@@ -92,7 +92,7 @@ export function divideRoundingUp(dividend: number | bigint, divisor: bigint): bi
 const SHORTEST_FORM = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/
 
 /**
- * A measured number as the decimal that it prints as: 5.04 is 504/100, not the binary fraction that stands for it.
+ * Returns a measured number as the decimal that it prints as: 5.04 is 504/100, not its binary approximation.
  * @throws RangeError unless the number is finite and not negative.
  */
 export function exactDecimal(value: number): Decimal {

@@ -2,167 +2,167 @@ import type { ErrorCode } from './errors.ts'
 import type { GatewayEvent } from './events.ts'
 import type { Usage } from './usage.ts'
 
-/** A request to an endpoint that calls a model, as it arrives. */
+/** Request to an endpoint that calls a model, at its arrival. */
 export interface RequestFacts {
-  /** The caller reads it as `x-request-id`. */
+  /** Request id that the caller reads as `x-request-id`. */
   readonly requestId: string
-  /** Id of the endpoint of the path. */
+  /** Id of the endpoint. */
   readonly endpoint: string
   /** Unix milliseconds. */
   readonly startedAtMs: number
-  /** A header of the request by its lower-case name. */
+  /** Returns a header of the request, given its lower-case name. */
   header(name: string): string | undefined
 }
 
-/** A call of a tool by an authenticated caller, as it begins. It may make several requests to models, or none. */
+/** Tool call of an authenticated caller, at its start. It may make several requests to models, or none. */
 export interface ToolCallFacts {
-  /** Undefined: the caller named a tool that does not exist. */
+  /** Name of the tool, or `undefined` if the caller named an unknown tool. */
   readonly tool: string | undefined
-  /** What the tool protocol calls it: `tools/call`. */
+  /** Method of the tool protocol: `tools/call`. */
   readonly method: string
-  /** Version of the tool protocol, as the message said it. */
+  /** Version of the tool protocol in the message. */
   readonly protocolVersion?: string | undefined
-  /** Of clients that have one. */
+  /** Session id, if the client has one. */
   readonly sessionId?: string | undefined
-  /** The caller's id of the message. */
+  /** Message id of the caller. */
   readonly messageId?: string | undefined
-  /** The account that pays. */
+  /** Account that pays. */
   readonly accountId: string
-  /** The key that called. */
+  /** Key that made the call. */
   readonly keyId: string
   /** Unix milliseconds. */
   readonly startedAtMs: number
-  /** A header of the HTTP request by its lower-case name. */
+  /** Returns a header of the HTTP request, given its lower-case name. */
   header(name: string): string | undefined
-  /** A text that the message itself carries beside its arguments, such as `traceparent`. */
+  /** Returns a string that the message itself carries in addition to its arguments, such as `traceparent`. */
   metadata(name: string): string | undefined
 }
 
-/** How a call of a tool ended. `refused`: there is no such tool. `abandoned`: the caller left, or cancelled it. */
+/** Outcome of a tool call. `refused`: the tool is unknown. `abandoned`: the caller disconnected or cancelled it. */
 export type ToolCallOutcome = 'completed' | 'failed' | 'abandoned' | 'refused'
 
-/** A call of a tool that is over. */
+/** Result of a tool call that has ended. */
 export interface ToolCallEnd {
   readonly outcome: ToolCallOutcome
-  /** The error that the caller read; undefined: none, or no such tool. */
+  /** Error code that the caller read, or `undefined` if there was no error or the tool is unknown. */
   readonly code: ErrorCode | undefined
   /** Unix milliseconds, with a fraction. */
   readonly endedAtMs: number
-  /** Milliseconds from its beginning. */
+  /** Duration in milliseconds. */
   readonly durationMs: number
 }
 
-/** A call of a tool that observers have been told of. */
+/** Tool call whose start was reported to observers. */
 export interface ObservedToolCall {
-  /** Tells them of its end. Only the first call has an effect. */
+  /** Notifies the observers of the end. Only the first call has an effect. */
   ended(outcome: ToolCallOutcome, code?: ErrorCode): void
 }
 
-/** A call to a vendor, as it begins. */
+/** Call to a vendor, at its start. */
 export interface AttemptFacts {
-  /** Of the request; of a request within a batch, its own in the batch's results. */
+  /** Id of the request. For a request within a batch, its own id in the batch's results. */
   readonly requestId: string
   /** Id of the vendor. */
   readonly vendor: string
-  /** What OpenTelemetry calls the provider. */
+  /** Provider name of OpenTelemetry. */
   readonly provider: string
-  /** Where the vendor is called: `https://api.example`. */
+  /** Origin at which the vendor is called: `https://api.example`. */
   readonly origin: string
   /** Public id of the model. */
   readonly model: string
   /** The vendor's own id of the model. */
   readonly upstream: string
-  /** Id of the endpoint by which the request is answered. */
+  /** Id of the endpoint that answers the request. */
   readonly endpoint: string
-  /** What models do behind this endpoint: `chat`, `embedding`. */
+  /** Kind of the models of this endpoint: `chat`, `embedding`. */
   readonly kind: string
-  /** Is a stream asked for? */
+  /** Whether a stream is requested. */
   readonly isStream: boolean
   /** Unix milliseconds, with a fraction. */
   readonly startedAtMs: number
 }
 
-/** How a call to a vendor ended. */
+/** Result of a call to a vendor. */
 export interface AttemptEnd {
   /**
-   * `ok`: it was answered. `aborted`: it was ended on this side, for a caller who left or an attempt that was faster. `broken`: a
-   * stream broke off. Anything else: the `reason` of the event `attempt-failed`.
+   * `ok`: the vendor answered. `aborted`: the gateway ended the call, because the caller disconnected or another attempt was
+   * faster. `broken`: a stream broke off. Other values are the `reason` of the event `attempt-failed`.
    */
   readonly outcome: string
-  /** The vendor's status where it refused; undefined: it answered, or not at all. */
+  /** HTTP status with which the vendor rejected the call, or `undefined` if it answered or sent no status. */
   readonly status: number | undefined
-  /** The error that a caller would read; undefined: none. */
+  /** Error code that a caller would read, or `undefined` if there is none. */
   readonly code: ErrorCode | undefined
   /** Unix milliseconds, with a fraction. */
   readonly endedAtMs: number
-  /** Milliseconds from its beginning. */
+  /** Duration in milliseconds. */
   readonly durationMs: number
-  /** From its start to the first content of a stream; undefined: none came, or it is no stream. */
+  /** Milliseconds from the start to the first content of a stream, or `undefined` if there was no content or no stream. */
   readonly firstByteMs: number | undefined
 }
 
 /**
- * How a request ended. `refused`: before anything was held, or a task that no vendor took. `replayed`: answered by what was kept
- * under an Idempotency-Key. `submitted`: a task that goes on.
+ * Outcome of a request. `refused`: rejected before a hold was created, or a task that no vendor accepted. `replayed`: answered
+ * with the result stored under an Idempotency-Key. `submitted`: a task that continues.
  */
 export type RequestOutcome = 'completed' | 'failed' | 'abandoned' | 'refused' | 'replayed' | 'submitted'
 
-/** A request that is over. What is not known is undefined. */
+/** Result of a request that has ended. Unknown values are undefined. */
 export interface RequestEnd {
-  /** Id of the endpoint of the path. */
+  /** Id of the endpoint. */
   readonly endpoint: string
   readonly outcome: RequestOutcome
   /** HTTP status that the caller got. */
   readonly status: number
-  /** The error that the caller read; undefined: none. */
+  /** Error code that the caller read, or `undefined` if there was no error. */
   readonly code: ErrorCode | undefined
-  /** The account that pays. */
+  /** Account that pays. */
   readonly accountId: string | undefined
-  /** The key that called. */
+  /** Key that made the call. */
   readonly keyId: string | undefined
-  /** As the caller wrote it. */
+  /** Model name as the caller wrote it. */
   readonly requestedModel: string | undefined
-  /** Public id of the model that answered, or was to answer. */
+  /** Public id of the model that answered or should have answered. */
   readonly model: string | undefined
-  /** Id of the vendor that answered, or was asked last. */
+  /** Id of the vendor that answered, or was called last. */
   readonly vendor: string | undefined
-  /** Did the caller ask for a stream? */
+  /** Whether the caller requested a stream. */
   readonly isStream: boolean
-  /** What is charged for. */
+  /** Usage that is charged. */
   readonly usage: Usage | undefined
-  /** The charge; 0 with billing off. */
+  /** Charge in nano-dollars; 0 if billing is off. */
   readonly costNanoDollars: bigint
   /** Unix milliseconds, with a fraction. */
   readonly endedAtMs: number
-  /** Milliseconds from the arrival. */
+  /** Milliseconds since the arrival. */
   readonly durationMs: number
-  /** From the arrival to the first content. */
+  /** Milliseconds from the arrival to the first content. */
   readonly firstByteMs: number | undefined
-  /** The part of `durationMs` in which neither the caller's body nor a vendor was awaited. */
+  /** Part of `durationMs` in which the gateway waited neither for the caller's body nor for a vendor. */
   readonly overheadMs: number
-  /** Calls to vendors. */
+  /** Number of calls to vendors. */
   readonly attempts: number
 }
 
-/** A step at the store: of money, tokens and keys of one request. */
+/** Store operation of one request: money, tokens and keys. */
 export interface StoreFacts {
   /** `reserve`: before the call. `settle`: after it. */
   readonly operation: 'reserve' | 'settle'
-  /** False: the store refused or did not answer. */
+  /** Whether the operation succeeded. `false` if the store rejected it or did not answer. */
   readonly isOk: boolean
-  /** Milliseconds. */
+  /** Duration in milliseconds. */
   readonly durationMs: number
 }
 
-/** What an observer may ask a gateway for at any time. Cheap, and only of this process. */
+/** State of a gateway that an observer may read at any time. Cheap, and limited to this process. */
 export interface GatewayState {
-  /** Retries available now. */
+  /** Number of retries available now. */
   readonly retriesLeft: number
-  /** Settlements that the store has not taken yet. */
+  /** Number of settlements that the store has not accepted yet. */
   readonly settlementsWaiting: number
-  /** How long the oldest record of a call that is in no sum yet has waited, in milliseconds. */
+  /** Waiting time of the oldest record of a call that no roll-up contains yet, in milliseconds. */
   readonly rollUpAgeMs: number
-  /** One for each configured vendor. */
+  /** States of all configured vendors. */
   readonly vendors: readonly VendorState[]
 }
 
@@ -174,47 +174,47 @@ export interface VendorState {
   readonly inFlight: number
   /** Adaptive concurrency limit. */
   readonly limit: number
-  /** `isUp`: its circuit is not open. */
+  /** Keys of the vendor. `isUp` is whether the circuit of the key is not open. */
   readonly keys: readonly { readonly credentialId: string; readonly isUp: boolean }[]
 }
 
 /**
- * Is told of each step of the requests to models, and of calls of tools. Methods are called synchronously; what they throw is caught and logged. Absent
- * ones cost nothing. No argument holds a prompt, an answer or a credential.
+ * Receives each step of the requests to models, and of tool calls. Methods are called synchronously, and their exceptions are
+ * caught and logged. Omitted methods cost nothing. No argument contains a prompt, an answer or a credential.
  */
 export interface Observer {
-  /** A gateway has been made that tells this observer. */
+  /** A gateway that calls this observer was created. */
   attached?(state: () => GatewayState): void
-  /** That gateway has closed. `state` is the function that {@link attached} was given. */
+  /** The gateway was closed. `state` is the function that {@link attached} received. */
   detached?(state: () => GatewayState): void
-  /** @returns anything that {@link toolCallEnded} shall get for this call of a tool, and {@link requestStarted} for its requests. */
+  /** @returns Any value, which is passed to {@link toolCallEnded} for this tool call and to {@link requestStarted} for its requests. */
   toolCallStarted?(facts: ToolCallFacts): unknown
-  /** Called once for each started call of a tool; of one that was abandoned, maybe before the end of its requests. */
+  /** Called once for each started tool call. If the call was abandoned, possibly before the end of its requests. */
   toolCallEnded?(toolCall: unknown, end: ToolCallEnd): void
   /**
-   * @param toolCall What {@link toolCallStarted} returned for the call that makes the request; undefined: it belongs to none.
-   * @returns anything that the other methods shall get for this request.
+   * @param toolCall Result of {@link toolCallStarted} for the tool call that makes the request; `undefined` without a tool call.
+   * @returns Any value, which is passed to the other methods for this request.
    */
   requestStarted?(facts: RequestFacts, toolCall?: unknown): unknown
   /** Called once for each started request, after its settlement. */
   requestEnded?(request: unknown, end: RequestEnd): void
   /**
-   * @param request What {@link requestStarted} returned; undefined for calls that run after their request: those of answers in the
-   *   background and of batches.
-   * @returns anything that {@link attemptEnded} shall get for this call.
+   * @param request Result of {@link requestStarted}; `undefined` for calls that run after their request, in background responses
+   *   and batches.
+   * @returns Any value, which is passed to {@link attemptEnded} for this call.
    */
   attemptStarted?(request: unknown, facts: AttemptFacts): unknown
-  /** Called once for each started call; of an attempt that lost, maybe after the request's end. */
+  /** Called once for each started call; for an attempt that lost a race, possibly after the end of the request. */
   attemptEnded?(attempt: unknown, end: AttemptEnd): void
   /**
-   * Runs what sends a request to another host: one of a call to a vendor, or of none (`attempt` undefined: polling a task, fetching a
-   * picture, a webhook). Must call `run` once, at once, and return what it gives.
+   * Runs the function that sends a request to another host. `attempt` is undefined if it is not a call to a model: polling a
+   * task, fetching an image, a webhook. Must call `run` once and synchronously, and return its result.
    */
   runSend?<Result>(attempt: unknown, run: () => Result): Result
-  /** Headers that a call to a vendor takes along: name, value, name, value. */
+  /** Returns headers to add to a call to a vendor: name, value, name, value. */
   attemptHeaders?(attempt: unknown): readonly string[]
-  /** Called after each step of a request at the store: its hold and its settlement. */
+  /** Called after each store operation of a request: its hold and its settlement. */
   store?(request: unknown, facts: StoreFacts): void
-  /** All events but `request-started` and `request-ended`. */
+  /** Receives all events except `request-started` and `request-ended`. */
   event?(event: GatewayEvent): void
 }

@@ -1,4 +1,4 @@
-/** Makes a value when it is first asked for, and gives the same one from then on. */
+/** Returns a function that creates a value at its first call and returns the same value afterwards. */
 export function onDemand<Value extends object>(make: () => Value): () => Value {
   let made: Value | undefined
   return () => {

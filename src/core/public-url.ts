@@ -1,8 +1,8 @@
 import type { GatewayRequest } from './exchange.ts'
 
 /**
- * The address of a path of the gateway, as the caller of a request reaches it: host and mount as the request had them, and the
- * scheme that a proxy in front names in `x-forwarded-proto`. Only the path where the host is not known.
+ * Returns the URL of a path of the gateway as the caller reaches it. Host and mount come from the request, and the scheme from
+ * `x-forwarded-proto` if a proxy sets it. Returns only the path if the host is not known.
  */
 export function publicUrl(request: GatewayRequest, path: string): string {
   const { originalPath = request.path } = request

@@ -6,17 +6,17 @@ interface Entry<Value> {
   readonly forMs: number
 }
 
-/** Values that are used again for a short time. There are at most so many: another one takes the place of the oldest. */
+/** Cache of values that are reused for a short time. A maximum size applies: another value replaces the oldest. */
 export class RecentMap<Value> {
   readonly #most: number
-  /** The oldest stand first. */
+  /** Entries, ordered from oldest to newest. */
   readonly #entries = new Map<string, Entry<Value>>()
 
   constructor(most: number) {
     this.#most = most
   }
 
-  /** Undefined: there is none, or its time is over. */
+  /** Returns the value, or `undefined` if it is absent or expired. */
   get(key: string, nowMs: number): Value | undefined {
     const entry = this.#entries.get(key)
     if (entry === undefined) return undefined
@@ -25,7 +25,7 @@ export class RecentMap<Value> {
     return undefined
   }
 
-  /** Values whose time is not over, the oldest first. */
+  /** Returns the values that have not expired, oldest first. */
   *values(nowMs: number): Iterable<Value> {
     for (const { value, forMs, fromMs } of this.#entries.values()) if (isYoungerThan(forMs, fromMs, nowMs)) yield value
   }
@@ -34,7 +34,7 @@ export class RecentMap<Value> {
     this.#entries.delete(key)
   }
 
-  /** @param forMs How long it may be used. */
+  /** @param forMs Lifetime of the value, in milliseconds. */
   set(key: string, value: Value, nowMs: number, forMs: number): void {
     this.#entries.delete(key)
     const oldest = this.#entries.size < this.#most ? undefined : this.#entries.keys().next().value

@@ -1,13 +1,13 @@
-/** At least so many entries are added before the entries are moved. */
+/** Minimum number of added entries before the entries are moved. */
 const LEAST_ADDED = 128
 
 /**
- * A map for entries that come and go, such as those of requests in progress; in the order of their addition.
+ * Map for short-lived entries, such as those of requests in progress, in insertion order.
  *
- * A `Map` of V8 moves its entries to a new table every so often, and each table keeps a reference to the one after it, for iterators.
- * The young generation is collected without asking whether old objects are alive. So once one table has become old, all that follow it
- * outlive every collection but those of the whole heap, with all entries that were ever in them. Here the map itself is replaced before
- * such a chain grows long, and nothing refers from the old one to the new one.
+ * V8 regularly moves the entries of a `Map` to a new table, and each table keeps a reference to the next one for iterators. The
+ * young generation is collected without checking whether old objects are alive. So once one table has become old, all later
+ * tables survive every collection except those of the whole heap, with all entries that were ever in them. This class replaces
+ * the map before such a chain grows long, and the old map has no reference to the new one.
  */
 export class TransientMap<Key, Value> implements Iterable<[Key, Value]> {
   #entries = new Map<Key, Value>()
@@ -25,7 +25,7 @@ export class TransientMap<Key, Value> implements Iterable<[Key, Value]> {
     return this.#entries.has(key)
   }
 
-  /** An iterator may not see what is set after it was made. */
+  /** An iterator must not see entries that are added after its creation. */
   set(key: Key, value: Value): void {
     this.#addedLeft -= 1
     if (this.#addedLeft < 0) {

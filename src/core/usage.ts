@@ -1,54 +1,54 @@
 /**
- * What a call consumed, in one shape for all vendors. A field is absent if the vendor did not report it; zero is a reported
- * value. Totals include their parts: `inputTokens` counts cached and cache-written tokens too, and `outputTokens` counts
- * reasoning. Vendors that report the parts separately (Anthropic) and together (OpenAI) therefore give equal usage.
+ * Consumption of a call, in one shape for all vendors. A field is absent if the vendor did not report it; zero is a reported
+ * value. Totals include their parts: `inputTokens` also counts cached and cache-written tokens, and `outputTokens` also counts
+ * reasoning. So usage is comparable between vendors that report the parts separately (Anthropic) and together (OpenAI).
  */
 export interface Usage {
   /** All input tokens: fresh, read from a cache, and written to one. */
   readonly inputTokens?: number
-  /** The part of `inputTokens` that was read from the vendor's prompt cache. */
+  /** Part of `inputTokens` that was read from the vendor's prompt cache. */
   readonly cachedInputTokens?: number
-  /** The part of `inputTokens` that was written to the vendor's prompt cache. */
+  /** Part of `inputTokens` that was written to the vendor's prompt cache. */
   readonly cacheWriteTokens?: number
-  /** The part of `cacheWriteTokens` that is cached for an hour instead of minutes. */
+  /** Part of `cacheWriteTokens` that is cached for an hour instead of minutes. */
   readonly cacheWrite1hTokens?: number
   /** All output tokens: visible and reasoning. */
   readonly outputTokens?: number
-  /** The part of `outputTokens` spent on reasoning. */
+  /** Part of `outputTokens` spent on reasoning. */
   readonly reasoningTokens?: number
-  /** The part of `inputTokens` that images took. */
+  /** Part of `inputTokens` spent on images. */
   readonly inputImageTokens?: number
-  /** The part of `inputTokens` that audio took. */
+  /** Part of `inputTokens` spent on audio. */
   readonly inputAudioTokens?: number
-  /** The part of `outputTokens` that images took. */
+  /** Part of `outputTokens` spent on images. */
   readonly outputImageTokens?: number
-  /** Pictures made. */
+  /** Number of generated images. */
   readonly images?: number
-  /** Seconds of video made; may have a fraction. */
+  /** Seconds of generated video; may have a fraction. */
   readonly videoSeconds?: number
-  /** Characters (code points) spoken. */
+  /** Characters (code points) of synthesized speech. */
   readonly characters?: number
-  /** Web searches by the vendor. */
+  /** Number of web searches by the vendor. */
   readonly webSearches?: number
-  /** Seconds of audio read, for models that count sound by its length; may have a fraction. */
+  /** Seconds of input audio, for models that bill audio by its length; may have a fraction. */
   readonly audioSeconds?: number
-  /** What vendors of reranking count: one query with a number of documents. */
+  /** Billing unit of reranking: one query with a number of documents. */
   readonly searchUnits?: number
-  /** What hooks charge for their own work. */
+  /** Units that hooks charge for their own work. */
   readonly hookUnits?: number
-  /** Work of other models within the call, such as an advisor's. It is in none of the counts above. */
+  /** Usage of other models within the call, such as an advisor. The counts above do not include it. */
   readonly otherModels?: readonly ModelUsage[]
   /**
-   * Tier of service that the vendor reports, such as `priority`; `default` if it served a request for another tier at
-   * the ordinary one. If omitted, the tier is the requested one.
+   * Service tier that the vendor reports, such as `priority`; `default` if a request for another tier was served at the ordinary
+   * one. If omitted, the tier is the requested one.
    */
   readonly serviceTier?: string
 }
 
-/** Name of the ordinary tier of service, whatever its vendor calls it. */
+/** Name of the ordinary service tier, whatever its vendor calls it. */
 export const ORDINARY_TIER = 'default'
 
-/** What another model than the called one consumed within a call. */
+/** Usage of a model other than the called one within a call. */
 export interface ModelUsage {
   /** The vendor's own id of the model. */
   readonly model: string
@@ -61,20 +61,20 @@ export type UsageField = Exclude<keyof Usage, 'otherModels' | 'serviceTier'>
 /** The counts of {@link Usage}. */
 export type UsageCounts = Omit<Usage, 'otherModels' | 'serviceTier'>
 
-/** What a vendor bills, or may bill, and no account is charged for. */
+/** Usage that a vendor bills, or may bill, and that no account is charged for. */
 export interface UnbilledUsage {
   readonly usage: Usage
-  /** False: the vendor reported it. */
+  /** Whether the usage is estimated. `false` if the vendor reported it. */
   readonly isEstimated: boolean
 }
 
-/** A report of which any count is above zero; undefined: there is none. */
+/** Returns a report if any of its counts is above zero, otherwise `undefined`. */
 export function usedOf(reported: Usage | undefined): Usage | undefined {
   const isUsed = Object.values(reported ?? {}).some((count) => typeof count === 'number' && count > 0)
   return isUsed ? reported : undefined
 }
 
-/** The sum of two calls. */
+/** Returns the sum of the usage of two calls. */
 export function addUsage(one: Usage, other: Usage): Usage {
   const sum: { -readonly [Name in keyof Usage]?: Usage[Name] } = { ...one }
   for (const field in other) {
@@ -86,7 +86,7 @@ export function addUsage(one: Usage, other: Usage): Usage {
   return sum
 }
 
-/** Usage with what hooks charge for their own work. */
+/** Returns usage plus the units that hooks charge for their own work. */
 export function withHookUnits(usage: Usage, hookUnits: number): Usage {
   return hookUnits === 0 ? usage : { ...usage, hookUnits }
 }

@@ -1,14 +1,14 @@
 import { GatewayError } from './errors.ts'
 
-/** Work that the schemas of one request may cause, in units. The slowest units together take less than a tenth of a second. */
+/** Maximum work for the schemas of one request, in units. The slowest units together take less than a tenth of a second. */
 const MAX_SCHEMA_UNITS = 100_000
 
-/** Characters that cost as much to copy as one member. */
+/** Number of characters that cost as much to copy as one member. */
 const CHARACTERS_PER_UNIT = 32
 
 /**
- * Work that a translation may spend on all schemas of a request together. Each step pays for what it visits, copies and writes, so that
- * neither the time nor the size of the result can exceed what the budget allows.
+ * Budget of a translation for all schemas of a request together. Each step pays for the values that it visits, copies and writes,
+ * so the budget limits both the time and the size of the result.
  */
 export class WorkBudget {
   #left = MAX_SCHEMA_UNITS
@@ -25,12 +25,12 @@ export class WorkBudget {
     throw new GatewayError('invalid_request', { message, param })
   }
 
-  /** Pays for text, by its length. Throws as {@link pay}. */
+  /** Pays for text by its length. Throws like {@link pay}. */
   payForText(length: number, param: string): void {
     this.pay(length / CHARACTERS_PER_UNIT, param)
   }
 
-  /** Pays for a JSON value: one unit for each member and entry, and its text, down to a number of levels. Throws as {@link pay}. */
+  /** Pays for a JSON value, down to a number of levels: one unit for each member and entry, plus its text. Throws like {@link pay}. */
   payFor(value: unknown, param: string, levels = Number.POSITIVE_INFINITY): void {
     if (typeof value === 'string') this.payForText(value.length, param)
     if (levels === 0 || typeof value !== 'object' || value === null) return

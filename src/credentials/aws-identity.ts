@@ -11,18 +11,18 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Options of {@link awsIdentity}. */
 export interface AwsIdentityOptions extends EgressOptions {
   readonly region: string
-  /** Replaces the environment that variables are read from. */
+  /** Environment from which variables are read. Default: that of the process. */
   readonly environment?: Environment | undefined
-  /** Replaces the region's own, such as `https://sts.eu-central-1.amazonaws.com`. */
+  /** Origin of the token service. Defaults to that of the region, such as `https://sts.eu-central-1.amazonaws.com`. */
   readonly tokenServiceOrigin?: string | undefined
-  /** Replaces `http://169.254.169.254`. */
+  /** Origin of the instance metadata server. Default `http://169.254.169.254`. */
   readonly instanceOrigin?: string | undefined
 }
 
-/** Finds keys of AWS where programs run there: see `awsBedrock`. */
+/** Finds AWS keys in the runtime environment; see `awsBedrock`. */
 export function awsIdentity(options: AwsIdentityOptions): (signal: AbortSignal) => Promise<AwsIdentity> {
   const { environment = process.env } = options
-  // Link-local servers are never asked through a proxy.
+  // Link-local servers are never called through a proxy.
   const local = tokenAsker()
   const remote = tokenAsker(options)
   return async (signal) =>
@@ -34,19 +34,19 @@ export function awsIdentity(options: AwsIdentityOptions): (signal: AbortSignal) 
     (await fromInstance(local, environment, options.instanceOrigin ?? INSTANCE_ORIGIN, signal))
 }
 
-/** A named profile goes before keys of the environment, as with AWS's own tools. */
+/** A named profile takes precedence over keys of the environment, as in AWS's own tools. */
 async function fromProfile(environment: Environment): Promise<AwsIdentity | undefined> {
   const profile = environment['AWS_PROFILE']
   return profile ? awsProfile(profile, environment) : undefined
 }
 
-/** The domain of AWS's services in a region: that of its partition (AWS, "Partitions"). */
+/** Returns the domain of AWS's services in a region, according to its partition (AWS, "Partitions"). */
 export function awsDomain(region: string): string {
   if (region.startsWith('cn-')) return 'amazonaws.com.cn'
   return region.startsWith('eusc-') ? 'amazonaws.eu' : 'amazonaws.com'
 }
 
-/** Where a region gives keys for a web identity. */
+/** Returns the token service of a region, which issues keys for a web identity. */
 export function tokenServiceOf(region: string): string {
   return `https://sts.${region}.${awsDomain(region)}`
 }
@@ -76,7 +76,7 @@ async function fromWebIdentity(
     WebIdentityToken: await textOfFile(file, 'AWS_WEB_IDENTITY_TOKEN_FILE'),
   }
   const answer = await ask({ url: `${tokenServiceOrigin}/`, method: 'POST', form, signal })
-  // The service answers in XML, whatever is asked for.
+  // The service always answers in XML.
   const member = (name: string): string | undefined =>
     new RegExp(`<${name}>\\s*([^<]*?)\\s*</${name}>`).exec(answer.text)?.[1]
   const words = { error: member('Code'), message: member('Message') }
@@ -101,7 +101,7 @@ async function fromContainer(
     : environment['AWS_CONTAINER_AUTHORIZATION_TOKEN']
   const headers: Record<string, string> = token ? { authorization: token } : {}
   const answer = await ask({ url, method: 'GET', headers, signal })
-  return identityIn(answer, 'the container gives no keys: give its task or pod a role')
+  return identityIn(answer, 'the container provides no keys: assign a role to its task or pod')
 }
 
 async function fromInstance(
@@ -111,7 +111,7 @@ async function fromInstance(
   signal: AbortSignal,
 ): Promise<AwsIdentity> {
   const what =
-    'no AWS keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give this machine a role, or pass credentials to awsBedrock'
+    'no AWS keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, assign a role to this machine, or pass credentials to awsBedrock'
   const base = `${origin}/latest/meta-data/iam/security-credentials/`
   if (environment['AWS_EC2_METADATA_DISABLED']?.toLowerCase() === 'true')
     throw new Error(`${what} (AWS_EC2_METADATA_DISABLED)`)

@@ -4,25 +4,25 @@ import { createHash, createHmac } from 'node:crypto'
 export interface AwsIdentity {
   /** `AKIA…` or `ASIA…`. */
   readonly accessKeyId: string
-  /** Signs; is never sent. */
+  /** Key for signatures; never sent. */
   readonly secretAccessKey: string
-  /** Of temporary keys. */
+  /** Session token of temporary keys. */
   readonly sessionToken?: string | undefined
-  /** When temporary keys end; absent: unknown. */
+  /** Time at which temporary keys expire, or `undefined` if it is not known. */
   readonly expiration?: Date | undefined
 }
 
-/** What a signature is valid for. */
+/** Scope of a signature. */
 export interface AwsSigningScope {
   readonly region: string
   readonly service: string
 }
 
-/** A request to be signed in its query. */
+/** Request whose query is to be signed. */
 export interface PresignedRequest extends AwsSigningScope {
   readonly method: 'GET' | 'POST'
   readonly host: string
-  /** As sent, percent-encoded. */
+  /** Path as sent, percent-encoded. */
   readonly path: string
   readonly query: Readonly<Record<string, string>>
   readonly expiresSeconds: number
@@ -31,11 +31,11 @@ export interface PresignedRequest extends AwsSigningScope {
   readonly nowMs: number
 }
 
-/** SHA-256 of a body that is empty. */
+/** SHA-256 of an empty body. */
 export const EMPTY_PAYLOAD_HASH = createHash('sha256').digest('hex')
 
 /**
- * A URL without its scheme, signed in its query with Signature Version 4; only the host is a signed header. Source: AWS,
+ * Returns a URL without its scheme, signed in its query with Signature Version 4; only the host is a signed header. Source: AWS,
  * "Create a signed AWS API request", and the query variant of "Authenticating Requests".
  */
 export function presign(request: PresignedRequest, identity: AwsIdentity): string {
@@ -61,19 +61,19 @@ export function presign(request: PresignedRequest, identity: AwsIdentity): strin
   return `${host}${path}?${query}&X-Amz-Signature=${signature}`
 }
 
-/** The key of one day, region and service. */
+/** Returns the key of one day, region and service. */
 export function signingKey(secretAccessKey: string, day: string, { region, service }: AwsSigningScope): Buffer {
   let key: Buffer = createHmac('sha256', `AWS4${secretAccessKey}`).update(day).digest()
   for (const part of [region, service, 'aws4_request']) key = createHmac('sha256', key).update(part).digest()
   return key
 }
 
-/** `20261122T100000Z` */
+/** Formats a time as `20261122T100000Z`. */
 export function awsTimestamp(timeMs: number): string {
   return new Date(timeMs).toISOString().replace(/[-:]|\.\d{3}/g, '')
 }
 
-/** The query in the form that is signed. */
+/** Returns the query in its signed form. */
 export function canonicalQuery(query: readonly (readonly [name: string, value: string])[]): string {
   return query
     .map(([name, value]) => [encoded(name), encoded(value)] as const)
@@ -87,7 +87,7 @@ function inOrder(one: string, other: string): number {
   return one < other ? -1 : 1
 }
 
-/** Percent-encoded, but for letters, digits and `-._~`. */
+/** Percent-encodes all characters except letters, digits and `-._~`. */
 export function encoded(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
 }

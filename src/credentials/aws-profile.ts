@@ -5,7 +5,7 @@ import type { AwsIdentity } from './aws-presign.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** A file of AWS's tools; the reason where it cannot be read. */
+/** File of AWS's tools, or the reason why it cannot be read. */
 interface ProfileFile {
   readonly path: string
   readonly text: string
@@ -13,8 +13,9 @@ interface ProfileFile {
 }
 
 /**
- * The keys of a profile in the files of AWS's tools, `credentials` before `config` (AWS, "Configuration and credential file settings").
- * @throws Error that names the profile and what to do, when there is no such file or profile, or it holds no keys.
+ * Returns the keys of a profile in the files of AWS's tools, `credentials` before `config` (AWS, "Configuration and credential
+ * file settings").
+ * @throws Error that names the profile and a remedy if there is no such file or profile, or if it contains no keys.
  */
 export async function awsProfile(profile: string, environment: Environment): Promise<AwsIdentity> {
   const { credentials, config, identity } = await keysOf(profile, environment)
@@ -26,11 +27,11 @@ export async function awsProfile(profile: string, environment: Environment): Pro
   }
   const export_ = `aws configure export-credentials --profile ${profile} --format env`
   throw new Error(
-    `${what} has no keys in ${credentials.path} or ${config.path}; for one with SSO, a role or a process pass credentials of @aws-sdk/credential-providers, or set the variables that "${export_}" prints`,
+    `${what} has no keys in ${credentials.path} or ${config.path}; if it uses SSO, a role or a process, pass credentials of @aws-sdk/credential-providers, or set the variables that "${export_}" prints`,
   )
 }
 
-/** The keys of the profile `default`; undefined: it has none. */
+/** Returns the keys of the profile `default`, or `undefined` if it has none. */
 export async function awsDefaultProfile(environment: Environment): Promise<AwsIdentity | undefined> {
   return (await keysOf('default', environment)).identity
 }
@@ -71,15 +72,15 @@ function identityIn(values: ReadonlyMap<string, string> | undefined): AwsIdentit
   return { accessKeyId, secretAccessKey, sessionToken: values?.get('aws_session_token') || undefined }
 }
 
-/** Keys beside a role are those by which it is assumed, and another identity. */
+/** Keys in a profile with a role belong to another identity, which assumes the role. */
 function assumesRole(values: ReadonlyMap<string, string>): boolean {
   return values.has('role_arn') && (values.has('source_profile') || values.has('credential_source'))
 }
 
-/** A comment begins a line, or follows a blank. */
+/** A comment begins a line, or follows white space. */
 const COMMENT = /(?:^|\s)[#;].*$/
 
-/** The settings below `[name]`; undefined: there is no such section. */
+/** Returns the settings below `[name]`, or `undefined` if there is no such section. */
 function sectionOf(text: string, name: string): ReadonlyMap<string, string> | undefined {
   let found: Map<string, string> | undefined
   let isInside = false

@@ -9,25 +9,25 @@ import {
   signingKey,
 } from './aws-presign.ts'
 
-/** A request in the form that is signed. */
+/** Request in its signed form. */
 export interface CanonicalRequest {
   readonly method: string
-  /** As sent, percent-encoded. */
+  /** Path as sent, percent-encoded. */
   readonly path: string
-  /** As sent, without the question mark. */
+  /** Query as sent, without the question mark. */
   readonly query: string
-  /** The signed headers by lower-case name, in alphabetical order. */
+  /** Signed headers by lower-case name, in alphabetical order. */
   readonly headers: readonly (readonly [name: string, value: string])[]
   /** Hexadecimal SHA-256 of the body. */
   readonly payloadHash: string
 }
 
-/** The signature of a request, in hexadecimal. @param key See `signingKey`. */
+/** Returns the signature of a request, in hexadecimal. @param key See `signingKey`. */
 export function signatureOf(request: CanonicalRequest, scope: AwsSigningScope, nowMs: number, key: Buffer): string {
   const { method, path, query, headers, payloadHash } = request
   const canonical = [
     method,
-    // What is sent encoded is signed encoded once more.
+    // The signature covers the encoded path encoded once more.
     path.split('/').map(encoded).join('/'),
     canonicalQuery([...new URLSearchParams(query)]),
     ...headers.map(([name, value]) => `${name}:${value.trim().replace(/\s+/g, ' ')}`),
@@ -42,9 +42,9 @@ export function signatureOf(request: CanonicalRequest, scope: AwsSigningScope, n
 }
 
 /**
- * Signs requests with Signature Version 4 and keeps the key of the day. Source: AWS, "Create a signed AWS API request". The signed
- * headers are a fixed set, so that nothing between here and the service breaks a signature by another header.
- * @returns A function that gives the headers to add.
+ * Signs requests with Signature Version 4 and caches the key of the day. Source: AWS, "Create a signed AWS API request". The
+ * signed headers are a fixed set, so that other headers, added on the way to the service, cannot break a signature.
+ * @returns A function that returns the headers to add.
  */
 export function requestSigner(
   identity: AwsIdentity,

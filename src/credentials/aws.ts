@@ -9,22 +9,22 @@ import { required } from './token-request.ts'
 
 const HOST = 'bedrock.amazonaws.com'
 const PREFIX = 'bedrock-api-key-'
-/** The longest that the service takes. */
+/** Maximum lifetime that the service accepts. */
 const LONGEST_SECONDS = 43_200
-/** Keys that do not say when they end are asked for again after this time. */
+/** Keys without an expiry time are requested again after this time. */
 const UNKNOWN_SECONDS = 3_600
 
 /** Options of {@link awsBedrock}. */
 export interface AwsBedrockOptions extends EgressOptions {
-  /** Region of the models: a token or signature is for one. Default: `AWS_REGION`, or `AWS_DEFAULT_REGION`. */
+  /** Region of the models, to which a token or signature is limited. Default: `AWS_REGION`, or `AWS_DEFAULT_REGION`. */
   readonly region?: string | undefined
-  /** Gives the keys; `fromNodeProviderChain()` of `@aws-sdk/credential-providers` is such a function. */
+  /** Returns the keys. `fromNodeProviderChain()` of `@aws-sdk/credential-providers` creates such a function. */
   readonly credentials?: (() => MaybePromise<AwsIdentity>) | undefined
-  /** Replaces the environment that variables are read from. */
+  /** Environment from which variables are read. Default: that of the process. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined
-  /** Replaces the region's own, such as `https://sts.eu-central-1.amazonaws.com`. */
+  /** Origin of the token service. Defaults to that of the region, such as `https://sts.eu-central-1.amazonaws.com`. */
   readonly tokenServiceOrigin?: string | undefined
-  /** Replaces `http://169.254.169.254`. */
+  /** Origin of the instance metadata server. Default `http://169.254.169.254`. */
   readonly instanceOrigin?: string | undefined
 }
 
@@ -40,7 +40,7 @@ const AWS_BEDROCK_OPTIONS = {
 
 /** Options of {@link awsSignature}. */
 export interface AwsSignatureOptions extends AwsBedrockOptions {
-  /** The service whose requests are signed; `bedrock` by default, `bedrock-mantle` for its other host. */
+  /** Service whose requests are signed. Default `bedrock`; its other host is `bedrock-mantle`. */
   readonly service?: string | undefined
 }
 
@@ -56,10 +56,10 @@ const AWS_SIGNATURE_OPTIONS = {
 } satisfies MemberNames<AwsSignatureOptions>
 
 /**
- * Short-lived keys of Amazon Bedrock, made here from keys of AWS without asking a server. Without `credentials` those are looked
- * for in this order: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID`, the file of `AWS_WEB_IDENTITY_TOKEN_FILE` with `AWS_ROLE_ARN`, the
- * profile `default`, the container's server, the instance's. The identity needs the permission `bedrock:CallWithBearerToken`.
- * @throws TypeError when no region is set.
+ * Creates short-lived keys of Amazon Bedrock locally from AWS keys, without calling a server. Without `credentials`, the keys are
+ * searched in this order: `AWS_PROFILE`, `AWS_ACCESS_KEY_ID`, the file of `AWS_WEB_IDENTITY_TOKEN_FILE` with `AWS_ROLE_ARN`, the
+ * profile `default`, the container's server, the instance's server. The identity needs the permission `bedrock:CallWithBearerToken`.
+ * @throws TypeError if no region is set.
  */
 export function awsBedrock(options: AwsBedrockOptions = {}): CredentialProvider {
   checkMembers(options, AWS_BEDROCK_OPTIONS, 'awsBedrock')
@@ -90,10 +90,10 @@ export function awsBedrock(options: AwsBedrockOptions = {}): CredentialProvider 
 }
 
 /**
- * Signs each request with keys of AWS (Signature Version 4), which needs no permission but that of the call itself. The keys are
- * looked for as {@link awsBedrock} does. Where the service refuses a signature because this machine's clock is wrong by minutes,
- * later ones are made by the service's.
- * @throws TypeError when no region is set.
+ * Signs each request with AWS keys (Signature Version 4), which requires only the permission for the call itself. The keys are
+ * searched as in {@link awsBedrock}. If the service rejects a signature because this machine's clock is wrong by minutes, later
+ * signatures use the service's time.
+ * @throws TypeError if no region is set.
  */
 export function awsSignature(options: AwsSignatureOptions = {}): CredentialProvider {
   checkMembers(options, AWS_SIGNATURE_OPTIONS, 'awsSignature')
@@ -111,7 +111,7 @@ export function awsSignature(options: AwsSignatureOptions = {}): CredentialProvi
   return Object.assign(provider, { slot: `aws ${region} ${service}` })
 }
 
-/** Seconds until the keys end; undefined: they do not say when. @throws Error when they have ended. */
+/** Returns the seconds until the keys expire, or `undefined` if they have no expiry time. @throws Error if they have expired. */
 function secondsLeft({ expiration }: AwsIdentity, nowMs: number): number | undefined {
   if (expiration === undefined) return undefined
   const leftSeconds = Math.floor((expiration.getTime() - nowMs) / 1000)
@@ -121,7 +121,7 @@ function secondsLeft({ expiration }: AwsIdentity, nowMs: number): number | undef
   )
 }
 
-/** Where the keys come from, and the region they are used in. */
+/** Returns the source of the keys, and the region in which they are used. */
 function sourceOf(
   factory: string,
   options: AwsBedrockOptions,

@@ -3,7 +3,7 @@ import { checkMembers, type MemberNames } from '../core/known-members.ts'
 import type { EgressOptions } from '../transport/egress-route.ts'
 import { oauthCredential, required, textOfFile, tokenAsker } from './token-request.ts'
 
-/** Audience of Azure's models by default; older resources want `https://cognitiveservices.azure.com/.default`. */
+/** Default audience of Azure's models. Older resources require `https://cognitiveservices.azure.com/.default`. */
 const DEFAULT_SCOPE = 'https://ai.azure.com/.default'
 const DEFAULT_AUTHORITY = 'https://login.microsoftonline.com'
 const METADATA_ORIGIN = 'http://169.254.169.254'
@@ -14,19 +14,19 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface EntraOptions {
   /** Audience of the token. Default `https://ai.azure.com/.default`. */
   readonly scope?: string | undefined
-  /** Replaces the environment that variables are read from. */
+  /** Environment from which variables are read. Default: that of the process. */
   readonly environment?: Environment | undefined
 }
 
 /** Options of {@link entraClientSecret}. */
 export interface EntraClientSecretOptions extends EntraOptions, EgressOptions {
-  /** Default: `AZURE_TENANT_ID`. */
+  /** Id of the tenant. Default: `AZURE_TENANT_ID`. */
   readonly tenantId?: string | undefined
-  /** Default: `AZURE_CLIENT_ID`. */
+  /** Id of the app. Default: `AZURE_CLIENT_ID`. */
   readonly clientId?: string | undefined
-  /** Default: `AZURE_CLIENT_SECRET`. */
+  /** Client secret of the app. Default: `AZURE_CLIENT_SECRET`. */
   readonly clientSecret?: string | undefined
-  /** Default: `AZURE_AUTHORITY_HOST`, or `https://login.microsoftonline.com`. */
+  /** Origin of the authority. Default: `AZURE_AUTHORITY_HOST`, or `https://login.microsoftonline.com`. */
   readonly authority?: string | undefined
 }
 
@@ -42,8 +42,8 @@ const ENTRA_CLIENT_SECRET_OPTIONS = {
 } satisfies MemberNames<EntraClientSecretOptions>
 
 /**
- * Tokens of an app registration by its client secret.
- * @throws TypeError naming the setting that is missing.
+ * Returns tokens of an app registration, using its client secret.
+ * @throws TypeError with the missing setting.
  */
 export function entraClientSecret(options: EntraClientSecretOptions = {}): CredentialProvider {
   checkMembers(options, ENTRA_CLIENT_SECRET_OPTIONS, 'entraClientSecret')
@@ -60,7 +60,7 @@ export function entraClientSecret(options: EntraClientSecretOptions = {}): Crede
 
 /** Options of {@link entraWorkloadIdentity}. */
 export interface EntraWorkloadIdentityOptions extends Omit<EntraClientSecretOptions, 'clientSecret'> {
-  /** File with the token of the platform, which replaces it from time to time. Default: `AZURE_FEDERATED_TOKEN_FILE`. */
+  /** File with the token of the platform, which replaces it regularly. Default: `AZURE_FEDERATED_TOKEN_FILE`. */
   readonly tokenFile?: string | undefined
 }
 
@@ -76,8 +76,8 @@ const ENTRA_WORKLOAD_IDENTITY_OPTIONS = {
 } satisfies MemberNames<EntraWorkloadIdentityOptions>
 
 /**
- * Tokens for a workload, such as a pod of Kubernetes, by the token that its platform writes into a file.
- * @throws TypeError naming the setting that is missing.
+ * Returns tokens for a workload, such as a Kubernetes pod, using the token that its platform writes to a file.
+ * @throws TypeError with the missing setting.
  */
 export function entraWorkloadIdentity(options: EntraWorkloadIdentityOptions = {}): CredentialProvider {
   checkMembers(options, ENTRA_WORKLOAD_IDENTITY_OPTIONS, 'entraWorkloadIdentity')
@@ -101,7 +101,7 @@ export function entraWorkloadIdentity(options: EntraWorkloadIdentityOptions = {}
 
 /** Options of {@link entraManagedIdentity}. */
 export interface EntraManagedIdentityOptions extends EntraOptions {
-  /** Of a user-assigned identity. Default: `AZURE_CLIENT_ID`, or the identity of the system. */
+  /** Client id of a user-assigned identity. Default: `AZURE_CLIENT_ID`, or the identity of the system. */
   readonly clientId?: string | undefined
   /** Origin of the metadata server. Default `http://169.254.169.254`; App Service names its own in `IDENTITY_ENDPOINT`. */
   readonly metadataOrigin?: string | undefined
@@ -114,7 +114,7 @@ const ENTRA_MANAGED_IDENTITY_OPTIONS = {
   environment: true,
 } satisfies MemberNames<EntraManagedIdentityOptions>
 
-/** Tokens of the identity of a virtual machine, a container or an App Service. Never asked through a proxy. */
+/** Returns tokens of the identity of a virtual machine, a container or an App Service. Never called through a proxy. */
 export function entraManagedIdentity(options: EntraManagedIdentityOptions = {}): CredentialProvider {
   checkMembers(options, ENTRA_MANAGED_IDENTITY_OPTIONS, 'entraManagedIdentity')
   const { environment = process.env, scope = DEFAULT_SCOPE } = options
@@ -132,7 +132,7 @@ export function entraManagedIdentity(options: EntraManagedIdentityOptions = {}):
   const ask = tokenAsker()
   const provider: CredentialProvider = async ({ signal, nowMs }) => {
     const answer = await ask({ url: url.href, method: 'GET', headers, signal })
-    // App Service gives `expires_on`, in Unix seconds, and no `expires_in`.
+    // App Service returns `expires_on`, in Unix seconds, and no `expires_in`.
     const endsAtSeconds = Number(answer.json['expires_on'])
     const what =
       'no token of the managed identity: assign one to this machine, and set AZURE_CLIENT_ID if it has several'
@@ -176,7 +176,7 @@ function tokenEndpoint(factory: string, options: Omit<EntraClientSecretOptions, 
       return oauthCredential(
         answer,
         nowMs,
-        `Entra gives no token: check AZURE_TENANT_ID, AZURE_CLIENT_ID, the scope, ${setting}`,
+        `Entra returned no token: check AZURE_TENANT_ID, AZURE_CLIENT_ID, the scope, ${setting}`,
       )
     },
   }

@@ -7,21 +7,21 @@ const LONGEST_SECONDS = 3_600
 
 type Content = Readonly<Record<string, unknown>>
 
-/** How a federated token is asked for. */
+/** Settings of a request for a federated token. */
 export interface FederationContext {
   readonly scope: string
-  /** Names the file or option in errors. */
+  /** File or option that errors name. */
   readonly setting: string
   readonly ask: AskTokens
-  /** For servers on the machine's own network, which no proxy reaches. */
+  /** Calls servers on the machine's own network, which no proxy reaches. */
   readonly askLocally: AskTokens
 }
 
 /**
- * A token for a workload or a person of another identity provider (Google, AIP-4117): the provider's token, from a file or from a
- * URL, is exchanged at Google's token service, and then for one of a service account where the configuration names one. The
- * provider's token is read each time, because its platform writes it anew.
- * @throws Error naming the setting and what is missing, without any token.
+ * Returns a token for a workload or a person of another identity provider (Google, AIP-4117). The provider's token, from a file
+ * or a URL, is exchanged at Google's token service, and then for a token of a service account if the configuration names one. The
+ * provider's token is read each time, because its platform replaces it regularly.
+ * @throws Error with the setting and the missing part, without any token.
  */
 export async function federatedToken(
   context: FederationContext,
@@ -38,7 +38,7 @@ export async function federatedToken(
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     requested_token_type: 'urn:ietf:params:oauth:token-type:access_token',
     audience,
-    // The impersonating identity needs the right to do so, and the account the scope.
+    // The impersonating identity needs the impersonation scope, and the account the requested one.
     scope: content['service_account_impersonation_url'] === undefined ? scope : IMPERSONATION_SCOPE,
     subject_token: subjectToken,
     subject_token_type: textOf(content, 'subject_token_type', setting),
@@ -51,14 +51,14 @@ export async function federatedToken(
   const credential = oauthCredential(
     answer,
     nowMs,
-    `Google does not take the token of ${audience}: check the provider of the pool, and what credential_source of ${setting} gives`,
+    `Google does not accept the token of ${audience}: check the provider of the pool, and the output of credential_source of ${setting}`,
   )
   return content['service_account_impersonation_url'] === undefined
     ? credential
     : impersonated(context, content, credential, request)
 }
 
-/** A token of the service account that a configuration names, for one of another identity. */
+/** Exchanges the token of another identity for a token of the configured service account. */
 export async function impersonated(
   { ask, scope, setting }: Pick<FederationContext, 'ask' | 'scope' | 'setting'>,
   content: Content,
@@ -70,7 +70,7 @@ export async function impersonated(
     ? Number(content['service_account_impersonation']['token_lifetime_seconds'])
     : LONGEST_SECONDS
   const lifetimeSeconds = Number.isSafeInteger(wished) && wished > 0 ? wished : LONGEST_SECONDS
-  // The accounts between the identity and this one, of which each may make tokens of the next.
+  // The accounts between the identity and this one. Each may create tokens of the next.
   const { delegates } = content
   const answer = await ask({
     url,
@@ -84,7 +84,7 @@ export async function impersonated(
     signal,
   })
   const { accessToken } = answer.json
-  // Counted from its arrival, so that no difference of clocks can spoil it.
+  // Counted from its arrival, so that different clocks do not matter.
   if (answer.status === 200 && typeof accessToken === 'string')
     return { token: accessToken, expiresAtMs: nowMs + lifetimeSeconds * 1000 }
   const account = /serviceAccounts\/([^/:]+)/.exec(url)?.[1] ?? 'the service account'
@@ -107,20 +107,20 @@ async function subjectTokenOf(
     const { status, text, json } = await asker({ url, method: 'GET', headers: sent, signal })
     if (status === 200) return readToken(text.trim(), format, setting)
     throw new Error(
-      `credential_source of ${setting}: ${new URL(url).origin} gives no token: ${refusalOf(status, json)}`,
+      `credential_source of ${setting}: ${new URL(url).origin} returned no token: ${refusalOf(status, json)}`,
     )
   }
   throw new Error(
-    `credential_source of ${setting}: only file and url are read here: pass a function that asks google-auth-library for a token`,
+    `credential_source of ${setting}: only file and url are supported: pass a function that gets a token from google-auth-library`,
   )
 }
 
-/** The token in what a source gives: all of it, or a member of its JSON. */
+/** Returns the token from the output of a source: the whole text, or a member of its JSON. */
 function readToken(text: string, format: unknown, setting: string): string {
   const { type = 'text', subject_token_field_name: name } = isJsonObject(format) ? format : {}
   const token = type === 'json' ? memberOf(text, String(name)) : text
   if (typeof token === 'string' && token !== '') return token
-  throw new Error(`credential_source of ${setting}: there is no token in what it gives; check its format`)
+  throw new Error(`credential_source of ${setting}: its output contains no token; check its format`)
 }
 
 function memberOf(text: string, name: string): unknown {
@@ -128,7 +128,7 @@ function memberOf(text: string, name: string): unknown {
     const value: unknown = JSON.parse(text)
     return isJsonObject(value) ? value[name] : undefined
   } catch {
-    // The parser's message repeats the text, which holds a token.
+    // The message of the parser repeats the text, which contains a token.
     return undefined
   }
 }
@@ -137,6 +137,6 @@ function textOf(content: Content, name: string, setting: string): string {
   const value = content[name]
   if (typeof value === 'string' && value !== '') return value
   throw new Error(
-    `${setting}: ${name} is missing: make the file anew with gcloud iam workload-identity-pools create-cred-config`,
+    `${setting}: ${name} is missing: create the file again with gcloud iam workload-identity-pools create-cred-config`,
   )
 }

@@ -13,21 +13,21 @@ import { type AskTokens, oauthCredential, textOfFile, tokenAsker } from './token
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 const TOKEN_URL = 'https://oauth2.googleapis.com/token'
 const METADATA_ORIGIN = 'http://metadata.google.internal'
-/** The claim is dated back by this, because the server refuses one that is made in its future. */
+/** The claim is backdated by this time, because the server rejects a claim from its future. */
 const DATED_BACK_SECONDS = 30
 const LONGEST_CLAIM_SECONDS = 3_600
-/** The metadata server gives the same token until about so long before its end. */
+/** The metadata server returns the same token until about this long before its expiry. */
 const METADATA_AHEAD_MS = 240_000
 
 /** Options of every source of Google's tokens. */
 export interface GoogleOptions extends EgressOptions {
-  /** Default `https://www.googleapis.com/auth/cloud-platform`. */
+  /** Scope of the token. Default `https://www.googleapis.com/auth/cloud-platform`. */
   readonly scope?: string | undefined
 }
 
 /** Options of {@link googleServiceAccount}. */
 export interface GoogleServiceAccountOptions extends GoogleOptions {
-  /** The key file's JSON, as text or as an object. Line breaks of the key may be written as `\n` in two characters. */
+  /** JSON of the key file, as text or as an object. Line breaks of the key may be written as the two characters `\n`. */
   readonly key: string | Readonly<Record<string, unknown>>
 }
 
@@ -38,7 +38,7 @@ const GOOGLE_SERVICE_ACCOUNT_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<GoogleServiceAccountOptions>
 
-/** What a service account signs with. */
+/** Key and claims of a service account. */
 interface ServiceAccount {
   readonly email: string
   readonly privateKey: KeyObject
@@ -47,8 +47,8 @@ interface ServiceAccount {
 }
 
 /**
- * Tokens of a service account by its key.
- * @throws TypeError for a key that is none; it is not repeated.
+ * Returns tokens of a service account, using its key.
+ * @throws TypeError if the key is invalid. The message does not repeat it.
  */
 export function googleServiceAccount(options: GoogleServiceAccountOptions): CredentialProvider {
   checkGivenMembers(options, GOOGLE_SERVICE_ACCOUNT_OPTIONS, 'googleServiceAccount')
@@ -63,9 +63,9 @@ export function googleServiceAccount(options: GoogleServiceAccountOptions): Cred
 
 /** Options of {@link googleDefaultCredentials}. */
 export interface GoogleDefaultOptions extends GoogleOptions {
-  /** Replaces the environment that variables are read from. */
+  /** Environment from which variables are read. Default: that of the process. */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined
-  /** Default `http://metadata.google.internal`, or `GCE_METADATA_HOST`. */
+  /** Origin of the metadata server. Default `http://metadata.google.internal`, or `GCE_METADATA_HOST`. */
   readonly metadataOrigin?: string | undefined
 }
 
@@ -78,9 +78,9 @@ const GOOGLE_DEFAULT_OPTIONS = {
 } satisfies MemberNames<GoogleDefaultOptions>
 
 /**
- * Google's application default credentials: the file of `GOOGLE_APPLICATION_CREDENTIALS`, else the file of
- * `gcloud auth application-default login`, else the metadata server of the machine. Files of the types `service_account`,
- * `authorized_user`, `external_account` and `impersonated_service_account` are read, each time.
+ * Uses Google's application default credentials: the file of `GOOGLE_APPLICATION_CREDENTIALS`, otherwise the file of `gcloud auth
+ * application-default login`, otherwise the metadata server of the machine. Supports files of the types `service_account`,
+ * `authorized_user`, `external_account` and `impersonated_service_account`, and reads them each time.
  */
 export function googleDefaultCredentials(options: GoogleDefaultOptions = {}): CredentialProvider {
   checkMembers(options, GOOGLE_DEFAULT_OPTIONS, 'googleDefaultCredentials')
@@ -101,7 +101,7 @@ export function googleDefaultCredentials(options: GoogleDefaultOptions = {}): Cr
   return Object.assign(provider, { slot: 'google default', refreshAheadMs: METADATA_AHEAD_MS })
 }
 
-/** The token of a file, by its type. */
+/** Returns the token of a file, by its type. */
 async function tokenOf(
   context: FederationContext,
   content: Readonly<Record<string, unknown>>,
@@ -112,17 +112,17 @@ async function tokenOf(
   if (type === 'authorized_user') return userToken(ask, content, request)
   if (type === 'service_account') return signedToken(ask, serviceAccountIn(content, setting), scope, request)
   if (type === 'external_account') return federatedToken(context, content, request)
-  // One level: an impersonated account cannot impersonate another.
+  // Only one level, because an impersonated account cannot impersonate another.
   if (type === 'impersonated_service_account' && isJsonObject(source) && source['type'] !== type)
     return impersonated(context, content, await tokenOf(context, source, request), request)
   throw new Error(
-    `${setting}: credentials of the type ${JSON.stringify(type)} are not read here: pass a function that asks google-auth-library for a token`,
+    `${setting}: credentials of the type ${JSON.stringify(type)} are not supported: pass a function that gets a token from google-auth-library`,
   )
 }
 
 /** Options of {@link googleWorkloadIdentity}. */
 export interface GoogleWorkloadIdentityOptions extends GoogleOptions {
-  /** The JSON that `gcloud iam workload-identity-pools create-cred-config` writes, as text or as an object. It holds no secret. */
+  /** The JSON of `gcloud iam workload-identity-pools create-cred-config`, as text or as an object. It contains no secret. */
   readonly configuration: string | Readonly<Record<string, unknown>>
 }
 
@@ -134,8 +134,8 @@ const GOOGLE_WORKLOAD_IDENTITY_OPTIONS = {
 } satisfies MemberNames<GoogleWorkloadIdentityOptions>
 
 /**
- * Tokens for a workload of another platform, by workload identity federation: its own token comes from a file or a URL.
- * @throws TypeError for a configuration that is none.
+ * Returns tokens for a workload of another platform by workload identity federation: its own token comes from a file or a URL.
+ * @throws TypeError if the configuration is invalid.
  */
 export function googleWorkloadIdentity(options: GoogleWorkloadIdentityOptions): CredentialProvider {
   checkGivenMembers(options, GOOGLE_WORKLOAD_IDENTITY_OPTIONS, 'googleWorkloadIdentity')
@@ -152,7 +152,7 @@ export function googleWorkloadIdentity(options: GoogleWorkloadIdentityOptions): 
 /** Options of {@link googleMetadata}. */
 export interface GoogleMetadataOptions {
   readonly scope?: string | undefined
-  /** Default `http://metadata.google.internal`. */
+  /** Origin of the metadata server. Default `http://metadata.google.internal`. */
   readonly metadataOrigin?: string | undefined
 }
 
@@ -161,7 +161,7 @@ const GOOGLE_METADATA_OPTIONS = {
   metadataOrigin: true,
 } satisfies MemberNames<GoogleMetadataOptions>
 
-/** Tokens of the service account of a machine, from its metadata server. Never asked through a proxy. */
+/** Returns tokens of the service account of a machine from its metadata server. Never called through a proxy. */
 export function googleMetadata(options: GoogleMetadataOptions = {}): CredentialProvider {
   checkMembers(options, GOOGLE_METADATA_OPTIONS, 'googleMetadata')
   const { scope, metadataOrigin = METADATA_ORIGIN } = options
@@ -173,19 +173,19 @@ export function googleMetadata(options: GoogleMetadataOptions = {}): CredentialP
     return oauthCredential(
       answer,
       nowMs,
-      'no token of the machine: give it a service account, or set GOOGLE_APPLICATION_CREDENTIALS',
+      'no token of the machine: assign a service account to it, or set GOOGLE_APPLICATION_CREDENTIALS',
     )
   }
   return Object.assign(provider, { slot: 'google metadata', refreshAheadMs: METADATA_AHEAD_MS })
 }
 
-/** Without a metadata server there is no credential, and the error says that none was found. */
+/** Without a metadata server there is no credential, and the error lists the possible sources. */
 async function orNothingFound(asked: MaybePromise<Credential>): Promise<Credential> {
   try {
     return await asked
   } catch (cause) {
     const sources =
-      'set GOOGLE_APPLICATION_CREDENTIALS, run gcloud auth application-default login, or give this machine a service account'
+      'set GOOGLE_APPLICATION_CREDENTIALS, run gcloud auth application-default login, or assign a service account to this machine'
     throw new Error(`no Google credentials: ${sources} (${(cause as Error).message})`, { cause })
   }
 }
@@ -202,7 +202,7 @@ function credentialFile(environment: Readonly<Record<string, string | undefined>
   return existsSync(file) ? file : undefined
 }
 
-/** Where gcloud keeps its files. */
+/** Returns the folder of gcloud's files. */
 function gcloudFolder(environment: Readonly<Record<string, string | undefined>>): string {
   const { CLOUDSDK_CONFIG: named, APPDATA: roaming, HOME: home } = environment
   if (named) return named
@@ -229,7 +229,7 @@ async function signedToken(
   const remedy = isClock
     ? 'set the clock of this machine, or renew the key of the service account'
     : 'check the key of the service account, and its scope'
-  return oauthCredential(answer, nowMs, `Google gives no token for ${email}: ${remedy}`)
+  return oauthCredential(answer, nowMs, `Google returned no token for ${email}: ${remedy}`)
 }
 
 async function userToken(
@@ -253,7 +253,7 @@ async function userToken(
   return oauthCredential(
     answer,
     nowMs,
-    'Google gives no token for this user: run gcloud auth application-default login',
+    'Google returned no token for this user: run gcloud auth application-default login',
   )
 }
 
@@ -263,7 +263,7 @@ function objectOf(key: string | Readonly<Record<string, unknown>>, setting: stri
     const value: unknown = JSON.parse(key)
     if (isJsonObject(value)) return value
   } catch {
-    // The parser's message repeats the text, which holds a private key.
+    // The message of the parser repeats the text, which contains a private key.
   }
   throw new TypeError(`${setting}: is not the JSON of a key file`)
 }
@@ -271,7 +271,7 @@ function objectOf(key: string | Readonly<Record<string, unknown>>, setting: stri
 function serviceAccountIn(content: Readonly<Record<string, unknown>>, setting: string): ServiceAccount {
   const { client_email: email, private_key: key, private_key_id: keyId, token_uri: tokenUrl } = content
   if (typeof email !== 'string' || typeof key !== 'string')
-    throw new TypeError(`${setting}: client_email or private_key is missing: give the whole key file`)
+    throw new TypeError(`${setting}: client_email or private_key is missing: pass the whole key file`)
   return {
     email,
     privateKey: privateKeyIn(key, setting),
@@ -280,7 +280,7 @@ function serviceAccountIn(content: Readonly<Record<string, unknown>>, setting: s
   }
 }
 
-/** @throws TypeError that does not repeat it. */
+/** @throws TypeError that does not repeat the key. */
 function privateKeyIn(text: string, setting: string): KeyObject {
   try {
     return createPrivateKey(text.replaceAll('\\n', '\n'))

@@ -1,5 +1,5 @@
 /**
- * Sources of tokens that expire, for `apiKey` of a vendor. None needs a package.
+ * Sources of tokens that expire, for `apiKey` of a vendor. None of them needs an additional package.
  *
  * @example
  * import { entraManagedIdentity } from 'signalbox/credentials'

@@ -5,37 +5,37 @@ import { type EgressOptions, egressRoute } from '../transport/egress-route.ts'
 import type { TransportRequest } from '../transport/transport.ts'
 import { undiciTransport } from '../transport/undici.ts'
 
-/** Largest answer of a token endpoint that is read. */
+/** Maximum size of a token endpoint's answer, in bytes. */
 const MAX_ANSWER_BYTES = 256 * 1024
 
-/** Below the 10 seconds after which a provider is given up, so that the operator reads which server is silent. */
+/** Below the 10 seconds after which a provider times out, so that the error names the silent server. */
 const TIMEOUT_MS = 8_000
 
-/** One question to a token endpoint. */
+/** Request to a token endpoint. */
 export interface TokenQuestion {
   readonly url: string
   readonly method: 'GET' | 'POST' | 'PUT'
   readonly headers?: Readonly<Record<string, string>>
-  /** A form: sent as `application/x-www-form-urlencoded`. */
+  /** Form, sent as `application/x-www-form-urlencoded`. */
   readonly form?: Readonly<Record<string, string>>
-  /** Instead of a form: sent as `application/json`. */
+  /** Object that is sent as `application/json` instead of a form. */
   readonly json?: object
   readonly signal: AbortSignal
 }
 
-/** A whole answer of a token endpoint. */
+/** Complete answer of a token endpoint. */
 export interface TokenAnswer {
   readonly status: number
   readonly text: string
-  /** The body as an object; empty where it is none. */
+  /** Body as an object. Empty if the body is not an object. */
   readonly json: Readonly<Record<string, unknown>>
 }
 
-/** Asks token endpoints. */
+/** Sends requests to token endpoints. */
 export type AskTokens = (question: TokenQuestion) => Promise<TokenAnswer>
 
 /**
- * Asks over connections of its own, through the proxy and with the authority given. Redirects are not followed.
+ * Returns a function that uses its own connections, with the given proxy and authority. Redirects are not followed.
  * @throws TypeError for egress options that cannot be used.
  */
 export function tokenAsker(options: EgressOptions = {}): AskTokens {
@@ -79,7 +79,7 @@ export function tokenAsker(options: EgressOptions = {}): AskTokens {
           signal.removeEventListener('abort', abort)
           const remedy = kind === 'proxy' ? '' : ': check the address, proxy and tls.ca of the credential'
           reject(
-            new Error(`${origin} cannot be asked for a token (${kind}: ${error.message})${remedy}`, { cause: error }),
+            new Error(`${origin} cannot be called for a token (${kind}: ${error.message})${remedy}`, { cause: error }),
           )
         },
       })
@@ -95,14 +95,14 @@ function objectIn(text: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(text)
     return isJsonObject(value) ? value : {}
   } catch {
-    // Error pages of proxies are HTML; the status says enough.
+    // Error pages of proxies are HTML; the status is sufficient.
     return {}
   }
 }
 
 /**
- * The token of an OAuth answer: `access_token`, and `expires_in` in seconds, which no difference of clocks can spoil.
- * @throws Error naming `what` and what to set, with the server's own words where it refuses.
+ * Returns the token of an OAuth answer: `access_token`, and `expires_in` in seconds, which does not depend on clocks.
+ * @throws Error with `what` and the setting to fix, and with the server's own message if it rejected the request.
  */
 export function oauthCredential({ status, json }: TokenAnswer, nowMs: number, what: string): Credential {
   const { access_token: token, expires_in: seconds } = json
@@ -113,7 +113,7 @@ export function oauthCredential({ status, json }: TokenAnswer, nowMs: number, wh
   throw new Error(`${what}: ${refusalOf(status, json)}`)
 }
 
-/** The server's own words, without anything that could be a token. */
+/** Returns the server's own message, without anything that could be a token. */
 export function refusalOf(status: number, json: TokenAnswer['json']): string {
   const { error, error_description: description, message } = json
   const nested = isJsonObject(error) ? error : {}
@@ -128,16 +128,16 @@ function withoutTokens(text: string): string {
   return text.replace(TOKENS, '[redacted]')
 }
 
-/** What stands in keys and tokens, and in no path: a setting that should name a file may hold the secret itself. */
+/** Matches keys and tokens, but no paths: a setting that should name a file may contain the secret itself. */
 const IS_CONTENT = /[{}\n]|eyJ[\w-]{8}/
 
 /**
- * The text of a file that the platform writes anew from time to time, so it is read each time.
- * @throws Error naming the setting and the file.
+ * Reads a file that the platform replaces regularly, so it is read each time.
+ * @throws Error with the setting and the file.
  */
 export async function textOfFile(path: string, setting: string): Promise<string> {
   if (IS_CONTENT.test(path))
-    throw new Error(`${setting}: holds the content of a file; write it to one, and set the path of that`)
+    throw new Error(`${setting}: contains the content of a file; write it to a file, and set its path`)
   try {
     return (await readFile(path, 'utf8')).trim()
   } catch (cause) {
@@ -146,8 +146,8 @@ export async function textOfFile(path: string, setting: string): Promise<string>
 }
 
 /**
- * A setting that must be there.
- * @throws TypeError naming the option and the variable.
+ * Returns a required setting.
+ * @throws TypeError with the option and the variable.
  */
 export function required(value: string | undefined, option: string, variable: string): string {
   if (value === undefined || value.trim() === '') throw new TypeError(`set ${option}, or ${variable}`)

@@ -11,25 +11,25 @@ import {
 } from './text-events.ts'
 import type { WindowCall } from './window-stage.ts'
 
-/** What a stage needs of the call that it works for. */
+/** Functions of a call that a stage needs. */
 export interface AnswerCall extends WindowCall {
-  /** Gives other texts by their ids, or a denial. Undefined: everything stays as it is. */
+  /** Returns replacement texts by their ids, or a denial; `undefined` if the answer stays unchanged. */
   answer(
     hook: CompiledHook,
     texts: readonly TextPart[],
   ): MaybePromise<ReadonlyMap<string, string> | StreamDenial | undefined>
 }
 
-/** All of one text so far. */
+/** Content of one text so far. */
 interface Gathered {
   readonly part: TextPart
   text: string
 }
 
-/** Bytes that an event without any counts as. It is an object in memory. */
+/** Size in bytes that an event without bytes counts as, because it is an object in memory. */
 const LEAST_KEPT_BYTES = 64
 
-/** Holds a stream back to its end, for a hook that reads whole answers. */
+/** Holds a whole stream back, for a hook that reads whole answers. */
 export class AnswerStage implements TextStage {
   readonly #hook: CompiledHook
   readonly #call: AnswerCall
@@ -54,7 +54,7 @@ export class AnswerStage implements TextStage {
   *push(events: readonly TextEvent[]): StreamWork<TextEvent[]> {
     if (this.#isPassed) return [...events]
     if (this.#isOver) {
-      // The end of the stream, which was decided on already. A text that nobody has looked at does not pass.
+      // End of a stream that was already decided. An unchecked text must not pass.
       for (const event of events) this.#rewrite(event, () => '')
       return [...events]
     }
@@ -77,7 +77,7 @@ export class AnswerStage implements TextStage {
     return this.#let(texts)
   }
 
-  /** The parts of a text are gathered in its first event. */
+  /** Collects the parts of a text in its first event. */
   #keep(event: TextEvent): void {
     let isNeeded = !event.step.isBare
     const emptied = new Map<TextPart, string>()
@@ -109,7 +109,7 @@ export class AnswerStage implements TextStage {
     return kept.filter(({ step, added }) => !step.isBare || added.length > 0)
   }
 
-  /** Writes what is sent of each text into an event. @param unknown What is sent of a text that was not there before. */
+  /** Writes the text to send into an event. @param unknown Returns the text to send for a part without an earlier one. */
   #rewrite(event: TextEvent, unknown: (part: TextPart) => string): void {
     const parts = [...event.added, ...event.repeated]
     rewrite(event, new Map(parts.map((part) => [part, this.#sent.get(part.id) ?? unknown(part)])), this.#reader)

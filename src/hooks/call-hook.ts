@@ -1,15 +1,15 @@
 import type { Clock } from '../core/clock.ts'
 import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 
-/** Why a hook has failed. */
+/** Reason of a hook's failure. */
 export type HookFault = 'threw' | 'timeout' | 'unusable-result' | 'too-large'
 
-/** What one call of a hook has given. */
+/** Outcome of one call of a hook. */
 export type HookOutcome<Result> =
   | { readonly kind: 'result'; readonly result: Result }
   | { readonly kind: 'fault'; readonly fault: HookFault; readonly error: unknown }
 
-/** The time that one call of a hook has. The signal is made when the hook asks for it. */
+/** Time limit of one call of a hook. The signal is created on demand. */
 export class HookDeadline {
   #controller: AbortController | undefined
   #isOver = false
@@ -26,7 +26,7 @@ export class HookDeadline {
   }
 }
 
-/** Calls a point of a hook. A result that is there at once costs no promise and no timer. Never throws and never rejects. */
+/** Calls a point of a hook. A synchronous result costs no promise and no timer. Never throws and never rejects. */
 export function callHook<Result>(
   clock: Clock,
   timeoutMs: number,
@@ -37,7 +37,7 @@ export function callHook<Result>(
     const result = point()
     return isPending(result) ? withinTime(clock, timeoutMs, deadline, result) : { kind: 'result', result }
   } catch (error) {
-    // Of the point, or of a promise that is none of the platform's.
+    // Thrown by the point itself, or by a custom promise.
     return { kind: 'fault', fault: 'threw', error }
   }
 }

@@ -10,23 +10,23 @@ import type { EndpointId, Hook, HookAnswer, HookCall, HookFacts, TextWindow } fr
 import { Redactor } from './redact.ts'
 import type { RedactionRule } from './redaction-rules.ts'
 
-/** One text of a captured request or answer. */
+/** Text of a captured request or answer. */
 export interface CapturedText {
-  /** Its place, such as `messages[0].content`. */
+  /** Place of the text, such as `messages[0].content`. */
   readonly id: string
-  /** What kind of text it is. */
+  /** Kind of the text. */
   readonly kind: TextKind
-  /** Who wrote it; absent where the endpoint has no roles. */
+  /** Author of the text; undefined if the endpoint has no roles. */
   readonly role?: TextRole | undefined
-  /** After `redact`. */
+  /** Text after `redact`. */
   readonly text: string
 }
 
-/** What was captured: a request, a whole answer, or one text of a streamed answer. */
+/** Captured request, whole answer, or text of a streamed answer. */
 export interface CapturedRecord {
-  /** `answer` is also one text of a streamed answer. */
+  /** Type of the record. `answer` includes texts of streamed answers. */
   readonly type: 'request' | 'answer'
-  /** Joins the records of one call. */
+  /** Id that connects the records of one call. */
   readonly requestId: string
   /** Unix milliseconds. */
   readonly atMs: number
@@ -34,50 +34,50 @@ export interface CapturedRecord {
   readonly endpoint: string
   /** Public id of the model. */
   readonly model: string
-  /** Id of the vendor, of answers only. */
+  /** Id of the vendor; only for answers. */
   readonly vendor?: string | undefined
-  /** The account that pays. */
+  /** Account that pays. */
   readonly accountId: string
-  /** The key that called. */
+  /** Key that made the call. */
   readonly keyId: string
   /** Tags of the call. */
   readonly tags: readonly string[]
-  /** Did the caller ask for a stream? */
+  /** Whether the caller requested a stream. */
   readonly isStream: boolean
-  /** In order; never empty. */
+  /** Texts in order; never empty. */
   readonly texts: readonly CapturedText[]
-  /** Of whole answers, as the vendor reported it. */
+  /** Usage that the vendor reported, for whole answers. */
   readonly usage?: Usage | undefined
-  /** Does the end of the text lack: there was no room for it, or its caller left? A stream that breaks ends with what came. */
+  /** Whether the end of the text is missing because of no room or a disconnect. A broken stream ends with the text so far. */
   readonly isCut: boolean
 }
 
 /**
- * Why a record was dropped: `full` if it had no room, `sink-failed` if the sink threw, and `redaction-failed` if the patterns of
- * `redact` threw or took too long for a text of a stream.
+ * Reason why a record was dropped: `full` if it had no room, `sink-failed` if the sink threw, and `redaction-failed` if the
+ * patterns of `redact` threw or took too long for a text of a stream.
  */
 export type DropReason = 'full' | 'sink-failed' | 'redaction-failed'
 
-/** Where captured texts go, and how many. */
+/** Sink and limits of captured texts. */
 export interface CaptureOptions<Id extends EndpointId = EndpointId> {
   /**
-   * Takes records in their order, as many as have come since it was called last. It is called again when what it returned has
-   * resolved. Nobody waits for it; what it throws costs these records and is logged.
+   * Receives records in order, all that have arrived since its last call. It is called again when its result has resolved. Calls
+   * do not wait for it; if it throws, these records are lost and the error is logged.
    */
   sink(records: readonly CapturedRecord[]): MaybePromise<void>
-  /** Share of calls, above 0 and at most 1. Default 1. Request and answer of a call are captured both or neither. */
+  /** Share of calls, above 0 and at most 1. Default 1. Either both request and answer of a call are captured, or neither. */
   readonly sample?: number
-  /** Taken out before anything is kept. Default: nothing. */
+  /** Rules for data to remove before a text is stored. Default none. */
   readonly redact?: readonly RedactionRule[]
-  /** Most bytes of texts that wait for the sink or for their end. Beyond it new ones are dropped. Default 8 MiB. */
+  /** Maximum number of bytes of texts that wait for the sink or for their end. Additional ones are dropped. Default 8 MiB. */
   readonly maxBytes?: number
-  /** Default: requests and answers. */
+  /** Captured messages. Default: requests and answers. */
   readonly on?: readonly ('request' | 'answer')[]
-  /** Default: all whose texts can be read. */
+  /** Ids of the endpoints to capture. Default: all whose texts can be read. */
   readonly endpoints?: readonly Id[]
-  /** Said in events. Default `capture`. */
+  /** Name of the hook in events. Default `capture`. */
   readonly name?: string
-  /** Receives the number of records that were dropped since the call before, and why. If omitted, they are only logged. */
+  /** Receives the number of records dropped since the previous call, and the reason. If omitted, they are only logged. */
   onDropped?(count: number, reason: DropReason): void
 }
 
@@ -94,18 +94,18 @@ const CAPTURE_OPTIONS = {
 
 const DEFAULT_MAX_BYTES = 8 * 1024 * 1024
 
-/** What a record weighs beside its texts. */
+/** Size in bytes that a record counts as in addition to its texts. */
 const RECORD_BYTES = 512
 
-/** A text that nothing was added to for this time is written as it is: its caller has left. */
+/** Time without additions after which a text is written unfinished, because its caller has disconnected. */
 const LONGEST_PAUSE_MS = 10 * 60_000
 
 /**
- * A hook that gives texts of requests and answers to a sink: a log of prompts. It changes and delays nothing; a slow or failing sink
- * costs records, which are counted, and never a call. Streams are not held back: each of their texts is a record when it has ended.
- * What still waits is written when the gateway closes. Put it behind hooks that rewrite requests to capture what vendors read, and
- * before those that rewrite answers to capture what callers read: answers pass hooks in reverse.
- * @throws TypeError for an unknown or unusable member, naming it.
+ * Creates a hook that passes texts of requests and answers to a sink: a log of prompts. It changes and delays nothing; a slow or
+ * failing sink costs records, which are counted, and never a call. Streams are not held back: each of their texts is a record
+ * when it has ended. Waiting records are written when the gateway closes. Place the hook after hooks that rewrite requests to
+ * capture what vendors read, and before hooks that rewrite answers to capture what callers read: answers pass hooks in reverse.
+ * @throws TypeError with the unknown or unusable member.
  */
 export function capture<Id extends EndpointId = EndpointId>(options: CaptureOptions<Id>): Hook<Id> {
   checkGivenMembers(options, CAPTURE_OPTIONS, 'capture')
@@ -119,7 +119,7 @@ export function capture<Id extends EndpointId = EndpointId>(options: CaptureOpti
   const hook: Hook = {
     name,
     ...(endpoints && { endpoints }),
-    // A log that fails stops no call.
+    // A failing log must not stop calls.
     onFailure: 'allow',
     ...(on.includes('request') && { request: (call: HookCall) => void (takes(call) && log.request(call)) }),
     ...(on.includes('answer') && {
@@ -135,12 +135,12 @@ export function capture<Id extends EndpointId = EndpointId>(options: CaptureOpti
   return hook as unknown as Hook<Id>
 }
 
-/** The same number from 0 to 1 for the same call. */
+/** Returns a number from 0 to 1 that is constant for a call. */
 function shareOf(requestId: string): number {
   return createHash('sha256').update(requestId).digest().readUInt32BE(0) / 2 ** 32
 }
 
-/** A text of a stream that has not ended. */
+/** Text of a stream that has not ended. */
 interface OpenText {
   readonly head: Omit<CapturedRecord, 'texts' | 'isCut'>
   readonly part: Pick<TextPart, 'id' | 'kind'>
@@ -207,7 +207,7 @@ class CaptureLog {
       open = { head, part, pieces: [], bytes: RECORD_BYTES, touchedAtMs: nowMs, isCut: false }
       this.#bytes += RECORD_BYTES
     }
-    // The one that was touched last stands last.
+    // Ordered by the last addition, newest last.
     this.#open.delete(key)
     this.#open.set(key, open)
     open.touchedAtMs = nowMs
@@ -220,11 +220,11 @@ class CaptureLog {
     if (window.isLast) this.#close(key, open)
   }
 
-  /** Writes everything that waits. Resolves when the sink has taken it or failed. */
+  /** Writes all waiting records. Resolves when the sink has processed them or failed. */
   async close(): Promise<void> {
     for (const [key, open] of [...this.#open]) {
       this.#close(key, { ...open, isCut: true })
-      // Each text may take the whole time of the patterns, and the gateway waits for hooks only as long as its timer allows.
+      // Each text may use the whole time limit of the patterns, and the gateway waits for hooks only as long as its timer allows.
       await new Promise((resolve) => setImmediate(resolve))
     }
     while (this.#queue.length > 0 || this.#writing !== undefined) {
@@ -252,14 +252,14 @@ class CaptureLog {
       const [text = ''] = this.#redacted([{ kind: part.kind, text: pieces.join('') }])
       this.#enqueue({ ...head, texts: [{ ...part, text }], isCut }, bytes)
     } catch (error) {
-      // The text may be that of another call, or the gateway is closing: an error would stop what has nothing to do with it.
+      // The text may belong to another call, or the gateway is closing: an error would stop unrelated work.
       this.#drop(1, 'redaction-failed', error)
     }
   }
 
   #closeIdle(nowMs: number): void {
     for (const [key, open] of this.#open) {
-      // The clock was set back: it may go on, and has the whole time again.
+      // The clock was set back: the text may still grow, so its time restarts.
       if (open.touchedAtMs > nowMs) open.touchedAtMs = nowMs
       else if (nowMs - open.touchedAtMs < LONGEST_PAUSE_MS) return
       else this.#close(key, { ...open, isCut: true })
@@ -277,7 +277,7 @@ class CaptureLog {
   #enqueue(record: CapturedRecord, bytes: number): void {
     this.#queue.push({ record, bytes })
     this.#bytes += bytes
-    // Not within the call.
+    // Deferred, so that the call does not wait.
     if (this.#writing === undefined)
       this.#writing = new Promise((resolve) => setImmediate(resolve)).then(() => this.#next())
   }
@@ -286,7 +286,7 @@ class CaptureLog {
     this.#writing ??= this.#next()
   }
 
-  /** Gives the sink what waits, once it has taken what it was given before. Never rejects. */
+  /** Passes the waiting records to the sink, after the previous ones. Never rejects. */
   async #next(): Promise<void> {
     while (this.#queue.length > 0) {
       const batch = this.#queue
@@ -306,7 +306,7 @@ class CaptureLog {
   #drop(count: number, reason: DropReason, error?: unknown): void {
     const isFirst = this.#dropped === 0
     this.#dropped += count
-    // The first at once, and all of them when the sink has caught up.
+    // Logs the first one immediately, and the total when the sink has caught up.
     if (isFirst || reason !== 'full')
       this.#logger?.warn('captured records were dropped', { reason, count: this.#dropped, error })
     try {

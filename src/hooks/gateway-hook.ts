@@ -1,47 +1,47 @@
 import type { Principal } from '../stores/principal.ts'
 import type { AnyHook } from './hook.ts'
 
-/** For whom, and how long, a hook asks the gateway. The facts of every point of a hook are such a call. */
+/** Caller and time limit of a hook's call to the gateway. The facts of every point of a hook have this type. */
 export interface AskingCall {
-  /** Who is noted in the usage record. */
+  /** Principal for the usage record. */
   readonly principal: Principal
   /** Ends the request when it is aborted. */
   readonly signal: AbortSignal
 }
 
-/** An endpoint of a gateway, as far as its hooks need to know it. */
+/** Endpoint of a gateway, with the facts that its hooks need. */
 export interface HostedEndpoint {
-  /** Such as `chat`. */
+  /** Id such as `chat`. */
   readonly id: string
-  /** Such as `/v1/chat/completions`. */
+  /** Path such as `/v1/chat/completions`. */
   readonly path: string
-  /** Kind of the models that it serves. */
+  /** Kind of its models. */
   readonly kind: string
-  /** Can hooks read the texts of its requests? */
+  /** Whether hooks can read the texts of its requests. */
   readonly hasRequestTexts: boolean
-  /** Can hooks read the texts of its answers? */
+  /** Whether hooks can read the texts of its answers. */
   readonly hasAnswerTexts: boolean
 }
 
-/** What a gateway is to its own hooks. */
+/** Interface of a gateway for its own hooks. */
 export interface HookHost {
-  /** In their order; one for each path. */
+  /** Endpoints in their order; one for each path. */
   readonly endpoints: readonly HostedEndpoint[]
-  /** What a model does, by its public id or an alias; undefined: there is no such model. */
+  /** Returns the kinds of a model by its public id or an alias, or `undefined` for an unknown model. */
   kindsOf(model: string): readonly string[] | undefined
   /**
-   * Asks one of the gateway's own endpoints: the same routes, keys, retries and circuits as for callers, and a usage record of the
-   * call's account. It is the operator's call: it counts against no limit and no scope, is charged to nobody, and no hook is asked
-   * about it. Gives the JSON that a caller would get.
+   * Calls one of the gateway's own endpoints and returns the JSON that a caller would get. Routes, keys, retries and circuits are
+   * the same as for callers, and the call's account gets a usage record. It is a call of the operator: it counts against no limit
+   * and no scope, nobody is charged, and no hook runs on it.
    * @throws GatewayError as a caller would read it.
    */
   ask(path: string, body: object, call: AskingCall): Promise<unknown>
 }
 
-/** A hook that asks the gateway which it belongs to: it is made for each gateway. */
+/** Hook that calls its own gateway. It is created for each gateway. */
 export interface GatewayHook {
-  /** Said in events and logs. */
+  /** Name in events and logs. */
   readonly name: string
-  /** @throws TypeError for what this gateway does not have. */
+  /** @throws TypeError if this gateway lacks something that the hook needs. */
   forGateway(host: HookHost): AnyHook
 }

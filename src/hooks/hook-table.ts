@@ -6,28 +6,28 @@ import type { TextKind } from '../endpoints/texts.ts'
 import type { AnyHook, Hook, TextHook } from './hook.ts'
 import { SECOND_TRY, type SecondTryHook } from './second-try.ts'
 
-/** How long an asynchronous point of a hook may take, unless the hook says otherwise. */
+/** Default time limit of an asynchronous point of a hook. */
 const DEFAULT_TIMEOUT_MS = 2_000
 
-/** A hook with its defaults filled in. */
+/** Hook with its defaults. */
 export interface CompiledHook {
   readonly hook: Hook
   readonly name: string
   readonly timeoutMs: number
   readonly isOpen: boolean
   readonly chargesDenied: boolean
-  /** May it have a whole answer made once more? */
+  /** Whether it may retry a whole answer once. */
   readonly asksAgain: boolean
 }
 
-/** The hooks of one endpoint, by point; undefined where there is none. */
+/** Hooks of one endpoint by point, or undefined if a point has none. */
 export interface EndpointHooks {
   readonly request: readonly CompiledHook[] | undefined
   readonly wire: readonly CompiledHook[] | undefined
-  /** In reversed order, those with `text` only included. */
+  /** Answer hooks in reverse order, including those with only `text`. */
   readonly answer: readonly CompiledHook[] | undefined
   readonly failed: readonly CompiledHook[] | undefined
-  /** Names and versions of the hooks that decide what a vendor is sent, in order; '' without any. Part of the key of a cache. */
+  /** Names and versions of the hooks that change the request to a vendor, in order; '' without any. Part of a cache's key. */
   readonly fingerprint: string
 }
 
@@ -48,12 +48,12 @@ const TEXT_MEMBERS: readonly string[] = ['holdBack', 'holdAll', 'check'] satisfi
 
 const POINTS = ['request', 'wire', 'answer', 'failed'] as const
 
-/** The hooks of a gateway by endpoint, made once. */
+/** Hooks of a gateway by endpoint, created once. */
 export class HookTable {
   readonly #byEndpoint: ReadonlyMap<Endpoint, EndpointHooks>
   readonly #compiled: readonly CompiledHook[]
 
-  /** @throws TypeError for a hook that cannot do what it says, naming it. */
+  /** @throws TypeError with the name of a hook that an endpoint cannot support. */
   constructor(hooks: readonly AnyHook[], endpoints: readonly Endpoint[]) {
     const compiled = hooks.map((hook) => compile(hook, endpoints))
     const names = new Set(hooks.map(({ name }) => name))
@@ -63,12 +63,12 @@ export class HookTable {
     this.#byEndpoint = new Map(shapes.map((endpoint) => [endpoint, hooksOf(compiled, endpoint)]))
   }
 
-  /** Tells each hook logger and clock. */
+  /** Passes logger and clock to each hook. */
   start(logger: Logger, clock: Clock): void {
     for (const { hook } of this.#compiled) hook.start?.({ logger, clock })
   }
 
-  /** Closes each hook; resolves when all have closed or failed, and at the latest after `drainMs` or a second. Never rejects. */
+  /** Closes each hook. Resolves when all have closed or failed, and at the latest after `drainMs` or a second. Never rejects. */
   async close(clock: Clock, drainMs: number, logger: Logger): Promise<void> {
     const closing = this.#compiled.map(async ({ hook, name }) => {
       try {
@@ -90,7 +90,7 @@ export class HookTable {
   }
 }
 
-/** Hooks have at least so long to write what they keep, whatever is left of the time to drain. */
+/** Minimum time for hooks to write buffered data, however little of the drain time is left. */
 const MIN_CLOSE_MS = 1_000
 
 function hooksOf(compiled: readonly CompiledHook[], endpoint: Endpoint): EndpointHooks {
@@ -124,7 +124,7 @@ function compile(hook: AnyHook, endpoints: readonly Endpoint[]): CompiledHook {
   for (const member of Object.keys(hook)) if (!MEMBERS.includes(member)) throw unknownMember(member, MEMBERS, at)
   if (!(Number.isFinite(timeoutMs) && timeoutMs > 0)) throw new TypeError(`${at}: timeoutMs must be a positive number`)
   if (hook.version !== undefined && typeof hook.version !== 'string')
-    throw new TypeError(`${at}: version must be a text`)
+    throw new TypeError(`${at}: version must be a string`)
   if (onFailure !== 'deny' && onFailure !== 'allow') throw new TypeError(`${at}: onFailure must be deny or allow`)
   if (typeof chargeDenied !== 'boolean') throw new TypeError(`${at}: chargeDenied must be true or false`)
   for (const point of [...POINTS, 'appliesTo', 'start', 'close'] as const)
@@ -150,7 +150,7 @@ function checkText(at: string, text: TextHook): void {
     throw new TypeError(`${at}: text.holdBack must be "all" or { chars } with a whole number from 0 on`)
 }
 
-/** A hook must never believe that it has seen what it could not read. */
+/** A hook must not assume that it has checked texts that it could not read. */
 function checkCoverage(at: string, hook: AnyHook, endpoints: readonly Endpoint[]): void {
   const { endpoints: ids } = hook as Hook
   if (ids !== undefined && (!Array.isArray(ids) || ids.length === 0))

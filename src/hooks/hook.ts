@@ -10,83 +10,83 @@ import type { Principal } from '../stores/principal.ts'
 /** Ids of the gateway's own endpoints. */
 export type EndpointId = keyof EndpointRequests
 
-/** Refuses a request or an answer. */
+/** Rejection of a request or an answer. */
 export interface Denial {
-  /** What the caller reads. Default: a sentence that a rule of the operator refused it. */
+  /** Message that the caller reads. Default: a sentence that a rule of the operator rejected it. */
   readonly message?: string
-  /** The error code that the caller reads. Default `request_denied` or `answer_denied`. */
+  /** Error code that the caller reads. Default `request_denied` or `answer_denied`. */
   readonly code?: string
-  /** HTTP status from 400 to 499, of answers to 599. Default 400. */
+  /** HTTP status from 400 to 499, or to 599 for answers. Default 400. */
   readonly status?: number
-  /** Answers only: as a refusal of the dialect, such as `finish_reason: "content_filter"` (default), or as an error. */
+  /** Form of a denied answer: a refusal of the dialect, such as `finish_reason: "content_filter"` (default), or an error. */
   readonly as?: 'refusal' | 'error'
 }
 
-/** What every point of a hook is told of the call. No key and no other credential is in it. */
+/** Facts of the call for every point of a hook. They contain no key and no other credential. */
 export interface HookFacts {
-  /** The caller reads it as `x-request-id`. */
+  /** Request id that the caller reads as `x-request-id`. */
   readonly requestId: string
-  /** Public id of the model. Empty where items are added to a conversation: none is known yet. */
+  /** Public id of the model. Empty if items are added to a conversation, because no model is known yet. */
   readonly model: string
-  /** Who calls. */
+  /** Authenticated caller. */
   readonly principal: Principal
-  /** Tags of the call for records of usage: the principal's and the caller's own. */
+  /** Tags of the call for usage records: those of the principal and of the caller. */
   readonly tags: readonly string[]
-  /** A header of the caller's by lower-case name. Undefined for headers that carry credentials. */
+  /** Returns a header of the caller, given its lower-case name. Undefined for headers that carry credentials. */
   header(name: string): string | undefined
-  /** Aborted when the hook's time is over, or when the caller has left before a vendor was asked. */
+  /** Aborts when the hook times out, or when the caller disconnects before any vendor is called. */
   readonly signal: AbortSignal
 }
 
-/** A request, and its body by endpoint. Nothing in the body can be changed: a hook returns what is to be sent. */
+/** Request with its body, by endpoint. The body is read-only: a hook returns the changed parts. */
 export type HookCall<Id extends EndpointId = EndpointId> = {
   readonly [Each in Id]: HookFacts & {
-    /** Endpoint id; says which type `body` has. */
+    /** Endpoint id; determines the type of `body`. */
     readonly endpoint: Each
-    /** The request as the hook before has left it. */
+    /** Request as the previous hook has returned it. */
     readonly body: Readonly<EndpointRequests[Each]>
-    /** Does the caller want a stream? */
+    /** Whether the caller requests a stream. */
     readonly isStream: boolean
-    /** All texts that a model would read, as the caller wrote them. */
+    /** Returns all texts that a model would read, as the caller wrote them. */
     texts(): readonly TextPart[]
     /**
-     * Charges whole units of the hook's own work at the price `hook_unit` of the model: with the call, with a hit of the cache, and
-     * with a denial by this or a later hook. Not where the call fails, nor where this hook fails. Throws once the hook's time is over.
+     * Charges whole units of the hook's own work at the price `hook_unit` of the model: with the call, with a cache hit, and with
+     * a denial by this or a later hook. Not if the call or this hook fails. Throws after the hook has timed out.
      */
     charge(meter: 'hook_unit', units: number): void
   }
 }[Id]
 
-/** What becomes of a request. Absent members: it stays as it is. */
+/** Result of a request hook. Omitted members change nothing. */
 export interface RequestResult {
-  /** Another body in its place, checked as a caller's own. Not for forms. */
+  /** Replacement of the body, checked like a caller's own. Not for forms. */
   readonly body?: unknown
-  /** Other texts by their ids; applied to `body` if there is one. */
+  /** Replacement texts by their ids; applied to `body` if there is one. */
   readonly texts?: ReadonlyMap<string, string>
-  /** Refuses the request: nothing is held and no vendor is called. */
+  /** Rejects the request: no hold is created and no vendor is called. */
   readonly deny?: Denial
-  /** What the caller gets in place of a vendor's answer. It is not shown to answer hooks. */
+  /** Answer that replaces a call to a vendor. Answer hooks do not see it. */
   readonly answer?: CannedAnswer
 }
 
 /**
- * An answer that no vendor is asked for: a text in the dialect of chat, Messages or Responses, as JSON or as events as the caller
- * asked; or a whole HTTP answer on any endpoint, where a `body` that is neither text nor bytes is sent as JSON.
+ * Answer without a call to a vendor: a text in the dialect of chat, Messages or Responses, as JSON or as events as requested by
+ * the caller; or a complete HTTP answer on any endpoint, whose `body` is sent as JSON unless it is a string or bytes.
  */
 export type CannedAnswer =
   | { readonly text: string }
   | {
-      /** Sent as it is where it is text or bytes, as JSON otherwise. */
+      /** Body; strings and bytes are sent unchanged, other values as JSON. */
       readonly body: unknown
-      /** 200 to 599. Default 200. */
+      /** HTTP status from 200 to 599. Default 200. */
       readonly status?: number
-      /** By name. */
+      /** Response headers by name. */
       readonly headers?: Readonly<Record<string, string>>
     }
 
-/** A request to a vendor, before each candidate is called. */
+/** Request to a vendor, before each candidate is called. */
 export interface HookWire {
-  /** The caller reads it as `x-request-id`. */
+  /** Request id that the caller reads as `x-request-id`. */
   readonly requestId: string
   /** Endpoint id, such as `chat`. */
   readonly endpoint: string
@@ -94,160 +94,163 @@ export interface HookWire {
   readonly model: string
   /** Id of the vendor that is about to be called. */
   readonly vendor: string
-  /** Who calls. */
+  /** Authenticated caller. */
   readonly principal: Principal
-  /** Of the request that is about to be sent, without credentials. */
+  /** Headers of the request that is about to be sent, without credentials. */
   readonly headers: Readonly<Record<string, string>>
   /** Path and query at the vendor. */
   readonly path: string
 }
 
-/** What is added to a request to a vendor. */
+/** Additions to a request to a vendor. */
 export interface WireResult {
-  /** By name. Credentials, `host` and headers that frame the body cannot be set. */
+  /** Headers by name. Credentials, `host` and headers that frame the body cannot be set. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Members of the JSON body; not `model` and not `stream`. They are neither checked nor priced. */
+  /** Members of the JSON body, except `model` and `stream`. They are neither checked nor priced. */
   readonly members?: Readonly<Record<string, unknown>>
 }
 
-/** An answer before its caller sees a byte of it. */
+/** Answer before its caller receives a byte of it. */
 export interface HookAnswer extends HookFacts {
   /** Endpoint id, such as `chat`. */
   readonly endpoint: string
   /** Id of the vendor that answered. */
   readonly vendor: string
-  /** The answer in the caller's dialect; undefined where it was streamed. Cannot be changed. */
+  /** Answer in the caller's dialect; undefined if it was streamed. Read-only. */
   readonly body: Readonly<Record<string, unknown>> | undefined
-  /** Did the caller ask for a stream? */
+  /** Whether the caller requested a stream. */
   readonly isStream: boolean
-  /** What the vendor reported; undefined: nothing. */
+  /** Usage that the vendor reported, or `undefined` if it reported none. */
   readonly usage: Usage | undefined
-  /** The JSON schema that the request wants its answer to match; undefined: none. Cannot be changed. */
+  /** JSON schema that the request specifies for its answer, or `undefined` without one. Read-only. */
   readonly jsonSchema: unknown
-  /** All texts that the caller would read, as the hook before has left them. */
+  /** Returns all texts that the caller would read, as the previous hook has returned them. */
   texts(): readonly TextPart[]
 }
 
-/** What becomes of an answer. */
+/** Result of an answer hook. */
 export interface AnswerResult {
-  /** Other texts by their ids. */
+  /** Replacement texts by their ids. */
   readonly texts?: ReadonlyMap<string, string>
-  /** Withholds the answer; it is charged unless `chargeDenied` is false. */
+  /** Withholds the answer, which is charged unless `chargeDenied` is false. */
   readonly deny?: Denial
-  /** Headers for the caller, whose names begin with `x-`. Not sent where a stream has begun before the hook was asked. */
+  /** Headers for the caller, whose names begin with `x-`. Not sent if a stream began before the hook was called. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** What is known of an answer before any of it is read. */
+/** Facts of an answer before any of it is read. */
 export interface AnswerFacts {
   /** Endpoint id, such as `chat`. */
   readonly endpoint: string
   /** Public id of the model. */
   readonly model: string
-  /** Did the caller ask for a stream? */
+  /** Whether the caller requested a stream. */
   readonly isStream: boolean
-  /** As of {@link HookAnswer}. */
+  /** JSON schema that the request specifies for its answer; see {@link HookAnswer.jsonSchema}. */
   readonly jsonSchema: unknown
 }
 
-/** A part of one text of a streamed answer: of one choice, block or item, and of one kind. */
+/** Part of one text of a streamed answer: of one choice, block or item, and of one kind. */
 export interface TextWindow extends HookFacts {
   /** Endpoint id, such as `chat`. */
   readonly endpoint: string
   /** Id of the vendor that answers. */
   readonly vendor: string
-  /** Id of the text, the same as in a whole answer. */
+  /** Id of the text, as in a whole answer. */
   readonly id: string
-  /** What kind of text it is. */
+  /** Kind of the text. */
   readonly kind: TextKind
   /** Number of the choice, block or item, from 0. */
   readonly index: number
-  /** At most 64 characters of the vendor's that stand before `held`; they cannot be changed any more. */
+  /** Up to 64 characters of the vendor's text before `held`. They cannot be changed any more. */
   readonly before: string
-  /** What was held back earlier. */
+  /** Characters held back earlier. */
   readonly held: string
-  /** What is new. */
+  /** New characters. */
   readonly fresh: string
-  /** Does the text end here? Then nothing can be held back. Told once of each text of a stream that ends, perhaps with nothing fresh. */
+  /**
+   * Whether the text ends here, so that nothing can be held back. Each text that ends has one such window, possibly without fresh
+   * characters.
+   */
   readonly isLast: boolean
 }
 
 /**
- * What becomes of `held + fresh`. Undefined: it is sent, but for its last `holdBack.chars` characters. `replace` is sent in place of
- * all of it but `hold`, the last characters of it, which come again as `held`.
+ * Result for `held + fresh`. `undefined` sends it, except for its last `holdBack.chars` characters. `replace` is sent instead of
+ * all of it except `hold`, its last characters, which appear again as `held`.
  */
 export type TextVerdict = undefined | { readonly replace: string; readonly hold?: string } | { readonly deny: Denial }
 
 /** Reads streamed answers while they arrive. */
 export interface TextHook {
-  /** `all`: nothing is sent before a text has ended. Else how many characters stay behind. */
+  /** Number of characters that are held back, or `all` to send nothing before a text has ended. */
   readonly holdBack: 'all' | { readonly chars: number }
-  /** Kinds of texts of which nothing is shown or sent before they have ended, whatever `holdBack` says. */
+  /** Kinds of texts that are neither shown nor sent before they have ended, whatever `holdBack` is. */
   readonly holdAll?: readonly TextKind[]
-  /** Called with each part of a text. May return a promise; the vendor is not read on meanwhile. */
+  /** Called with each part of a text. May return a promise; reading from the vendor pauses meanwhile. */
   check(window: TextWindow): MaybePromise<TextVerdict>
 }
 
-/** An error that is about to be sent to the caller. */
+/** Error that is about to be sent to the caller. */
 export interface HookFailure extends Omit<HookFacts, 'signal'> {
   /** Endpoint id, such as `chat`. */
   readonly endpoint: string
-  /** As in the table of errors. */
+  /** Code in the table of errors. */
   readonly code: ErrorCode
   /** HTTP status that the caller would get. */
   readonly status: number
-  /** Text that the caller would read. */
+  /** Message that the caller would read. */
   readonly message: string
-  /** Aborted when the hook's time is over. */
+  /** Aborts when the hook times out. */
   readonly signal: AbortSignal
 }
 
-/** Another text or status for an error. */
+/** Replacement of the message or status of an error. */
 export interface FailureResult {
-  /** Text in place of the error's own. */
+  /** Message that replaces the error's own. */
   readonly message?: string
-  /** 400 to 599. */
+  /** HTTP status from 400 to 599. */
   readonly status?: number
 }
 
-/** The host's own code in the path of calls. Every point is optional; see `docs/hooks.md` for their order. */
+/** Code of the host in the path of calls. Every point is optional; see `docs/hooks.md` for their order. */
 export interface Hook<Id extends EndpointId = EndpointId> {
-  /** Said in events and logs. */
+  /** Name in events and logs. */
   readonly name: string
   /** Ids of the endpoints that it covers. Default: all whose texts can be read. */
   readonly endpoints?: readonly Id[]
-  /** Part of the key of a response cache: another version makes other entries. */
+  /** Version that is part of a response cache's key: another version creates separate entries. */
   readonly version?: string
-  /** Longest time of one asynchronous point, in milliseconds. Default 2,000. */
+  /** Time limit of one asynchronous point, in milliseconds. Default 2,000. */
   readonly timeoutMs?: number
-  /** What a throw, a rejection, a timeout or an unusable result means. Default `deny`: the caller gets 503 `hook_failed`. */
+  /** Effect of an exception, a rejection, a timeout or an unusable result. Default `deny`: the caller gets 503 `hook_failed`. */
   readonly onFailure?: 'deny' | 'allow'
-  /** Are answers charged for that this hook denies? The vendor charges for them. Default true. */
+  /** Whether answers that this hook denies are charged. The vendor charges for them. Default true. */
   readonly chargeDenied?: boolean
-  /** Before anything is held or sent, after the limits. */
+  /** Called after the limits, before a hold is created or anything is sent. */
   request?(call: HookCall<Id>): MaybePromise<RequestResult | undefined>
-  /** Before each candidate is called. Synchronous. */
+  /** Called synchronously before each candidate is called. */
   wire?(request: HookWire): WireResult | undefined
-  /** Is this answer shown to `answer` and `text`? Synchronous; a throw counts as yes. Default: every answer is. */
+  /** Whether `answer` and `text` receive this answer. Synchronous; an exception counts as yes. Default: every answer. */
   appliesTo?(answer: AnswerFacts): boolean
-  /** Whole answers. Streams too, held back to their end, unless there is `text`. */
+  /** Checks whole answers. Also checks streams, held back to their end, unless there is `text`. */
   answer?(answer: HookAnswer): MaybePromise<AnswerResult | undefined>
-  /** Streamed answers. */
+  /** Checks streamed answers. */
   readonly text?: TextHook
-  /** Errors, of callers who are known. */
+  /** Changes errors of authenticated callers. */
   failed?(failure: HookFailure): MaybePromise<FailureResult | undefined>
-  /** Called by `createGateway`, with the gateway's logger and clock. What it throws, `createGateway` throws. */
+  /** Called by `createGateway` with the gateway's logger and clock. `createGateway` rethrows its exceptions. */
   start?(gateway: { readonly logger: Logger; readonly clock: Clock }): void
-  /** Called by `gateway.close` once all calls are over. It is waited for, for the rest of `drainMs`; what it throws is logged. */
+  /** Called by `gateway.close` when all calls have ended. The gateway waits for it for the rest of `drainMs`, and logs its exceptions. */
   close?(): MaybePromise<void>
 }
 
-/** A hook of any coverage. */
-// biome-ignore lint/suspicious/noExplicitAny: a hook for some endpoints is handed calls of these only.
+/** A hook for any endpoints. */
+// biome-ignore lint/suspicious/noExplicitAny: a hook for some endpoints receives only calls of these.
 export type AnyHook = Hook<any>
 
 /**
- * Gives a hook the types of the endpoints that it names.
+ * Types a hook by the endpoints that it names.
  * @example
  * defineHook({ name: 'short', endpoints: ['chat'], request: ({ body }) => (body.messages.length > 99 ? { deny: {} } : undefined) })
  */

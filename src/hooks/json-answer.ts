@@ -4,19 +4,19 @@ import type { EndpointId, Hook, HookAnswer } from './hook.ts'
 import { type CheckedJson, JsonCheck, type JsonTools } from './json-check.ts'
 import { MAX_REPLY_CHARACTERS, SECOND_TRY, type SecondTryAnswer, type SecondTryResult } from './second-try.ts'
 
-/** What is done with answers that should match a JSON schema. */
+/** Treatment of answers that should match a JSON schema. */
 export interface JsonAnswerOptions<Id extends EndpointId = EndpointId> {
   /**
-   * `syntax`: a fence around the JSON, and faults of its syntax, are mended (default). `retry`: and where that does not help, the model is
-   * asked once more, with what is wrong. Money for both calls is held, and both are charged; streams, answers from the cache, batches and
-   * requests in the background are not asked for again. `none`: answers are checked only.
+   * `syntax`: code fences and syntax faults are repaired (default). `retry`: if that does not help, the model is also called once
+   * more with the fault. Money for both calls is reserved and both are charged; streams, answers from the cache, batches and
+   * background requests are not retried. `none`: answers are only checked.
    */
   readonly repair?: 'none' | 'syntax' | 'retry'
-  /** `mark`: the caller gets it, with `x-signalbox-schema: invalid` (default). `error`: 502 `answer_invalid`. */
+  /** `mark`: the caller gets the answer with `x-signalbox-schema: invalid` (default). `error`: 502 `answer_invalid`. */
   readonly invalid?: 'mark' | 'error'
-  /** Default: all whose requests may name a schema. */
+  /** Ids of the covered endpoints. Default: all whose requests may specify a schema. */
   readonly endpoints?: readonly Id[]
-  /** Said in events. Default `json-answer`. */
+  /** Name of the hook in events. Default `json-answer`. */
   readonly name?: string
 }
 
@@ -27,7 +27,7 @@ const JSON_ANSWER_OPTIONS = {
   name: true,
 } satisfies MemberNames<JsonAnswerOptions>
 
-/** Where the validator and the repair are loaded from, which only gateways with this hook need. */
+/** Loads the validator and the repair, which only gateways with this hook need. */
 let loading: Promise<JsonTools> | undefined
 
 function loadedTools(): Promise<JsonTools> {
@@ -48,10 +48,10 @@ function loadedTools(): Promise<JsonTools> {
 }
 
 /**
- * A hook that checks answers against the JSON schema that their requests name, for vendors that do not hold to it, and mends their
- * syntax or asks once more. Headers say what was done: `x-signalbox-repaired: syntax` or `retry`, `x-signalbox-schema: invalid` or
- * `unchecked`. Streams of such requests are held back to their end, others are not touched. Answers that call tools are not checked.
- * @throws TypeError for an unknown or unusable member, naming it.
+ * Creates a hook that checks answers against the JSON schema of their requests, for vendors that do not enforce it, and repairs
+ * their syntax or retries once. Headers report the result: `x-signalbox-repaired: syntax` or `retry`, `x-signalbox-schema:
+ * invalid` or `unchecked`. Holds streams of such requests back to their end, and ignores answers with tool calls.
+ * @throws TypeError with the unknown or unusable member.
  */
 export function jsonAnswer<Id extends EndpointId = EndpointId>(options: JsonAnswerOptions<Id> = {}): Hook<Id> {
   checkMembers(options, JSON_ANSWER_OPTIONS, 'jsonAnswer')
@@ -81,7 +81,7 @@ export function jsonAnswer<Id extends EndpointId = EndpointId>(options: JsonAnsw
 
 const REPAIRS: ReadonlySet<string> = new Set<JsonAnswerOptions['repair'] & string>(['none', 'syntax', 'retry'])
 
-/** The texts that were mended, and headers that say what is known of all. */
+/** Returns the repaired texts, and headers with the state of all texts. */
 function mended(
   parts: readonly TextPart[],
   checked: readonly CheckedJson[],
@@ -113,10 +113,13 @@ const UNUSABLE = {
   message: 'The model did not answer with JSON that matches the schema.',
 } as const
 
-/** What is no answer, or stands beside it: a refusal, and where the answer is from. */
+/** Texts that are not the answer itself: a refusal, and sources of the answer. */
 const BESIDE = /^(?:citations|search_results|related_questions)\[|\.(?:refusal$|annotations\[)/
 
-/** Texts that say the answer: no reasoning, no refusal, no title of a source, and none beside a call of a tool, which is not the answer yet. */
+/**
+ * Returns the texts of the answer: no reasoning, refusal or title of a source, and none next to a tool call, which precedes the
+ * answer.
+ */
 function checkedParts(answer: HookAnswer): readonly TextPart[] {
   const parts = answer.texts()
   if (parts.some(({ kind }) => kind === 'tool_arguments')) return []

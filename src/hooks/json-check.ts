@@ -1,43 +1,43 @@
 import { isJsonObject } from '../core/json.ts'
 import { ProcessorLimit } from './processor-limit.ts'
 
-/** The tools of a check; both are pure. */
+/** Tools of a check; both are pure. */
 export interface JsonTools {
-  /** Where a value does not match, and why; empty: it does. Throws for a schema that cannot be used. */
+  /** Returns the places where a value does not match, with reasons; empty if it matches. Throws for an unusable schema. */
   faults(schema: JsonSchema, value: unknown): readonly string[]
-  /** JSON in place of a text that is nearly JSON. Throws where it is not. */
+  /** Returns the JSON of a text that is nearly JSON. Throws if the text is not. */
   repaired(text: string): string
 }
 
-/** What a text is worth. */
+/** Result of checking a text. */
 export interface CheckedJson {
-  /** `unchecked`: its schema cannot be used, or checking it would take too long. */
+  /** State of the text. `unchecked`: its schema cannot be used, or checking it would take too long. */
   readonly state: 'valid' | 'invalid' | 'unchecked'
-  /** The mended text; undefined: it stays. */
+  /** Repaired text, or `undefined` if the text stays unchanged. */
   readonly text: string | undefined
-  /** What is wrong with an invalid text, in a few words; else undefined. */
+  /** Short description of the fault in an invalid text, otherwise undefined. */
   readonly fault: string | undefined
 }
 
 type JsonSchema = Record<string, unknown>
 
-/** What a value is worth. */
+/** Result of checking a value. */
 type Verdict = Pick<CheckedJson, 'state' | 'fault'>
 
 const VALID: Verdict = { state: 'valid', fault: undefined }
 const UNCHECKED: Verdict = { state: 'unchecked', fault: undefined }
 const NO_JSON: CheckedJson = { state: 'invalid', text: undefined, fault: 'it is not JSON' }
 
-/** Most faults that are told; the first ones name the place, the last ones the reason. */
+/** Maximum number of reported faults. The first ones name the place, the last ones the reason. */
 const MOST_FAULTS = 4
 
-/** Longest text that is mended. */
+/** Maximum length of a text that is repaired. */
 const MAX_REPAIRED_CHARACTERS = 256 * 1024
 
-/** Above this length, formats and unique items are not checked, and repairs and checks have a time limit. */
+/** Length above which formats and unique items are not checked, and repairs and checks have a time limit. */
 const MAX_DEAR_CHARACTERS = 1_024
 
-/** Steps of one check: a visit of a schema counts its members and their entries, each time. */
+/** Maximum number of steps per check. A visit of a schema counts its members and their entries, each time. */
 const MAX_STEPS = 100_000
 
 const FENCED = /^\s*```[a-zA-Z]*[ \t]*\r?\n([\s\S]*?)\r?\n?```\s*$/
@@ -45,7 +45,7 @@ const FENCED = /^\s*```[a-zA-Z]*[ \t]*\r?\n([\s\S]*?)\r?\n?```\s*$/
 /** Processor time for repairing and checking all texts of one answer, in milliseconds. Texts and schemas come from models and callers. */
 const MAX_CHECK_MS = 50
 
-/** Checks the texts of one answer against schemas that callers wrote, in bounded time. */
+/** Checks the texts of one answer against schemas of callers, in limited time. */
 export class JsonCheck {
   readonly #tools: JsonTools
   readonly #limit = new ProcessorLimit(MAX_CHECK_MS)
@@ -61,7 +61,7 @@ export class JsonCheck {
     const mended = mends && text.length <= MAX_REPAIRED_CHARACTERS ? this.#mended(text) : undefined
     if (mended === undefined) return NO_JSON
     const verdict = this.#verdictOn(mended.json, schema, text.length)
-    // What does not match all the same is left as the model wrote it.
+    // A repaired text that still does not match is discarded; the model's text stays.
     return { ...verdict, text: verdict.state === 'invalid' ? undefined : mended.text }
   }
 
@@ -75,12 +75,12 @@ export class JsonCheck {
         return { text: repaired, json: JSON.parse(repaired) }
       })
     } catch {
-      // It cannot be repaired, or not in time.
+      // Not repairable, or not in time.
       return undefined
     }
   }
 
-  /** Work on short texts is bounded by their length and by the steps, so a busy machine cannot change its result. */
+  /** The length of short texts and the steps limit the work, so a busy machine cannot change its result. */
   #limited<Result>(length: number, step: () => Result): Result {
     this.#untimedLeft -= length
     return this.#untimedLeft >= 0 ? step() : this.#limit.run(step)
@@ -94,7 +94,7 @@ export class JsonCheck {
       const faults = this.#limited(length, () => this.#tools.faults(bounded.copyOf(schema) as JsonSchema, value))
       return faults.length === 0 ? VALID : { state: 'invalid', fault: faults.slice(0, MOST_FAULTS).join(' ') }
     } catch {
-      // An unknown reference, recursion without end, or more work or time than is allowed: the caller's schema, not the model's answer.
+      // An unknown reference, infinite recursion, or too much work or time: a fault of the caller's schema, not of the model's answer.
       return UNCHECKED
     }
   }
@@ -120,7 +120,7 @@ const SCHEMAS: ReadonlySet<string> = new Set([
 const MAPS_OF_SCHEMAS: ReadonlySet<string> = new Set(['$defs', 'definitions', 'properties', 'dependentSchemas'])
 
 /**
- * A copy of a schema that allows a limited number of steps. Its patterns are left out: an expression that a caller wrote can stop the
+ * Copies a schema so that it allows a limited number of steps. Drops its patterns: a caller's regular expression can block the
  * process with a text of thirty characters.
  */
 class BoundedSchema {
@@ -138,7 +138,7 @@ class BoundedSchema {
     for (const [name, value] of Object.entries(schema)) {
       if (name === '$ref' || name === 'pattern' || name === 'patternProperties') continue
       if (!this.#checksDear && (name === 'format' || name === 'uniqueItems')) continue
-      // What patterns allow would be taken for forbidden.
+      // Without patterns, the members that they allow would count as forbidden.
       const isOfPatterns = name === 'additionalProperties' || name === 'unevaluatedProperties'
       if (isOfPatterns && schema['patternProperties'] !== undefined) continue
       if (MAPS_OF_SCHEMAS.has(name) && isJsonObject(value))
@@ -146,7 +146,7 @@ class BoundedSchema {
       else copy[name] = SCHEMAS.has(name) ? this.copyOf(value) : value
     }
     const steps = Object.values(copy).reduce((sum: number, value) => sum + 1 + entriesOf(value), 1)
-    // The validator reads it at each visit.
+    // The validator reads it at each visit, which counts the steps.
     Object.defineProperty(copy, '$ref', { enumerable: true, get: () => this.#visited(steps, schema['$ref']) })
     return copy
   }

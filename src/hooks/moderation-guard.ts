@@ -5,25 +5,25 @@ import type { TextPart } from '../endpoints/texts.ts'
 import type { AskingCall, GatewayHook, HookHost } from './gateway-hook.ts'
 import type { AnyHook, Denial, EndpointId } from './hook.ts'
 
-/** What a guard blocks, and where. */
+/** Settings of a moderation guard. */
 export interface ModerationGuardOptions {
-  /** Public id of a model for moderation. */
+  /** Public id of a moderation model. */
   readonly model: string
-  /** Score of a category from which on a text is denied, 0 to 1. The categories are those of the model's vendor. */
+  /** Minimum score per category at which a text is denied, 0 to 1. The categories are those of the model's vendor. */
   readonly block: Readonly<Record<string, number>>
-  /** Default: requests and answers. */
+  /** Checked messages. Default: requests and answers. */
   readonly on?: readonly ('request' | 'answer')[]
-  /** Ids of the endpoints that it covers. Default: all with texts but `moderations`, whose callers want to know. */
+  /** Ids of the endpoints that it covers. Default: all with texts except `moderations`, whose callers want the scores. */
   readonly endpoints?: readonly EndpointId[]
-  /** Longest time of the judgement of one request or answer, in milliseconds. Default 2,000. */
+  /** Time limit for moderating one request or answer, in milliseconds. Default 2,000. */
   readonly timeoutMs?: number
-  /** What happens when there is no judgement. Default `deny`: 503 `hook_failed`. */
+  /** Effect of a failed moderation. Default `deny`: 503 `hook_failed`. */
   readonly onFailure?: 'deny' | 'allow'
-  /** Are answers charged for that the guard denies? Default true. */
+  /** Whether answers that the guard denies are charged. Default true. */
   readonly chargeDenied?: boolean
-  /** What callers read who are denied. Default: that a rule of the service denied it. */
+  /** Message for denied callers. Default: that a rule of the service denied it. */
   readonly message?: string
-  /** Said in events. Default `moderation-guard`. */
+  /** Name of the hook in events. Default `moderation-guard`. */
   readonly name?: string
 }
 
@@ -43,13 +43,13 @@ const OWNER = 'moderationGuard'
 const KIND: ModelKind = 'moderation'
 const POINTS = ['request', 'answer'] as const
 
-/** Most texts of one call. They are judged one call after the other, until one is denied. */
+/** Maximum number of texts per call. The calls run one after the other until a text is denied. */
 const TEXTS_PER_CALL = 32
 
 /**
- * A hook that has texts judged by a moderation model of the gateway's own, and denies those that score too high: requests before
- * anything is held, answers before their callers see a byte, streams held back to their end. Without a judgement nothing passes.
- * @throws TypeError naming the option; from `createGateway`, for a model that does not moderate.
+ * Creates a hook that checks texts with a moderation model of the gateway, and denies texts with high scores: requests before a hold
+ * is created, answers before their callers receive a byte, streams held back to their end. Without moderation, no text passes.
+ * @throws TypeError with the option; from `createGateway`, for a model that does not moderate.
  * @example
  * createGateway({ vendors, hooks: [moderationGuard({ model: 'omni-moderation-latest', block: { 'sexual/minors': 0.2 } })] })
  */
@@ -70,7 +70,7 @@ function checkGuard(options: ModerationGuardOptions): void {
       throw new TypeError(`${OWNER}: block[${JSON.stringify(category)}] must be a number from 0 to 1`)
   if (!Array.isArray(on) || on.length === 0 || !on.every((point) => POINTS.includes(point)))
     throw new TypeError(`${OWNER}: on must be a list of ${POINTS.join(', ')}`)
-  if (message !== undefined && typeof message !== 'string') throw new TypeError(`${OWNER}: message must be a text`)
+  if (message !== undefined && typeof message !== 'string') throw new TypeError(`${OWNER}: message must be a string`)
 }
 
 function guardOf(options: ModerationGuardOptions & { readonly name: string }, host: HookHost): AnyHook {
@@ -103,7 +103,7 @@ function guardOf(options: ModerationGuardOptions & { readonly name: string }, ho
   }
 }
 
-/** All endpoints that have texts at the points. */
+/** Returns all endpoints that have texts at the points. */
 function covered({ endpoints }: HookHost, on: readonly ('request' | 'answer')[]): EndpointId[] {
   const ids = endpoints
     .filter((endpoint) => (on.includes('request') ? endpoint.hasRequestTexts : endpoint.hasAnswerTexts))
@@ -113,22 +113,22 @@ function covered({ endpoints }: HookHost, on: readonly ('request' | 'answer')[])
 
 type Scores = Readonly<Record<string, unknown>>
 
-/** @throws TypeError for an answer that does not judge every text by scores. */
+/** @throws TypeError for an answer without scores for every text. */
 function resultsOf(answer: unknown, count: number): readonly Scores[] {
   const results: unknown = isJsonObject(answer) ? answer['results'] : undefined
-  if (!Array.isArray(results) || results.length !== count) throw new TypeError('not every text was judged')
+  if (!Array.isArray(results) || results.length !== count) throw new TypeError('not every text was moderated')
   return results.map((result) => {
     const scores = isJsonObject(result) ? result['category_scores'] : undefined
-    if (!isJsonObject(scores)) throw new TypeError('the model gives no scores')
+    if (!isJsonObject(scores)) throw new TypeError('the model returned no scores')
     return scores
   })
 }
 
-/** @throws TypeError for a category that the model does not know: what is not judged must not pass. */
+/** @throws TypeError for a category that the model does not know, because unchecked texts must not pass. */
 function isBlocked(scores: Scores, limits: readonly (readonly [category: string, score: number])[]): boolean {
   return limits.some(([category, limit]) => {
     const score = scores[category]
-    if (typeof score !== 'number') throw new TypeError(`the model gives no score of ${JSON.stringify(category)}`)
+    if (typeof score !== 'number') throw new TypeError(`the model returned no score for ${JSON.stringify(category)}`)
     return score >= limit
   })
 }

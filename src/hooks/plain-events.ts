@@ -4,15 +4,15 @@ import { type AnswerObject, setText, type TextPart, type TextStep, type TextStre
 import { EventTemplate } from '../wire/event-template.ts'
 import type { TextEvent } from './text-events.ts'
 
-/** Most kinds of events that are known at a time: of several choices, and of text and reasoning. */
+/** Maximum number of kinds of events known at a time: for several choices, and for text and reasoning. */
 const MAX_TEMPLATES = 4
 
-/** A stream none of whose events is like one before is no longer looked at after so many. */
+/** Number of events without a match after which the rest of a stream is no longer compared. */
 const MAX_MISSES = 16
 
 const DATA = 'data:'
 
-/** A kind of events that add to one text and say nothing else. */
+/** Kind of event that only adds to one text. */
 interface PlainKind {
   readonly template: EventTemplate
   readonly name: string | undefined
@@ -20,8 +20,8 @@ interface PlainKind {
 }
 
 /**
- * Reads those events of a stream that differ from one before in nothing but the text that they add, without parsing them. Only for
- * readers that are not to be told of such events, see `TextStreamReader.plain`.
+ * Reads events of a stream that differ from an earlier one only in their added text, without parsing them. Only for readers that
+ * need not process such events; see `TextStreamReader.plain`.
  */
 export class PlainEvents {
   /** Position after the event that was read last. */
@@ -30,7 +30,7 @@ export class PlainEvents {
   readonly #kinds: PlainKind[] = []
   #misses = 0
 
-  /** Undefined: every event has to be parsed. */
+  /** Creates a reader, or returns `undefined` if every event has to be parsed. */
   static of({ plain }: TextStreamReader): PlainEvents | undefined {
     return plain && new PlainEvents(plain.padding)
   }
@@ -39,7 +39,7 @@ export class PlainEvents {
     this.#padding = padding
   }
 
-  /** The event that begins here; undefined: it has to be parsed. */
+  /** Returns the event that begins here, or `undefined` if it has to be parsed. */
   read(bytes: Buffer, start: number): TextEvent | undefined {
     const kinds = this.#kinds
     for (let index = 0; index < kinds.length; index++) {
@@ -57,7 +57,7 @@ export class PlainEvents {
     return undefined
   }
 
-  /** An event that was parsed: those like it need not be. */
+  /** Learns the kind of a parsed event, so that similar ones need no parsing. */
   learn({ bytes, name, value, step }: TextEvent): void {
     const [part] = step.added
     if (!step.isBare || part === undefined || bytes === undefined || value === undefined) return
@@ -70,7 +70,7 @@ export class PlainEvents {
   }
 }
 
-/** The template of an event; undefined where its strings are written, or stand, in another way than is looked for. */
+/** Returns the template of an event, or undefined if its strings are encoded or placed in an unexpected way. */
 function templateOf(
   bytes: Buffer,
   value: AnswerObject,
@@ -82,7 +82,7 @@ function templateOf(
   if (padded !== undefined) literals.push(JSON.stringify(value[padded]))
   const template = EventTemplate.of(bytes, literals)
   if (template === undefined) return undefined
-  // With other strings it must be the same event with these strings, or the places are not those of text and padding.
+  // With other strings, the result must be the same event with these strings. Otherwise the places are not those of text and padding.
   const expected = structuredClone(value)
   setText(expected, part.path, 'other text')
   if (padded !== undefined) expected[padded] = 'other padding'
@@ -96,7 +96,7 @@ function templateOf(
 
 const NONE: readonly never[] = []
 
-/** An event that adds to one text and says nothing else. It is parsed only where it is changed. */
+/** Event that only adds to one text. It is parsed only if it is changed. */
 class PlainEvent implements TextEvent {
   readonly bytes: Buffer
   readonly name: string | undefined

@@ -3,7 +3,7 @@ import { type Context, createContext, Script } from 'node:vm'
 const box: { run?: (() => unknown) | undefined } = {}
 let prepared: { readonly script: Script; readonly context: Context } | undefined
 
-/** Processor time for synchronous functions that cannot count their own work. Several functions can share it. */
+/** Limit of processor time for synchronous functions that cannot count their own work. Several functions can share it. */
 export class ProcessorLimit {
   #leftMs: number
 
@@ -14,7 +14,7 @@ export class ProcessorLimit {
   /**
    * Runs a function, and stops it when the time is used up.
    * @param run Pure function, because it may be stopped at any point and started again.
-   * @throws Error if no time is left, and what the function throws.
+   * @throws Error if no time is left, and the exceptions of the function.
    */
   run<Result>(run: () => Result): Result {
     prepared ??= { script: new Script('run()'), context: createContext(box) }
@@ -25,7 +25,7 @@ export class ProcessorLimit {
       try {
         return prepared.script.runInContext(prepared.context, { timeout: Math.ceil(limitMs) }) as Result
       } catch (error) {
-        // The timer counts other processes too, so on a busy machine the function is started again until it has used its own time.
+        // The timer includes other processes, so on a busy machine the function restarts until it has used its own time.
         if (!isTimeout(error)) throw error
       } finally {
         box.run = undefined

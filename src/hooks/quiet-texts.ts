@@ -2,23 +2,23 @@ import type { TextKind } from '../endpoints/texts.ts'
 import type { TextHook } from './hook.ts'
 import type { RedactionRule } from './redaction-rules.ts'
 
-/** Marks what a text hook of this package has for passing texts by without a check. */
+/** Key for the part of a text hook of this package that passes texts without a check. */
 export const QUIET_TEXTS: unique symbol = Symbol('signalbox quiet texts')
 
-/** A text hook that says by the characters of a text that its check would leave it as it is. */
+/** Text hook that detects by the characters of a text that its check would change nothing. */
 export interface QuietTextHook extends TextHook {
   readonly [QUIET_TEXTS]?: QuietTexts | undefined
 }
 
-/** What is known of texts without a search. */
+/** Facts about texts that need no search. */
 export interface QuietTexts {
-  /** Can this be no part of what the check looks for, but for its beginning? Quiet texts in a row are one quiet text. */
+  /** Whether a text can contain at most the beginning of a match. Consecutive quiet texts count as one quiet text. */
   isQuiet(text: string, kind: TextKind): boolean
-  /** How many of the last characters of a quiet text, given in pieces, may be such a beginning. The check would hold these back. */
+  /** Returns how many characters at the end of a quiet text, given in pieces, may begin a match. The check would hold these back. */
   tailOf(pieces: readonly string[], kind: TextKind): number
 }
 
-/** Bit of a character that a match may need; the lower bits are of the rules whose matches may contain it. */
+/** Bit of a character that a match may need. The lower bits mark the rules whose matches may contain the character. */
 const DECIDING = 1 << 30
 const MOST_RULES = 30
 const UNKNOWN = -1
@@ -28,9 +28,9 @@ const ALL_CODES = 65_536
 type QuietRule = Pick<RedactionRule, 'within' | 'containsOneOf' | 'maxLength'>
 
 /**
- * Texts in which rules find nothing, because none of the characters is there of which every match contains one. Undefined where a rule
- * does not name such characters.
- * @param takes Texts of other kinds are never looked at. Arguments of tools are looked at as a whole only.
+ * Detects texts in which no rule can match, because they lack the characters of which every match contains one. Returns undefined
+ * if a rule does not name such characters.
+ * @param takes Whether texts of a kind are checked at all. Arguments of tools are only checked as a whole.
  */
 export function quietTexts(rules: readonly QuietRule[], takes: (kind: TextKind) => boolean): QuietTexts | undefined {
   if (rules.length > MOST_RULES || rules.some(({ containsOneOf }) => containsOneOf === undefined)) return undefined
@@ -41,9 +41,9 @@ class RuleCharacters implements QuietTexts {
   readonly #rules: readonly QuietRule[]
   readonly #takes: (kind: TextKind) => boolean
   readonly #ascii: Int32Array
-  /** Of all others; made for the first one. */
+  /** Bits of all other characters; created for the first one. */
   #further: Int32Array | undefined
-  /** Bits of the rules by the length of their longest match, the shortest first. */
+  /** Bits of the rules by the length of their longest match, shortest first. */
   readonly #ends: readonly { readonly maxLength: number; readonly bit: number }[]
 
   constructor(rules: readonly QuietRule[], takes: (kind: TextKind) => boolean) {
@@ -92,7 +92,7 @@ class RuleCharacters implements QuietTexts {
 
   #bitsOf(code: number): number {
     const character = String.fromCharCode(code)
-    // Half of a pair may belong to any character.
+    // Half of a surrogate pair may belong to any character.
     const isHalf = code >= 0xd800 && code <= 0xdfff
     let bits = 0
     for (const [index, { within, containsOneOf }] of this.#rules.entries()) {

@@ -10,15 +10,15 @@ import { TEXT_KINDS } from './hook-table.ts'
 import { QUIET_TEXTS, type QuietTextHook, quietTexts } from './quiet-texts.ts'
 import { LINEAR_PATTERNS, type RedactionRule } from './redaction-rules.ts'
 
-/** Where and how texts are redacted. */
+/** Settings of the redaction. */
 export interface RedactionOptions<Id extends EndpointId = EndpointId> {
-  /** Said in events. Default `redact`. */
+  /** Name of the hook in events. Default `redact`. */
   readonly name?: string
-  /** Default: all whose texts can be read. */
+  /** Ids of the covered endpoints. Default: all whose texts can be read. */
   readonly endpoints?: readonly Id[]
-  /** Default: requests and answers. */
+  /** Redacted messages. Default: requests and answers. */
   readonly on?: readonly ('request' | 'answer')[]
-  /** Default: all kinds. Reasoning that is changed can no longer be sent back to a vendor that signs it. */
+  /** Redacted kinds of text. Default all. Changed reasoning cannot be sent back to a vendor that signs it. */
   readonly kinds?: readonly TextKind[]
 }
 
@@ -29,12 +29,12 @@ const REDACTION_OPTIONS = {
   kinds: true,
 } satisfies MemberNames<RedactionOptions>
 
-/** A rule, ready to search with. */
+/** Compiled rule. */
 interface CompiledRule {
   readonly rule: RedactionRule
   readonly pattern: RegExp | undefined
   readonly mark: string
-  /** By character code below 128: may a match contain it? */
+  /** Whether a match may contain a character, by character code below 128. */
   readonly within: Uint8Array | undefined
 }
 
@@ -48,10 +48,10 @@ interface Found {
 const ALL_POINTS = ['request', 'answer'] as const
 
 /**
- * A hook that takes out what its rules find, in requests before a vendor reads them and in answers before their callers do. A value
- * that a stream cuts into pieces is found too: the end of the text stays behind as long as a match may begin in it. Arguments of
- * tool calls are read as the JSON that they are, when they are whole.
- * @throws TypeError for a rule or an option that cannot be used and an unknown member, naming it.
+ * Creates a hook that removes the matches of its rules, in requests before a vendor reads them and in answers before their
+ * callers do. It also finds a value that a stream splits: the end of the text is held back while a match may begin in it.
+ * Arguments of tool calls are parsed as JSON when they are complete.
+ * @throws TypeError with the unusable rule or option, or the unknown member.
  */
 export function redact<Id extends EndpointId = EndpointId>(
   rules: readonly RedactionRule[],
@@ -72,7 +72,7 @@ export function redact<Id extends EndpointId = EndpointId>(
   }
   const text: QuietTextHook = {
     holdBack: { chars: redactor.maxLength },
-    // Nobody can use half of the arguments, and what an escape is depends on what comes before it.
+    // Incomplete arguments are useless, and the meaning of an escape depends on the characters before it.
     holdAll: ['tool_arguments'],
     [QUIET_TEXTS]: quietTexts(rules, takes),
     check: (window: TextWindow) =>
@@ -95,22 +95,22 @@ interface ChangedTexts {
   readonly texts: ReadonlyMap<string, string>
 }
 
-/** Texts that were changed, by their ids. Returns `undefined` if there are none. */
+/** Returns the changed texts by their ids, or `undefined` if there are none. */
 function differing(parts: readonly TextPart[], redacted: readonly string[]): ChangedTexts | undefined {
   const texts = new Map(redacted.flatMap((text, at) => (text === parts[at]!.text ? [] : [[parts[at]!.id, text]])))
   return texts.size === 0 ? undefined : { texts }
 }
 
-/** Number of characters that are searched in one turn of the event loop. */
+/** Number of characters searched in one turn of the event loop. */
 const MAX_CHARACTERS_PER_TURN = 256 * 1024
 
-/** Number of characters in which no pattern can search for long. To watch the time of a search takes longer than to search them. */
+/** Number of characters in which no pattern can search for long. Measuring the time takes longer than searching them. */
 const MAX_UNWATCHED_CHARACTERS = 12
 
-/** Number of characters before a window that a rule may look at. */
+/** Number of characters before a window that a rule may read. */
 const LOOK_BEHIND = 64
 
-/** @throws TypeError for what would redact nothing: no entry, or one that there is not. */
+/** @throws TypeError for a list that would redact nothing: an empty one, or one with an unknown entry. */
 function checkList(member: string, list: readonly string[], known: readonly string[]): void {
   if (!Array.isArray(list) || list.length === 0 || !list.every((entry) => known.includes(entry)))
     throw new TypeError(`redact: ${member} must be a list of ${known.join(', ')}`)
@@ -120,7 +120,7 @@ type SearchedWindow = Pick<TextWindow, 'kind' | 'before' | 'held' | 'fresh' | 'i
 
 interface RedactedWindow {
   readonly replace: string
-  /** End of the window that is searched again with the next one. */
+  /** End of the window, which is searched again with the next one. */
   readonly hold: string
 }
 
@@ -151,7 +151,7 @@ export class Redactor {
     )
   }
 
-  /** Does the same in several turns of the event loop. A long text is searched window by window, as in a stream. */
+  /** Redacts texts in several turns of the event loop. A long text is searched window by window, as in a stream. */
   async allInTurns(parts: readonly Pick<TextPart, 'text' | 'kind'>[]): Promise<readonly string[]> {
     const redacted: string[] = []
     let waiting: Pick<TextPart, 'text' | 'kind'>[] = []
@@ -198,7 +198,7 @@ export class Redactor {
 
   #limited(window: SearchedWindow): RedactedWindow {
     const { before, held, fresh } = window
-    // Many texts of a stream end without more of them, and to watch the time of a search takes longer than a short search.
+    // Many texts of a stream end without new characters, and measuring the time takes longer than a short search.
     if (held === '' && fresh === '') return { replace: '', hold: '' }
     const characters = before.length + held.length + fresh.length
     if (this.#limit === undefined || characters <= MAX_UNWATCHED_CHARACTERS) return this.#verdict(window)
@@ -218,7 +218,7 @@ export class Redactor {
     return { replace: this.#replaced(all, found, before.length, end), hold: all.slice(end) }
   }
 
-  /** Where a match may begin that is not over yet. */
+  /** Returns the position where an incomplete match may begin. */
   #safeEnd(text: string, from: number, found: readonly Found[]): number {
     let end = text.length
     for (const { rule, within } of this.#rules) {
@@ -235,7 +235,7 @@ export class Redactor {
     return end
   }
 
-  /** Matches that begin at `from` or later, in order, without overlaps: the earlier one counts, then the longer one. */
+  /** Returns matches that begin at `from` or later, in order and without overlaps: the earlier one counts, then the longer one. */
   #find(text: string, from: number): readonly Found[] {
     let found: Found[] | undefined
     let lastEnd = 0
@@ -281,7 +281,7 @@ export class Redactor {
     return replaced + text.slice(read, to)
   }
 
-  /** JSON stays JSON: its texts are redacted one by one, and a number that is one of a kind becomes a text. The rest is not touched. */
+  /** Redacts JSON so that it stays JSON: each string separately, and a matching number becomes a string. */
   #json(text: string): string {
     try {
       JSON.parse(text)
@@ -306,7 +306,7 @@ export class Redactor {
 const QUOTE = 0x22
 const MINUS = 0x2d
 
-/** Where texts, names and numbers stand in JSON. A number is read as it stands: it may have more digits than JavaScript keeps. */
+/** Returns the spans of strings, names and numbers in JSON. Numbers may have more digits than JavaScript keeps. */
 function* valuesOf(json: Buffer): Iterable<{ readonly start: number; readonly end: number }> {
   for (let start = 0; start < json.length; start++) {
     const isText = json[start] === QUOTE
@@ -322,7 +322,7 @@ function isDigit(byte: number | undefined): boolean {
   return byte !== undefined && byte >= 0x30 && byte <= 0x39
 }
 
-/** Digits, and `.`, `e`, `E`, `+` and `-`. */
+/** Matches digits, and `.`, `e`, `E`, `+` and `-`. */
 function isOfNumber(byte: number | undefined): boolean {
   return isDigit(byte) || byte === 0x2e || byte === 0x65 || byte === 0x45 || byte === 0x2b || byte === MINUS
 }
@@ -331,12 +331,12 @@ const NOTHING: readonly Found[] = []
 
 function isWithin({ within }: RedactionRule, table: Uint8Array, code: number): boolean {
   if (code < 128) return table[code] === 1
-  // Half of a pair may belong to a letter.
+  // Half of a surrogate pair may belong to a letter.
   return (code >= 0xd800 && code <= 0xdfff) || within?.test(String.fromCharCode(code)) === true
 }
 
 function compiled(rule: RedactionRule): CompiledRule {
-  // A name of a rule that there is not, such as `pii.mail`, is undefined where no compiler says so.
+  // An unknown rule name, such as `pii.mail`, is undefined if no compiler reports it.
   if (typeof rule !== 'object' || rule === null)
     throw new TypeError('redact: every rule must be an object, such as pii.email')
   const { name, pattern, find, maxLength, within, containsOneOf } = rule
@@ -360,7 +360,7 @@ function compiled(rule: RedactionRule): CompiledRule {
 const MAX_PATTERN_MS = 100
 const CHARACTERS_PER_MS = 20_000
 
-/** Ends a search for which an expression of the host takes too long. Nothing else can interrupt an expression. */
+/** Stops a search if a regular expression of the host takes too long. Nothing else can interrupt a regular expression. */
 class TimeLimit {
   readonly #held: { work: (() => unknown) | undefined } = { work: undefined }
   readonly #context = createContext(this.#held)

@@ -15,7 +15,7 @@ const WORD = 8
 const HEX = 16
 const ADDRESS = 32
 const ZERO = 0x30
-/** Classes of characters by their code. Those beyond ASCII have none. */
+/** Character classes by code. Characters beyond ASCII have none. */
 const CLASSES = new Uint8Array(0x10000)
 for (let code = 0; code < 128; code++) {
   const character = String.fromCharCode(code)
@@ -27,18 +27,18 @@ const LETTER_OR_DIGIT = DIGIT | CAPITAL | SMALL
 
 /** Whether the character at `index` is of one of these classes; false before and after the text. */
 function isOf(text: string, index: number, classes: number): boolean {
-  // Without the bounds, one lookup by NaN would make all others slow.
+  // Without the bounds check, one lookup with NaN would slow down all others.
   return index >= 0 && index < text.length && (CLASSES[text.charCodeAt(index)]! & classes) !== 0
 }
 
-/** First position at `index` or later that is not of the class, at most `most` characters later. */
+/** Returns the first position at `index` or later that is not of the class, at most `most` characters later. */
 function endOf(text: string, index: number, classes: number, most = Number.POSITIVE_INFINITY): number {
   let end = index
   while (end - index < most && isOf(text, end, classes)) end += 1
   return end
 }
 
-/** Classes of the code points in addresses, 0 while unknown. */
+/** Classes of the code points in e-mail addresses, 0 while unknown. */
 const mailClasses = new Uint8Array(0x110000)
 const OTHER = 1
 const LABEL = 2
@@ -58,7 +58,7 @@ const MAX_LOCAL = 64
 const MAX_LABEL = 63
 const MAX_LABELS = 5
 
-/** Addresses of e-mail: what is around each `@`. */
+/** Finds e-mail addresses: the text around each `@`. */
 export function* emails(text: string): Iterable<TextSpan> {
   for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1)) {
     let start = at
@@ -73,7 +73,7 @@ export function* emails(text: string): Iterable<TextSpan> {
   }
 }
 
-/** End of a name of at least two labels that begins at `start`, if there is one. */
+/** Returns the end of a domain name of at least two labels that begins at `start`, if there is one. */
 function domainEnd(text: string, start: number): number | undefined {
   let end: number | undefined
   let index = start
@@ -94,7 +94,7 @@ function domainEnd(text: string, start: number): number | undefined {
 
 const GROUPS = /\d{4}([ -])(?:\d{4}\1\d{4}\1\d{1,7}|\d{6}\1\d{4,5})(?!\d)/y
 
-/** Numbers of payment cards, with a right check digit. */
+/** Finds payment card numbers with a valid check digit. */
 export function* cards(text: string): Iterable<TextSpan> {
   for (let start = 0; start < text.length; start++) {
     if (!isOf(text, start, DIGIT)) continue
@@ -127,12 +127,12 @@ function passesLuhn(text: string, start: number, end: number): boolean {
   return sum > 0 && sum % 10 === 0
 }
 
-/** Shortest IBAN without spaces: Norway's. */
+/** Length of the shortest IBAN without spaces: Norway's. */
 const MIN_IBAN_LENGTH = 15
 const MAX_IBAN_LENGTH = 34
 const SPACE = 0x20
 
-/** Bank accounts with right check digits. */
+/** Finds IBANs with valid check digits. */
 export function* ibans(text: string): Iterable<TextSpan> {
   for (let start = 0; start + MIN_IBAN_LENGTH <= text.length; start++) {
     if (!isOf(text, start, CAPITAL) || isOf(text, start - 1, LETTER_OR_DIGIT)) continue
@@ -144,12 +144,12 @@ export function* ibans(text: string): Iterable<TextSpan> {
   }
 }
 
-/** 0 to 9 for digits, 10 to 35 for capitals, and -1 for all other characters. */
+/** Values of characters: 0 to 9 for digits, 10 to 35 for capitals, and -1 for all others. */
 const IBAN_VALUES = Int8Array.from(CLASSES, (classes, code) =>
   (classes & (CAPITAL | DIGIT)) === 0 ? -1 : (classes & DIGIT) === 0 ? code - 0x37 : code - ZERO,
 )
 
-/** End of the longest account that begins here. A word in capitals may follow it, so every end of a word is tried. */
+/** Returns the end of the longest IBAN that begins here. A word in capitals may follow it, so every end of a word is tried. */
 function ibanEnd(text: string, start: number): number | undefined {
   const valueAt = (index: number): number => (index < text.length ? IBAN_VALUES[text.charCodeAt(index)]! : -1)
   let head = 0
@@ -168,7 +168,7 @@ function ibanEnd(text: string, start: number): number | undefined {
       if (value < 0) break
     }
     number = value > 9 ? number * 100 + value : number * 10 + value
-    // Division is slow, so it waits until the number would exceed 31 bits.
+    // Division is slow, so it is deferred until the number would exceed 31 bits.
     if (number > 10_000_000) number %= 97
     index += 1
   }
@@ -179,7 +179,7 @@ const MAX_ADDRESS_LENGTH = 46
 const POINT = 0x2e
 const COLON = 0x3a
 
-/** Addresses of IPv4 and IPv6. */
+/** Finds IPv4 and IPv6 addresses. */
 export function* addresses(text: string): Iterable<TextSpan> {
   for (let start = 0; start < text.length; start++) {
     if (!isOf(text, start, ADDRESS)) continue
@@ -195,7 +195,7 @@ function isIsolated(text: string, start: number, end: number): boolean {
   return end - start <= MAX_ADDRESS_LENGTH && !isWord(start - 1) && !isWord(end)
 }
 
-/** Length of the address in a run of its characters, without a point or colon that ends a sentence. Returns 0 for other text. */
+/** Returns the length of the address in a run of its characters, without a point or colon that ends a sentence; 0 for other text. */
 function addressLength(text: string, start: number, end: number): number {
   let points = 0
   let colons = 0
@@ -212,7 +212,7 @@ function addressLength(text: string, start: number, end: number): number {
   return !isOf(text, end - 1, HEX) && isAddress(end - 1) ? end - 1 - start : 0
 }
 
-/** Whether a run of hexadecimal digits and colons is an address of IPv6: eight groups, or fewer with one `::` in place of the others. */
+/** Whether a run of hexadecimal digits and colons is an IPv6 address: eight groups, or fewer with one `::`. */
 function isHexAddress(text: string, start: number, end: number): boolean {
   let groups = 0
   let length = 0
@@ -241,7 +241,7 @@ const JWT_MARK = 'eyJ'
 const MIN_JWT_PART = 8
 const MAX_JWT_PART = 680
 
-/** Keys of common services, and JSON Web Tokens. */
+/** Finds keys of common services, and JSON Web Tokens. */
 export function* keys(text: string): Iterable<TextSpan> {
   for (const match of text.matchAll(KEY)) yield [match.index, match.index + match[0].length]
   let header = 0
@@ -260,7 +260,7 @@ export function* keys(text: string): Iterable<TextSpan> {
   }
 }
 
-/** End of the part of a token after the point at `index`, if there is one. */
+/** Returns the end of the part of a token after the point at `index`, if there is one. */
 function jwtPartEnd(text: string, index: number): number | undefined {
   if (text[index] !== '.') return undefined
   const end = endOf(text, index + 1, WORD, MAX_JWT_PART)

@@ -2,43 +2,43 @@ import { type AnswerObject, setText, type TextPart, type TextStep, type TextStre
 import type { CheckedDenial } from './denial.ts'
 import type { CompiledHook } from './hook-table.ts'
 
-/** One event of a streamed answer on its way through the hooks. */
+/** Event of a streamed answer on its way through the hooks. */
 export interface TextEvent {
-  /** The event as it came; undefined where it was written here. */
+  /** Bytes of the event as it arrived; undefined if the gateway wrote it. */
   readonly bytes: Uint8Array | undefined
   readonly name: string | undefined
-  /** Undefined for what has no data of the dialect, such as an end mark. */
+  /** Parsed data; undefined for events without data of the dialect, such as an end mark. */
   readonly value: AnswerObject | undefined
   readonly step: TextStep
-  /** As in its step, with the texts that it has by now. */
+  /** Texts of its step, as changed so far. */
   added: readonly TextPart[]
   repeated: readonly TextPart[]
   isChanged: boolean
-  /** Need the reader not be told that it is sent? */
+  /** Whether the reader need not process this event when it is sent. */
   readonly isPlain: boolean
 }
 
-/** A step of work on a stream. It yields what it must wait for, so that nothing waits where nothing is pending. */
+/** A step of work on a stream. It yields pending promises, so that synchronous work does not wait. */
 export type StreamWork<Result> = Generator<PromiseLike<unknown>, Result, unknown>
 
-/** The events of a stream on their way through one hook. */
+/** One hook that the events of a stream pass through. */
 export interface TextStage {
-  /** Takes the events of one network read; gives those that may go on. */
+  /** Processes the events of one network read and returns those that may be sent. */
   push(events: readonly TextEvent[]): StreamWork<TextEvent[]>
-  /** The stream has ended: gives what was held back. */
+  /** Ends the stream and returns the events that were held back. */
   end(): StreamWork<TextEvent[]>
-  /** The same as `push` where no hook needs to be asked about these events. Undefined: one does, and nothing was taken. */
+  /** Processes events without calling the hook. Returns `undefined`, without any effect, if the hook must check them. */
   pushQuiet?(events: readonly TextEvent[]): TextEvent[] | undefined
-  /** What went on of a text; undefined: nothing is known of it. Only where the dialect repeats texts. */
+  /** Returns the sent part of a text, or `undefined` if it is unknown. Only if the dialect repeats texts. */
   sentOf(id: string): string | undefined
 }
 
-/** A hook has denied the stream, or has failed on it. Ends the stream. */
+/** Error that ends a stream, because a hook has denied it or failed on it. */
 export class StreamDenial extends Error {
   override readonly name = 'StreamDenial'
   readonly hook: CompiledHook
   readonly denial: CheckedDenial
-  /** True where the hook has failed and nothing was wrong with the answer. */
+  /** Whether the hook failed, so that nothing is wrong with the answer. */
   readonly isFault: boolean
 
   constructor(hook: CompiledHook, denial: CheckedDenial, isFault: boolean) {
@@ -49,10 +49,10 @@ export class StreamDenial extends Error {
   }
 }
 
-/** Most characters of a stream that one hook holds back. */
+/** Maximum number of characters of a stream that one hook holds back. */
 export const MAX_HELD_CHARACTERS = 1024 * 1024
 
-/** An event as it came. */
+/** Creates the event of bytes that arrived. */
 export function textEvent(
   bytes: Uint8Array,
   name: string | undefined,
@@ -62,7 +62,7 @@ export function textEvent(
   return { bytes, name, value, step, added: step.added, repeated: step.repeated, isChanged: false, isPlain: false }
 }
 
-/** Writes other texts into an event, by the parts that it adds or repeats. All of them together, so that the work is linear. */
+/** Writes replacement texts into an event, for the parts that it adds or repeats. Handles all of them together, in linear time. */
 export function rewrite(event: TextEvent, texts: ReadonlyMap<TextPart, string>, reader: TextStreamReader): void {
   const changed = [...texts].filter(([part, text]) => text !== part.text)
   if (changed.length === 0 || event.value === undefined) return
@@ -74,7 +74,7 @@ export function rewrite(event: TextEvent, texts: ReadonlyMap<TextPart, string>, 
   event.isChanged = true
 }
 
-/** An event that adds nothing but a text, where an earlier event has added to the same text. */
+/** Creates an event that only adds to a text that an earlier event has added to. */
 export function moreOf(event: TextEvent, part: TextPart, text: string, reader: TextStreamReader): TextEvent {
   const value = reader.more(event.value!, part, text)
   reader.replaced?.(value)
@@ -84,7 +84,7 @@ export function moreOf(event: TextEvent, part: TextPart, text: string, reader: T
   return { bytes: undefined, name, value, step, added: step.added, repeated: [], isChanged: true, isPlain: false }
 }
 
-/** Returns whether the text with an id ends with, or before, this event. Linear for an event that ends many texts. */
+/** Returns a function that returns whether a text ends with, or before, this event. Linear in the number of ended texts. */
 export function endingsOf({ step: { ended } }: TextEvent): (id: string) => boolean {
   if (ended.length <= FEW_ENDINGS) return (id) => ended.some((beginning) => id.startsWith(beginning))
   const beginnings = new Set(ended)

@@ -17,18 +17,18 @@ import {
 } from './text-events.ts'
 
 /**
- * Maximum number of texts of a stream that are open at the same time. A hook fails with `too-large` beyond it, because every event that
- * ends a text is compared with all open ones. An answer of 128 choices has a few hundred.
+ * Maximum number of open texts of a stream. Beyond it, a hook fails with `too-large`, because every event that ends a text is
+ * compared with all open ones. An answer of 128 choices has a few hundred.
  */
 const MAX_OPEN_TEXTS = 2_048
 
-/** Maximum number of characters of one window. An event of 64 MiB can add that many to a text at once. */
+/** Maximum number of characters of one window. A single event of 64 MiB can add as many to a text. */
 const MAX_WINDOW_CHARACTERS = 4 * MAX_HELD_CHARACTERS
 
-/** Most characters of what stands before a window that its hook is shown. */
+/** Maximum number of characters before a window that its hook sees. */
 const MAX_BEFORE = 64
 
-/** What a window of a text shows, beside the facts of the call. */
+/** Content of a text window, in addition to the facts of the call. */
 export interface WindowText extends Pick<TextPart, 'id' | 'kind' | 'index'> {
   readonly before: string
   readonly held: string
@@ -36,44 +36,44 @@ export interface WindowText extends Pick<TextPart, 'id' | 'kind' | 'index'> {
   readonly isLast: boolean
 }
 
-/** What a stage needs of the call that it works for. */
+/** Functions of a call that a stage needs. */
 export interface WindowCall {
   check(hook: CompiledHook, window: WindowText): MaybePromise<HookOutcome<TextVerdict>>
   denied(hook: CompiledHook, denial: unknown): CheckedDenial
-  /** Undefined: it passes. */
+  /** Returns the denial for a failed hook, or `undefined` if the text passes. */
   failed(hook: CompiledHook, fault: HookFault, error: unknown): CheckedDenial | undefined
 }
 
-/** A text of an event that is held back, or came with this read. */
+/** Text of an event that is held back, or arrived with this read. */
 interface Piece {
   readonly event: TextEvent
   readonly part: TextPart
   readonly text: string
-  /** Is it all that the event adds? Then the event can go on as it is. */
+  /** Whether it is all that the event adds, so that the event can be sent unchanged. */
   readonly isWhole: boolean
 }
 
-/** An event whose text has at most so many characters is held back as a whole, where its end is. */
+/** Maximum length of a text whose event is held back as a whole. */
 const MAX_WHOLE = 32
 
-/** One text of the answer: of one choice, block or item, and of one kind. */
+/** Text of the answer: of one choice, block or item, and of one kind. */
 interface Channel {
   readonly id: string
-  /** At most {@link MAX_BEFORE} pieces, each at least a character, of what went on. */
+  /** Sent pieces, up to {@link MAX_BEFORE}; each has at least one character. */
   before: string[]
   held: Piece[]
-  /** Is there nothing in what is held that a hook looks for? */
+  /** Whether the held characters cannot contain a match of the hook. */
   isQuiet: boolean
-  /** Of the events of this read. */
+  /** Pieces of the current read. */
   fresh: Piece[]
   sent: string
-  /** The event that has added to it last, to be written once more with another text. */
+  /** Last event that added to the text. It is written again with other text. */
   last: TextEvent
   part: TextPart
   isPassed: boolean
 }
 
-/** Shows a hook each text of a stream in windows, and lets go what it may. */
+/** Shows a hook each text of a stream in windows, and sends the parts that may be sent. */
 export class WindowStage implements TextStage {
   readonly #hook: CompiledHook
   readonly #keep: number
@@ -124,7 +124,7 @@ export class WindowStage implements TextStage {
     return out
   }
 
-  /** Texts in which the hook would find nothing pass without it, in the events that they came in. */
+  /** Texts in which the hook would find nothing pass without a check, in their original events. */
   pushQuiet(events: readonly TextEvent[]): TextEvent[] | undefined {
     const quiet = this.#quiet
     if (quiet === undefined) return undefined
@@ -153,14 +153,14 @@ export class WindowStage implements TextStage {
     return out
   }
 
-  /** Lets go the events before the one in which something may begin; a long one is cut there. */
+  /** Sends the events before the one in which a match may begin; a long one is split there. */
   #letQuiet(channel: Channel, quiet: QuietTexts, out: TextEvent[]): void {
     const { held } = channel
     const texts = held.length === 1 ? [held[0]!.text] : held.map(({ text }) => text)
     let tail = quiet.tailOf(texts, channel.part.kind)
     let kept = held.length
     while (kept > 0 && tail > 0) tail -= held[--kept]!.text.length
-    // The text before the tail is that much shorter than what is kept whole.
+    // The text before the tail is longer than a text that is kept whole.
     const first = held[kept]
     const cut = first !== undefined && first.text.length > MAX_WHOLE ? wholeCharacters(first.text, -tail) : 0
     if (first !== undefined && cut > 0) {
@@ -217,7 +217,7 @@ export class WindowStage implements TextStage {
     if (this.#reader.repeats === true) this.#sent.set(channel.id, channel.sent)
   }
 
-  /** Texts end before the event that closes them, unless it adds to them once more. */
+  /** Ends texts before the event that closes them, unless it adds to them once more. */
   *#closeBefore(event: TextEvent, isEnded: (id: string) => boolean, out: TextEvent[]): StreamWork<void> {
     if (event.step.ended.length === 0 || this.#open.size === 0) return
     const added = new Set(event.added.map(({ id }) => id))
@@ -228,7 +228,7 @@ export class WindowStage implements TextStage {
     }
   }
 
-  /** What may go of a text: in the events that it came in as far as it is unchanged, else in an event of its own. */
+  /** Sends the part of a text that may be sent: in its original events if unchanged, otherwise in a new event. */
   *#goOn(channel: Channel, isLast: boolean, out: TextEvent[]): StreamWork<void> {
     const { last, part } = channel
     const pieces = [...channel.held, ...channel.fresh]
@@ -242,7 +242,7 @@ export class WindowStage implements TextStage {
     if (written < text.length) out.push(moreOf(last, part, text.slice(written), this.#reader))
   }
 
-  /** A text that was given in parts is repeated as it was sent; one that comes as a whole for the first time is looked at now. */
+  /** A text that was sent in parts is repeated as it was sent; a text that appears for the first time as a whole is checked now. */
   *#repeated(event: TextEvent, part: TextPart): StreamWork<string> {
     const known = this.sentOf(part.id)
     if (known !== undefined) return known
@@ -257,7 +257,7 @@ export class WindowStage implements TextStage {
     const fresh = textOf(channel.fresh)
     const text = held + fresh
     channel.fresh = []
-    // The end is told even where nothing is left, so that a hook that gathers a text knows when it is whole.
+    // The end is reported even without new characters, so that a hook that collects a text knows when it is complete.
     if (fresh === '' && !isLast) return ''
     if (channel.isPassed) return this.#let(channel, text, '', text)
     if (text.length > MAX_WINDOW_CHARACTERS) return this.#letUnchecked(channel, text)
@@ -302,7 +302,7 @@ export class WindowStage implements TextStage {
     return this.#heldCharacters <= MAX_HELD_CHARACTERS ? sent : sent + this.#letUnchecked(channel, held)
   }
 
-  /** The hook fails on a text that is too large, and reads no more of it. */
+  /** Lets the hook fail on a text that is too large; it checks no more of that text. */
   #letUnchecked(channel: Channel, text: string): string {
     this.#fail('too-large', new RangeError(`more than ${MAX_HELD_CHARACTERS} characters would be held back`))
     channel.isPassed = true
@@ -315,14 +315,14 @@ export class WindowStage implements TextStage {
     if (channel.before.length > 2 * MAX_BEFORE) channel.before.splice(0, MAX_BEFORE)
   }
 
-  /** @throws StreamDenial unless what the hook was to check passes. */
+  /** @throws StreamDenial unless unchecked texts pass. */
   #fail(fault: HookFault, error: unknown): void {
     const denial = this.#call.failed(this.#hook, fault, error)
     if (denial !== undefined) throw new StreamDenial(this.#hook, denial, true)
   }
 }
 
-/** The part of an event that may be left out, or sent twice with other texts; undefined: it is another event. */
+/** Returns the only part of an event that may be dropped, or repeated with other texts; `undefined` for other events. */
 function onlyPart({ step, added }: TextEvent): TextPart | undefined {
   return step.isBare && added.length === 1 && step.ended.length === 0 ? added[0] : undefined
 }
@@ -339,7 +339,7 @@ function eventOf({ event, part, text, isWhole }: Piece, reader: TextStreamReader
   return isWhole ? event : moreOf(event, part, text, reader)
 }
 
-/** A place in a text, or the one before it: half of a character cannot be written. */
+/** Returns a position in a text, or the one before it: half of a surrogate pair cannot be written. */
 function wholeCharacters(text: string, cut: number): number {
   return cut > 0 && cut < text.length && isHighSurrogate(text.charCodeAt(cut - 1)) ? cut - 1 : cut
 }

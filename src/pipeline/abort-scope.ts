@@ -2,45 +2,45 @@ import type { Clock, Timer } from '../core/clock.ts'
 import type { GatewayError } from '../core/errors.ts'
 import type { ByteSink } from '../core/exchange.ts'
 
-/** What happens at the vendor when the caller disconnects: stop the call, or read it to the end within a bounded time. */
+/** Policy for a vendor call whose caller disconnects: stop the call, or read it to the end within a time limit. */
 export type DisconnectPolicy = 'cancel' | 'drain'
 
-/** A policy for everything, or one per endpoint by its id; endpoints that are not listed use `default`, or `cancel`. */
+/** Policy for all endpoints, or one per endpoint id. Endpoints that are not listed use `default`, or `cancel`. */
 export type DisconnectPolicies = DisconnectPolicy | Readonly<Record<string, DisconnectPolicy>>
 
-/** Most abandoned calls that are drained at the same time; further ones are aborted under any policy. */
+/** Maximum number of abandoned calls that are drained at the same time. Others are aborted under any policy. */
 const MAX_DRAINING = 100
 
-/** What is known of a call whose caller disconnects. */
+/** Facts of a call whose caller disconnects. */
 export interface AbandonedCall {
   readonly endpointId: string
-  /** Has the model used tokens that only the vendor's report can tell? */
+  /** Whether the model has used tokens that only the vendor's report contains. */
   readonly isUnseen: boolean
 }
 
-/** Decides what to do about callers who disconnect, and bounds how much is read that no caller gets. */
+/** Decides what to do when callers disconnect, and limits how much unused output is read. */
 export class Disconnects {
   readonly drainMs: number
   readonly #policies: DisconnectPolicies | undefined
   #draining = 0
 
-  /** @param policies Undefined: what is seen is cancelled, what is not is drained. */
+  /** @param policies If undefined, calls with visible output are cancelled, and calls with hidden output are drained. */
   constructor(policies: DisconnectPolicies | undefined, drainMs: number) {
     this.#policies = policies
     this.drainMs = drainMs
   }
 
-  /** Asks whether an abandoned call may be read on; when it may, `release` must be called once it is over. */
+  /** Returns whether an abandoned call may be drained. If true, `release` must be called when it has ended. */
   mayDrain(call: AbandonedCall): boolean {
     return this.drains(call) && this.mayReadOn()
   }
 
-  /** Does the policy have such a call read to its end? */
+  /** Returns whether the policy drains such a call. */
   drains({ endpointId, isUnseen }: AbandonedCall): boolean {
     return (policyOf(this.#policies, endpointId) ?? (isUnseen ? 'drain' : 'cancel')) === 'drain'
   }
 
-  /** Asks whether one more abandoned call may be read on, whatever the policy. */
+  /** Returns whether one more abandoned call may be drained, whatever the policy. */
   mayReadOn(): boolean {
     if (this.#draining >= MAX_DRAINING) return false
     this.#draining += 1
@@ -76,26 +76,26 @@ export class DisconnectSignal {
     return this.#isDisconnected
   }
 
-  /** Sets the one listener; it is called at once if the caller has already disconnected. Undefined removes it. */
+  /** Sets the only listener, and calls it immediately if the caller has already disconnected. Undefined removes it. */
   onDisconnect(listener: (() => void) | undefined): void {
     this.#listener = listener
     if (this.#isDisconnected) listener?.()
   }
 }
 
-/** A vendor call that can be ended. */
+/** Vendor call that can be ended. */
 export interface AbortableCall {
   abort(): void
-  /** True while its vendor has nothing of it. Absent: it may have. */
+  /** Whether nothing was sent to its vendor yet. If omitted, something may have been sent. */
   readonly isUnsent?: boolean
 }
 
-/** Why calls are aborted. An error: the caller may not have the answer any more. */
+/** Reason why calls are aborted. An error means that the caller may no longer have the answer. */
 type AbortReason = 'overdue' | 'otherwise' | GatewayError
 
-/** The vendor calls of one request, which end together. */
+/** Vendor calls of one request, which end together. */
 export class AbortScope implements AbortableCall {
-  // Nearly every request has one call; a set is made only for more.
+  // Nearly every request has one call; the set is created only for more.
   #call: AbortableCall | undefined
   #others: Set<AbortableCall> | undefined
   #aborted: AbortReason | undefined
@@ -103,12 +103,12 @@ export class AbortScope implements AbortableCall {
   #releases: (() => void)[] | undefined
   readonly #parent: AbortScope | undefined
 
-  /** @param parent The scope of which this one is a member. */
+  /** @param parent Scope that contains this one. */
   constructor(parent?: AbortScope) {
     this.#parent = parent
   }
 
-  /** Adds a call before it begins; false when the scope is aborted and the call must not begin. */
+  /** Adds a call before it begins. Returns false if the scope is aborted and the call must not begin. */
   add(call: AbortableCall): boolean {
     if (this.isAborted) return false
     if (this.#call === undefined) this.#call = call
@@ -128,7 +128,7 @@ export class AbortScope implements AbortableCall {
     return this.#aborted !== undefined
   }
 
-  /** Was it aborted because the whole time of its request was over? */
+  /** Whether the scope was aborted because the total time of its request was exceeded. */
   get isOverdue(): boolean {
     return this.#aborted === 'overdue'
   }
@@ -147,26 +147,26 @@ export class AbortScope implements AbortableCall {
     this.#others = undefined
   }
 
-  /** Has no vendor anything of its calls? */
+  /** Whether none of its calls was sent to a vendor. */
   get isUnsent(): boolean {
     if (this.#call !== undefined && this.#call.isUnsent !== true) return false
     if (this.#others !== undefined) for (const call of this.#others) if (call.isUnsent !== true) return false
     return true
   }
 
-  /** Are the calls read on for a caller who has disconnected? Then nothing is asked for again. */
+  /** Whether the calls are drained for a caller that has disconnected. No retry follows then. */
   get isReadOn(): boolean {
     return this.#drain !== undefined || this.#parent?.isReadOn === true
   }
 
-  /** Returns for how long the calls were read on, in milliseconds. */
+  /** Returns how long the calls were drained, in milliseconds. */
   readOnMs(nowMs: number): number {
     return this.#drain === undefined ? 0 : nowMs - this.#drain.sinceMs
   }
 
   /**
-   * The caller has disconnected: ends the calls, or drains them for a while where the policy says so and something was sent. Later
-   * calls do nothing.
+   * Handles a disconnected caller: ends the calls, or drains them for a while if the policy says so and something was sent.
+   * Repeated calls have no effect.
    */
   abandon(disconnects: Disconnects, call: AbandonedCall, clock: Clock): void {
     if (this.isAborted || this.#drain !== undefined) return
@@ -175,8 +175,8 @@ export class AbortScope implements AbortableCall {
   }
 
   /**
-   * The caller has disconnected and only the report of usage is missing: reads on for so long whatever the policy. False where
-   * nothing was sent, or too many calls are read on already.
+   * Drains the calls of a disconnected caller for this time, whatever the policy, because only the usage report is missing.
+   * Returns false if nothing was sent, or if too many calls are being drained.
    */
   awaitUsage(disconnects: Disconnects, waitMs: number, clock: Clock): boolean {
     if (this.isAborted || this.#drain !== undefined || this.isUnsent || !disconnects.mayReadOn()) return false
@@ -184,26 +184,26 @@ export class AbortScope implements AbortableCall {
     return true
   }
 
-  /** Of several calls only those go on that a vendor has. */
+  /** Continues only those calls that were sent to a vendor. */
   #readOn(disconnects: Disconnects, waitMs: number, clock: Clock): void {
     this.#drain = { timer: clock.schedule(waitMs, () => this.abort()), disconnects, sinceMs: clock.now() }
     if (this.#call?.isUnsent === true) this.#call.abort()
     if (this.#others !== undefined) for (const call of this.#others) if (call.isUnsent === true) call.abort()
   }
 
-  /** Adds memory that the calls need until an answer begins; `release` is called once. */
+  /** Adds memory that the calls need until an answer begins. `release` is called once. */
   holds(release: () => void): void {
     this.#releases = [...(this.#releases ?? []), release]
   }
 
-  /** Releases the memory of calls that are over or being answered. */
+  /** Releases the memory of calls that have ended or are being answered. */
   releaseMemory(): void {
     const releases = this.#releases
     this.#releases = undefined
     if (releases !== undefined) for (const release of releases) release()
   }
 
-  /** The request is over. */
+  /** Ends the scope with its request. */
   end(): void {
     this.releaseMemory()
     this.#drain?.timer.cancel()

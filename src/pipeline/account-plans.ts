@@ -4,15 +4,15 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 import { RecentMap } from '../core/recent-map.ts'
 import type { Ledger } from '../stores/ledger.ts'
 
-/** How long a plan that was looked up is used. */
+/** Lifetime of a cached plan. */
 const CACHE_MS = 5_000
 const MAX_CACHED = 10_000
 
-/** Plans of accounts whose callers the gateway did not look up itself: of principals that the host made. */
+/** Plans of accounts for principals that the host created, because the gateway has not read these accounts itself. */
 export class AccountPlans {
   readonly #ledger: Pick<Ledger, 'account'>
   readonly #clock: Clock
-  /** Null: the account has none. */
+  /** Plans by account; null if the account has none. */
   readonly #cache = new RecentMap<string | null>(MAX_CACHED)
 
   constructor(ledger: Pick<Ledger, 'account'>, clock: Clock) {
@@ -21,7 +21,7 @@ export class AccountPlans {
   }
 
   /**
-   * Undefined: none, or no such account.
+   * Returns the plan of an account, or `undefined` if it has none or does not exist.
    * @throws GatewayError `store_unavailable`.
    */
   planOf(accountId: string): MaybePromise<string | undefined> {

@@ -11,15 +11,15 @@ import { limitsOf } from './limits.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { estimateFor, usualInputTokens } from './usage-estimate.ts'
 
-/** Limits of a key, an account or an end user that a request counts against. */
+/** Limits of a key, account or end user that a request counts against. */
 interface Limited {
   readonly limits: RateLimits
   readonly names: BucketNames
 }
 
 /**
- * Applies the limits of key, account and end user: requests and tokens per minute, requests at once. Tokens are taken by the
- * estimate, before anything is sent, and corrected at the end.
+ * Applies the limits of key, account and end user: requests and tokens per minute, and concurrent requests. Estimated tokens are
+ * taken before anything is sent, and corrected at the end.
  * @throws GatewayError `rate_limited` with the seconds after which the same request could pass, `account_frozen`, or
  *   `plan_not_configured`.
  */
@@ -33,7 +33,7 @@ export function admit(context: PipelineContext, parsed: Parsed): MaybePromise<Ad
     : admitWithin(context, parsed, estimate, limits)
 }
 
-/** Admits a request that counts against no limit: it was admitted with the work that it is a part of. */
+/** Admits a request that counts against no limit, because it is part of work that was already admitted. */
 export function admitUnlimited(context: PipelineContext, parsed: Parsed): Admitted {
   const estimate = estimateFor(context, parsed, parsed.chain[0]!)
   return parsed.admitted({
@@ -78,7 +78,7 @@ function takeRatesLater(
 
 const NOBODY: readonly Limited[] = []
 
-/** Whose limits a request counts against: those of its key, its account and its end user, where they have any. */
+/** Returns the limits that a request counts against: those of its key, its account and its end user, if any. */
 function limitedBy({ principal, body }: Parsed, { perKey, perAccount, perEndUser }: LimitSet): readonly Limited[] {
   const { accountId, keyId } = principal
   let limited = NOBODY
@@ -92,7 +92,7 @@ function limitedBy({ principal, body }: Parsed, { perKey, perAccount, perEndUser
     : withItem(limited, { limits: perEndUser, names: bucketNames(accountId, 'user', endUserDigest(endUser)) })
 }
 
-/** A list that grows from nothing has room for seventeen, and most requests need a list of one. */
+/** Appends an item. V8 allocates 17 entries for a growing list, but most requests need a list of one. */
 function withItem<Item>(list: readonly Item[], item: Item): readonly Item[] {
   return list.length === 0 ? [item] : [...list, item]
 }
@@ -110,7 +110,7 @@ function wantedLeases(
 ): readonly WantedLease[] {
   if (isDeferred(parsed)) return NO_LEASES
   const { requestId: leaseId } = parsed
-  // A lease outlives the longest request, so it never needs renewing and still ends by itself when the process dies.
+  // A lease outlives the longest request, so it needs no renewal and still expires if the process dies.
   const expiresAtMs = clock.now() + timeouts.totalMs + disconnects.drainMs + 60_000
   let wanted = NO_LEASES
   for (let index = 0; index < limited.length; index++) {
@@ -121,7 +121,7 @@ function wantedLeases(
   return wanted
 }
 
-/** What is taken for a request: of the request limits first, then of the token limits. */
+/** Rates taken for a request: request limits first, then token limits. */
 interface Taken {
   readonly estimate: Usage
   readonly leases: readonly Lease[]
@@ -147,19 +147,19 @@ function takeRates(context: PipelineContext, parsed: Parsed, counted: Counted): 
     : decided(context, parsed, taken, decision)
 }
 
-/** What is known of a request before its rates are taken. */
+/** Counts of a request before its rates are taken. */
 interface Counted {
   readonly estimate: Usage
   readonly limited: readonly Limited[]
   readonly leases: readonly Lease[]
 }
 
-/** Is the request only accepted now, and run later? It then takes its tokens and its place. */
+/** Whether the request is only accepted now and run later. It takes its tokens and its lease then. */
 function isDeferred({ endpoint, body, answerId }: Parsed): boolean {
   return endpoint.deferral !== undefined && answerId === undefined && endpoint.deferral.applies(body)
 }
 
-/** @param counts What counts: the request of a deferred answer when it is accepted, and its tokens when it is run. */
+/** @param counts What to count: the request of a deferred answer when it is accepted, and its tokens when it runs. */
 function takenFor(
   { estimate, limited, leases }: Counted,
   counts: { readonly request: boolean; readonly tokens: number | undefined },
@@ -179,7 +179,7 @@ function takenFor(
     const { requestsPerMinute, tokensPerMinute } = limits
     if (requestsPerMinute !== undefined && counts.request)
       takes[request++] = { bucket: names.requests, amount: 1, perMinute: requestsPerMinute }
-    // More than the whole bucket cannot be taken, so more must not be given back later either.
+    // At most the whole bucket can be taken, so no more may be returned later either.
     if (tokensPerMinute !== undefined && counts.tokens !== undefined) {
       const amount = Math.min(counts.tokens, tokensPerMinute)
       takes[token++] = { bucket: names.tokens, amount, perMinute: tokensPerMinute }
@@ -189,8 +189,8 @@ function takenFor(
 }
 
 /**
- * Counts a request that is only asked about: against the limits of requests, not of tokens or of requests at once.
- * @throws GatewayError as {@link admit} does.
+ * Counts a request for an estimate against the request limits, not against tokens or concurrent requests.
+ * @throws GatewayError under the conditions of {@link admit}.
  */
 export async function admitEstimate(context: PipelineContext, parsed: Parsed): Promise<Admitted> {
   if (parsed.principal.isFrozen === true) throw new GatewayError('account_frozen')
@@ -203,7 +203,7 @@ export async function admitEstimate(context: PipelineContext, parsed: Parsed): P
   return parsed.admitted({ estimate, leases, tokenTakes: takes, requestBucket: undefined, tokenBucket: undefined })
 }
 
-// Apart from `takeRates`: a function that may make closures allocates for them in every call.
+// Separate from `takeRates`, because a function that may create closures allocates for them in every call.
 function decidedLater(
   context: PipelineContext,
   parsed: Parsed,
@@ -222,7 +222,7 @@ function decided(
   { estimate, leases, takes, requestCount }: Taken,
   { allowed, buckets, retryAfterMs }: RateDecision,
 ): MaybePromise<Admitted> {
-  // The caller of a refused request reads the same limits in its headers.
+  // The caller of a rejected request gets headers with the same limits.
   const admitted = parsed.admitted({
     estimate,
     leases,
@@ -235,7 +235,7 @@ function decided(
   return releaseAndThrow(context, parsed.requestId, leases, error)
 }
 
-/** The limit that the caller meets first, of those from `start` to `end`. */
+/** Returns the bucket that is exhausted first, among those from `start` to `end`. */
 function tightest(buckets: readonly BucketState[], start: number, end: number): BucketState | undefined {
   let least: BucketState | undefined
   for (let index = start; index < end; index++) {
@@ -247,7 +247,7 @@ function tightest(buckets: readonly BucketState[], start: number, end: number): 
 
 /**
  * Releases the caller's leases and corrects the token limits to the real usage. Called once for every admitted request. Never
- * fails: a limiter that is down must not withhold an answer. The host then gets an `internal-error` event, and the lease
+ * fails, because a limiter failure must not withhold an answer. The host then gets an `internal-error` event, and the lease
  * expires.
  */
 export function release(context: PipelineContext, admitted: Admitted, tokensUsed: number): MaybePromise<void> {

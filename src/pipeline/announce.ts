@@ -5,7 +5,7 @@ import { emitTo, type PipelineContext } from './pipeline-context.ts'
 export function announce(context: PipelineContext, reserved: Reserved): void {
   if (context.onEvent === undefined || reserved.isAnnounced) return
   reserved.announced()
-  // Observers are told otherwise.
+  // Observers are notified separately.
   emitTo(context.onEvent, context.logger, {
     type: 'request-started',
     requestId: reserved.requestId,

@@ -10,14 +10,14 @@ import { denialOf } from './request-hooks.ts'
 import { type AnswerScreen, callAnswer, callWindow } from './shown-answer.ts'
 import type { OpenStream } from './vendor-response.ts'
 
-/** What the stages of a stream need of the call that is streamed. */
+/** Returns the functions of a streamed call that the stages of the stream need. */
 export function answerCallOf(screen: AnswerScreen, inner: OpenStream): AnswerCall {
   const { context, reserved, candidate } = screen
   const model = candidate.model.id
   const failedFor = (point: 'text' | 'answer'): AnswerCall['failed'] => {
     const told = new Set<string>()
     return (hook, fault, error) => {
-      // One event for each hook of a stream, however many windows it fails on.
+      // Emits one event per hook and stream, however many windows the hook fails on.
       if (hook.isOpen && told.has(hook.name)) return undefined
       told.add(hook.name)
       const failure = hookFailed(context, reserved, model, { hook, point, fault, error })

@@ -22,8 +22,8 @@ import { type AnswerScreen, callAnswer, callWindow, type Screening, screeningOf 
 import { type FailedResponse, type JsonResponse, uncharged, type VendorResponse } from './vendor-response.ts'
 
 /**
- * Asks the hooks about an answer before its caller sees a byte of it, in reversed order. A whole answer comes back screened; a stream
- * is screened while it is sent. An answer that is denied as an error is a failure, which says what to charge.
+ * Runs the answer hooks in reverse order before the caller receives a byte. A whole answer is returned screened; a stream is
+ * screened while it is sent. An answer that is denied as an error is a failure, which determines the charge.
  */
 export function runAnswerHooks(
   context: PipelineContext,
@@ -70,14 +70,14 @@ async function screenWhole(
   }
 }
 
-/** What hooks make of a whole answer. */
+/** Result of the hooks for a whole answer. */
 export interface ScreenedWhole {
-  /** Another one; undefined: it stays as it is. */
+  /** Replaced answer, or `undefined` if it stays unchanged. */
   readonly answer: AnswerObject | undefined
-  /** What the caller gets in its place; undefined: nothing. */
+  /** Error that replaces the answer, or `undefined` without one. */
   readonly error: GatewayError | undefined
   readonly isCharged: boolean
-  /** Another one of a vendor, of which hooks know nothing; undefined: there is none. */
+  /** Second answer of a vendor, which hooks have not seen, or `undefined` if there is none. */
   readonly second?: JsonResponse
 }
 
@@ -86,8 +86,8 @@ const NO_MEMBERS: ExactMembers = new Map()
 const AS_IT_IS: ScreenedWhole = { answer: undefined, error: undefined, isCharged: true }
 
 /**
- * Asks the hooks about a whole answer, one after the other.
- * @param again Has another answer made, for a hook that may ask for it; absent: there is none.
+ * Runs the hooks on a whole answer, one after the other.
+ * @param again Retries the answer for a hook that may request it. If omitted, there is no retry.
  */
 export async function screenedWhole(
   screen: AnswerScreen,
@@ -126,7 +126,7 @@ export async function screenedWhole(
   return answer === parsed ? AS_IT_IS : { answer, error: undefined, isCharged }
 }
 
-/** Characters of an answer above which each hook has a turn of the event loop of its own. */
+/** Length of an answer, in characters, above which each hook runs in its own turn of the event loop. */
 const LARGE_CHARACTERS = 64 * 1024
 
 const TOO_LARGE = {
@@ -135,17 +135,17 @@ const TOO_LARGE = {
   error: new RangeError(`the answer has more than ${MAX_HELD_CHARACTERS} characters of text`),
 } as const
 
-/** Returns whether hooks can read the texts: as many characters as a stream may hold back for them. */
+/** Returns whether the texts are short enough for hooks: as many characters as a stream may hold back. */
 function isWithinBound(parts: readonly TextPart[]): boolean {
   return parts.reduce((sum, { text }) => sum + text.length, 0) <= MAX_HELD_CHARACTERS
 }
 
-/** An answer that is no JSON is one text, and hooks see `{ text }`. */
+/** An answer that is not JSON is a single text, and hooks see `{ text }`. */
 function isText({ endpoint, body }: Reserved): boolean {
   return endpoint.answerType?.(body) !== undefined
 }
 
-/** An answer that hooks have changed, as its caller reads it. */
+/** Returns an answer that hooks have changed in the form that its caller reads. */
 export function writtenAnswer(reserved: Reserved, answer: AnswerObject): string {
   return isText(reserved) ? String(answer['text']) : exactJsonText(answer)
 }
@@ -159,12 +159,12 @@ type Decision =
   | {
       readonly kind: 'denied'
       readonly error: GatewayError
-      /** What the refusal says; undefined: the caller gets the error. */
+      /** Text of the refusal, or `undefined` if the caller gets the error. */
       readonly refusal: string | undefined
       readonly isCharged: boolean
     }
 
-/** A hook that reads streams only is shown each text as one window. */
+/** A hook that reads only streams sees each text as one window. */
 async function asked(
   screen: AnswerScreen,
   hook: CompiledHook,
@@ -176,7 +176,7 @@ async function asked(
     : await callAnswer(screen, hook, { body: answer, parts })
 }
 
-/** What a hook wants to have asked once more; undefined: nothing, or it may not. */
+/** Returns the retry that a hook requests, or `undefined` if it requests none or may not retry. */
 function secondTryOf(hook: CompiledHook, outcome: HookOutcome<SecondTryResult | undefined>): SecondTry | undefined {
   return hook.asksAgain && outcome.kind === 'result' ? outcome.result?.[SECOND_TRY] : undefined
 }
@@ -235,7 +235,7 @@ async function windowsOf(
   return { kind: 'result', result: texts.size === 0 ? undefined : { texts } }
 }
 
-/** The answer is withheld. What the vendor charges for it is charged to the account, or is the operator's loss. */
+/** The withheld answer is charged to the account, or is the operator's loss. */
 function failedAnswer({ candidate, ending }: JsonResponse, error: GatewayError, isCharged: boolean): FailedResponse {
   const told = isCharged ? ending : uncharged(ending)
   return { kind: 'failed', error, candidate, mayHaveBegun: true, ending: { ...told, kind: 'failed', error } }

@@ -6,18 +6,19 @@ import { claimKey, completeKey, createWithinBounds, replayOf } from './idempoten
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 import { respondJson, respondReplay } from './respond.ts'
 
-/** A request that changes something of the caller's without a model. */
+/** Request that changes data of the caller without a model. */
 interface OnceRequest {
   readonly sink: ByteSink
   readonly requestId: string
-  /** Undefined: it has no Idempotency-Key. */
+  /** Claim of its Idempotency-Key, or `undefined` if it has none. */
   readonly claim: IdempotencyClaim | undefined
 }
 
 /**
- * Makes and sends an answer, or sends again that of an earlier request with the same Idempotency-Key. An answer that cannot be made frees
- * the key.
- * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`, `storage_limit_reached`; and what `make` and the store throw.
+ * Creates and sends an answer, or replays that of an earlier request with the same Idempotency-Key. If no answer can be created, the key
+ * becomes free again.
+ * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`, `storage_limit_reached`; and the errors of `make` and the
+ *   store.
  */
 export async function answerOnce(
   context: PipelineContext,
@@ -53,7 +54,7 @@ async function made(
   return answer
 }
 
-/** The change is made: what fails afterwards is told to the operator only. */
+/** The change was made, so later failures are only reported to the operator. */
 async function noted(context: PipelineContext, requestId: string, note: () => MaybePromise<void>): Promise<void> {
   try {
     await note()

@@ -21,7 +21,7 @@ import { type FollowingCalls, StreamCall } from './stream-call.ts'
 import { isPatient, transportRequest, withCredential } from './vendor-address.ts'
 import { sendWithCredential, withoutSecrets } from './vendor-credential.ts'
 
-/** Most concurrent calls of a split batch. */
+/** Maximum number of concurrent calls of a split batch. */
 const MAX_PARALLEL_CALLS = 8
 
 /** The result of one attempt. */
@@ -29,9 +29,9 @@ export type AttemptOutcome =
   | {
       readonly kind: 'json'
       readonly body: AnswerBody
-      /** The vendor's id of its answer; of several answers that of the first. */
+      /** The vendor's id of the answer; of the first one if there are several. */
       readonly vendorRequestId: string | undefined
-      /** Was there one request, the memory of which is not read any more by what sends it? */
+      /** Whether there was only one request whose memory is no longer read by the transport. */
       readonly isRequestSent: boolean
     }
   | { readonly kind: 'stream'; readonly call: StreamCall }
@@ -40,19 +40,19 @@ export type AttemptOutcome =
 /** The result of a call that does not stream. */
 export type UnstreamedOutcome = Exclude<AttemptOutcome, { kind: 'stream' }>
 
-/** How a call is made. */
+/** Options of a call. */
 export interface AttemptOptions {
   readonly isStream: boolean
-  /** Is the answer the receipt of a task? */
+  /** Whether the answer is the receipt of a task. */
   readonly isTask: boolean
   readonly scope: AbortScope
-  /** Undefined: the operation's requests hold their credential. */
+  /** Cache of expiring credentials, or `undefined` if the requests contain their credential. */
   readonly credentials: CredentialCache | undefined
-  /** The attempt that makes the call, which counts what arrives. */
+  /** Attempt that makes the call and counts the received bytes. */
   readonly watched: WatchedAttempt
 }
 
-/** Sends a prepared call to a vendor and reads the beginning of a stream, or the whole of another answer. */
+/** Sends a prepared call to a vendor, and reads the beginning of a stream, or all of another answer. */
 export function attempt(
   context: PipelineContext,
   vendor: Vendor,
@@ -77,7 +77,7 @@ export function attempt(
   })
 }
 
-/** Reads an answer to a prepared call that came otherwise than by this call, such as in the results of a batch. */
+/** Reads an answer to a prepared call that arrived in another way, such as in the results of a batch. */
 export function attemptAnswered(
   context: PipelineContext,
   vendor: Vendor,
@@ -89,14 +89,14 @@ export function attemptAnswered(
 }
 
 /**
- * A whole answer begins when all of it is made, so that only the whole time bounds the wait for it; unless it may be asked for
- * elsewhere then. The receipt of a task begins at once.
+ * A whole answer begins after all of it is generated, so only the total time limits the wait, unless the gateway may retry
+ * elsewhere. The receipt of a task begins immediately.
  */
 function firstByteMsOf({ routing, timeouts }: PipelineContext, { isTask }: AttemptOptions): number {
   return isTask || routing.retryAfterTimeout ? timeouts.firstByteMs : timeouts.totalMs
 }
 
-/** Whom to call, and how. */
+/** Target of a call. */
 interface Callee {
   readonly context: PipelineContext
   readonly vendor: Vendor
@@ -104,7 +104,7 @@ interface Callee {
   readonly activity: VendorActivity
 }
 
-/** The same for whole answers, and how long to wait. */
+/** Calls for whole answers, and their timeout. */
 interface WholeCalls extends Callee {
   readonly credentials: CredentialCache | undefined
   readonly firstByteMs: number
@@ -137,12 +137,12 @@ function outcomeOf(
     return { kind: 'failed', failure: first === undefined ? failure : withRequestId(failure, first) }
   }
   const isRecorded = context.usage !== undefined && first !== undefined
-  // With a credential it may have been sent twice.
+  // Calls with a credential may have been sent twice.
   const isRequestSent = credentials === undefined && collected.length === 1 && first?.isRequestSent === true
   return { kind: 'json', body, vendorRequestId: isRecorded ? requestIdOf(first.headers) : undefined, isRequestSent }
 }
 
-/** The answer's body; undefined also for one that nests so deep that it cannot be written: its vendor bills it all the same. */
+/** Returns the body of the answer. Undefined also if it is too deeply nested to be written; its vendor bills it anyway. */
 function wholeBody(operation: Operation, answers: ChunkedAnswer[]): ReturnType<Operation['whole']> {
   try {
     return operation.whole(answers)
@@ -154,7 +154,7 @@ function wholeBody(operation: Operation, answers: ChunkedAnswer[]): ReturnType<O
 
 type Collected = ChunkedAnswer[] | AttemptFailure
 
-/** Sends one call, and reads what came of it as soon as it is there. */
+/** Sends one call, and reads its result as soon as it is available. */
 function collectOne<Result>(
   calls: WholeCalls,
   wire: WireRequest,
@@ -198,8 +198,8 @@ function collect<Result>(
 }
 
 /**
- * Sends several calls, some at a time. The first failure ends the rest: their answers would be of no use, and no further one is
- * sent. What was answered by then was billed, and what was stopped may be.
+ * Sends several calls, some concurrently. The first failure stops the rest, because their answers would be useless, and no other
+ * call is sent. Answers received by then were billed, and stopped calls may be.
  */
 async function collectAll(calls: WholeCalls, scope: AbortScope): Promise<Collected> {
   const { operation } = calls
@@ -222,7 +222,7 @@ async function collectAll(calls: WholeCalls, scope: AbortScope): Promise<Collect
   const [first] = failures
   if (first === undefined) return answers
   const begun = failures.filter(({ mayHaveBegun }) => mayHaveBegun)
-  // All were stopped together: one that its vendor has decides.
+  // All calls were stopped together, so a call that its vendor has received decides.
   const failure = first.outcome === 'ignored' ? (begun[0] ?? first) : first
   const billedUsage = operation.partialUsage?.(answers)
   return {
@@ -269,13 +269,13 @@ function answeredFailure(
   return withRequestId(failureOfVendor(withoutSecrets(failure, vendor, credential)), answer)
 }
 
-/** Adds the id in the response headers for the operator, where the body tells none. Callers do not read it. */
+/** Adds the id of the response headers for the operator, if the body contains none. Callers do not see it. */
 function withRequestId(failure: AttemptFailure, { headers }: Pick<ChunkedAnswer, 'headers'>): AttemptFailure {
   const { report } = failure
   return { ...failure, report: { ...report, vendorRequestId: report.vendorRequestId ?? requestIdOf(headers) } }
 }
 
-/** An error in a 2xx: some vendors send errors with a success status. */
+/** Detects an error in a 2xx response: some vendors send errors with a success status. */
 function errorIn2xx(context: PipelineContext, vendor: Vendor, answers: readonly ChunkedAnswer[]): AttemptFailure {
   for (const { status, headers, chunks } of answers) {
     const failure = vendor.errorFrom({ status, headers, body: joinChunks(chunks) }, context.clock.now())
@@ -294,10 +294,10 @@ function bytesOf(answers: readonly ChunkedAnswer[]): number {
   return byteLength
 }
 
-/** What the calls of one stream prove themselves with. */
+/** Credentials of the calls of one stream. */
 interface StreamCredentials {
   readonly credentials: CredentialCache
-  /** Of the first call. */
+  /** Credential of the first call. */
   readonly credential: Credential
 }
 
@@ -334,7 +334,7 @@ async function openStream(
   return { kind: 'failed', failure: withBillOf(failure, stream) }
 }
 
-/** Did a stream break without a word of the vendor? */
+/** Whether a stream broke without an error of the vendor. */
 function hasBroken({ kind }: Awaited<StreamCall['opening']>): boolean {
   return kind === 'transport-failure' || kind === 'empty'
 }
@@ -344,12 +344,12 @@ function followingCalls(
   operation: Operation,
   credentials: CredentialCache | undefined,
 ): FollowingCalls {
-  // The first has opened the stream.
+  // The first request has opened the stream.
   let next = 1
   return {
     send(handler) {
       const wire = operation.requests[next++]
-      // The stream goes on at once: it cannot wait for a refresh, which has begun ahead of the end.
+      // The stream continues immediately: it cannot wait for a refresh, which starts before the expiry.
       const credential = wire && credentials?.now()
       return (
         wire &&

@@ -7,8 +7,8 @@ import { checkEndpointScope } from './caller-rights.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /**
- * Identifies the caller from headers alone: without a valid key the body is not read.
- * @throws GatewayError `invalid_api_key`, `invalid_principal`, `permission_denied` when the key may not use the endpoint, or
+ * Identifies the caller from headers alone; without a valid key the body is not read.
+ * @throws GatewayError `invalid_api_key`, `invalid_principal`, `permission_denied` if the key may not use the endpoint, or
  *   `invalid_request` for two different `authorization` headers.
  */
 export function authenticate(context: PipelineContext, received: Received): MaybePromise<Authenticated> {
@@ -48,14 +48,14 @@ function findPrincipal(
 }
 
 /**
- * The value of an `authorization` header, once when it was repeated.
- * @throws GatewayError `invalid_request` for two different ones: a proxy in front may have judged the other.
+ * Returns the value of an `authorization` header, once if it was repeated.
+ * @throws GatewayError `invalid_request` for two different values, because a proxy may have checked the other one.
  */
 function oneCredential(authorization: string | undefined): string | undefined {
   if (authorization === undefined || !authorization.includes(',')) return authorization
-  // Not split by a pattern with the blanks around: on many blanks it would take quadratic time, before any key is known.
+  // Not split by a pattern that includes the spaces: with many spaces it would take quadratic time, before any key is checked.
   const values = authorization.split(',').map((value) => value.trim())
-  // Parameters of one credential, such as those of a signature, are separated by commas too.
+  // Commas also separate parameters of one credential, such as those of a signature.
   if (!values.every((value) => CREDENTIAL.test(value))) return authorization
   if (values.some((value) => value !== values[0]))
     throw new GatewayError('invalid_request', {
@@ -70,9 +70,9 @@ const CREDENTIAL = /^[\w-]+ +[\w\-.~+/]+=*$/
 
 const BEARER = /^bearer +\S+$/i
 
-/** The token of an `authorization` header; undefined if it has none. */
+/** Returns the token of an `authorization` header, or undefined if it has none. */
 export function bearerToken(authorization: string | undefined): string | undefined {
   const text = authorization?.trim()
-  // The token has no space, so it begins behind the last one; a match would be an object with every part of it.
+  // The token has no space, so it follows the last one. A match would allocate an object with all its parts.
   return text !== undefined && BEARER.test(text) ? text.slice(text.lastIndexOf(' ') + 1) : undefined
 }

@@ -1,14 +1,14 @@
-/** Names of one caller's limits, as the limiters know them. */
+/** Names of one caller's limits in the limiters. */
 export interface BucketNames {
   readonly requests: string
   readonly tokens: string
   readonly concurrency: string
 }
 
-/** Whose limits they are. */
+/** Owner of limits. */
 export type LimitOwner = 'key' | 'account' | 'user'
 
-/** Most names kept for each kind of owner; as many as `keyAuthentication` keeps. */
+/** Maximum number of cached names per kind of owner; the same as in `keyAuthentication`. */
 export const MAX_KEPT_NAMES = 10_000
 
 interface KeptNames {
@@ -16,7 +16,7 @@ interface KeptNames {
   readonly names: BucketNames
 }
 
-/** Joined anew for each request, a name would be copied and hashed by each limiter. */
+/** A name that is joined for each request would be copied and hashed by each limiter. */
 const kept: Readonly<Record<LimitOwner, Map<string, KeptNames>>> = {
   key: new Map(),
   account: new Map(),
@@ -24,10 +24,10 @@ const kept: Readonly<Record<LimitOwner, Map<string, KeptNames>>> = {
 }
 
 /**
- * The names for a key, an account or an end user. All names of an account begin with it up to the first slash, so that shared
- * limiters keep them together and take from all of them in one step.
+ * Returns the names for a key, an account or an end user. All names of an account have the same prefix up to the first slash, so
+ * that shared limiters keep them together and take from all of them in one step.
  *
- * @param id of the key, the account, or the end user (a digest of what it is called).
+ * @param id Id of the key or the account, or a digest of the end user's name.
  */
 export function bucketNames(accountId: string, owner: LimitOwner, id: string): BucketNames {
   const known = kept[owner].get(id)

@@ -9,10 +9,10 @@ import type {
 import { firstHeader, type HeaderMap, NO_HEADERS } from '../wire/headers.ts'
 import type { VendorActivity } from './silence-watch.ts'
 
-/** Largest response that is buffered for a caller. */
+/** Maximum size of a response that is buffered for a caller, in bytes. */
 export const MAX_ANSWER_BYTES = 128 * 1024 * 1024
 
-/** Outcome of one call: the buffered response with any status, or the reason why there is none. */
+/** Outcome of one call: the buffered response with any status, or the reason for its absence. */
 export type BufferedOutcome =
   | { readonly answer: ChunkedAnswer }
   | { readonly failure: TransportFailure }
@@ -20,7 +20,7 @@ export type BufferedOutcome =
 
 /** Buffers one response. */
 export class BufferedCall<Result> implements TransportHandler {
-  /** What was read of the outcome; rejects with what reading threw. */
+  /** Result of `read`. Rejects with its exception. */
   readonly result: Promise<Result>
   #resolve!: (result: Result) => void
   #reject!: (fault: unknown) => void
@@ -34,8 +34,8 @@ export class BufferedCall<Result> implements TransportHandler {
   readonly #maxBytes: number
 
   /**
-   * @param read Called once, when the call is over.
-   * @param activity Updated when something arrives, or undefined if nobody watches the call.
+   * @param read Called once, when the call has ended.
+   * @param activity Updated when bytes arrive, or undefined if nobody watches the call.
    */
   constructor(read: (outcome: BufferedOutcome) => Result, maxBytes = MAX_ANSWER_BYTES, activity?: VendorActivity) {
     this.#read = read
@@ -47,14 +47,14 @@ export class BufferedCall<Result> implements TransportHandler {
     })
   }
 
-  /** Bytes of the body that a 2xx response has announced, or sent so far; undefined without one. */
+  /** Bytes of the body that a 2xx response has announced, or sent so far; undefined without such a response. */
   get answerBytes(): number | undefined {
     if (this.#status < 200 || this.#status >= 300) return undefined
     const announced = Number(firstHeader(this.#headers, 'content-length'))
     return Math.max(this.#byteLength, announced >= 0 && announced <= MAX_ANSWER_BYTES ? announced : 0)
   }
 
-  /** What has come of the body. */
+  /** Chunks of the body so far. */
   get chunks(): readonly Uint8Array[] {
     return this.#chunks
   }
@@ -81,7 +81,7 @@ export class BufferedCall<Result> implements TransportHandler {
       this.abort()
       return
     }
-    // Most answers come in one chunk, and a list that grows has room for seventeen.
+    // Most answers arrive in one chunk, and V8 allocates 17 entries for a growing list.
     if (this.#chunks === NO_CHUNKS) this.#chunks = [chunk]
     else (this.#chunks as Uint8Array[]).push(chunk)
   }

@@ -16,7 +16,7 @@ import type { Usage } from '../core/usage.ts'
 import type { Transport } from '../transport/transport.ts'
 import { type IndexedObserver, ObservedTransport, type SendingObservers } from './observed-transport.ts'
 
-/** What observers are told of a request, as far as its record has come. */
+/** Facts of a request for observers. Some may not be known yet. */
 export interface ObservedRequest {
   readonly requestId: string
   readonly startedAtMs: number
@@ -29,41 +29,41 @@ export interface ObservedRequest {
   readonly isStream?: boolean
 }
 
-/** A request that asks a vendor. */
+/** Request that calls a vendor. */
 export interface ObservedCall {
   readonly requestId: string
   readonly endpoint: { readonly id: string; readonly kind: string }
   readonly isStream: boolean
 }
 
-/** Whom it asks. */
+/** Candidate that it calls. */
 export interface ObservedCandidate {
   readonly vendor: { readonly id: string; readonly origin: string; readonly telemetryName?: string | undefined }
   readonly model: { readonly id: string; readonly upstream: string }
 }
 
-/** The observers of a gateway. What one of them throws reaches neither requests nor the others. */
+/** Observers of a gateway. Exceptions of one observer affect neither requests nor other observers. */
 export class Observers implements SendingObservers {
   readonly all: readonly Observer[]
   readonly hearsEvents: boolean
-  /** Does anybody hear of the store? */
+  /** Whether any observer receives store operations. */
   readonly hearsStore: boolean
-  /** Does anybody hear of calls of tools? */
+  /** Whether any observer receives tool calls. */
   readonly hearsToolCalls: boolean
   readonly senders: readonly IndexedObserver[]
   readonly headerGivers: readonly IndexedObserver[]
   readonly #logger: Logger
   #state: (() => GatewayState) | undefined
-  /** Milliseconds with a fraction, from an unknown beginning. */
+  /** Returns milliseconds with a fraction, from an arbitrary origin. */
   readonly nowMs: () => number
-  /** Undefined: nobody takes part in sending. */
+  /** Transport with observers, or `undefined` if none of them takes part in sending. */
   readonly #transport: ObservedTransport | undefined
 
-  /** @param transport How vendors are called. */
+  /** @param transport Transport of calls to vendors. */
   constructor(all: readonly Observer[], { logger, clock }: ObserverParts, transport: Transport) {
     this.all = all
     this.#logger = logger
-    // The machine's clock counts whole milliseconds, and most of what is measured is shorter.
+    // The machine's clock counts whole milliseconds, and most measured durations are shorter.
     this.nowMs = clock === systemClock ? monotonicMs : () => clock.now()
     this.hearsEvents = all.some(({ event }) => event !== undefined)
     this.hearsStore = all.some(({ store }) => store !== undefined)
@@ -75,8 +75,8 @@ export class Observers implements SendingObservers {
   }
 
   /**
-   * Begins to observe a request.
-   * @param toolCalls What each observer returned for the call of a tool that makes it; undefined: none does.
+   * Starts the observation of a request.
+   * @param toolCalls Return value of each observer for the tool call that makes the request; undefined without a tool call.
    */
   begin(record: ObservedRequest, toolCalls: readonly unknown[] | undefined): CallObservation {
     const facts = new StartedRequest(record)
@@ -94,7 +94,7 @@ export class Observers implements SendingObservers {
     return new CallObservation(this, states, facts.startedAtMs)
   }
 
-  /** Begins to observe the calls of what runs after its request, whose observation has ended. */
+  /** Starts the observation of calls that run after their request, whose observation has ended. */
   later(startedAtMs: number): CallObservation {
     return new CallObservation(this, [], startedAtMs, true)
   }
@@ -110,13 +110,13 @@ export class Observers implements SendingObservers {
     }
   }
 
-  /** Tells of the gateway, which has been made. What an observer throws is the host's to read. */
+  /** Notifies the observers of the new gateway. Exceptions reach the host. */
   attached(state: () => GatewayState): void {
     this.#state = state
     for (const observer of this.all) observer.attached?.(state)
   }
 
-  /** The gateway has closed. */
+  /** Notifies the observers that the gateway has closed. */
   detached(): void {
     for (const observer of this.all) {
       try {
@@ -131,12 +131,12 @@ export class Observers implements SendingObservers {
     return this.senders.length > 0 || this.headerGivers.length > 0
   }
 
-  /** A transport whose requests belong to no attempt. */
+  /** Returns a transport whose requests belong to no attempt. */
   aside(transport: Transport): Transport {
     return this.#takePartInSending ? new ObservedTransport(transport, this) : transport
   }
 
-  /** How the requests of an attempt are sent; undefined: as all others. */
+  /** Returns the transport of an attempt, or `undefined` for the default one. */
   transportOf(states: readonly unknown[]): Transport | undefined {
     return this.#transport?.for(states)
   }
@@ -146,13 +146,13 @@ export class Observers implements SendingObservers {
   }
 }
 
-/** Milliseconds from an unknown beginning. Costs two thirds of `performance.now()`, and is asked for eight times a request. */
+/** Returns milliseconds from an arbitrary origin. Costs two thirds of `performance.now()`, and is called eight times per request. */
 function monotonicMs(): number {
   const [seconds, nanoseconds] = process.hrtime()
   return seconds * 1e3 + nanoseconds / 1e6
 }
 
-/** A request as it arrives. A class: an object with a function of its own would cost two more allocations. */
+/** Request at its arrival. A class, because an object with its own function would cost two more allocations. */
 class StartedRequest implements RequestFacts {
   readonly requestId: string
   readonly endpoint: string
@@ -176,7 +176,7 @@ interface ObserverParts {
   readonly clock: Clock
 }
 
-/** What a settled request was. */
+/** Facts of a settled request. */
 export interface SettledFacts {
   readonly ending: { readonly kind: RequestOutcome; readonly error: GatewayError | undefined }
   readonly candidate: ObservedCandidate | undefined
@@ -186,7 +186,7 @@ export interface SettledFacts {
   readonly firstByteMs: number | undefined
 }
 
-/** One request, as observers are told of it. */
+/** Observation of one request. */
 export class CallObservation {
   readonly observers: Observers
   readonly states: readonly unknown[]
@@ -198,7 +198,7 @@ export class CallObservation {
   #waitingSinceMs = 0
   #waitedMs = 0
 
-  /** @param isOver Is only what it calls still to be told of? */
+  /** @param isOver Whether only calls are still observed. */
   constructor(observers: Observers, states: readonly unknown[], startedAtMs: number, isOver = false) {
     this.observers = observers
     this.states = states
@@ -207,12 +207,12 @@ export class CallObservation {
     this.#isOver = isOver
   }
 
-  /** Unix milliseconds of a moment. */
+  /** Converts a measured time to Unix milliseconds. */
   unixMs(atMs: number): number {
     return this.#startedAtMs + (atMs - this.#begunMs)
   }
 
-  /** From here on the gateway waits: for the caller's body, or a vendor. */
+  /** Notes that the gateway waits for the caller's body, or a vendor. */
   waits(nowMs = this.observers.nowMs()): void {
     if (this.#waits++ === 0) this.#waitingSinceMs = nowMs
   }
@@ -252,7 +252,7 @@ export class CallObservation {
     return new AttemptObservation(this, states, nowMs)
   }
 
-  /** Passes on what a store gives, and tells how long it took. */
+  /** Runs a store operation, and reports its duration to the observers. */
   timed<Result>(operation: StoreFacts['operation'], run: () => MaybePromise<Result>): MaybePromise<Result> {
     if (!this.observers.hearsStore || this.#isOver) return run()
     const startedMs = this.observers.nowMs()
@@ -291,21 +291,21 @@ export class CallObservation {
     }
   }
 
-  /** The request has been settled. */
+  /** Notes that the request was settled. */
   settled(record: ObservedRequest, facts: SettledFacts): void {
     this.#end(record, facts)
   }
 
-  /** The request has failed; has no effect after its settlement. */
+  /** Notes that the request failed. Without effect after its settlement. */
   failed(record: ObservedRequest, error: GatewayError): void {
     const kind = record.isAnnounced && record.called.task !== undefined ? 'submitted' : 'refused'
     this.#end(record, { ...NOTHING, ending: { kind, error }, status: error.status })
   }
 
-  /** The request is over in every case; has no effect after its settlement or failure. */
+  /** Notes that the request ended in any other way. Without effect after its settlement or failure. */
   over(record: ObservedRequest): void {
     if (this.#isOver) return
-    // What is announced and has no end yet goes on as a task: a video, or an answer in the background.
+    // An announced request without an end continues as a task: a video, or a background answer.
     const kind = record.isAnnounced ? 'submitted' : 'replayed'
     const status = record.isAnnounced && record.called.task !== undefined ? 202 : 200
     this.#end(record, { ...NOTHING, ending: { kind, error: undefined }, status })
@@ -350,7 +350,7 @@ export class CallObservation {
 
 const NOTHING = { candidate: undefined, usage: undefined, costNanoDollars: undefined, firstByteMs: undefined }
 
-/** One call to a vendor, as observers are told of it. */
+/** Observation of one call to a vendor. */
 export class AttemptObservation {
   readonly #call: CallObservation
   readonly #states: readonly unknown[]
@@ -364,12 +364,12 @@ export class AttemptObservation {
     this.#begunMs = begunMs
   }
 
-  /** How its requests are sent; undefined: as all others. */
+  /** Transport of its requests, or `undefined` for the default one. */
   get transport(): Transport | undefined {
     return this.#call.observers.transportOf(this.#states)
   }
 
-  /** The first content of a stream is there. */
+  /** Notes the first content of a stream. */
   opened(): void {
     this.#firstByteMs = this.#call.observers.nowMs() - this.#begunMs
   }

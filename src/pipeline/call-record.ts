@@ -25,20 +25,20 @@ export interface Received {
   readonly sink: ByteSink
   readonly requestId: string
   readonly startedAtMs: number
-  /** The endpoint of the path. If a path takes several shapes, the model decides the shape. */
+  /** Endpoint of the path. If a path has several shapes, the model decides the shape. */
   readonly called: Endpoint
   readonly caller: DisconnectSignal
-  /** The vendor calls of this request; aborting them ends it. */
+  /** Vendor calls of this request; aborting them ends it. */
   readonly calls: AbortScope
   /** Set when the host calls in process and vouches for the caller. */
   readonly vouchedPrincipal: Principal | undefined
   /** The host's own routing choice; set only for requests within the process, never for callers over HTTP. */
   readonly routeOverride: RouteOverride | undefined
-  /** Set where a request is run that was accepted before: the id that its answer gets. Its request is counted already. */
+  /** Id of the answer, if the request was accepted earlier and runs now. It has already been counted against the limits. */
   readonly answerId: string | undefined
-  /** True once the event `request-started` was emitted, or a task was accepted. An earlier error emits `request-refused`. */
+  /** Whether the event `request-started` was emitted, or a task was accepted. An earlier error emits `request-refused`. */
   readonly isAnnounced: boolean
-  /** Undefined: nobody observes requests. */
+  /** Observation of the request, or `undefined` without observers. */
   readonly observation: CallObservation | undefined
   announced(): void
   authenticated(principal: Principal): Authenticated
@@ -60,77 +60,77 @@ export interface ParsedRequest {
   /** The checked request; its type belongs to the endpoint. */
   readonly body: { readonly model: string }
   /**
-   * The request's original bytes, serialised again only if an object repeats a member name; undefined for a form, whose
-   * files are in the body.
+   * Original bytes of the request, serialized again only if an object repeats a member name. Undefined for a form, whose files
+   * are in the body.
    */
   readonly bytes: Uint8Array | undefined
-  /** What a form was read from, parts of which its files are, where nobody else has it. Absent: no form, or others may have it. */
+  /** Chunks that contain the files of a form, if nobody else uses them. Omitted for other bodies, or if others may use them. */
   readonly formChunks?: readonly Uint8Array[] | undefined
-  /** Bytes of what the model reads as text. */
+  /** Number of bytes that the model reads as text. */
   readonly textBytes: number
-  /** Tokens that this text may have beyond one per three bytes. */
+  /** Number of tokens that this text may have in addition to one per three bytes. */
   readonly denseTokens: number
-  /** What the model reads besides. */
+  /** Other media that the model reads. */
   readonly media: readonly MediaFacts[]
   readonly isStream: boolean
-  /** The requested model, then its fallbacks; only models with a configured vendor. Never empty. */
+  /** Requested model, followed by its fallbacks; only models with a configured vendor. Never empty. */
   readonly chain: readonly CatalogModel[]
   readonly billingFields: BillingFields
   readonly claim: IdempotencyClaim | undefined
 }
 
 export interface Parsed extends Shaped, ParsedRequest {
-  /** Units that hooks charge for their own work on the request. */
+  /** Number of units that hooks charge for their own work on the request. */
   readonly hookUnits: number
   /** Set for requests that begin or continue a stored conversation. */
   readonly continued: ContinuedRequest | undefined
   continues(continued: ContinuedRequest): Parsed
-  /** The request with what it refers to in its place. */
+  /** Replaces the references in the request by their content. */
   recalled(body: ParsedRequest['body'], input: Pick<ParsedRequest, 'textBytes' | 'denseTokens' | 'media'>): Parsed
   admitted(admission: Admission): Admitted
 }
 
-/** The result of the caller's limits. */
+/** Result of the caller's limits. */
 export interface Admission {
   /** Upper estimate for the requested model. */
   readonly estimate: Usage
-  /** Of key, account and end user, where they have a limit. */
+  /** Leases of key, account and end user, if they have a limit. */
   readonly leases: readonly Lease[]
-  /** Tokens taken from the token limits, corrected at the end. */
+  /** Tokens taken from the token limits; corrected at the end. */
   readonly tokenTakes: readonly RateTake[]
-  /** States of the limits that the caller meets first, for response headers. */
+  /** States of the limits that are exhausted first, for response headers. */
   readonly requestBucket: BucketState | undefined
   readonly tokenBucket: BucketState | undefined
 }
 
 export interface Admitted extends Parsed, Admission {
-  /** Bound of one answer, in tokens, that the caller's balance decided; undefined: the request is sent as it came. */
+  /** Bound of one answer in tokens from the caller's balance, or `undefined` if the request is sent unchanged. */
   readonly fittedOutputTokens: number | undefined
-  /** Hooks charge more units. */
+  /** Adds units that hooks charge. */
   chargedUnits(units: number): void
-  /** Headers that hooks add to its answer, names and values in turn; undefined: none. */
+  /** Headers that hooks add to its answer, names and values in turn; `undefined` for none. */
   readonly answerHeaders: readonly string[] | undefined
   addHeaders(headers: readonly string[]): void
-  /** Another answer comes in the place of one: gives up what was added to it. @param headers Those that were there before. */
+  /** Restores the headers before another answer replaces the current one. @param headers Headers to restore. */
   resetHeaders(headers: readonly string[] | undefined): void
-  /** Gives up its Idempotency-Key: what its caller gets is not kept under it. */
+  /** Gives up the Idempotency-Key: the answer is not stored under it. */
   unclaimed(): void
-  /** What is to be done with its answer by the cache; undefined: the gateway has none, or not for this endpoint. */
+  /** Plan of the cache for its answer, or `undefined` if the gateway or the endpoint has no cache. */
   readonly cachePlan: CachePlan | undefined
   planned(plan: CachePlan): void
-  /** The request with a bound that the balance pays. */
+  /** Returns the request with a bound that the balance covers. */
   fitted(fit: OutputFit): Admitted
-  /** @param chain The models that may answer, where they are fewer than were asked for. */
+  /** @param chain Models that may answer, if they are fewer than requested. */
   reserved(hold: Hold | undefined, chain?: readonly CatalogModel[]): Reserved
 }
 
-/** A request whose output was bounded by the balance. */
+/** Request whose output is limited by the balance. */
 export interface OutputFit extends Pick<ParsedRequest, 'body' | 'bytes'>, Pick<Admission, 'estimate'> {
-  /** Most tokens of one answer. */
+  /** Maximum number of tokens per answer. */
   readonly outputTokens: number
 }
 
-/** One model at one vendor that could answer. */
+/** A model at a vendor that could answer. */
 export interface Candidate {
   readonly model: CatalogModel
   readonly vendor: Vendor
@@ -139,7 +139,7 @@ export interface Candidate {
   readonly credentialId: string
 }
 
-/** Money held for a request. */
+/** Money reserved for a request. */
 export interface Hold {
   readonly id: string
   readonly amount: bigint
@@ -147,50 +147,50 @@ export interface Hold {
   readonly rates: readonly Rate[]
 }
 
-/** A call to a vendor that was answered before the last one of the same request, and is paid with it. */
+/** Earlier answered call of the same request, which is paid together with the last one. */
 export interface EarlierCall {
   readonly candidate: Candidate
   readonly usage: Usage
-  /** False: it is the operator's loss. */
+  /** Whether the account pays. If false, the call is the operator's loss. */
   readonly isCharged: boolean
 }
 
-/** A request in another's place. */
+/** Request that replaces another one. */
 export type ReplacedRequest = Omit<ParsedRequest, 'isStream' | 'claim'> & Pick<Admission, 'estimate'>
 
 export interface Reserved extends Admitted {
-  /** May its answer be asked for once more? Where money is held, it is for two calls. */
+  /** Whether its answer may be retried. The hold then covers two calls. */
   readonly mayTryAgain: boolean
   allowSecondTry(): void
-  /** Undefined: one call has answered it, or none. */
+  /** Earlier call of the request, or `undefined` if at most one call has answered it. */
   readonly earlier: EarlierCall | undefined
   follows(earlier: EarlierCall): void
-  /** Puts another request in its place. */
+  /** Replaces the request. */
   replaced(request: ReplacedRequest): void
-  /** Undefined: billing is off, or the endpoint is free. */
+  /** Hold, or `undefined` if billing is off or the endpoint is free. */
   readonly hold: Hold | undefined
-  /** Bytes of generated text that count as one token where no usage is reported; the same until the call is settled. */
+  /** Bytes of generated text that count as one token without a usage report. Constant until the call is settled. */
   readonly bytesPerToken: number
-  /** Tokens of reasoning that such a call usually has; undefined: not known. The same until the call is settled. */
+  /** Usual number of reasoning tokens of such a call; `undefined` if not known. Constant until the call is settled. */
   readonly usualReasoningTokens: number | undefined
-  /** Output tokens per second of the models that may answer, of all answers together. */
+  /** Output tokens per second of the models that may answer, over all answers. */
   readonly tokensPerSecond: number
   measuredBy(habits: ModelHabits): void
-  /** Notes a call to a vendor that begins. */
+  /** Adds a call to a vendor that begins. */
   tries(attempt: Attempt): void
-  /** The calls to vendors for the record of usage; undefined: there was at most one, and it did not fail. */
+  /** Returns the vendor calls for the usage record, or `undefined` if there was at most one and it did not fail. */
   attemptsUntil(nowMs: number): readonly AttemptRecord[] | undefined
   /**
-   * Releases what only the beginning of an answer needs: body and bytes, and the limits that its head tells. Once a stream is open
-   * no other vendor is called, and a prompt with pictures may hold megabytes for as long as the stream lasts. Only the body's
-   * `model` is kept.
+   * Releases data that is needed only until an answer begins: body, bytes, and the limits in its head. After a stream has opened,
+   * no other vendor is called, and a prompt with images could hold megabytes during the whole stream. Only the body's `model` is
+   * kept.
    */
   releaseBeginning(): void
-  /** Has more than one call to a vendor begun? */
+  /** Whether more than one call to a vendor has begun. */
   readonly wasTriedAgain: boolean
 }
 
-/** A call to a vendor, in progress or over. */
+/** Call to a vendor, in progress or ended. */
 export interface Attempt {
   readonly hasFailed: boolean
   recordUntil(nowMs: number): AttemptRecord
@@ -208,12 +208,11 @@ const NO_LEASES: readonly Lease[] = []
 const NO_TAKES: readonly RateTake[] = []
 
 /**
- * The one object behind all records of a request.
+ * Object behind all records of a request.
  *
- * A class with all fields, like everything that lives as long as a vendor takes to answer. V8 allocates object literals
- * that often survive a collection directly in its old space (allocation-site pretenuring). There they retain the finished
- * request until the next full collection. Under load that doubled the time per request (`npm run bench -- --only
- * chat-json`).
+ * A class with all fields, like every object that lives as long as a vendor takes to answer. V8 allocates object literals that
+ * often survive a collection directly in its old space (allocation-site pretenuring). There they retain the finished request
+ * until the next full collection. Under load that doubled the time per request (`npm run bench -- --only chat-json`).
  */
 export class CallRecord implements Reserved {
   /** Index in the list of requests in flight. */
@@ -259,7 +258,7 @@ export class CallRecord implements Reserved {
   usualReasoningTokens: number | undefined = undefined
   tokensPerSecond = DEFAULT_TOKENS_PER_SECOND
   #firstAttempt: Attempt | undefined = undefined
-  /** Undefined for most requests: one list less. */
+  /** Undefined for most requests, which saves a list. */
   #furtherAttempts: Attempt[] | undefined = undefined
 
   constructor(beginning: CallBeginning) {

@@ -14,7 +14,7 @@ export interface CallerWork {
   readonly endpointIds: readonly string[]
   /** Model that the key must be allowed to use, or `undefined` if there are several. */
   readonly model: CatalogModel | undefined
-  /** Ends the work because the caller may not have it any more. Must not throw. */
+  /** Ends the work because the caller may no longer have it. Must not throw. */
   end(error: GatewayError): void
 }
 
@@ -29,7 +29,7 @@ export async function factsOfCaller(
   { accountId, keyId }: CallerWork['caller'],
 ): Promise<CallerFacts> {
   const [key, account] = await Promise.all([findKey(keys, keyId), ledger.account(accountId)])
-  // An identity of the host may have the same name as a key of another account.
+  // An identity of the host may have the same id as a key of another account.
   return { key: key?.accountId === accountId ? key : undefined, account }
 }
 
@@ -44,7 +44,7 @@ function endpointDenied(id: string): GatewayError {
   })
 }
 
-/** Error for a model that the scopes of the caller's key do not include. */
+/** Returns the error for a model that the scopes of the caller's key do not include. */
 export function modelDenied({ id }: Pick<CatalogModel, 'id'>): GatewayError {
   return new GatewayError('permission_denied', {
     message: `This API key may not use the model ${JSON.stringify(id)}.`,
@@ -52,7 +52,7 @@ export function modelDenied({ id }: Pick<CatalogModel, 'id'>): GatewayError {
   })
 }
 
-/** Returns why a caller may not have the work any more, or `undefined` if the caller may. */
+/** Returns why a caller may no longer have the work, or `undefined` if it may. */
 export function refusalOf(
   { key, account }: CallerFacts,
   { endpointIds, model }: Pick<CallerWork, 'endpointIds' | 'model'>,
@@ -66,7 +66,7 @@ export function refusalOf(
   return model === undefined || isInScope(models, model) ? undefined : modelDenied(model)
 }
 
-/** Reads the store and returns why a caller may not have the work, or `undefined`. @throws whatever the store throws. */
+/** Reads the store and returns why a caller may not have the work, or `undefined`. @throws the errors of the store. */
 export async function readRefusal(
   { store, clock }: PipelineContext,
   work: Omit<CallerWork, 'end'>,

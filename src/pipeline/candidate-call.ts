@@ -10,8 +10,8 @@ import { toldWithoutQuotes } from './quoted-prompts.ts'
 import type { WatchedAttempt, WatchedCall } from './silence-watch.ts'
 
 /**
- * One call at a candidate, from its start to its outcome. Updates its circuits, load and latencies, and emits events for
- * changes. Exactly one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
+ * Call at a candidate, from its start to its outcome. Updates circuits, load and latencies, and emits events for changes. Exactly
+ * one of {@link answered}, {@link completed}, {@link failed}, {@link broken} and {@link ignored} ends it.
  */
 export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
   readonly candidate: RouteCandidate
@@ -41,7 +41,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     call.tries(this)
   }
 
-  /** How its requests are sent. */
+  /** Transport of its requests. */
   get transport(): Transport {
     return this.#observation?.transport ?? this.#context.transport
   }
@@ -68,7 +68,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     return this.#outcome === 'failed'
   }
 
-  /** One that goes on is given up: the request has been answered by another. */
+  /** Returns the record of the call. A call in progress counts as abandoned, because another one has answered the request. */
   recordUntil(nowMs: number): AttemptRecord {
     const { key, model } = this.candidate
     return {
@@ -83,7 +83,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     }
   }
 
-  /** A JSON response arrived. */
+  /** Notes that a JSON response arrived. */
   answered(): void {
     const nowMs = this.#context.clock.now()
     this.candidate.answered(Math.max(0, nowMs - this.#startedAtMs), nowMs)
@@ -94,8 +94,8 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
   }
 
   /**
-   * The first content of a stream arrived. It closes a half-open circuit. For every other circuit only the end of the
-   * stream counts, so that a vendor whose streams always break is detected.
+   * Notes the first content of a stream, which closes a half-open circuit. For every other circuit only the end of the stream
+   * counts, so that a vendor whose streams always break is detected.
    */
   opened(): void {
     const { candidate } = this
@@ -105,7 +105,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     if (candidate.key.circuit.isProbing || candidate.circuit.isProbing) this.#succeed(nowMs)
   }
 
-  /** A stream completed. */
+  /** Notes that a stream completed. */
   completed(): void {
     const nowMs = this.#context.clock.now()
     this.#succeed(nowMs)
@@ -114,7 +114,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     this.#observation?.ended('ok')
   }
 
-  /** The vendor failed or refused; emits an event. */
+  /** Notes that the vendor failed or rejected the call; emits an event. */
   failed(requestId: string, failure: AttemptFailure): void {
     this.#fail(failure.outcome, failure.retryAfterMs)
     this.#failure = failure
@@ -123,7 +123,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     report(this.#context, requestId, this.candidate, failure, this.#call.body)
   }
 
-  /** A started stream was cut or failed; emits an event. */
+  /** Notes that a started stream was cut or failed; emits an event. */
   broken(requestId: string, failure: AttemptFailure): void {
     this.#fail('failing', undefined)
     this.#failure = failure
@@ -133,7 +133,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     this.#observation?.ended('broken', undefined, 'upstream_unavailable')
   }
 
-  /** The call ended on our side, which does not count for or against the vendor. */
+  /** Notes that the gateway ended the call, which does not count for or against the vendor. */
   ignored(): void {
     this.#fail('ignored', undefined)
     this.candidate.release()
@@ -165,7 +165,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
     this.#end(outcome === 'ignored' ? 'abandoned' : 'failed', nowMs)
     this.#emitOpened(undefined, ofKey, key.circuit)
     this.#emitOpened(candidate.model.id, ofModel, candidate.circuit)
-    // A refusal of the caller's input says that the vendor works.
+    // A rejection of the caller's input shows that the vendor works.
     this.#emitClosed(undefined, ofKey, key.circuit)
     this.#emitClosed(candidate.model.id, ofModel, candidate.circuit)
   }
@@ -187,7 +187,7 @@ export class CandidateCall implements Attempt, WatchedAttempt, WatchedCall {
   }
 }
 
-/** One event and one line, and one more event where the operator must act. */
+/** Emits one event and one log line, and another event if the operator must act. */
 function report(
   context: PipelineContext,
   requestId: string,

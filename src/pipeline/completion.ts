@@ -22,27 +22,27 @@ import {
   type VendorResponse,
 } from './vendor-response.ts'
 
-/** How long the end of a stream waits for its settlement. */
+/** Maximum time that the end of a stream waits for its settlement. */
 const MAX_END_DELAY_MS = 2_000
 
-/** Gives an answer in place of a call. */
+/** Returns an answer instead of a call. */
 export type Ask = (context: PipelineContext, routed: Routed) => Promise<VendorResponse>
 
-/** How a request is reserved and ended: at once, later, or as a task. Made for one call where it has state. */
+/** How a request is reserved and ended: immediately, later, or as a task. Created per call if it has state. */
 export interface Completion {
-  /** Refuses what could not be ended, before anything is held. */
+  /** Rejects requests that could not be ended, before a hold is created. */
   check?(context: PipelineContext, parsed: Parsed): Promise<void>
   reserve(context: PipelineContext, admitted: Admitted): MaybePromise<ReserveOutcome>
-  /** True for a request that no limit of its caller concerns. Absent: it counts against them. */
+  /** Whether the request bypasses the caller's limits. Default false. */
   readonly isUnlimited?: boolean
-  /** Gives the answer of a vendor that is not called here. Absent: one is called. */
+  /** Returns the answer of a vendor that is not called here. If omitted, a vendor is called. */
   readonly ask?: Ask | undefined
-  /** Ends what was admitted and held without asking a vendor, and answers the caller. Absent: a vendor is asked. */
+  /** Ends the admission and the hold without calling a vendor, and answers the caller. If omitted, a vendor is called. */
   accept?(context: PipelineContext, reserved: Reserved): Promise<void>
-  /** Answers again a request that came before with the same Idempotency-Key. Absent: by the bytes that are kept. */
+  /** Replays an earlier request with the same Idempotency-Key. If omitted, the stored bytes are sent. */
   replay?(context: PipelineContext, admitted: Admitted, answer: StoredAnswer): Promise<void>
   /**
-   * Ends what was admitted and held, once, and answers the caller.
+   * Ends the admission and the hold, once, and answers the caller.
    * @throws GatewayError if the caller gets an error.
    */
   end(context: PipelineContext, reserved: Reserved, response: VendorResponse): MaybePromise<void>
@@ -71,7 +71,7 @@ function endWhole(context: PipelineContext, reserved: Reserved, response: JsonRe
     : keepWhole(context, reserved, response).then(() => settleWhole(context, reserved, response))
 }
 
-/** What a later request may ask for is there before the caller reads the answer. */
+/** Stored data that later requests may need must exist before the caller reads the answer. */
 async function keepWhole(
   context: PipelineContext,
   reserved: Reserved,
@@ -108,13 +108,13 @@ function sendWhole(
   let byteLength = 0
   for (let index = 0; index < chunks.length; index++) byteLength += chunks[index]!.byteLength
   const headers = wholeHead(reserved, response, byteLength, settlement)
-  // Hooks, the cache and a record of the answer may have what it is made of.
+  // Hooks, the cache and a record of the answer may share its memory.
   const isAlone = context.hooks === undefined && reserved.cachePlan === undefined && reserved.claim === undefined
   respondWhole(reserved.sink, { status: 200, headers }, chunks, isAlone && context.transport.givesBytesAway === true)
   if (isAlone && response.isRequestSent === true && !reserved.wasTriedAgain) freeForm(reserved)
   if (reserved.cachePlan === undefined) return
   const { candidate, dropped, body, ending } = response
-  // Of the call that made it, where another one came before.
+  // Usage of the call that created the answer, if there was an earlier one.
   const ofLast = reserved.earlier && (ending.usage ?? ending.estimatedUsage)
   const usage = ofLast ?? settlement.usage ?? ending.unbilled?.usage
   const isRefusal = body.isRefusal === true
@@ -122,7 +122,7 @@ function sendWhole(
   keepInCache(context, reserved, { candidate, usage, contentType: wholeTypeOf(reserved), given })
 }
 
-/** Frees what a form was read from: the one call that read its files is over. */
+/** Frees the chunks of a form, because the only call that read its files has ended. */
 function freeForm(reserved: Reserved): void {
   const { formChunks } = reserved
   if (formChunks === undefined) return
@@ -132,7 +132,7 @@ function freeForm(reserved: Reserved): void {
 
 function endStream(context: PipelineContext, reserved: Reserved, response: StreamResponse): PromiseLike<void> {
   const firstByteMs = context.clock.now() - reserved.startedAtMs
-  // Its id reaches the caller with the first bytes, so its owner is noted before them.
+  // The id reaches the caller with the first bytes, so its owner is stored before them.
   const { answerIds } = response.call.transform
   return answerIds === undefined
     ? streamToEnd(context, reserved, response, firstByteMs)
@@ -141,7 +141,7 @@ function endStream(context: PipelineContext, reserved: Reserved, response: Strea
       )
 }
 
-// Not `async`: what waits for as long as a model speaks is a small function, not all that this one has read.
+// Not `async`, so that only a small function, and not all data read here, is retained while a model generates.
 function streamToEnd(
   context: PipelineContext,
   reserved: Reserved,
@@ -179,8 +179,8 @@ async function endPumped(
 }
 
 /**
- * Waits for a settlement. The caller gets the end of the stream after it, because hosts may freeze the process then. A store that
- * hangs delays the end by at most {@link MAX_END_DELAY_MS}.
+ * Waits for a settlement. The caller gets the end of the stream after it, because hosts may freeze the process then. A hanging
+ * store delays the end by at most {@link MAX_END_DELAY_MS}.
  */
 async function settledOrLate(
   { clock }: PipelineContext,
@@ -193,7 +193,7 @@ async function settledOrLate(
   return settled
 }
 
-/** Keeps a streamed answer before its end is sent, so that a follow-up finds it; undefined: nothing is kept. */
+/** Returns a function that stores a streamed answer before its end is sent, for follow-ups; `undefined` if nothing is stored. */
 function keeper(
   context: PipelineContext,
   reserved: Reserved,
@@ -214,12 +214,12 @@ async function endFailed(context: PipelineContext, reserved: Reserved, response:
   const { candidate, error } = response
   const { cachePlan } = reserved
   const stale = cachePlan?.stale === undefined ? undefined : await staleFor(context, reserved, error.code)
-  // A stale answer is free, so that the call that failed is not charged either.
+  // A stale answer is free, so the failed call is not charged either.
   const ending = stale === undefined ? response.ending : uncharged(response.ending)
   const status = stale === undefined ? error.status : 200
   const own = stale && ({ source: 'cache', cachedUsage: stale.answer.usage, nanoDollars: undefined } as const)
   const settlement = await settle(context, reserved, { ending, candidate, status, answer: undefined, own })
-  // A hook has withheld the answer of a vendor: those who wait for it have hooks of their own, which are asked again.
+  // A hook has withheld the vendor's answer. Waiting requests have their own hooks, which run on it again.
   if (cachePlan?.unscreened !== undefined && candidate !== undefined) {
     const usage = settlement.usage ?? ending.unbilled?.usage
     const contentType = wholeTypeOf(reserved)

@@ -2,10 +2,10 @@ import type { EventListener, GatewayEvent } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
 import type { Vendor } from '../vendors/vendor.ts'
 
-/** What the operator is told. */
+/** Warning for the operator. */
 export type ConfigurationWarning = Omit<Extract<GatewayEvent, { type: 'configuration-warning' }>, 'type'>
 
-/** Warning about a vendor that the configuration or a call names, and that has no key or is not listed. */
+/** Returns a warning about a vendor in the configuration or a call that has no key or is not listed. */
 export function vendorWithoutKey(vendors: ReadonlyMap<string, Vendor>, id: string): ConfigurationWarning {
   const vendor = vendors.get(id)
   const name = JSON.stringify(id)
@@ -16,11 +16,11 @@ export function vendorWithoutKey(vendors: ReadonlyMap<string, Vendor>, id: strin
   return { code: 'vendor-unconfigured', message }
 }
 
-/** Tells the operator what of the configuration has no effect, or another one than its words say: each of it once. */
+/** Warns the operator about parts of the configuration that have no effect, or an unexpected one; once for each part. */
 export class ConfigurationWarnings {
   readonly #logger: Logger
   readonly #onEvent: EventListener | undefined
-  // Messages name rows of the configuration and never what callers sent, so there is an end to them.
+  // Messages name rows of the configuration and never callers' input, so their number is limited.
   readonly #told = new Map<string, ConfigurationWarning>()
 
   constructor(logger: Logger, onEvent: EventListener | undefined) {
@@ -28,7 +28,7 @@ export class ConfigurationWarnings {
     this.#onEvent = onEvent
   }
 
-  /** What was told so far, in its order. */
+  /** Returns the warnings so far, in order. */
   list(): readonly ConfigurationWarning[] {
     return [...this.#told.values()]
   }

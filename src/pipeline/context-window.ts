@@ -5,15 +5,15 @@ import { OVERSIZED } from './error-classification.ts'
 import { contextTokensOf } from './media-estimate.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 
-/** The estimate is from above, so a model is passed over only where it is beyond its window by this factor. */
+/** The estimate is an upper one, so a model is skipped only if its window is exceeded by this factor. */
 const CERTAINLY_BEYOND = 1.3
 
-/** HTTP status by which vendors refuse a request that is too large. */
+/** HTTP status with which vendors reject a request that is too large. */
 const REFUSED_STATUS = 400
 
 /**
- * Sends a request that is certainly larger than the context window of the requested model to the first fallback that holds it, without
- * a call that would fail. Models whose rows state no `contextTokens` are asked.
+ * Sends a request that certainly exceeds the context window of the requested model to the first fallback with a large enough
+ * window, without a call that would fail. Models whose rows have no `contextTokens` are called.
  */
 export function passOverSmallModels(context: PipelineContext, call: Reserved, selection: Selection): void {
   const { chain, requestId } = call
@@ -34,7 +34,7 @@ export function passOverSmallModels(context: PipelineContext, call: Reserved, se
   context.logger.info('a request is larger than the context window of its model', facts)
 }
 
-/** Ids of the models of a request that cannot hold what one of them refused as too large: it, and those whose window is no larger. */
+/** Returns the ids of the models that are too small: the model that rejected the request, and those with no larger window. */
 export function noLargerModels(context: PipelineContext, { chain }: Reserved, refusedBy: string): ReadonlySet<string> {
   const refused = chain.find(({ id }) => id === refusedBy)
   const window = refused && contextTokensOf(context, refused)
@@ -51,8 +51,8 @@ function holds(context: PipelineContext, call: Reserved, model: CatalogModel): b
 }
 
 /**
- * Tokens of the text of a request and of the output that it asks for; undefined where its endpoint generates no text. Pictures, sound
- * and documents are left out: what they are held for may be many times what they are.
+ * Returns the tokens of a request's text and its requested output, or undefined if its endpoint generates no text. Images, audio
+ * and documents are ignored, because their estimates may be many times too high.
  */
 function tokensOf(
   { estimateTokens }: PipelineContext,

@@ -5,9 +5,9 @@ import type { Candidate, Parsed, Reserved } from './call-record.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
 /**
- * Finds the stored answer that a request continues. Only its owner's requests find it: foreign, unknown and expired ids
- * give the same error.
- * @throws GatewayError `interaction_not_found`, as the endpoint words it, or `store_unavailable` when ownership cannot be checked.
+ * Finds the stored answer that a request continues. Only its owner can find it: foreign, unknown and expired ids cause the same
+ * error.
+ * @throws GatewayError `interaction_not_found`, in the endpoint's wording, or `store_unavailable` if ownership cannot be checked.
  */
 export async function findContinued(context: PipelineContext, parsed: Parsed): Promise<Parsed> {
   const { continuation } = parsed.endpoint
@@ -33,8 +33,8 @@ export function notFound({ endpoint: { continuation } }: Parsed): GatewayError {
 }
 
 /**
- * Stores the owner of an answer before the owner gets its id, so that the owner can continue it. Never fails: a store that
- * is down must not withhold an answer. The host then gets an `internal-error` event, and the answer cannot be continued.
+ * Stores the owner of an answer before the owner gets its id, so that the owner can continue it. Never fails, because a store
+ * failure must not withhold an answer. The host then gets an `internal-error` event, and the answer cannot be continued.
  */
 export async function saveContinuation(
   context: PipelineContext,
@@ -62,7 +62,7 @@ export async function saveContinuation(
   }
 }
 
-/** May this candidate continue the conversation? At its vendor only the credential that started it has its history. */
+/** Whether this candidate may continue the conversation. Its vendor stores the history for only one credential. */
 export function canContinue({ continued }: Parsed, candidate: Candidate): boolean {
   const previous = continued?.previous
   if (previous === undefined || previous.credentialId === candidate.credentialId) return true

@@ -3,12 +3,12 @@ import type { Principal } from '../stores/principal.ts'
 import { limitsOf } from './limits.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** Requests about tasks and stored answers for each request of the key's limit. */
+/** Number of requests about tasks and stored answers per request of the key's limit. */
 const READINGS_PER_REQUEST = 10
 
 /**
  * Counts a request about tasks or stored answers. These have their own bucket with ten times the key's requests per minute:
- * polling does not use generation quota, but is still limited. A key without a request limit has none here either.
+ * polling does not use generation quota, but is still limited. Unlimited for keys without a request limit.
  * @throws GatewayError `rate_limited` with the seconds after which the same request could pass.
  */
 export async function countReading(context: PipelineContext, principal: Principal): Promise<void> {

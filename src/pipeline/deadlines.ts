@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../core/clock.ts'
 
-/** A pending deadline, linked to the ones due before and after it. */
+/** Pending deadline, linked to the ones due before and after it. */
 class Deadline implements Timer {
   readonly #all: Deadlines
   dueMs: number
@@ -20,9 +20,7 @@ class Deadline implements Timer {
   }
 }
 
-/**
- * Deadlines with one common duration. They fall due in the order in which they were set, so one timer serves all of them.
- */
+/** Deadlines with one common duration. They are due in the order in which they were set, so one timer serves all of them. */
 export class Deadlines {
   readonly #clock: Clock
   readonly #durationMs: number
@@ -45,7 +43,7 @@ export class Deadlines {
     return deadline
   }
 
-  /** Removes a deadline; no effect if it was removed already. */
+  /** Removes a deadline. Without effect if it was removed already. */
   remove(deadline: Deadline): void {
     const { previous, next } = deadline
     if (previous === undefined && this.#first !== deadline) return
@@ -57,7 +55,7 @@ export class Deadlines {
     deadline.next = undefined
   }
 
-  /** What is due later than anything that is set now was set before the clock was set back: it has the whole time again. */
+  /** Restarts deadlines that are due later than any new one could be, because the clock was set back after them. */
   #keepTime(nowMs: number): void {
     const latestMs = nowMs + this.#durationMs
     for (let first = this.#first; first !== undefined && first.dueMs > latestMs; first = first.next)

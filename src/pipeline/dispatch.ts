@@ -33,22 +33,22 @@ import {
   type VendorResponse,
 } from './vendor-response.ts'
 
-/** Most attempts at one candidate. */
+/** Maximum number of attempts at one candidate. */
 const MAX_ATTEMPTS_PER_CANDIDATE = 2
 
 /**
- * Calls one candidate after another until one answers. A retry, at another or the same candidate, is made only while
- * nothing has reached the caller, and within the retry budget. Never throws for a vendor's fault; the response says in
- * every case what to charge.
- * @param remainingMs What is left of the request's time, where a call was answered before; absent: all of it.
+ * Calls one candidate after another until one answers. A retry, at another or the same candidate, is made only before the caller
+ * has received anything, and within the retry budget. Never throws for a vendor's fault; the response always determines the
+ * charge.
+ * @param remainingMs Remaining time of the request after an earlier answered call. Defaults to the whole time.
  */
 export function dispatch(context: PipelineContext, routed: Routed, remainingMs?: number): MaybePromise<VendorResponse> {
   return new Dispatching(context, routed, remainingMs).begin()
 }
 
 /**
- * A request on its way through its candidates: one is asked, its call ends, and that is the answer or the next one is asked.
- * Methods in place of one `async` function: its state would be twice as large, and every request has one while it waits.
+ * Request on its way through its candidates: one is called, its call ends, and that is the answer or the next one is called.
+ * Methods replace one `async` function, whose state would be twice as large, because every request keeps it while it waits.
  */
 class Dispatching implements RequestTime {
   isOver = false
@@ -57,9 +57,9 @@ class Dispatching implements RequestTime {
   readonly #deadline: Timer
   #selection: Selection | undefined = undefined
   #candidate: RouteCandidate | undefined = undefined
-  /** Calls of this candidate in a row, with the one under way. */
+  /** Number of consecutive calls of this candidate, including the current one. */
   #attempts = 1
-  // Of the call under way: what it uses is told by its report only, or by its end.
+  // Current call: whether only its report, or its end, contains its usage.
   #reasonsUnseen = false
   #isMaking = false
   #last: LastFailure | undefined = undefined
@@ -78,7 +78,7 @@ class Dispatching implements RequestTime {
   begin(): MaybePromise<VendorResponse> {
     const { call, candidates } = this.#routed
     const context = this.#context
-    // A caller who disconnected before anything was sent ends the request under every policy.
+    // If the caller disconnects before anything was sent, the request ends under every policy.
     if (call.caller.isDisconnected) call.calls.abort()
     // A task outlives its request, so a disconnect during its submission does not abort it.
     if (call.endpoint.task === undefined)
@@ -113,7 +113,7 @@ class Dispatching implements RequestTime {
       : this.#ask(candidate, prepared)
   }
 
-  /** @param operation Undefined: the candidate does not support the request. */
+  /** @param operation Prepared operation, or `undefined` if the candidate does not support the request. */
   #prepared(candidate: RouteCandidate, operation: Operation | undefined): MaybePromise<VendorResponse> {
     if (operation !== undefined) return this.#ask(candidate, operation)
     this.#selection?.skip(candidate)
@@ -121,7 +121,7 @@ class Dispatching implements RequestTime {
     return this.#next()
   }
 
-  /** The caller or the deadline ended the request while it was prepared, or it cannot be sent. @throws the error of the latter. */
+  /** The caller or the deadline ended the request during its preparation, or it cannot be sent. @throws the error of the latter. */
   #unprepared(error: unknown): VendorResponse {
     if (this.#routed.call.calls.isAborted) return this.#failed()
     throw error
@@ -191,7 +191,7 @@ class Dispatching implements RequestTime {
       this.#attempts = 1
       this.#candidate = candidateAfter(context, call, last, this.#selection)
     }
-    // What is asked for again is told here; of the last attempt the end decides.
+    // An attempt that is retried is reported here; the last attempt is reported at the end.
     if (this.#candidate !== undefined) this.#last = told(context, call, last)
     return this.#next()
   }
@@ -202,7 +202,7 @@ class Dispatching implements RequestTime {
     return failed(this.#context, this.#routed.call, this.#last, facts)
   }
 
-  /** A fault of our own, or of the host's. @throws what it was. */
+  /** Handles a fault of the gateway or the host. @throws the same fault. */
   #broken(error: unknown): VendorResponse {
     const { call } = this.#routed
     const asking = this.#asking
@@ -210,25 +210,25 @@ class Dispatching implements RequestTime {
     this.#deadline.cancel()
     call.calls.abort()
     asking?.ignored()
-    // The vendor was called: a task must not be treated as unsubmitted.
+    // The vendor was called, so a task must not count as unsubmitted.
     if (asking !== undefined && call.endpoint.task !== undefined)
       return { ...failedResponse(error), candidate: asking.candidate, mayHaveBegun: true }
     throw asking !== undefined && call.endpoint.isPaidJob === true ? finalError(error) : error
   }
 }
 
-/** Is nothing asked for again after this failure? */
+/** Whether this failure allows no retry. */
 function isDecisive(context: PipelineContext, call: Reserved, { failure, unreported }: LastFailure): boolean {
-  // Nothing is tried again for a caller who has left.
+  // No retry for a disconnected caller.
   if (call.caller.isDisconnected && call.endpoint.task === undefined) return true
   if (call.calls.isAborted || (call.endpoint.isPaidJob === true && mayCostTwice(failure))) return true
   if (!call.isStream && !context.routing.retryAfterTimeout && mayStillRun(failure)) return true
-  // It is charged, and another answer would be too.
+  // The attempt is charged, and a retry would be charged too.
   const isBilled = (unreported ?? failure.billedUsage) !== undefined
   return chargesBroken(context, call) && failure.answerBytes !== undefined && isBilled
 }
 
-/** The caller has left: ends the calls, or reads them on where only their end tells what the vendor bills. */
+/** Handles a disconnected caller: ends the calls, or drains them if only their end contains the billed usage. */
 function abandon(
   { disconnects, clock }: PipelineContext,
   { calls, endpoint, cachePlan }: Reserved,
@@ -236,7 +236,7 @@ function abandon(
 ): void {
   const left = { endpointId: endpoint.id, isUnseen: reasonsUnseen }
   if (cachePlan?.flight?.isAwaited === true) {
-    // Others wait for the answer.
+    // Other requests wait for the answer.
     if (!calls.awaitUsage(disconnects, disconnects.drainMs, clock)) calls.abort()
     return
   }
@@ -245,8 +245,8 @@ function abandon(
 }
 
 /**
- * Could a retry run a paid job twice? Not if no byte was sent, or if the vendor refused explicitly: too busy, not for this
- * key, not now. After any other vendor fault the state of the job is unknown.
+ * Whether a retry could run a paid job twice. Not if no byte was sent, or if the vendor explicitly rejected the call as too busy,
+ * or for its key. After any other vendor fault the state of the job is unknown.
  */
 function mayCostTwice(failure: AttemptFailure): boolean {
   return failure.wasSent && (failure.mayHaveBegun || (failure.outcome === 'failing' && failure.status !== 503))
@@ -271,7 +271,7 @@ function jsonResponse(
   return { kind: 'json', body, candidate, dropped, ending, vendorRequestId, isRequestSent }
 }
 
-/** The response to a call that was answered otherwise than by dispatching it. No circuit learns of it. */
+/** Returns the response to a call that was answered without dispatching. It affects no circuit. */
 export function responseOf(
   context: PipelineContext,
   call: Reserved,
@@ -281,7 +281,7 @@ export function responseOf(
   const outcome = attemptAnswered(context, candidate.vendor, operation, answer)
   if (outcome.kind === 'json') return jsonResponse(call, { candidate, operation, outcome })
   const { failure } = outcome
-  // Of errors that a vendor tells of, it bills none.
+  // A vendor bills nothing for the errors that it reports.
   if (answer.status >= 300) return { ...failedResponse(failure.error), candidate }
   const reasonsUnseen = operation.reasonsUnseen === true
   const facts = { reasonsUnseen, isMaking: false }
@@ -330,14 +330,14 @@ function failed(
   const cause = isOverdue
     ? new GatewayError('upstream_timeout')
     : (last?.failure.error ?? new GatewayError(call.calls.isAborted ? 'gateway_closing' : 'upstream_unavailable'))
-  // If the gateway may not retry, the caller's client must not retry either.
+  // If the gateway may not retry, neither may the caller's client.
   const isFinal = call.endpoint.isPaidJob === true && last !== undefined && mayCostTwice(last.failure)
   const error = isFinal ? finalError(cause) : cause
   const ending: CallEnding = { kind: 'failed', ...failedUsage(context, call, last), error }
   return { kind: 'failed', error, candidate, mayHaveBegun, ending }
 }
 
-/** The same error, with `x-should-retry: false`: a vendor may be running a paid job. */
+/** Returns the error with `x-should-retry: false`, because a vendor may be running a paid job. */
 function finalError(cause: unknown): GatewayError {
   const error = GatewayError.from(cause)
   return new GatewayError(error.code, { ...error, message: error.message, cause: error.cause, retryable: false })

@@ -4,12 +4,12 @@ import type { UnstreamedOutcome } from './attempt.ts'
 import type { CandidateCall } from './candidate-call.ts'
 import { failureOfTransport, failureOfVendor } from './error-classification.ts'
 
-/** The whole time that a request may take. */
+/** Total time of a request. */
 export interface RequestTime {
   isOver: boolean
 }
 
-/** What a call that ends belongs to. */
+/** Context of a call that ends. */
 export interface EndedAttempt {
   readonly requestId: string
   readonly scope: AbortScope
@@ -17,8 +17,8 @@ export interface EndedAttempt {
 }
 
 /**
- * Reports to its candidate what came of a call that did not become a stream, and gives it. A call that was stopped because the time
- * was over has failed at its vendor; one that was stopped for another reason counts for nothing.
+ * Reports the outcome of an unstreamed call to its candidate, and returns it. A call that was stopped by a timeout counts as a
+ * failure of its vendor; a call that was stopped for another reason counts for nothing.
  */
 export function endAttempt(
   asked: CandidateCall,
@@ -32,7 +32,7 @@ export function endAttempt(
   return outcome
 }
 
-/** An id that no catalog knows is the caller's own text, so a vendor that has no such model refuses the caller, and alerts nobody. */
+/** An id that no catalog knows is the caller's own text, so a vendor without such a model blames the caller, and no alert is sent. */
 function aboutModel(outcome: UnstreamedOutcome, { family }: CatalogModel): UnstreamedOutcome {
   const problem = outcome.kind === 'failed' ? outcome.failure.operatorProblem : undefined
   if (family === undefined || problem === undefined || problem.concerns === 'key') return outcome
@@ -40,11 +40,11 @@ function aboutModel(outcome: UnstreamedOutcome, { family }: CatalogModel): Unstr
   return { kind: 'failed', failure: failureOfVendor({ ...problem, kind: 'caller' }) }
 }
 
-/** The same failure as the vendor's: the whole time of the request was over before it answered. */
+/** Returns the failure as a timeout of the vendor: the total time of the request was exceeded before it answered. */
 function overdue(outcome: UnstreamedOutcome): UnstreamedOutcome {
   if (outcome.kind !== 'failed' || !outcome.failure.wasSent) return outcome
-  const error = new Error('the whole time of the request is over')
-  // What is known of the answer stays.
+  const error = new Error('the total time of the request was exceeded')
+  // Known facts of the answer are kept.
   const failure = { ...outcome.failure, ...failureOfTransport({ phase: 'sent', kind: 'timeout', error }) }
   return { kind: 'failed', failure }
 }

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto'
 import type { Principal } from '../stores/principal.ts'
 
 /**
- * The end user that a request is made for, of those that their account names: by the principal, or in the body (`safety_identifier`,
- * `user`, `metadata.user_id`) if the key is trusted to. Else a caller could invent a user for each request. Undefined: none.
+ * Returns the end user of a request, or `undefined` for none. The principal names it, or the body (`safety_identifier`, `user`,
+ * `metadata.user_id`) if the key is trusted to do so. Otherwise a caller could invent a user for each request.
  */
 export function endUserOf({ endUser, namesEndUsers }: Principal, body: object): string | undefined {
   if (endUser !== undefined) return endUser
@@ -15,7 +15,7 @@ export function endUserOf({ endUser, namesEndUsers }: Principal, body: object): 
 
 const DIGEST_CHARACTERS = 32
 
-/** Stands for an end user in shared limits: end users may be called by their addresses, and as long as they like. */
+/** Returns a digest for shared limits, because names of end users may be e-mail addresses and of any length. */
 export function endUserDigest(endUser: string): string {
   return hash('sha256', endUser).slice(0, DIGEST_CHARACTERS)
 }

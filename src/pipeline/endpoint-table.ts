@@ -3,18 +3,18 @@ import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { ErrorDialect } from '../endpoints/error-dialect.ts'
 import type { FileDialect } from '../endpoints/file-dialect.ts'
 
-/** Every endpoint of one gateway, by path and by id. */
+/** All endpoints of one gateway, by path and by id. */
 export class EndpointTable {
-  /** In the given order. */
+  /** Endpoints in the given order. */
   readonly all: readonly Endpoint[]
   readonly #byPath: ReadonlyMap<string, Endpoint>
   readonly #withTasks: ReadonlyMap<string, Endpoint>
-  /** Endpoints whose answers are kept. */
+  /** Endpoints that store their answers. */
   readonly keepingAnswers: readonly Endpoint[]
-  /** Endpoints that have batches in their own API. */
+  /** Endpoints whose own API has batches. */
   readonly withInlineBatches: readonly Endpoint[]
 
-  /** @throws TypeError for two endpoints of one path, and for none. */
+  /** @throws TypeError for two endpoints of one path, and without any endpoint. */
   constructor(endpoints: readonly Endpoint[]) {
     if (endpoints.length === 0) throw new TypeError('a gateway needs an endpoint')
     this.all = endpoints
@@ -27,7 +27,7 @@ export class EndpointTable {
     if (this.#byPath.size < endpoints.length) throw new TypeError('two endpoints have the same path')
   }
 
-  /** The endpoint at a path. */
+  /** Returns the endpoint of a path. */
   at(path: string): Endpoint | undefined {
     return this.#byPath.get(path)
   }
@@ -37,17 +37,17 @@ export class EndpointTable {
     return this.#withTasks.values()
   }
 
-  /** The endpoint that tasks of this endpoint id belong to. */
+  /** Returns the endpoint of a task by the endpoint id of the task. */
   taskEndpoint(id: string): Endpoint | undefined {
     return this.#withTasks.get(id)
   }
 
-  /** The endpoint with deferred answers of this id. */
+  /** Returns the endpoint with deferred answers, given its id. */
   deferring(id: string): Endpoint | undefined {
     return this.all.find((endpoint) => endpoint.id === id && endpoint.deferral !== undefined)
   }
 
-  /** The error dialect for a path without an endpoint: that of the endpoint above it, else that of the caller's client. */
+  /** Returns the error dialect for a path without an endpoint: that of the endpoint above it, or of the caller's client. */
   errorsAt(path: string, caller?: Pick<GatewayRequest, 'header'>): ErrorDialect {
     let nearest = this.#byPath.get(path)
     for (const endpoint of this.all) {

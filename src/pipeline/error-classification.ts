@@ -6,73 +6,75 @@ import { LONGEST_RETRY_AFTER_MS } from '../routing/circuit-breaker.ts'
 import type { CallOutcome } from '../routing/route-candidate.ts'
 import type { TransportFailure } from '../transport/transport.ts'
 
-/** Why one attempt at one vendor failed. */
+/** Failure of one attempt at one vendor. */
 export interface AttemptFailure {
-  /** The caller's error if no other candidate answers. */
+  /** Error for the caller if no other candidate answers. */
   readonly error: GatewayError
-  /** For events: `rate_limited`, `connect timeout`, … */
+  /** Reason for events: `rate_limited`, `connect timeout`, … */
   readonly reason: string
-  /** The vendor's status; undefined when it sent none. */
+  /** HTTP status of the vendor, or undefined if it sent none. */
   readonly status: number | undefined
-  /** What the vendor or the network said, for the operator. */
+  /** Report of the vendor or the network, for the operator. */
   readonly report: FailureReport
-  /** May another candidate answer instead? */
+  /** Whether another candidate may answer instead. */
   readonly mayFallBack: boolean
-  /** True where the request is larger than the model's context window: only a model with a larger one may answer instead. */
+  /** Whether the request exceeds the model's context window, so that only a model with a larger one may answer. */
   readonly isOversized?: boolean
-  /** May the same candidate be retried? */
+  /** Whether the same candidate may be retried. */
   readonly mayRetry: boolean
-  /** Was any part of the request sent? Then the vendor may have begun to work, and to charge. */
+  /** Whether any part of the request was sent, so that the vendor may have started to work, and to charge. */
   readonly wasSent: boolean
-  /** True if the vendor has the request and did not refuse it: it may be working, even after the call was cancelled. */
+  /** Whether the vendor has received the request and did not reject it. It may be working, even after the call was cancelled. */
   readonly mayHaveBegun: boolean
-  /** A problem of the operator's account at the vendor: key, quota, arrears, retired model. */
+  /** Problem of the operator's account at the vendor: key, quota, arrears, retired model. */
   readonly operatorProblem: VendorFailure | undefined
-  /** What it means for the circuits of the vendor and the key. */
+  /** Effect on the circuits of the vendor and the key. */
   readonly outcome: CallOutcome
-  /** How long the vendor asks us to wait; undefined: it does not say. */
+  /** Wait that the vendor requests, in milliseconds, or `undefined` for none. */
   readonly retryAfterMs: number | undefined
   /**
-   * Set where an answer had begun and broke, or cannot be read: bytes that a 2xx response announced or sent. 0 for a stream without
-   * content. Absent: there was no 2xx response, or the vendor says in it that it failed.
+   * Bytes that a 2xx response announced or sent, if the answer broke after its start or cannot be read. 0 for a stream without
+   * content. Omitted if there was no 2xx response, or if it reports a failure of the vendor.
    */
   readonly answerBytes?: number
-  /** Set where the vendor bills what it refuses: bytes of text that it had made. */
+  /** Bytes of generated text, if the vendor bills what it refuses. */
   readonly refusedBytes?: number
-  /** What the vendor has reported, and so bills, all the same. */
+  /** Usage that the vendor has reported, and so bills, despite the failure. */
   readonly billedUsage?: Usage | undefined
-  /** True where `billedUsage` is what was sent, and no report: the vendor may bill it. Absent: it is a report. */
+  /** Whether `billedUsage` is a count of what was sent, so that the vendor may bill it. By default it is a report. */
   readonly isBillCounted?: boolean
-  /** True where `billedUsage` is that of some calls that were answered, and another one of the same answer failed. */
+  /** Whether `billedUsage` is that of some answered calls while another call of the same answer failed. */
   readonly isPartDone?: boolean
-  /** Of a split call, the share of its parts that the vendor has, and neither refused nor answered. Absent: not split, or none. */
+  /**
+   * Share of a split call's parts that the vendor has received, and neither rejected nor answered. Omitted if not split, or zero.
+   */
   readonly begunShare?: number
 }
 
-/** What is told to the operator about a failed attempt. */
+/** Report about a failed attempt for the operator. */
 export interface FailureReport {
-  /** The vendor's code, or its type where it has none; of the network: `ECONNREFUSED`. */
+  /** Error code of the vendor (or its error type), or of the network: `ECONNREFUSED`. */
   readonly code: string | undefined
   /**
-   * The vendor's text without credentials, or the network's, cut after {@link MAX_REPORTED_CHARACTERS}. Undefined when the vendor
-   * blames the request: such texts quote prompts, and the caller reads them.
+   * Text of the vendor without credentials, or of the network, with at most {@link MAX_REPORTED_CHARACTERS} characters. Undefined
+   * if the vendor blames the request, because such texts quote prompts and the caller reads them.
    */
   readonly message: string | undefined
-  /** True if `message` is the vendor's own text, which may quote the prompt. Absent: the text is the gateway's or the network's. */
+  /** Whether `message` is the vendor's own text, which may quote the prompt. If omitted, it is of the gateway or the network. */
   readonly isVendorText?: true | undefined
   /** The vendor's own id of the request. */
   readonly vendorRequestId: string | undefined
 }
 
-/** Longest text of a vendor in an event or a log line. */
+/** Maximum length of a vendor's text in an event or a log line. */
 const MAX_REPORTED_CHARACTERS = 500
 
-/** May a call that was given up after some time still be under way, and be billed, at its vendor? */
+/** Whether a call that timed out may still run at its vendor, and be billed. */
 export function mayStillRun({ error, mayHaveBegun }: AttemptFailure): boolean {
   return error.code === 'upstream_timeout' && mayHaveBegun
 }
 
-/** Why a model could not take a request: events and records of usage say it. */
+/** Reason in events and usage records for a request that a model could not accept. */
 export const OVERSIZED = 'context_length_exceeded'
 
 /** Classifies a vendor's error. */
@@ -142,7 +144,7 @@ export function failureOfVendor(failure: VendorFailure): AttemptFailure {
   }
 }
 
-/** Some clients sleep as long as they are told, and a vendor's date may be years away. */
+/** Some clients wait as long as requested, and a vendor's date may be years away. */
 function askedSeconds({ retryAfterSeconds }: VendorFailure): number | undefined {
   return retryAfterSeconds === undefined ? undefined : Math.min(retryAfterSeconds, LONGEST_RETRY_AFTER_MS / 1000)
 }
@@ -156,15 +158,15 @@ function reportOfVendor({ kind, message, code, type, requestId }: VendorFailure)
   }
 }
 
-/** Vendors report it by a status of their own, by a type or code, or only in the text. */
+/** Vendors report overload by a status of their own, by a type or code, or only in the text. */
 function isOverload({ status, type, code, message }: VendorFailure): boolean {
   return status === 529 || /overloaded/i.test(`${type} ${code} ${message}`)
 }
 
 /**
- * Does an error leave open whether the vendor is working? An explicit refusal means that it is not, and so does a 409 or
- * a 503 from any sender. An unreadable success response, an error inside a started answer, a timeout and an error page of an
- * intermediary leave it open.
+ * Whether the vendor may be working despite an error. An explicit rejection means that it is not, and so does a 409 or a 503 from
+ * any sender. An unreadable success response, an error inside a started answer, a timeout and an error page of an intermediary
+ * leave it open.
  */
 function leavesOpen({ kind, status, code, type }: VendorFailure): boolean {
   if (status === 0 || kind === 'timeout') return true
@@ -173,8 +175,8 @@ function leavesOpen({ kind, status, code, type }: VendorFailure): boolean {
 }
 
 /**
- * Statuses by which vendors refuse a key, its account or its quota, unless the error says otherwise. Other operator
- * problems concern one model.
+ * Statuses with which vendors reject a key, its account or its quota, unless the error has other details. Other operator problems
+ * concern one model.
  */
 const KEY_STATUSES = new Set([401, 402, 403, 429])
 
@@ -196,14 +198,14 @@ function outcomeOf({
 }
 
 /**
- * Classifies an answer that its vendor made and bills, and that is none for its caller. Where it is too long for one model, another may
- * give it. One that is the vendor's own failure is asked for again like any other.
+ * Classifies an answer that its vendor generated and bills, but that is unusable for its caller. If it is too long for one model,
+ * another may answer. A failure of the vendor itself is retried like any other.
  */
 export function failureOfAnswer(failure: VendorFailure, usage: Usage | undefined, answerBytes: number): AttemptFailure {
   if (failure.kind !== 'caller') {
-    // What a vendor itself calls a failure is no answer that broke.
+    // A failure that the vendor itself reports does not count as a broken answer.
     const isBroken = failure.kind === 'invalid_response'
-    // Vendors read it by their rules for streams, which have no status of their own.
+    // Vendors classify it by their rules for streams, which have no status of their own.
     const status = failure.status === 0 ? 200 : failure.status
     return { ...failureOfVendor({ ...failure, status }), billedUsage: usage, ...(isBroken ? { answerBytes } : {}) }
   }
@@ -211,7 +213,7 @@ export function failureOfAnswer(failure: VendorFailure, usage: Usage | undefined
   return { ...failureOfVendor(told), mayFallBack: concerns === 'size', billedUsage: usage, answerBytes }
 }
 
-/** The failure of a stream, with what the vendor bills or may bill for it. */
+/** Returns the failure of a stream, with the usage that the vendor bills or may bill. */
 export function withBillOf(
   failure: AttemptFailure,
   { usage, countsUsage = false }: Pick<StreamTransform, 'usage' | 'countsUsage'>,
@@ -220,8 +222,8 @@ export function withBillOf(
 }
 
 /**
- * Statuses of failures of kind `caller` that are returned unchanged. 502 comes only from the gateway's own checks of an answer, if the
- * vendor ignored a member of the request. Readers of vendors' errors never classify a 502 as `caller`.
+ * Statuses of failures of kind `caller` that are returned unchanged. 502 comes only from the gateway's own checks of an answer,
+ * if the vendor ignored a member of the request. Readers of vendors' errors never classify a 502 as `caller`.
  */
 const CALLER_STATUSES = new Set([400, 404, 413, 422, 502])
 
@@ -239,7 +241,7 @@ function rejected(failure: VendorFailure): GatewayError {
     : new DetailedError('upstream_rejected', details, failure.details)
 }
 
-/** What is aborted for a caller who left, or because its time was over, gets an error of its own. Only a gateway that closes is left. */
+/** Errors by kind. Calls aborted for a disconnected caller or a timeout have other errors, so `aborted` means a closing gateway. */
 const TRANSPORT_CODES: { readonly [Kind in TransportFailure['kind']]?: ErrorCode } = {
   timeout: 'upstream_timeout',
   protocol: 'upstream_invalid_response',
@@ -272,7 +274,7 @@ export function failureOfTransport(failure: TransportFailure): AttemptFailure {
 
 const UNKNOWN_HOST: ReadonlySet<string> = new Set(['ENOTFOUND', 'EAI_AGAIN'])
 
-/** What the operator must mend where there is no way to the vendor: a name of a host, a certificate, or a proxy. */
+/** Returns the problem that the operator must fix if the vendor cannot be reached: a host name, a certificate, or a proxy. */
 function egressProblem({ kind, error }: TransportFailure): VendorFailure | undefined {
   if (kind === 'proxy') return { kind: 'operator', status: 0, code: 'proxy', message: error.message }
   const code = String((error as NodeJS.ErrnoException).code)
@@ -285,7 +287,7 @@ function egressProblem({ kind, error }: TransportFailure): VendorFailure | undef
   return { kind: 'operator', status: 0, code, message }
 }
 
-/** An unusable response: a redirect, truncated JSON, the wrong type, too large. */
+/** Classifies an unusable response: a redirect, truncated JSON, the wrong type, too large. */
 export function unusableResponse(why: string, status: number | undefined): AttemptFailure {
   const failure = failureOfVendor({ kind: 'invalid_response', status: status ?? 0, message: why })
   return { ...failure, report: { ...failure.report, isVendorText: undefined } }

@@ -6,10 +6,10 @@ import type { Parsed, Received } from './call-record.ts'
 import { CallHookFacts, checkedResult, hookFailed } from './hook-facts.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** A request whose caller is known, as far as it came. */
+/** Request of a known caller, in any stage. */
 type KnownRequest = Received & Partial<Parsed>
 
-/** Lets hooks replace text and status of an error of a caller who is known. Its code stays. Never throws. */
+/** Lets hooks replace message and status of an error of a known caller. Its code stays. Never throws. */
 export async function runFailedHooks(
   context: PipelineContext,
   record: KnownRequest,
@@ -46,7 +46,7 @@ export async function runFailedHooks(
 function replaced(error: GatewayError, result: FailureResult | undefined): GatewayError {
   if (result === undefined) return error
   const { message = error.message, status = error.status } = result
-  if (typeof message !== 'string') throw new TypeError('message must be a text')
+  if (typeof message !== 'string') throw new TypeError('message must be a string')
   if (!(Number.isInteger(status) && status >= 400 && status <= 599))
     throw new TypeError('status must be from 400 to 599')
   return new GatewayError(error.code, { ...error, message, status, cause: error.cause })

@@ -6,17 +6,17 @@ import { emitUnbilledUsage, estimateUnreported, type FailedOperation } from './u
 import { cutUsage, estimatedUsage, mostUsage } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
 
-/** An attempt that failed, and what its vendor may bill. */
+/** Failed attempt, and the usage that its vendor may bill. */
 export interface FailedAttempt<Asked extends Candidate = Candidate> {
   readonly failure: AttemptFailure
   readonly candidate: Asked
-  /** What the vendor may bill for it, though it reported nothing; undefined: nothing. */
+  /** Usage that the vendor may bill without a report, or `undefined` for none. */
   readonly unreported: Usage | undefined
-  /** Has an event told what the vendor may bill? Then it is not charged. */
+  /** Whether an event has reported the usage that the vendor may bill. It is not charged then. */
   readonly isTold?: boolean
 }
 
-/** An attempt that has failed just now. */
+/** Returns a failed attempt with its usage. */
 export function failedAttempt<Asked extends Candidate>(
   call: Reserved,
   candidate: Asked,
@@ -26,7 +26,7 @@ export function failedAttempt<Asked extends Candidate>(
   return { failure, candidate, unreported: estimateUnreported(call, failure, operation) }
 }
 
-/** Emits what the vendor may bill for an attempt that no account is charged for. */
+/** Emits the usage that the vendor may bill for an attempt that no account is charged for. */
 export function told<Asked extends Candidate>(
   context: PipelineContext,
   call: Reserved,
@@ -39,24 +39,24 @@ export function told<Asked extends Candidate>(
   return { ...attempt, isTold: true }
 }
 
-/** Is a caller charged for what a vendor broke off? */
+/** Whether a caller is charged for answers that a vendor broke off. */
 export function chargesBroken({ chargeBrokenAnswers }: PipelineContext, { hold }: Reserved): boolean {
   return chargeBrokenAnswers && hold !== undefined
 }
 
-/** The usage of a call that failed: what its caller is charged for, and what only the operator is told of. */
+/** Usage of a failed call: the charged part, and the part that only the operator sees. */
 type FailedUsage = Pick<CallEnding, 'usage' | 'estimatedUsage' | 'unbilled' | 'unreportedUsage'>
 
-/** What a caller pays whom no vendor answered: nothing, unless the host charges for what the last vendor may bill. */
+/** Returns the usage to charge if no vendor answered: none, unless the host charges for the usage that the last vendor may bill. */
 export function failedUsage(context: PipelineContext, call: Reserved, last: FailedAttempt | undefined): FailedUsage {
   if (last === undefined || last.isTold === true) return NOTHING_CHARGED
   const { failure, unreported: unreportedUsage } = last
   const { billedUsage, isBillCounted: isEstimated = false, isPartDone, answerBytes, refusedBytes, outcome } = failure
-  // What the gateway itself cut off, because it closes, is no fault of the vendor.
+  // A call that the gateway ended because it closes is not a fault of the vendor.
   const isCharged = chargesBroken(context, call) && outcome !== 'ignored'
   if (billedUsage === undefined && isCharged && ((answerBytes ?? refusedBytes) !== undefined || mayStillRun(failure)))
     return { usage: undefined, estimatedUsage: unreportedUsage }
-  // Beside parts that were answered, what was sent and not answered is not charged.
+  // If parts were answered, the parts that were sent and not answered are not charged.
   if (billedUsage === undefined) return { ...NOTHING_CHARGED, unreportedUsage }
   return (isPartDone === true ? context.chargePartialBatches : isCharged)
     ? { ...(isEstimated ? estimate(billedUsage) : { usage: billedUsage, estimatedUsage: undefined }), unreportedUsage }
@@ -73,9 +73,9 @@ const NOTHING_CHARGED = { usage: undefined, estimatedUsage: undefined }
 export const WHOLE_ANSWER_WAIT_MS = 10_000
 
 /**
- * Usage that a disconnected caller pays for: as for any other call if the vendor failed or a time-out ended it. If the call was stopped
- * because its caller disconnected, it is the prompt and what the model has written in that time. Vendors go on with a whole answer,
- * so {@link WHOLE_ANSWER_WAIT_MS} after the caller has disconnected count at least.
+ * Returns the usage that a disconnected caller pays for. If the vendor failed or timed out, it is the same as for any other call.
+ * If the call was stopped because its caller disconnected, it is the prompt and the output written in that time. Vendors continue
+ * with a whole answer, so at least {@link WHOLE_ANSWER_WAIT_MS} after the disconnect count.
  */
 export function abandonedUsage(
   context: PipelineContext,
@@ -96,7 +96,7 @@ export function abandonedUsage(
   const estimated = estimatedUsage(call, { outputBytes: 0, isUnseen, isStopped: true, stoppedAfterMs })
   if (billedUsage === undefined) return estimate(estimated)
   if (isBillCounted === true) return estimate(cutUsage(billedUsage, estimated))
-  // The report is of the parts that were answered, and the others were sent too.
+  // The report covers the answered parts, and the others were sent too.
   const usage = isPartDone === true ? mostUsage(billedUsage, estimated) : cutUsage(billedUsage, estimated)
   return { usage, estimatedUsage: estimated }
 }

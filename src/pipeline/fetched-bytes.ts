@@ -5,7 +5,7 @@ import type { HeldBytes } from '../core/held-bytes.ts'
 export interface FetchedBytesClaim {
   /**
    * Counts bytes that have arrived.
-   * @throws GatewayError `rate_limited` above the bound of the account, and `overloaded` above that of the process.
+   * @throws GatewayError `rate_limited` above the limit of the account, and `overloaded` above that of the process.
    */
   add(bytes: number): void
   /** Ends the claim. Its bytes no longer count; later calls have no effect. */
@@ -23,7 +23,7 @@ export class FetchedBytes {
     this.#heldBytes = heldBytes
   }
 
-  /** Begins to count for a request of an account. */
+  /** Starts counting for a request of an account. */
   claim(accountId: string): FetchedBytesClaim {
     let claimed = 0
     let isReleased = false

@@ -6,8 +6,8 @@ import { type SpendingCounts, spendingAt, spendingPeriod, spentOf } from '../sto
 import type { PipelineContext } from './pipeline-context.ts'
 
 /**
- * Reads what one more call may cost, in nano-dollars: the least of the balance (or the rest of a credit limit) and the rest of every
- * cap of the account and the key. Returns `undefined` if nothing limits it. Open holds count as spent.
+ * Returns the maximum cost of one more call, in nano-dollars: the least of the balance (or the rest of a credit limit) and the
+ * rest of every cap of the account and the key. Returns `undefined` if nothing limits it. Open holds count as spent.
  * @throws GatewayError `store_unavailable` if the store fails.
  */
 export async function freeMoneyOf(

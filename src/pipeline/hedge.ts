@@ -13,7 +13,7 @@ import { prepareIfAble } from './prepare-operation.ts'
 import { emitUnbilledUsage } from './unbilled-usage.ts'
 import { estimatedUsage, generatesTokens } from './usage-estimate.ts'
 
-/** A candidate and its prepared request. */
+/** Candidate and its prepared request. */
 export interface PreparedCall {
   readonly candidate: RouteCandidate
   readonly operation: Operation
@@ -28,15 +28,15 @@ interface FailedCall extends PreparedCall {
   readonly outcome: Extract<UnstreamedOutcome, { kind: 'failed' }>
 }
 
-/** May a second candidate be called while the first one is slow? */
+/** Whether a second candidate may be called while the first one is slow. */
 export function mayHedge(context: PipelineContext, { endpoint, isStream }: Reserved): boolean {
   return context.routing.hedge !== undefined && !isStream && endpoint.canHedge === true
 }
 
 /**
- * Calls a candidate. If it is slow, also calls another one of the same model, once, within the retry budget. The first
- * answer wins and the other call is aborted; an event tells what its vendor may bill. It fails if both have failed, or if there was
- * no second call. Of two failures that of a call which its vendor may have begun decides, and what the other may cost is told.
+ * Calls a candidate. If it is slow, also calls another one of the same model, once, within the retry budget. The first answer
+ * wins and the other call is aborted; an event reports what its vendor may bill. Fails if both have failed, or if there was no
+ * second call. If both fail, a call that its vendor may have begun decides, and an event reports what the other may cost.
  */
 export function hedge(
   context: PipelineContext,
@@ -55,7 +55,7 @@ export function hedge(
       timer.cancel()
       for (const scope of scopes) call.calls.delete(scope)
     }
-    /** The request does not need the others: tells what those may cost that have failed, and stops the rest. */
+    /** Ends the other calls: reports what failed ones may cost, and stops the rest. */
     const endOthers = (decisive?: FailedCall): void => {
       for (const failed of failures) if (failed !== decisive) tellFailed(context, call, failed)
       for (const scope of running) scope.abort()
@@ -64,7 +64,7 @@ export function hedge(
       const own = new AbortScope(call.calls)
       scopes.push(own)
       running.add(own)
-      // An aborted scope takes no calls; the calls of its members then end at once.
+      // An aborted scope accepts no calls; the calls of its members then end immediately.
       if (!call.calls.add(own)) own.abort()
       run(context, call, prepared, { scope: own, time }).then(
         (outcome) => {
@@ -104,24 +104,24 @@ export function hedge(
   })
 }
 
-/** The last failure, unless only an earlier one may be billed. */
+/** Returns the last failure, unless only an earlier one may be billed. */
 function decisiveOf(failures: readonly FailedCall[]): FailedCall {
   return failures.findLast(({ outcome }) => outcome.failure.mayHaveBegun) ?? failures.at(-1)!
 }
 
-/** One of two calls has failed, and the other one decides. */
+/** Reports a failed call while the other one decides. */
 function tellFailed(context: PipelineContext, call: Reserved, { candidate, operation, outcome }: FailedCall): void {
   const facts = { reasonsUnseen: operation.reasonsUnseen === true, isMaking: generatesTokens(call.estimate) }
   told(context, call, failedAttempt(call, candidate, outcome.failure, facts))
 }
 
-/** The other call was faster. Vendors finish a whole answer even if its call was cancelled; one that was not sent yet costs nothing. */
+/** Reports the slower call. Vendors finish a whole answer even if its call was cancelled; an unsent call costs nothing. */
 function tellLoser(context: PipelineContext, call: Reserved, { candidate, operation, outcome }: HedgeResult): void {
   if (outcome.kind === 'failed') tellFailed(context, call, { candidate, operation, outcome })
   else tellMade(context, call, candidate, outcome.body.usage)
 }
 
-/** An answer was made that nobody needs. */
+/** Reports an answer that nobody needs. */
 function tellMade(
   context: PipelineContext,
   call: Reserved,
@@ -132,7 +132,7 @@ function tellMade(
   emitUnbilledUsage(context, call, candidate, { usage, isEstimated: reported === undefined })
 }
 
-/** Nothing more is asked for a caller who has left, though the first call may be read on. */
+/** No other call is made for a disconnected caller, although the first call may be drained. */
 function mayAskMore({ calls, caller }: Reserved): boolean {
   return !calls.isAborted && !caller.isDisconnected
 }
@@ -150,7 +150,7 @@ async function prepareSecond(
   return operation && { candidate, operation }
 }
 
-/** One call, whose outcome is always reported to its candidate. */
+/** Makes one call, whose outcome is always reported to its candidate. */
 async function run(
   context: PipelineContext,
   call: Reserved,

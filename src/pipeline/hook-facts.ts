@@ -9,14 +9,14 @@ import type { Shaped } from './call-record.ts'
 import { emit, type PipelineContext, reportFault } from './pipeline-context.ts'
 import { attributionOf } from './usage-draft.ts'
 
-/** The point of a hook, as events name it. */
+/** Point of a hook, as named in events. */
 export type HookPoint = 'request' | 'wire' | 'answer' | 'text' | 'failed'
 
-/** Headers of a caller that may carry a credential, of the gateway, of the host or of a vendor. */
+/** Headers of a caller that may carry a credential of the gateway, the host or a vendor. */
 const CREDENTIAL_HEADER =
   /^(?:authorization|proxy-authorization|cookie|x-api-key|api-key|x-goog-api-key)$|token|secret/i
 
-/** May a header of this name hold a credential, of the caller or of the gateway? */
+/** Whether a header of this name may carry a credential of the caller or the gateway. */
 export function carriesCredential(name: string): boolean {
   return CREDENTIAL_HEADER.test(name)
 }
@@ -25,7 +25,7 @@ type Known = Pick<Shaped, 'requestId' | 'principal' | 'request' | 'endpoint'> & 
   readonly body: { readonly model: string }
 }
 
-/** What every point of a hook is told. What costs something is made when the hook asks for it. */
+/** Facts for every point of a hook. Expensive ones are created on demand. */
 export class CallHookFacts implements HookFacts {
   readonly requestId: string
   readonly endpoint: string
@@ -56,7 +56,7 @@ export class CallHookFacts implements HookFacts {
   }
 }
 
-/** Freezes a value with everything inside it. Bytes are left as they are. */
+/** Freezes a value and everything inside it, except bytes. */
 export function frozen<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || Object.isFrozen(value)) return value
   Object.freeze(value)
@@ -73,8 +73,8 @@ export interface FailedHook {
 }
 
 /**
- * A hook has failed: the operator is told, and what it was to check passes only where the hook says so.
- * @returns The error for the caller; undefined: it passes.
+ * Reports a failed hook to the operator. Unchecked input passes only if the hook allows it.
+ * @returns The error for the caller, or `undefined` if the input passes.
  */
 export function hookFailed(
   context: PipelineContext,
@@ -88,13 +88,13 @@ export function hookFailed(
     reportFault(context, requestId, `hook ${hook.name} (${point}, ${fault})`, error)
     return new GatewayError('hook_failed', { cause: error })
   }
-  context.logger.warn('a hook failed and was passed over', { requestId, hook: hook.name, point, reason: fault, error })
+  context.logger.warn('a hook failed and was bypassed', { requestId, hook: hook.name, point, reason: fault, error })
   const named = { requestId, hook: hook.name, point, endpoint: endpoint.id, accountId, keyId, model }
   emit(context, { type: 'hook-bypassed', ...named, reason: fault, error })
   return undefined
 }
 
-/** Reads a denial and tells the operator of it. */
+/** Reads a denial and reports it to the operator. */
 export function denied(
   context: PipelineContext,
   call: Known,
@@ -114,12 +114,12 @@ export function denied(
   return checked
 }
 
-/** Members of what an answer hook may return. */
+/** Members that an answer hook may return. */
 export const ANSWER_RESULT: readonly string[] = ['texts', 'deny', 'headers']
 
 /**
- * Checks the members of what a hook has returned.
- * @throws TypeError for anything but undefined and an object with some of these members.
+ * Checks the members of a hook's result.
+ * @throws TypeError unless it is undefined or an object with some of these members.
  */
 export function checkedResult<Result extends object>(result: unknown, members: readonly string[]): Result | undefined {
   if (result === undefined) return undefined
@@ -131,15 +131,15 @@ export function checkedResult<Result extends object>(result: unknown, members: r
 
 /**
  * Checks texts that a hook has returned.
- * @throws TypeError naming the text that does not exist, or is none.
+ * @throws TypeError that names the unknown or invalid text.
  */
 export function checkedTexts(texts: unknown, known: readonly { readonly id: string }[]): ReadonlyMap<string, string> {
   if (!(texts instanceof Map)) throw new TypeError('a hook must return texts as a Map of ids and texts')
   const ids = new Set(known.map(({ id }) => id))
   for (const [id, text] of texts as Map<unknown, unknown>) {
     if (typeof id !== 'string' || !ids.has(id))
-      throw new TypeError(`a hook returned a text for ${String(id)}, which is not there`)
-    if (typeof text !== 'string') throw new TypeError(`a hook returned something else than a text for ${id}`)
+      throw new TypeError(`a hook returned a text for ${String(id)}, which does not exist`)
+    if (typeof text !== 'string') throw new TypeError(`a hook returned a value that is not a string for ${id}`)
   }
   return texts as ReadonlyMap<string, string>
 }

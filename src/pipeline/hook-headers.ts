@@ -1,15 +1,15 @@
 import { isJsonObject } from '../core/json.ts'
 
-/** Names and values of headers that can be sent. */
+/** Valid names and values of headers. */
 export const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]+$/
 export const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Headers of the gateway that say something of the call, which no hook may set. */
+/** Headers of the gateway about the call, which no hook may set. */
 const OWN_HEADER = /^(?:x-request-id|x-ratelimit-.*|x-should-retry|x-signalbox-(?!repaired$|schema$).*)$/
 
 /**
- * Checks headers for the answer that a caller gets.
- * @throws TypeError naming the header.
+ * Checks headers for the caller's answer.
+ * @throws TypeError with the header.
  */
 export function checkedHeaders(headers: unknown): string[] {
   if (!isJsonObject(headers)) throw new TypeError('headers must be an object')

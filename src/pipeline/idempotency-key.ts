@@ -5,8 +5,8 @@ import type { Creation } from '../stores/stored-bounds.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
 /**
- * Claims the key of a request that holds no money. If its process dies, the key is free once no call of it can be under way any more, as
- * the key of a hold is.
+ * Claims the key of a request without a hold. If its process dies, the key becomes free when none of its calls can be in flight
+ * any more, like the key of a hold.
  */
 export function claimKey(
   { store, clock, holdTtlMs }: PipelineContext,
@@ -26,8 +26,8 @@ export interface PlannedStorage {
 }
 
 /**
- * Stores something, and claims its key, if the account has room. Without room, a known key still returns what it is known for.
- * @throws GatewayError `storage_limit_reached`, and what `create` and the store throw.
+ * Stores data, and claims its key, if the account has room. Without room, a known key still returns its stored result.
+ * @throws GatewayError `storage_limit_reached`, and the errors of `create` and the store.
  */
 export async function createWithinBounds<Value>(
   context: PipelineContext,
@@ -47,7 +47,7 @@ export async function createWithinBounds<Value>(
 }
 
 /**
- * The answer of an earlier request with the same key.
+ * Returns the answer of an earlier request with the same key.
  * @throws GatewayError `idempotency_in_flight` and `idempotency_mismatch`.
  */
 export function replayOf(result: Exclude<ClaimResult, { status: 'claimed' }>): StoredAnswer {
@@ -56,7 +56,7 @@ export function replayOf(result: Exclude<ClaimResult, { status: 'claimed' }>): S
   return result.answer
 }
 
-/** Keeps an answer for those who send its request again. The operator is told of one that comes too late to be kept. */
+/** Stores an answer for repeated requests. If it is too late to be stored, the operator is notified. */
 export async function completeKey(
   context: PipelineContext,
   claim: IdempotencyClaim,
@@ -64,6 +64,6 @@ export async function completeKey(
 ): Promise<void> {
   const { store, clock } = context
   if (await store.idempotency.complete(claim, answer, clock.now())) return
-  const error = new Error('an Idempotency-Key was free again before the answer came: the answer is not kept')
+  const error = new Error('an Idempotency-Key was freed before the answer arrived: the answer is not stored')
   reportFault(context, claim.claimedBy, 'idempotency', error)
 }

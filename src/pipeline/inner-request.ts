@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { ByteSink, GatewayRequest } from '../core/exchange.ts'
 
-/** A request that the gateway makes of itself: JSON, without other headers. */
+/** Request of the gateway to itself: JSON, without other headers. */
 export function innerRequest(path: string, body: Uint8Array): GatewayRequest {
   return {
     method: 'POST',
@@ -12,7 +12,7 @@ export function innerRequest(path: string, body: Uint8Array): GatewayRequest {
   }
 }
 
-/** Takes an answer that is sent to nobody. */
+/** Discards an answer. */
 export const NOWHERE: ByteSink = {
   closed: false,
   head: () => undefined,
@@ -23,7 +23,7 @@ export const NOWHERE: ByteSink = {
   onClose: () => undefined,
 }
 
-/** The caller's side of a request that the gateway makes of itself: keeps what is answered, and may leave as any caller. */
+/** Caller's side of a request of the gateway to itself. Stores the answer, and can disconnect like any caller. */
 export class InnerCaller implements ByteSink {
   readonly #chunks: Uint8Array[] = []
   #status = 0
@@ -34,7 +34,7 @@ export class InnerCaller implements ByteSink {
     return this.#hasLeft
   }
 
-  /** 0: nothing was answered. */
+  /** HTTP status, or 0 without an answer. */
   get status(): number {
     return this.#status
   }

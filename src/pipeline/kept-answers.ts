@@ -8,7 +8,7 @@ import { measureInput } from './media-estimate.ts'
 import { checkCallerUrls } from './parse.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
-/** Where an account's answers are kept. */
+/** Returns the access to an account's stored answers. */
 export function answerAccess(context: PipelineContext, { accountId }: Principal): AnswerAccess {
   const { keeps, retentionMs } = context.keptAnswers
   const { responses: store, conversations } = context.store
@@ -18,9 +18,9 @@ export function answerAccess(context: PipelineContext, { accountId }: Principal)
 }
 
 /**
- * Puts what a request refers to in its place, so that it is estimated and held for as a whole. Only the owner's answers are
- * found: foreign, unknown and expired ids give the same error.
- * @throws GatewayError `invalid_request` naming the reference, or an address in what it refers to; `store_unavailable`.
+ * Replaces the references of a request by their content, so that its estimate and hold cover everything. Only the owner's answers
+ * are found: foreign, unknown and expired ids cause the same error.
+ * @throws GatewayError `invalid_request` that names the reference, or an address in its content; `store_unavailable`.
  */
 export async function recall(context: PipelineContext, parsed: Parsed): Promise<void> {
   const { kept } = parsed.endpoint
@@ -38,16 +38,16 @@ export async function recall(context: PipelineContext, parsed: Parsed): Promise<
   const original = written && { ...written, bytes: written.request === body ? bytes : undefined }
   parsed.continues({ previous: bound, isStored: turn !== undefined, freshId, recalled: { original, turn, ownIds } })
   if (request === body) return
-  // Items of a conversation may have come without a request.
+  // Items of a conversation may have been added without a request.
   checkCallerUrls(context, parsed.endpoint.callerUrls?.(request), parsed.chain)
-  // The history is read by the model too.
+  // The model also reads the history.
   const text = Buffer.from(JSON.stringify(request))
   parsed.recalled(request, measureInput(parsed.endpoint, { body: request, bytes: text }))
 }
 
 /**
- * Keeps an answer before its owner has its end, so that a follow-up finds it at once. Never fails: a store that is down must
- * not withhold an answer. The host then gets an `internal-error` event, and the answer cannot be continued.
+ * Stores an answer before its owner gets its end, so that an immediate follow-up finds it. Never fails, because a store failure
+ * must not withhold an answer. The host then gets an `internal-error` event, and the answer cannot be continued.
  */
 export async function keepAnswer(
   context: PipelineContext,
@@ -64,7 +64,7 @@ export async function keepAnswer(
   }
 }
 
-/** An answer as it is kept; undefined: it is not. */
+/** Returns the stored form of an answer, or `undefined` if it is not stored. */
 export function keptTurn(
   context: PipelineContext,
   reserved: Reserved,

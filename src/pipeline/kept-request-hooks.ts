@@ -10,15 +10,15 @@ import { checkedResult, checkedTexts, denied, hookFailed } from './hook-facts.ts
 import type { PipelineContext } from './pipeline-context.ts'
 import { denialOf, RequestCall } from './request-hooks.ts'
 
-/** Who keeps something that later requests refer to. */
+/** Caller that stores data for later requests. */
 type Keeper = Pick<Shaped, 'requestId' | 'principal' | 'request' | 'endpoint'>
 type Kept = { readonly model: string }
 
 /**
- * Asks the request hooks about what is kept for later requests, of which they are shown no more than what is new. There is no model
- * yet, and nothing to answer or to charge.
- * @returns The same as hooks have written it.
- * @throws GatewayError `request_denied`, also where a hook has an answer of its own; `hook_failed`; `invalid_request` where one charges.
+ * Runs the request hooks on data that is stored for later requests. They see only the new data. There is no model yet, and nothing to
+ * answer or to charge.
+ * @returns The data as changed by hooks.
+ * @throws GatewayError `request_denied`, also if a hook returns an answer; `hook_failed`; `invalid_request` if a hook charges units.
  */
 export async function screenKept<Body extends Kept>(
   context: PipelineContext,
@@ -65,12 +65,12 @@ async function screenedBy<Body extends Kept>(
   }
   if (units > 0 && context.prices !== undefined)
     throw new GatewayError('invalid_request', {
-      message: 'This cannot be kept ahead of a request, because a check of it is charged. Send it with the request.',
+      message: 'This cannot be stored before a request, because checking it is charged. Send it with the request.',
     })
   return changed
 }
 
-/** @throws TypeError for what cannot be kept, and SyntaxError for a text that is to be JSON and is not. */
+/** @throws TypeError for data that cannot be stored, and SyntaxError for a text that should be JSON and is not. */
 function rewritten<Body extends Kept>(
   { texts: reader }: Shaped['endpoint'],
   body: Body,

@@ -3,16 +3,16 @@ import { isPending, type MaybePromise } from '../core/maybe-promise.ts'
 import type { Lease } from '../stores/rate-limiter.ts'
 import { type PipelineContext, reportFault } from './pipeline-context.ts'
 
-/** A place to take. */
+/** Lease to acquire. */
 export interface WantedLease extends Lease {
   readonly limit: number
   readonly expiresAtMs: number
 }
 
 /**
- * Takes all places, or none.
- * @param taken How many of them are taken already.
- * @throws GatewayError `rate_limited`, or what the limiter throws.
+ * Acquires all leases, or none.
+ * @param taken Number of leases that are already acquired.
+ * @throws GatewayError `rate_limited`, or the errors of the limiter.
  */
 export function acquireLeases(
   context: PipelineContext,
@@ -49,7 +49,7 @@ function tooMany(): GatewayError {
   return new GatewayError('rate_limited', { message: 'Too many requests at the same time.' })
 }
 
-/** The place at `index` is taken: those before it are given back. */
+/** Releases the leases before `index` if that one is taken. */
 function giveUp(
   context: PipelineContext,
   wanted: readonly WantedLease[],
@@ -59,7 +59,7 @@ function giveUp(
   return releaseAndThrow(context, wanted[index]!.leaseId, wanted.slice(0, index), error)
 }
 
-/** Gives places back, then throws. */
+/** Releases leases, then throws. */
 export function releaseAndThrow(
   context: PipelineContext,
   requestId: string,
@@ -73,7 +73,7 @@ export function releaseAndThrow(
   })
 }
 
-/** Gives places back. Never fails: the host gets an `internal-error` event, and the lease expires. */
+/** Releases leases. Never fails: the host gets an `internal-error` event, and the lease expires. */
 export function releaseLeases(
   context: PipelineContext,
   requestId: string,
@@ -87,8 +87,8 @@ function releaseLease({ concurrency }: PipelineContext, lease: Lease): MaybeProm
 }
 
 /**
- * Does for each of a list what must not fail a request; a fault is reported instead.
- * @param value Given to each run, so that none needs a closure.
+ * Runs a function for each item of a list, and reports errors instead of throwing, because they must not fail a request.
+ * @param value Passed to each run, so that no closure is needed.
  */
 export function eachReported<Item, Value>(
   context: PipelineContext,
@@ -112,7 +112,7 @@ export function eachReported<Item, Value>(
   return pending === undefined ? undefined : Promise.all(pending).then(() => undefined)
 }
 
-// Apart from its caller: a function that may make closures allocates for them in every call.
+// Separate from its caller, because a function that may create closures allocates for them in every call.
 function reportedLater(context: PipelineContext, requestId: string, done: PromiseLike<unknown>): Promise<unknown> {
   return Promise.resolve(done).then(
     () => undefined,

@@ -1,15 +1,15 @@
 import type { RateLimits } from '../stores/rate-limiter.ts'
 
-/** Limits by whom they count for. */
+/** Limits by owner. */
 export interface LimitSet {
   readonly perKey: RateLimits
-  /** All keys of an account together. */
+  /** Limits of all keys of an account together. */
   readonly perAccount: RateLimits
-  /** Each end user of an account, whatever the key. */
+  /** Limits of each end user of an account, whatever the key. */
   readonly perEndUser: RateLimits
 }
 
-/** Limits with the defaults for everything that they leave open. */
+/** Returns limits with defaults for omitted members. */
 export function withDefaults(own: RateLimits, defaults: RateLimits): RateLimits {
   return {
     requestsPerMinute: own.requestsPerMinute ?? defaults.requestsPerMinute,

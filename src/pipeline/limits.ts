@@ -5,8 +5,8 @@ import { type LimitSet, withDefaults } from './limit-set.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /**
- * The limits of a caller: what its key sets itself, then its account's plan, then the gateway's.
- * @throws GatewayError `plan_not_configured`, and `store_unavailable` when the plan cannot be looked up.
+ * Returns the limits of a caller: those of its key, then of its account's plan, then of the gateway.
+ * @throws GatewayError `plan_not_configured`, and `store_unavailable` if the plan cannot be read.
  */
 export function limitsOf(
   context: Pick<PipelineContext, 'limits' | 'plans' | 'accountPlans'>,
@@ -22,7 +22,7 @@ export function limitsOf(
   return withOwn(principal, planLimits(plans, principal.plan ?? undefined) ?? limits)
 }
 
-// Apart from its caller: a function that may make closures allocates for them in every call.
+// Separate from its caller, because a function that may create closures allocates for them in every call.
 function limitsLater(
   { limits, plans }: Pick<PipelineContext, 'limits' | 'plans'>,
   principal: Principal,

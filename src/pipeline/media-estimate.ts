@@ -7,14 +7,14 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { ParsedRequest } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** What a request gives the model to read. */
+/** Input that a request passes to the model. */
 export type RequestInput = Pick<ParsedRequest, 'textBytes' | 'denseTokens' | 'media'>
 
 /** Maximum number of media in one request. The header of each is read; models accept a few thousand images at most. */
 const MAX_MEDIA = 5_000
 
 /**
- * Measures a checked request: its text without its media, and what the headers of the media tell.
+ * Measures a checked request: its text without its media, and the facts in the headers of the media.
  * @throws GatewayError `invalid_request` for more media than {@link MAX_MEDIA}.
  */
 export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedRequest, 'body' | 'bytes'>): RequestInput {
@@ -30,7 +30,7 @@ export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedReq
     return { textBytes: text.byteLength, denseTokens: denseTokensIn(text), media }
   }
   const textBytes = endpoint.textBytes(body)
-  // The model may read a part of the request several times. The rest of a body that is much longer is files.
+  // The model may read parts of the request several times. A much longer body consists of files.
   const isText = media.length === 0 && bytes !== undefined && bytes.byteLength <= textBytes * MAX_SYNTAX_FACTOR
   return {
     textBytes,
@@ -40,23 +40,23 @@ export function measureInput(endpoint: Endpoint, { body, bytes }: Pick<ParsedReq
 }
 
 const NO_TEXT = new Uint8Array()
-/** Bytes of JSON for a byte of the text that it contains, at most. */
+/** Maximum number of JSON bytes per byte of text in it. */
 const MAX_SYNTAX_FACTOR = 4
 const NO_INPUTS: readonly MediaInput[] = []
 const NO_MEDIA: readonly MediaFacts[] = []
 
-/** Tokens of the media of a request, from above. */
+/** Maximum tokens of the media of a request. */
 export interface MediaTokens {
   readonly total: number
-  /** The parts that may have a price of their own; absent: none. */
+  /** Parts that may have their own price. Omitted if there are none. */
   readonly parts: { readonly inputImageTokens?: number; readonly inputAudioTokens?: number }
 }
 
 const NO_TOKENS: MediaTokens = { total: 0, parts: {} }
 
 /**
- * Tokens of the media of a request at a model: by the rules of its vendors, the dearest of them where several serve the model. No
- * call reads more than its model's context holds.
+ * Returns the tokens of a request's media at a model by the rules of its vendors, using the most expensive one if there are
+ * several. No call reads more than the context of its model.
  */
 export function mediaTokens(context: PipelineContext, media: readonly MediaFacts[], model: CatalogModel): MediaTokens {
   if (media.length === 0) return NO_TOKENS
@@ -79,16 +79,16 @@ export function mediaTokens(context: PipelineContext, media: readonly MediaFacts
   }
 }
 
-/** A route as far as counting needs it. */
+/** Facts of a route that the counting needs. */
 interface CountedRoute {
   readonly vendor: string
   readonly upstream?: string | undefined
 }
 
-/** Where neither the model's row nor its vendor tells. */
+/** Context size if neither the model's row nor its vendor specifies one. */
 const ASSUMED_CONTEXT_TOKENS = 200_000
 
-/** Most input tokens of a model, by its row, else by the widest of its vendors; undefined: none of them tells. */
+/** Returns the maximum input tokens of a model from its row, or from the widest of its vendors; `undefined` if none is known. */
 export function contextTokensOf({ vendors }: PipelineContext, model: CatalogModel): number | undefined {
   const { limits, upstream, routes = [model] } = model
   if (limits.contextTokens !== undefined) return limits.contextTokens
@@ -122,15 +122,15 @@ function tokensAt(vendor: Vendor | undefined, input: MediaFacts, upstream: strin
   return vendor?.media?.tokens(input, upstream)
 }
 
-// Above what published models of many vendors take: a token for 28 × 28 pixels and 16,384 a picture, 50 for a second of sound, a
-// picture and a page of dense text for a page.
+// Upper bounds over the published models of many vendors: a token per 28 × 28 pixels and 16,384 per image, 50 per second of
+// audio, and an image plus dense text per page.
 const PIXELS_PER_TOKEN_SIDE = 28
 const FEWEST_IMAGE_TOKENS = 1_600
 const MOST_IMAGE_TOKENS = 16_384
 const TOKENS_PER_SECOND = 50
 const TOKENS_PER_PAGE = 4_600
 
-/** For vendors without a rule of their own. Undefined: an input of unknown size, or of a kind that has no size. */
+/** Applies to vendors without a rule of their own. Undefined for an input of unknown size, or of a kind without a size. */
 function generalTokens({ kind, byteLength, width, height, seconds, pages }: MediaFacts): number | undefined {
   if (kind === 'image') {
     if (width === undefined || height === undefined) return MOST_IMAGE_TOKENS
@@ -139,6 +139,6 @@ function generalTokens({ kind, byteLength, width, height, seconds, pages }: Medi
   }
   if (seconds !== undefined) return seconds * TOKENS_PER_SECOND
   if (pages !== undefined) return pages * TOKENS_PER_PAGE
-  // Other files are read as text.
+  // The model reads other files as text.
   return kind === 'document' && byteLength !== undefined ? byteLength / ESTIMATED_BYTES_PER_TOKEN : undefined
 }

@@ -8,10 +8,10 @@ import type { PipelineContext } from './pipeline-context.ts'
 import { costAt } from './pricing.ts'
 import type { Routed } from './route.ts'
 
-/** A call that failed, and where. */
+/** Failed call and its candidate. */
 export type LastFailure = FailedAttempt<RouteCandidate>
 
-/** How a request selects among its candidates; undefined if there is only one. */
+/** Creates the selection among a request's candidates; undefined if there is only one. */
 export function selectionOf(context: PipelineContext, { call, candidates }: Routed): Selection | undefined {
   if (candidates.length < 2) return undefined
   const { routeOverride, endpoint, body, request, principal, isStream } = call
@@ -29,14 +29,14 @@ export function selectionOf(context: PipelineContext, { call, candidates }: Rout
   return selection
 }
 
-/** The next candidate. A half-open circuit is probed only while retry budget remains. */
+/** Returns the next candidate. A half-open circuit is probed only while retry budget remains. */
 export function nextOf(context: PipelineContext, selection: Selection): RouteCandidate | undefined {
   return selection.next(context.clock.now(), context.retryBudget.left > 0)
 }
 
 /**
- * A fallback that does not support the request is skipped, and so is a route while another one remains. The last route of
- * the requested model reports to the caller what is unsupported.
+ * Whether to skip a candidate that does not support the request: a fallback, or a route if another one remains. The last route of
+ * the requested model reports the unsupported part to the caller.
  */
 export function maySkip(
   { candidates }: Routed,
@@ -49,7 +49,7 @@ export function maySkip(
   return isFallback || last !== undefined || selection.hasOtherRoute(candidate)
 }
 
-/** Retries the same vendor once if the model has no alternative and the circuit is not open. */
+/** Whether to retry the same vendor once: only if the model has no alternative and the circuit is not open. */
 export function mayRepeat(
   context: PipelineContext,
   { failure, candidate }: LastFailure,
@@ -61,7 +61,7 @@ export function mayRepeat(
   return context.retryBudget.withdraw()
 }
 
-/** The candidate after a failure; undefined: none. */
+/** Returns the candidate after a failure, or `undefined` if there is none. */
 export function candidateAfter(
   context: PipelineContext,
   call: Reserved,
@@ -77,8 +77,8 @@ export function candidateAfter(
 }
 
 /**
- * The candidate after one whose context window was too small. It takes nothing from the retry budget: the refused call was no load
- * for its vendor, and each model is asked at most once.
+ * Returns the candidate after one whose context window was too small. It does not use the retry budget: the rejected call caused
+ * no load at its vendor, and each model is called at most once.
  */
 function largerAfter(
   context: PipelineContext,
@@ -86,7 +86,7 @@ function largerAfter(
   { failure, candidate }: Pick<LastFailure, 'failure' | 'candidate'>,
   selection: Selection,
 ): RouteCandidate | undefined {
-  // A window of other endpoints is not that of a whole request.
+  // In other endpoints, the window does not limit a whole request.
   if (call.endpoint.outputBound === undefined) return undefined
   selection.exclude(noLargerModels(context, call, candidate.model.id))
   selection.failed(candidate, { status: failure.error.status, isOfKey: false })

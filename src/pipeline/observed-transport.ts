@@ -1,7 +1,7 @@
 import type { Observer } from '../core/observer.ts'
 import type { Transport, TransportControl, TransportHandler, TransportRequest } from '../transport/transport.ts'
 
-/** An observer, and where its states are. */
+/** Observer and the index of its states. */
 export interface IndexedObserver {
   readonly observer: Observer
   readonly index: number
@@ -9,14 +9,14 @@ export interface IndexedObserver {
 
 /** The observers that take part in sending. */
 export interface SendingObservers {
-  /** Those that run what sends a request. */
+  /** Observers that run the function that sends a request. */
   readonly senders: readonly IndexedObserver[]
-  /** Those that give headers to calls. */
+  /** Observers that add headers to calls. */
   readonly headerGivers: readonly IndexedObserver[]
   threw(method: keyof Observer, error: unknown): void
 }
 
-/** Lets observers take part in what is sent. */
+/** Transport that lets observers take part in sending. */
 export class ObservedTransport implements Transport {
   readonly #inner: Transport
   readonly #observers: SendingObservers
@@ -56,7 +56,7 @@ export class ObservedTransport implements Transport {
     } catch (error) {
       this.#observers.threw('runSend', error)
     }
-    // An observer that fails keeps nothing from being sent.
+    // A failing observer must not stop the request.
     return send()
   }
 

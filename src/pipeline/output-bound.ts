@@ -7,10 +7,10 @@ import type { PipelineContext } from './pipeline-context.ts'
 import type { PricedRequest } from './pricing.ts'
 import { assumedOutputTokens, withOutputBound } from './usage-estimate.ts'
 
-/** Smallest bound that the gateway chooses, in tokens. A shorter answer would be of little use. */
+/** Minimum bound that the gateway chooses, in tokens. A shorter answer would be of little use. */
 export const MIN_CHOSEN_TOKENS = 256
 
-/** Part of the free money that the longest answer may cost: 1/50, or 2 %. */
+/** Share of the free money that the longest answer may cost: 1/50, or 2 %. */
 export const FREE_MONEY_DIVISOR = 50n
 
 /** Facts from which a bound is chosen. */
@@ -21,7 +21,7 @@ export interface OutputBoundFacts {
   readonly longestAnswer: number
   /** Bound of answers whose longest one is too expensive, in tokens. Default of the gateway: 16,384. */
   readonly defaultBound: number
-  /** Part of the free money that one call may cost, above 0 and at most 1. */
+  /** Share of the free money that one call may cost, above 0 and at most 1. */
   readonly share: number
   /** Cost of a call whose answers have this many tokens, in nano-dollars. It grows with the tokens. */
   costOf(tokens: number): bigint
@@ -33,9 +33,9 @@ export type OutputBoundChoice =
   | { readonly neededNanoDollars: bigint }
 
 /**
- * Chooses the bound of a call that sets none: the longest answer if that costs at most 2 % of the free money, else `defaultBound`
- * if that costs at most `share` of it, else what `share` of it pays for. A balance whose share pays for fewer than 256 tokens may
- * be spent entirely on 256.
+ * Chooses the bound of a call that sets none: the longest answer if it costs at most 2 % of the free money; else `defaultBound`
+ * if it costs at most `share` of it; else the number of tokens that `share` pays for. If that is below 256, the whole balance may
+ * be spent on 256 tokens.
  */
 export function chooseOutputBound(facts: OutputBoundFacts): OutputBoundChoice {
   const { freeMoney, longestAnswer, costOf, share } = facts
@@ -48,7 +48,7 @@ export function chooseOutputBound(facts: OutputBoundFacts): OutputBoundChoice {
   if (best.amount > freeMoney) return { neededNanoDollars: best.amount }
   let tooMany = usual + 1
   let tried = usual
-  // The first try is the default bound; then the longest answer that the budget pays is found by halving.
+  // The search begins with the default bound and halves the interval until it finds the longest answer within the budget.
   while (best.amount <= budget && tooMany - best.tokens > 1) {
     const amount = costOf(tried)
     if (amount <= budget) best = { tokens: tried, amount }
@@ -58,13 +58,13 @@ export function chooseOutputBound(facts: OutputBoundFacts): OutputBoundChoice {
   return best
 }
 
-/** Free money of which an amount is at most the given part, in nano-dollars. */
+/** Returns the free money of which an amount is at most the given share, in nano-dollars. */
 function moneyForPart(amount: bigint, share: number): bigint {
   const least = (amount * SHARE_UNITS + shareUnits(share) - 1n) / shareUnits(share)
   return least < MAX_AMOUNT ? least : MAX_AMOUNT
 }
 
-/** Returns a part of an amount, rounded down. */
+/** Returns a share of an amount, rounded down. */
 export function partOf(amount: bigint, share: number): bigint {
   return (amount * shareUnits(share)) / SHARE_UNITS
 }
@@ -75,26 +75,26 @@ function shareUnits(share: number): bigint {
   return BigInt(Math.max(1, Math.round(share * Number(SHARE_UNITS))))
 }
 
-/** A request whose output the gateway bounds. */
+/** Request whose output the gateway limits. */
 export interface BoundedRequest {
-  /** Bound of one answer, in tokens. */
+  /** Maximum tokens of one answer. */
   readonly tokens: number
   readonly priced: PricedRequest
 }
 
-/** A request that sets no bound of its output, and how its price depends on the bound that it gets. */
+/** Request that sets no bound of its output, and the dependency of its price on the chosen bound. */
 export interface UnboundedRequest {
-  /** The request with a bound. */
+  /** Returns the request with a bound. */
   bounded(tokens: number): BoundedRequest
-  /** Bound that is tried first, and the condition under which the store holds for a longer answer. */
+  /** Bound that is tried first, and the condition under which the store reserves a longer answer. */
   readonly usual: BoundedRequest
-  /** The longest answer, if it is longer than the usual bound. */
+  /** Longest answer, if it is longer than the usual bound. */
   readonly longest: BoundedRequest | undefined
   /** Chooses by free money; see {@link chooseOutputBound}. */
   choose(freeMoney: bigint | undefined): BoundedRequest | { readonly neededNanoDollars: bigint }
 }
 
-/** Returns how a request can be bounded; `undefined` if it sets its own bound, accepts none, or costs nothing. */
+/** Returns the possible bounds of a request; `undefined` if it sets its own bound, accepts none, or costs nothing. */
 export function unboundedRequest(
   context: PipelineContext,
   parsed: Parsed,
@@ -129,8 +129,8 @@ export function unboundedRequest(
 }
 
 /**
- * Tokens of an answer for which the context window has room. Many vendors reject a prompt and a bound that exceed it together. The
- * estimate of a prompt is an upper one, so a short answer is always allowed.
+ * Returns the tokens of an answer that fit into the context window. Many vendors reject a prompt and a bound that exceed it
+ * together. The estimate of a prompt is an upper one, so a short answer is always allowed.
  */
 function roomFor({ limits: { contextTokens } }: CatalogModel, { inputTokens = 0 }: Usage, longest: number): number {
   if (contextTokens === undefined) return longest
@@ -139,7 +139,7 @@ function roomFor({ limits: { contextTokens } }: CatalogModel, { inputTokens = 0 
 
 const SHORT_ANSWER_TOKENS = 4_096
 
-/** Amounts of a reservation by which the store chooses between the usual bound and the longest answer. */
+/** Returns the amounts by which the store chooses between the usual bound and the longest answer. */
 export function boundedAmounts(
   { outputBounds }: PipelineContext,
   { usual, longest }: UnboundedRequest,
@@ -152,7 +152,7 @@ export function boundedAmounts(
   return { amount, requiredFree, larger: { amount: larger, requiredFree: wanted < MAX_AMOUNT ? wanted : MAX_AMOUNT } }
 }
 
-/** The request with the bound in its body, in its bytes and in its estimate. */
+/** Returns the request with the bound in its body, its bytes and its estimate. */
 export function outputFit(admitted: Admitted, { tokens, priced }: BoundedRequest): OutputFit {
   // Charges of hooks are priced in addition to the call of the vendor.
   const { hookUnits: _hookUnits, ...estimate } = priced.estimates[0] ?? admitted.estimate

@@ -16,17 +16,17 @@ import type { CallEnding } from './vendor-response.ts'
 
 const COMPLETED: CallEnding = { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
 
-/** What a hook answers a request with, checked. */
+/** Checked answer of a hook to a request. */
 export type HookSaid =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'raw'; readonly status: number; readonly headers: readonly string[]; readonly body: Buffer }
 
-/** The gateway writes these itself. */
+/** Headers that the gateway writes itself. */
 const OWN_HEADER = /^(?:content-length|transfer-encoding|connection|keep-alive|upgrade|x-request-id|x-signalbox-.*)$/i
 
 /**
- * Checks what a hook answers with.
- * @throws TypeError for what cannot be sent.
+ * Checks an answer of a hook.
+ * @throws TypeError for an answer that cannot be sent.
  */
 export function checkedAnswer(
   answer: unknown,
@@ -37,12 +37,12 @@ export function checkedAnswer(
   const unknown = Object.keys(answer).find((name) => !['text', 'body', 'status', 'headers'].includes(name))
   if (unknown !== undefined) throw new TypeError(`answer has an unknown member ${JSON.stringify(unknown)}`)
   if (!('text' in answer)) return rawAnswer(answer)
-  if (typeof answer['text'] !== 'string') throw new TypeError('answer.text must be a text')
+  if (typeof answer['text'] !== 'string') throw new TypeError('answer.text must be a string')
   if (Object.keys(answer).length > 1) throw new TypeError('answer has either text, or body, status and headers')
   if (endpoint.texts?.answer?.said === undefined)
-    throw new TypeError(`answers of the endpoint ${endpoint.id} are not written as a text; give answer.body`)
+    throw new TypeError(`answers of the endpoint ${endpoint.id} have no plain text form. Set answer.body`)
   if (endpoint.deferral?.applies(body as never) === true)
-    throw new TypeError('a request in the background cannot be answered with a text; give answer.body')
+    throw new TypeError('a request in the background cannot be answered with a text. Set answer.body')
   return { kind: 'text', text: answer['text'] }
 }
 
@@ -67,14 +67,14 @@ function bytesOf(body: unknown): { readonly bytes: Buffer; readonly type: string
   if (typeof body === 'string') return { bytes: Buffer.from(body), type: 'text/plain; charset=utf-8' }
   if (body instanceof Uint8Array) return { bytes: Buffer.from(body), type: 'application/octet-stream' }
   const json = JSON.stringify(body) as string | undefined
-  if (json === undefined) throw new TypeError('answer.body must be a text, bytes or JSON')
+  if (json === undefined) throw new TypeError('answer.body must be a string, bytes or JSON')
   return { bytes: Buffer.from(json), type: 'application/json' }
 }
 
 /**
- * Answers a request with what a hook says, in the dialect of its endpoint, whole or as events. No vendor is asked; what hooks charge
- * is held and charged, and the Idempotency-Key is claimed. Releases the admission.
- * @throws GatewayError as `reserve` does.
+ * Answers a request with the answer of a hook, in the dialect of its endpoint, as a whole or as events. No vendor is called; the
+ * charges of hooks are reserved and charged, and the Idempotency-Key is claimed. Releases the admission.
+ * @throws GatewayError of `reserve`.
  */
 export async function answerByHook(
   context: PipelineContext,
@@ -114,7 +114,7 @@ export async function answerByHook(
   respondWhole(outcome.sink, { status, headers: ownHead(outcome, headers, body.byteLength, cost) }, [body])
 }
 
-/** A text in the dialect of the endpoint. */
+/** Returns a text in the dialect of the endpoint. */
 function written(
   { clock }: PipelineContext,
   reserved: Reserved,
@@ -133,11 +133,11 @@ function written(
 }
 
 /**
- * Ends a request that a hook has denied after hooks charged for it: they have worked, whatever they found. Where nothing can be
- * charged, the denial stays and the operator is told. Releases the admission; never throws.
+ * Ends a request that a hook has denied after hooks charged for their work. If nothing can be charged, the denial stays and the
+ * operator is notified. Releases the admission; never throws.
  */
 export async function endDenied(context: PipelineContext, admitted: Admitted, error: GatewayError): Promise<void> {
-  // The caller may send the same request again under its key, and hooks are asked again.
+  // The caller may send the same request again under its key, and hooks run on it again.
   admitted.unclaimed()
   let outcome: ReserveOutcome
   try {

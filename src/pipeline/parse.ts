@@ -24,9 +24,10 @@ import { isConfigured, type PipelineContext } from './pipeline-context.ts'
 import { unknownModel } from './unknown-model.ts'
 
 /**
- * Reads the body, finds the model, and checks the request by the shape that belongs to the model.
+ * Reads the body, finds the model, and checks the request by the model's shape.
  * @throws GatewayError for a body that cannot be read (`unsupported_media_type`, `body_too_large`, `body_consumed`,
- *   `client_closed_request`) or cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown model, a model of another endpoint, or a vendor that is not configured.
+ *   `client_closed_request`) or cannot be used (`invalid_json`, `json_too_deep`, `invalid_request`), an unknown model, a model of another
+ *   endpoint, or a vendor that is not configured.
  */
 export function parse(context: PipelineContext, authenticated: Authenticated): Promise<Parsed> {
   const { request, observation } = authenticated
@@ -49,14 +50,14 @@ export function parse(context: PipelineContext, authenticated: Authenticated): P
         reject(error)
       }
     })
-    // A body that was there already took no time.
+    // A body that had already arrived took no time.
     if (observation === undefined || isRead) return
     isAwaited = true
     observation.waits()
   })
 }
 
-/** @param chunks What a form was read from. */
+/** @param chunks Chunks from which a form was read. */
 async function checked(
   context: PipelineContext,
   authenticated: Authenticated,
@@ -92,12 +93,12 @@ async function checked(
   })
 }
 
-/** What a hook puts in the place of a request: a JSON body, or a form that its endpoint has changed. */
+/** Replacement of a request by a hook: a JSON body, or a form that its endpoint has changed. */
 export type Replacement = { readonly value: unknown } | { readonly form: Parsed['body'] }
 
 /**
- * Checks another request in the place of one, by the same rules. Its endpoint, the way of its answer and its Idempotency-Key stay.
- * @throws GatewayError as {@link parse} does; TypeError for a body that is no JSON, or would be answered in another way.
+ * Checks a replacement request by the same rules. Its endpoint, the form of its answer and its Idempotency-Key stay.
+ * @throws GatewayError of {@link parse}; TypeError for a body that is not JSON, or that would change the form of the answer.
  */
 export function reparse(context: PipelineContext, parsed: Parsed, replacement: Replacement): ParsedRequest {
   const { called, endpoint, claim } = parsed
@@ -107,26 +108,26 @@ export function reparse(context: PipelineContext, parsed: Parsed, replacement: R
       : withDefaultModel(called, sentJson(context, called, replacement.value))
   const model = requestedModel(context, parsed, value)
   const own = called.shapes === undefined ? called : shapeOf(called, called.shapes, model)
-  if (own !== endpoint) throw new TypeError(`the model ${JSON.stringify(model.id)} takes requests of another shape`)
+  if (own !== endpoint) throw new TypeError(`the model ${JSON.stringify(model.id)} accepts requests of another shape`)
   const body = 'form' in replacement ? replacement.form : endpoint.parse(value, factsOf(context, endpoint, model))
   const chain = modelChain(context, parsed, { model, isShaped: called.shapes !== undefined })
   checkCallerUrls(context, endpoint.callerUrls?.(body), chain)
   const isStream = endpoint.isStream(body)
-  if (isStream !== parsed.isStream) throw new TypeError('a request cannot be made to stream, or not to stream')
+  if (isStream !== parsed.isStream) throw new TypeError('a request cannot change whether it streams')
   const billingFields = endpoint.priceFields?.(body, model) ?? NO_FIELDS
   return { body, bytes, ...measureInput(endpoint, { body, bytes }), isStream, chain, billingFields, claim }
 }
 
-/** A value as if it had been sent. */
+/** Encodes and parses a value like a received body. */
 function sentJson({ bodyLimitBytes }: PipelineContext, { exactMembers }: Endpoint, value: unknown): CallerJson {
   const text = exactJsonText(value) as string | undefined
-  if (text === undefined) throw new TypeError('the body is no JSON')
+  if (text === undefined) throw new TypeError('the body is not JSON')
   const bytes = Buffer.from(text)
   if (bytes.byteLength > bodyLimitBytes) throw bodyError('too_large', bodyLimitBytes)
   return readExactCallerJson(bytes, exactMembers)
 }
 
-/** The same JSON, with the endpoint's own model where it names none. */
+/** Adds the endpoint's default model to JSON that names none. */
 function withDefaultModel({ defaultModel }: Endpoint, json: CallerJson): CallerJson {
   if (defaultModel === undefined || !isJsonObject(json.value) || json.value['model'] !== undefined) return json
   const value = { model: defaultModel, ...json.value }
@@ -135,7 +136,7 @@ function withDefaultModel({ defaultModel }: Endpoint, json: CallerJson): CallerJ
 
 const NO_FIELDS = {}
 
-/** A received body: the bytes of a JSON text, or the parts of a form. */
+/** Received body: the bytes of a JSON text, or the parts of a form. */
 type ReceivedBody = Uint8Array | Form
 
 /** Distinguishes forms from bytes. */
@@ -144,7 +145,7 @@ function isForm(received: ReceivedBody): received is Form {
 }
 
 /**
- * Is the body JSON, and not a form?
+ * Whether the body is JSON and not a form.
  * @throws GatewayError `unsupported_media_type`, before anything is read.
  */
 function takesJson({ request, called }: Authenticated): boolean {
@@ -165,7 +166,7 @@ async function formOf({ request, called }: Authenticated, chunks: readonly Uint8
   }
 }
 
-/** The bytes of a body. What they are a copy of is freed. */
+/** Returns the bytes of a body. If they were copied, the original is freed. */
 function joined(request: GatewayRequest, chunks: readonly Uint8Array[]): Buffer {
   const bytes = joinChunks(chunks)
   if (chunks.length > 1 && request.ownsBody === true) for (const chunk of chunks) freeMemory(chunk)
@@ -173,7 +174,7 @@ function joined(request: GatewayRequest, chunks: readonly Uint8Array[]): Buffer 
 }
 
 /**
- * The model that a body names.
+ * Returns the model that a body names.
  * @throws GatewayError `invalid_request` if the body names no model; `model_not_found`, or the endpoint's own error.
  */
 function requestedModel(
@@ -193,7 +194,7 @@ function requestedModel(
   throw unknownModel(context, id, { principal, endpoint: called })
 }
 
-/** What is known of a model: by its row, and beside that by its vendor. */
+/** Returns the facts of a model from its row, and in addition from its vendor. */
 function factsOf({ vendors }: PipelineContext, endpoint: Endpoint, model: CatalogModel): ModelFacts {
   if (endpoint.unlistedFacts === undefined || model.routes !== undefined) return model
   const vendor = vendors.get(model.vendor)
@@ -214,9 +215,9 @@ function wrongEndpoint(endpoint: Endpoint, model: CatalogModel): GatewayError {
 }
 
 /**
- * Refuses an address that is textually private, whether the gateway or the vendor would fetch it: a vendor may be in the
- * operator's own network.
- * @throws GatewayError `invalid_request` naming the address.
+ * Rejects a literal private address, whether the gateway or the vendor would fetch it, because a vendor may be in the operator's
+ * own network.
+ * @throws GatewayError `invalid_request` with the address.
  */
 export function checkCallerUrls(
   context: PipelineContext,
@@ -231,20 +232,20 @@ export function checkCallerUrls(
   }
 }
 
-/** Is every vendor that may answer declared to fetch nothing? */
+/** Whether every vendor that may answer is declared to fetch nothing. */
 function fetchesNothing({ vendors }: PipelineContext, chain: readonly CatalogModel[]): boolean {
   return chain
     .flatMap(({ vendor, routes }) => routes?.map((route) => route.vendor) ?? [vendor])
     .every((id) => vendors.get(id)?.fetchesUrls === false)
 }
 
-/** The requested model, and whether its endpoint is one of several shapes. A fallback must have the same shape. */
+/** Requested model, and whether its endpoint is one of several shapes. A fallback must have the same shape. */
 interface Asked {
   readonly model: CatalogModel
   readonly isShaped: boolean
 }
 
-/** The requested model and its fallbacks, without those that this gateway cannot serve. */
+/** Returns the requested model and its fallbacks, without models that this gateway cannot serve. */
 function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped }: Asked): CatalogModel[] {
   const { endpoint, principal } = shaped
   if (!model.kinds.includes(endpoint.kind)) throw wrongEndpoint(endpoint, model)
@@ -262,7 +263,7 @@ function modelChain(context: PipelineContext, shaped: Shaped, { model, isShaped 
   return usable
 }
 
-/** The caller gets a neutral text, which may reach end users. The remedy is the operator's and goes to the log. */
+/** The caller gets a neutral message, which may reach end users. The log contains the remedy for the operator. */
 function notConfigured({ vendors, warnings }: PipelineContext, { id, vendor }: CatalogModel): GatewayError {
   warnings.warn(vendorWithoutKey(vendors, vendor))
   return new GatewayError('model_not_configured', {
@@ -273,14 +274,14 @@ function notConfigured({ vendors, warnings }: PipelineContext, { id, vendor }: C
 
 const MAX_IDEMPOTENCY_KEY_LENGTH = 255
 
-/** Whose request claims a key. */
+/** Caller whose request claims a key. */
 interface Claimant {
   readonly accountId: string
   readonly requestId: string
 }
 
 /**
- * The claim of a request with an Idempotency-Key.
+ * Returns the claim of a request with an Idempotency-Key.
  * @throws GatewayError `invalid_request` for a key that is too long.
  */
 export function claimOf(
@@ -293,16 +294,16 @@ export function claimOf(
   return key === undefined ? undefined : claimBy(context, claimant, key, fingerprintOf(request, received))
 }
 
-/** The claim of a request whose body is never whole in memory. */
+/** Claim of a request whose body is never completely in memory. */
 export interface StreamedClaim {
-  /** Takes the next piece of the body. */
+  /** Adds the next chunk of the body. */
   add(piece: Uint8Array): void
-  /** After the last piece. */
+  /** Returns the claim after the last chunk. */
   end(): IdempotencyClaim
 }
 
 /**
- * As {@link claimOf}; undefined for a request without a key.
+ * Returns the claim of a request with a streamed body; undefined without a key. See {@link claimOf}.
  * @throws GatewayError `invalid_request` for a key that is too long.
  */
 export function streamedClaimOf(
@@ -342,7 +343,7 @@ function hashOf({ method, path }: GatewayRequest): Hash {
   return createHash('sha256').update(`${method} ${path}\n`)
 }
 
-/** Forms are compared part by part: each sending has a different boundary. */
+/** Forms are compared part by part, because each request has a different boundary. */
 function fingerprintOf(request: GatewayRequest, received: ReceivedBody): string {
   const hash = hashOf(request)
   if (!isForm(received)) return hash.update(received).digest('hex')

@@ -46,15 +46,15 @@ import type { StateMakers } from './state-makers.ts'
 import type { StoreOutage } from './store-outage.ts'
 import type { TokenSizes } from './token-sizes.ts'
 
-/** Longest waits for a vendor, in milliseconds. */
+/** Timeouts for vendors, in milliseconds. */
 export interface Timeouts {
-  /** To open a connection. */
+  /** Timeout for opening a connection. */
   readonly connectMs: number
-  /** From sending a request to the response headers of a stream; whole answers have the whole time. */
+  /** Timeout from sending a request to the response headers of a stream; whole answers have the total time. */
   readonly firstByteMs: number
-  /** Between two chunks of a body, unless the model reasons without showing it or the vendor has long silences: then `totalMs`. */
+  /** Timeout between two chunks of a body. It is `totalMs` if the model hides its reasoning or the vendor has long silences. */
   readonly idleMs: number
-  /** For one request as a whole, retries included. */
+  /** Timeout of one whole request, including retries. */
   readonly totalMs: number
 }
 
@@ -65,60 +65,60 @@ export const TIMEOUTS_MEMBERS = {
   totalMs: true,
 } satisfies MemberNames<Timeouts>
 
-/** How requests find a vendor, with the defaults filled in. */
+/** Routing settings with their defaults. */
 export interface RoutingSettings {
   readonly strategy: RoutingStrategy
   readonly fallback: FallbackPolicy
-  /** Undefined: hedging is off. */
+  /** Settings of hedging, or `undefined` if it is off. */
   readonly hedge: HedgeOptions | undefined
   readonly retryAfterTimeout: boolean
 }
 
-/** What a request without a bound of its output is held for, with the defaults filled in. */
+/** Settings of requests without a bound of their output, with their defaults. */
 export interface OutputBoundSettings {
-  /** Most tokens of one answer. */
+  /** Maximum tokens of one answer. */
   readonly defaultMaxOutputTokens: number
-  /** Part of the free balance that one call may take where the balance decides; above 0, at most 1. */
+  /** Share of the free balance that one call may use if the balance limits it; above 0, at most 1. */
   readonly balanceSharePerCall: number
-  /** May callers read in an error what they have and what is lacking? */
+  /** Whether errors show callers their balance and the missing amount. */
   readonly showBalanceInErrors: boolean
 }
 
-/** What is kept of answers that callers may continue, with the defaults filled in. */
+/** Settings of stored answers that callers may continue, with their defaults. */
 export interface KeptAnswerSettings {
-  /** False: nothing. */
+  /** Whether answers are stored. */
   readonly keeps: boolean
   readonly retentionMs: number
-  /** Signs state of vendors that callers carry; undefined: it is not protected from forgery. */
+  /** Secret that signs vendor state carried by callers. If `undefined`, the state is not protected from forgery. */
   readonly stateSecret: string | undefined
 }
 
-/** What is allowed of files and batches, and where they are kept, with the defaults filled in. */
+/** Limits and storage of files and batches, with their defaults. */
 export interface BatchSettings {
   readonly files: FileStore
   readonly blobs: BlobStore
   readonly outcomes: BatchStore
-  /** Most bytes of one file. */
+  /** Maximum size of one file, in bytes. */
   readonly maxFileBytes: number
-  /** How long files are kept. */
+  /** Retention of files, in milliseconds. */
   readonly retentionMs: number
-  /** Most requests of one batch. */
+  /** Maximum number of requests per batch. */
   readonly maxRequests: number
-  /** Most batches of an account that have not ended. */
+  /** Maximum number of open batches per account. */
   readonly maxOpen: number
-  /** Requests of one batch that one process makes at the same time. */
+  /** Number of requests of one batch that one process makes concurrently. */
   readonly requestsAtOnce: number
-  /** Are batches given to vendors that have a batch API? */
+  /** Whether batches are submitted to vendors that have a batch API. */
   readonly isNative: boolean
 }
 
-/** What every stage may use. One per gateway. */
+/** Shared objects of all stages. One per gateway. */
 export interface PipelineContext {
   readonly endpoints: EndpointTable
   readonly catalog: Catalog
   readonly vendors: ReadonlyMap<string, Vendor>
   readonly transport: Transport
-  /** For addresses that callers chose: connects only to public ones. */
+  /** Transport for addresses that callers chose: connects only to public ones. */
   readonly publicTransport: Transport
   readonly fetchImage: ImageFetcher
   /** Resolves the host names of addresses that callers chose. */
@@ -126,79 +126,79 @@ export interface PipelineContext {
   readonly heldBytes: HeldBytes
   readonly fetchedBytes: FetchedBytes
   readonly store: GatewayStore
-  /** Logs when the store stops answering and when it answers again. */
+  /** Logs when the store stops answering and when it recovers. */
   readonly storeOutage: StoreOutage
-  /** Bounds of the storage of each account. */
+  /** Limits of the storage of each account. */
   readonly storedBounds: StoredBounds
-  /** Undefined: calls are not recorded. */
+  /** Recorder of calls, or `undefined` if calls are not recorded. */
   readonly usage: UsageRecorder | undefined
   /** Retention that the processes of the store share. */
   readonly retention: Retention
   readonly authenticate: Authenticate
-  /** Tells why callers cannot be served as the host has named them. */
+  /** Reports why callers cannot be served with the principal that the host returned. */
   readonly principalFaults: PrincipalFaults
-  /** Are the parts of a split batch charged for that were answered before another one failed? */
+  /** Whether to charge the answered parts of a split batch if another part failed. */
   readonly chargePartialBatches: boolean
-  /** Is what a vendor may bill charged for where the answer broke off or did not come in time? */
+  /** Whether to charge the usage that a vendor may bill if the answer broke off or timed out. */
   readonly chargeBrokenAnswers: boolean
-  /** Undefined: billing is off. */
+  /** Price list, or `undefined` if billing is off. */
   readonly prices: Prices | undefined
-  /** Names of what passes without a price while billing is on: `web_search`, `beta=x`, `beta=*`. */
+  /** Names of features that are accepted without a price while billing is on: `web_search`, `beta=x`, `beta=*`. */
   readonly unpricedFeatures: ReadonlySet<string>
   readonly unknownInputTokens: UnknownInputTokens
-  /** When accounts pay that do not say so themselves. */
+  /** Billing mode of accounts that do not set their own. */
   readonly billing: BillingMode
-  /** Does the list of models say prices? */
+  /** Whether the list of models shows prices. */
   readonly showPrices: boolean
   readonly rateLimiter: RateLimiter
   readonly concurrency: ConcurrencyLimiter
-  /** For everything that neither a key nor a plan limits. */
+  /** Limits that apply if neither a key nor a plan sets them. */
   readonly limits: LimitSet
-  /** Limits by name of plan, with the gateway's for what a plan leaves open. */
+  /** Limits by name of plan. The gateway's limits replace omitted ones. */
   readonly plans: ReadonlyMap<string, LimitSet>
   readonly accountPlans: AccountPlans
   readonly retryBudget: RetryBudget
-  /** Every vendor and key, with circuits, load and latencies. */
+  /** All vendors and keys, with circuits, load and latencies. */
   readonly routes: RouteTable
   readonly routing: RoutingSettings
-  /** Undefined: the state of the vendors is not available over HTTP. */
+  /** Key for the state of the vendors over HTTP, or `undefined` if it is not available. */
   readonly operatorKey: string | undefined
   readonly clientAddress: ClientAddress | undefined
   readonly timeouts: Timeouts
   readonly bodyLimitBytes: number
   readonly holdTtlMs: number
   readonly disconnects: Disconnects
-  /** Longest time for a request. */
+  /** Deadlines of the total time of requests. */
   readonly deadlines: Deadlines
   /** Reports vendors that send nothing. */
   readonly silenceWatch: SilenceWatch
   readonly outputBounds: OutputBoundSettings
-  /** Bytes of generated text for one token of each model. */
+  /** Bytes of generated text per token, by model. */
   readonly tokenSizes: TokenSizes
-  /** Tokens in so many bytes of request, from above. */
+  /** Estimates the tokens of this many bytes of a request, as an upper bound. */
   readonly estimateTokens: TokenEstimator
-  /** Are prompts marked for the caches of vendors, where the row of the model does not say? */
+  /** Whether prompts are marked for vendors' caches if the row of the model does not specify it. */
   readonly marksPrompts: boolean
   readonly keptAnswers: KeptAnswerSettings
   readonly stateMakers: StateMakers
-  /** Undefined: there are neither files nor batches. */
+  /** Settings of files and batches, or `undefined` if they are off. */
   readonly batches: BatchSettings | undefined
-  /** Undefined: no answer is given twice. */
+  /** Response cache, or `undefined` if there is none. */
   readonly cache: AnswerCache | undefined
   readonly settlementRetries: SettlementRetries
-  /** At which shares of caps, balance and credit limit the operator is told. */
+  /** Thresholds of caps, balance and credit limit at which the operator is notified. */
   readonly spendingThresholds: SpendingThresholds
-  /** Signs webhooks of accounts that have no secret of their own; undefined: such accounts can have none. */
+  /** Secret for webhooks of accounts without their own secret. If `undefined`, such accounts cannot have webhooks. */
   readonly webhookSecret: string | undefined
-  /** May addresses that callers chose be private? For tests on one machine only. */
+  /** Whether addresses that callers chose may be private. Only for tests on one machine. */
   readonly allowPrivateUrls: boolean
-  /** Longest time for a task, in milliseconds; it fails after that. */
+  /** Maximum duration of a task, in milliseconds; after that it fails. */
   readonly taskDeadlineMs: number
-  /** How often a task is polled; undefined: as often as the vendor recommends. */
+  /** Poll interval of tasks, or `undefined` for the vendor's recommendation. */
   readonly taskPollIntervalMs: number | undefined
-  /** Task calls outside of submissions: polls and downloads. */
+  /** Task calls other than submissions: polls and downloads. */
   readonly taskCalls: CallsUnderWay
-  /** Undefined: the host has none. */
+  /** Hooks of the host, or `undefined` if there are none. */
   readonly hooks: HookTable | undefined
   readonly clock: Clock
   readonly ids: Ids
@@ -206,11 +206,11 @@ export interface PipelineContext {
   readonly warnings: ConfigurationWarnings
   readonly retirements: RetirementNotices
   readonly onEvent: EventListener | undefined
-  /** Undefined: nobody observes requests. */
+  /** Observers of the host, or `undefined` if there are none. */
   readonly observers: Observers | undefined
 }
 
-/** Has the vendor of a model a key, so that it can be called? */
+/** Whether the vendor of a model has a key, so that it can be called. */
 export function isConfigured(
   { vendors }: Pick<PipelineContext, 'vendors'>,
   { vendor }: Pick<CatalogModel, 'vendor'>,
@@ -224,7 +224,7 @@ export function emit(context: PipelineContext, event: GatewayEvent): void {
   context.observers?.event(event)
 }
 
-/** The same before there is a context. */
+/** Emits an event without a context. */
 export function emitTo(listener: EventListener | undefined, logger: Logger, event: GatewayEvent): void {
   if (listener === undefined) return
   try {
@@ -234,13 +234,13 @@ export function emitTo(listener: EventListener | undefined, logger: Logger, even
   }
 }
 
-/** Values of `where` of faults whose cause may be a store that does not answer. */
+/** Values of `where` of faults that a failing store may have caused. */
 const STORE_PLACES =
   /^(settle|usage|holds|tasks|idempotency|interactions|responses|deferred answers|batches|callers|operator|webhooks: (take|release|deliver .*))$/
 
 /**
- * Reports a fault to the operator that callers do not see, or see as another error. While the store does not answer, faults
- * at the store are counted instead of logged. Each of them emits an event.
+ * Reports a fault to the operator that callers do not see, or see as another error. While the store is down, its faults are
+ * counted instead of logged. Each of them emits an event.
  */
 export function reportFault(
   context: PipelineContext,

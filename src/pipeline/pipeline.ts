@@ -22,7 +22,7 @@ import { route } from './route.ts'
 import { estimateFor } from './usage-estimate.ts'
 import { failedResponse, type Unfinished, type VendorResponse } from './vendor-response.ts'
 
-/** The first stages: they cost nothing and ask no vendor. Credentials come before the body. */
+/** Runs the first stages, which cost nothing and call no vendor. Credentials come before the body. */
 export function readRequest(context: PipelineContext, received: Received): Promise<Parsed> {
   const authenticated = authenticate(context, received)
   return isPending(authenticated)
@@ -30,23 +30,23 @@ export function readRequest(context: PipelineContext, received: Received): Promi
     : parse(context, authenticated)
 }
 
-/** Another ending than on the request's own connection; undefined: none. */
+/** Returns a completion other than the default one on the request's own connection, or `undefined` for the default. */
 export type CompletionOf = (parsed: Parsed) => Completion | undefined
 
-/** How a request ends, and how another one would that hooks put in its place. */
+/** Completion of a request, and the function that determines it for a replacement by hooks. */
 interface Completing {
   readonly completion: Completion
   readonly completionOf: CompletionOf
 }
 
 /**
- * The stages of every request once it is read: admit → request hooks → cache → reserve → route → dispatch ⇄ vendor → answer
+ * Runs the stages of every request after it is read: admit → request hooks → cache → reserve → route → dispatch ⇄ vendor → answer
  * hooks → settle → respond. A JSON response is settled before it is sent; a stream when it has ended, failed or been abandoned; a
  * task by the worker. Each admission is released once, and each hold ends once.
  *
- * Few of them are `async`: one that waits is kept with all that it has read while a vendor works.
- * @returns What is left of the answer, which must be awaited; undefined: nothing.
- * @throws GatewayError when the request ends before a vendor was asked, or when none answered; also rejects with it.
+ * Few stages are `async`, because a waiting function retains all its data while a vendor works.
+ * @returns The rest of the answer, which must be awaited, or `undefined` if there is none.
+ * @throws GatewayError if the request ends before a vendor is called, or if none answered; also as a rejection.
  */
 export function pipeline(
   context: PipelineContext,
@@ -64,7 +64,7 @@ export function pipeline(
     : answerThroughCache(context, admission, completion)
 }
 
-/** The same for a request that hooks are asked about, or that refers to something. */
+/** Runs the stages for a request with request hooks or references. */
 async function pipelineWithHooks(
   context: PipelineContext,
   parsed: Parsed,
@@ -95,7 +95,7 @@ function answerThroughCache(
     : throughCache(context, admitted, completion === immediate, { completion, proceed: answer })
 }
 
-/** Reads a request and passes it through the {@link pipeline}; resolves when the answer has ended. */
+/** Reads a request and runs the {@link pipeline}. Resolves when the answer has ended. */
 export async function runToEnd(
   context: PipelineContext,
   received: Received,
@@ -105,7 +105,7 @@ export async function runToEnd(
   await unfinished?.end
 }
 
-/** Finds what a request refers to, and loads what its answer needs; undefined: nothing. */
+/** Finds the data that a request refers to, and loads modules that its answer needs; `undefined` if nothing is needed. */
 function lookUp(context: PipelineContext, parsed: Parsed, completion: Completion): Promise<void> | undefined {
   const { continuation, kept, prepare } = parsed.endpoint
   const isContinued = continuation?.of(parsed.body) !== undefined
@@ -121,20 +121,22 @@ async function lookUpAll(context: PipelineContext, parsed: Parsed, completion: C
   if (endpoint.prepare !== undefined) await endpoint.prepare(parsed.body)
 }
 
-/** A request as its caller wrote it, and the hooks that are asked about it. */
+/** Request as its caller wrote it, and its hooks. */
 interface HookedRequest {
   readonly written: WrittenRequest
   readonly hooks: readonly CompiledHook[]
 }
 
-/** Undefined: no hook is asked. */
+/** Returns the request and its hooks, or `undefined` without hooks. */
 function hookedRequest(table: HookTable, { endpoint, answerId, body, bytes }: Parsed): HookedRequest | undefined {
-  // An accepted request that is run later was asked about when it was accepted.
+  // A request that was accepted earlier and runs now has already passed the hooks.
   const hooks = answerId === undefined ? table.of(endpoint)?.request : undefined
   return hooks && { written: { body, bytes }, hooks }
 }
 
-/** Asks the hooks about an admitted request, which may be another one afterwards, with another ending. Undefined: one has answered it. */
+/**
+ * Runs the hooks on an admitted request, which may replace it and its completion. Returns `undefined` if a hook has answered it.
+ */
 async function askRequestHooks(
   context: PipelineContext,
   admitted: Admitted,
@@ -159,7 +161,7 @@ async function askRequestHooks(
   return undefined
 }
 
-/** Another request stands in the place of an admitted one: it is looked up and estimated anew. */
+/** Looks up and estimates a replacement of an admitted request again. */
 async function readmit(
   context: PipelineContext,
   admitted: Admitted,
@@ -175,7 +177,7 @@ async function readmit(
   return completion
 }
 
-/** Holds what an admitted request may cost, asks a vendor, and ends both. */
+/** Reserves the cost of an admitted request, calls a vendor, and ends both. */
 function answer(
   context: PipelineContext,
   admitted: Admitted,

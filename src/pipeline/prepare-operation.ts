@@ -15,8 +15,8 @@ import { withEndUser, withWireHooks } from './wire-hooks.ts'
 
 /**
  * Prepares a request for a candidate.
- * @throws GatewayError of the vendor's translator when it cannot, and `endpoint_model_mismatch` when the vendor does not serve
- *   the endpoint.
+ * @throws GatewayError of the vendor's translator if it fails, and `endpoint_model_mismatch` if the vendor does not serve the
+ *   endpoint.
  */
 export function prepareOperation(
   context: PipelineContext,
@@ -31,8 +31,8 @@ export function prepareOperation(
 }
 
 /**
- * The same for a candidate that may be skipped: the last remaining route of the requested model reports to the caller what
- * is unsupported. Undefined: this candidate does not support the request.
+ * Prepares a request for a candidate that may be skipped. The last remaining route of the requested model reports the unsupported
+ * part to the caller. Returns `undefined` if this candidate does not support the request.
  */
 export async function prepareIfAble(
   context: PipelineContext,
@@ -92,7 +92,7 @@ function problemReporter(
     emit(context, { type: 'vendor-account-problem', requestId, vendor, status, code, message })
 }
 
-/** The facts of a call that a translator needs. A class for the reason given at `CallRecord`. */
+/** Facts of a call for a translator. A class for the reason described at `CallRecord`. */
 class CallFacts implements VendorCall<Reserved['body']> {
   readonly request: Reserved['body']
   readonly bytes: Uint8Array | undefined
@@ -107,7 +107,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
   readonly billedUsage: BilledUsageOf
   readonly header: ((name: string) => string | undefined) | undefined
   readonly conversation: VendorCall<Reserved['body']>['conversation']
-  /** Of its operation, which is made by these facts. */
+  /** State of the operation that is created with these facts. */
   readonly operation: { reasonsUnseen: boolean }
   readonly stateSecret: string | undefined
   readonly promptCaching: VendorCall<Reserved['body']>['promptCaching']
@@ -123,10 +123,10 @@ class CallFacts implements VendorCall<Reserved['body']> {
   ) {
     const { continued, request } = call
     this.request = body
-    // Bytes that no longer match the body must not be passed through.
+    // Bytes that no longer match the body must not be sent.
     this.bytes = body === call.body ? call.bytes : undefined
     this.model = candidate.model
-    // A caller who used the vendor's own id gets it in the answer.
+    // A caller that used the vendor's own id gets it in the answer.
     this.publicModel = call.body.model === candidate.model.upstream ? call.body.model : candidate.model.id
     this.apiKey = candidate.apiKey
     this.stream = call.isStream
@@ -134,7 +134,7 @@ class CallFacts implements VendorCall<Reserved['body']> {
     this.clock = context.clock
     this.isBilled = call.hold !== undefined
     this.costOf = call.hold === undefined || !call.isStream ? undefined : (usage) => quotedCost(call, candidate, usage)
-    // Not these facts themselves: a stream keeps the function as long as it is open, and must not keep the prompt.
+    // Separate from the facts: a stream retains the function while it is open, and must not retain the prompt.
     const operation = { reasonsUnseen: false }
     this.operation = operation
     this.billedUsage = billedUsageOf(call, candidate, operation)

@@ -24,19 +24,19 @@ import { chargeableUsage, estimatedUsage, estimateFor, reportBounds, type Unrepo
 
 type Billed = Pick<Parsed, 'endpoint' | 'billingFields'>
 
-/** What is to be held for a request, and at which rates. */
+/** Amount to reserve for a request, and its rates. */
 export interface PricedRequest extends Omit<Hold, 'id'> {
-  /** The models that may answer: without fallbacks that have no price. */
+  /** Models that may answer, without fallbacks that have no price. */
   readonly chain: readonly CatalogModel[]
-  /** Upper estimate for each of them. */
+  /** Upper estimate of each of them. */
   readonly estimates: readonly Usage[]
 }
 
 /**
- * Prices a request at the dearest model that could answer; undefined where nothing is charged: billing is off, or the endpoint
- * is free, or is so for models without a price and none has one.
- * @param estimate That of the first model of the chain, where it is known already.
- * @throws GatewayError `model_not_priced`, and `unsupported_parameter` naming the part of the request that has no price.
+ * Prices a request at the most expensive model that could answer. Undefined if nothing is charged: billing is off, or the
+ * endpoint is free, or it is free for models without a price and none has one.
+ * @param estimate Estimate of the first model of the chain, if it is known already.
+ * @throws GatewayError `model_not_priced`, and `unsupported_parameter` with the part of the request that has no price.
  */
 export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?: Usage): PricedRequest | undefined {
   const { prices } = context
@@ -80,7 +80,7 @@ export function priceRequest(context: PipelineContext, parsed: Parsed, estimate?
   return { amount, rates, chain: chain.length === parsed.chain.length ? parsed.chain : chain, estimates }
 }
 
-/** Models without a price cost nothing; undefined if none of the chain has one. */
+/** Models without a price are free; undefined if none of the chain has one. */
 function priceUnlessFree(context: PipelineContext, prices: Prices, parsed: Parsed): PricedRequest | undefined {
   const { chain, hookUnits } = parsed
   const listed = chain.map((model) => rateOfRequest(context, prices, parsed, model))
@@ -104,8 +104,8 @@ function priceUnlessFree(context: PipelineContext, prices: Prices, parsed: Parse
 const FREE: readonly MeterPrice[] = [{ meter: 'request', amount: '0', per: 1 }]
 
 /**
- * Prices what hooks charge for a request, and nothing else of it; undefined where they charge nothing, or billing is off.
- * @throws GatewayError `model_not_priced`; the operator is told which price is missing.
+ * Prices only the charges of hooks for a request. Undefined if they charge nothing, or billing is off.
+ * @throws GatewayError `model_not_priced`; the operator is notified of the missing price.
  */
 export function priceHookUnits(context: PipelineContext, parsed: Parsed): PricedRequest | undefined {
   const { prices } = context
@@ -119,7 +119,7 @@ export function priceHookUnits(context: PipelineContext, parsed: Parsed): Priced
   return { amount, rates: [rate], chain, estimates: [{ hookUnits }] }
 }
 
-/** Which price is missing: that of the model, or that of what hooks charge. */
+/** Returns the model whose price is missing: its own, or that of hook units. */
 function unpricedModel(
   context: PipelineContext,
   parsed: Parsed,
@@ -138,7 +138,7 @@ function hookUnitsUnpriced({ warnings }: PipelineContext, { id }: CatalogModel):
     message: `A hook charges units for the model ${model}, which has no price of the meter hook_unit: its requests are refused. Add a price row { model: ${model}, meter: "hook_unit", amount: "…" }.`,
   })
   return new GatewayError('model_not_priced', {
-    message: `There is no price for what a hook of this service charges with the model ${model}, and billing is on.`,
+    message: `There is no price for the hook units of this service with the model ${model}, and billing is on.`,
     param: 'model',
   })
 }
@@ -147,9 +147,9 @@ function isAskedFor({ id, aliases }: CatalogModel, { body }: Parsed): boolean {
   return id === body.model || aliases.includes(body.model)
 }
 
-/** What the operator reads about a fallback that cannot be charged for, and is therefore left out. */
+/** Returns the operator's warning about a fallback that is skipped because it has no price. */
 export function unpricedFallback(fallback: string, model: string): ConfigurationWarning {
-  const message = `The model ${JSON.stringify(fallback)} has no price, so it is no fallback of ${JSON.stringify(model)}.`
+  const message = `The model ${JSON.stringify(fallback)} has no price, so it is not used as a fallback of ${JSON.stringify(model)}.`
   return { code: 'fallback-unpriced', message }
 }
 
@@ -167,7 +167,7 @@ function unpricedPart({ param, field, value }: UnpricedPart): GatewayError {
   })
 }
 
-/** Error for a model without a price for the request, which names the model and the endpoint. */
+/** Returns the error for a model without a price for the request, with the model and the endpoint. */
 export function notPriced(context: PipelineContext, parsed: Parsed, model: CatalogModel): GatewayError {
   if (model.family !== undefined) return unknownModel(context, model.id, { ...parsed, isUnpriced: true })
   const batches = parsed.billingFields[BATCH_FIELD] === IN_BATCH ? 'batches of ' : ''
@@ -177,7 +177,9 @@ export function notPriced(context: PipelineContext, parsed: Parsed, model: Catal
   })
 }
 
-/** What the estimate of a request costs at a candidate: by what the operator pays at the vendor (`vendor/upstream`) where the price list says so, else by the model's price. */
+/**
+ * Returns the estimated cost of a request at a candidate: by the list's price for `vendor/upstream` if any, else by the model's.
+ */
 export function costAt(
   context: PipelineContext,
   parsed: Billed & { readonly estimate: Usage },
@@ -192,8 +194,8 @@ export function costAt(
 }
 
 /**
- * What usage costs at the model that answered, with what hooks charge, in nano-dollars. Undefined when billing is off, or when the
- * usage holds something without a price.
+ * Returns the cost of usage at the model that answered, including hooks, in nano-dollars. Undefined if billing is off, or if a
+ * part of the usage has no price.
  */
 export function chargeFor(
   reserved: Reserved,
@@ -210,7 +212,7 @@ function rateOf({ rates }: Hold, { id }: CatalogModel): Rate | undefined {
   return undefined
 }
 
-/** What a complete answer is charged for, which is what its caller reads; see `VendorCall.billedUsage`. */
+/** Returns the usage that is charged for a complete answer, which its caller also reads; see `VendorCall.billedUsage`. */
 export function billedUsage(
   reserved: Reserved,
   candidate: Candidate,
@@ -222,7 +224,7 @@ export function billedUsage(
   return chargeableUsage(reported, reportBounds(reserved, candidate.model), estimated).usage
 }
 
-/** The cost of reported usage as callers read it, before the call is settled: decimal dollars. */
+/** Returns the cost of reported usage for the caller before the call is settled, in decimal dollars. */
 export function quotedCost(reserved: Reserved, candidate: Candidate, reported: Usage): string | undefined {
   const { usage } = plausibleUsage(reported, reportBounds(reserved, candidate.model))
   const cost = chargeFor(reserved, candidate, usage)

@@ -1,10 +1,10 @@
 import { GatewayError } from '../core/errors.ts'
 import type { Logger } from '../core/logger.ts'
 
-/** Most reasons that are remembered; ids of accounts stand in them, so there is no end to them. */
+/** Maximum number of remembered reasons. They contain account ids, so their number is otherwise unlimited. */
 const MAX_TOLD = 1_000
 
-/** Tells the operator why callers cannot be served as the principals that the host named: each reason once. */
+/** Reports to the operator why callers cannot be served with the principals of the host; once per reason. */
 export class PrincipalFaults {
   readonly #logger: Logger
   readonly #onFault: (error: Error) => void
@@ -15,7 +15,7 @@ export class PrincipalFaults {
     this.#onFault = onFault
   }
 
-  /** The error for the caller, who does not read the reason. */
+  /** Returns the error for the caller, without the reason. */
   error(reason: string): GatewayError {
     const cause = new TypeError(reason)
     if (!this.#told.has(reason)) {
@@ -27,10 +27,10 @@ export class PrincipalFaults {
     return new GatewayError('invalid_principal', { cause })
   }
 
-  /** The error for a principal whose account the store does not have. */
+  /** Returns the error for a principal whose account is not in the store. */
   unknownAccount(accountId: string): GatewayError {
     return this.error(
-      `there is no account ${JSON.stringify(accountId)}: make it with gateway.accounts.create before its first call`,
+      `there is no account ${JSON.stringify(accountId)}: create it with gateway.accounts.create before its first call`,
     )
   }
 }

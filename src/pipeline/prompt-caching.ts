@@ -6,7 +6,7 @@ import type { PipelineContext } from './pipeline-context.ts'
 
 type Called = Pick<Candidate, 'model' | 'vendor'>
 
-/** May prompts of a model be marked for its vendor's cache? They are held for as if all of them were written to it. */
+/** Whether prompts of a model may be marked for its vendor's cache. Their holds assume that all of them are written to it. */
 export function mayMarkPrompt(
   { marksPrompts }: PipelineContext,
   { endpoint }: Pick<Parsed, 'endpoint'>,
@@ -17,8 +17,8 @@ export function mayMarkPrompt(
 }
 
 /**
- * What a vendor is told about marking a prompt; undefined: it is not marked. To write a prompt costs more than to send it, so it pays
- * only where the next call of the conversation reaches the same key: the model has only one, or the call names its conversation.
+ * Returns the vendor's options for marking a prompt, or `undefined` if it is not marked. Writing a prompt costs more than sending it, so
+ * it pays off only if the next call of the conversation reaches the same key: the model has only one, or the call names its conversation.
  */
 export function promptCachingOf(
   context: PipelineContext,
@@ -33,7 +33,7 @@ export function promptCachingOf(
   return { promptTokens: estimate.inputTokens ?? 0 }
 }
 
-/** Vendors bill more for tokens that they write to a cache than for others, which a list without that price does not charge. */
+/** Vendors bill more for tokens that they write to a cache, which a list without that price does not charge. */
 function lacksWritePrice({ warnings }: PipelineContext, { hold }: Reserved, { model, vendor }: Called): boolean {
   const prices = hold?.rates.find((rate) => rate.model === model.id)?.numerators
   if (prices?.input_token === undefined || prices.cache_write_token !== undefined) return false

@@ -1,21 +1,21 @@
 import { isJsonObject } from '../core/json.ts'
 import type { AttemptFailure } from './error-classification.ts'
 
-/** Text of an event in place of a vendor's text that may quote a prompt. */
+/** Text of an event that replaces a vendor's text that may quote a prompt. */
 export const TEXT_LEFT_OUT = "The vendor's text is left out, because it may quote the prompt."
 
-/** Maximum amount of a request that is searched, in characters. If it is larger, the vendor's text is left out. */
+/** Maximum length of a request that is searched, in characters. If it is longer, the vendor's text is dropped. */
 const MAX_SEARCHED = 4 * 1024 * 1024
-/** Length of the shortest part of a longer text that counts as a quote, in letters and digits. */
+/** Minimum length of a part of a longer text that counts as a quote, in letters and digits. */
 const QUOTE_LENGTH = 12
-/** Length of the shortest whole text of a request that counts as a quote. */
+/** Minimum length of a whole text of a request that counts as a quote. */
 const MIN_TEXT_LENGTH = 4
 const SHORT_TEXT_COST = 32
 
 /** Members whose values are names that operators need to read. */
 const NAMES: ReadonlySet<string> = new Set(['model', 'type', 'role'])
 
-/** Returns what the operator may read of a failure. A request whose body was released cannot be searched: give `undefined`. */
+/** Returns the part of a failure that the operator may read. Pass `undefined` if the body was released and cannot be searched. */
 export function toldWithoutQuotes(
   { report, operatorProblem }: AttemptFailure,
   request: object | undefined,
@@ -105,7 +105,7 @@ class QuoteFinder {
   }
 }
 
-/** Calls `found` with the hash of each window of letters and digits, and adds their places in the text to `places`. */
+/** Calls `found` with the hash of each window of letters and digits, and adds their positions in the text to `places`. */
 function eachWindow(text: string, found: (hash: number) => void, places?: number[]): void {
   const window = new Uint16Array(QUOTE_LENGTH)
   let hash = 0

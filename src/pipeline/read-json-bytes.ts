@@ -5,8 +5,8 @@ import { joinChunks } from '../wire/join-chunks.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
 /**
- * The bytes of a JSON body; empty if there is none.
- * @throws GatewayError `unsupported_media_type`, and those of a body that cannot be read.
+ * Returns the bytes of a JSON body; empty if there is none.
+ * @throws GatewayError `unsupported_media_type`, and the errors of a body that cannot be read.
  */
 export function readJsonBytes(
   { bodyLimitBytes }: Pick<PipelineContext, 'bodyLimitBytes'>,

@@ -4,16 +4,16 @@ import type { CallerUrl } from '../endpoints/endpoint.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** Most media that are fetched for one request, all of them together, and at the same time. */
+/** Maximum per request: fetched media, their total bytes, and concurrent fetches. */
 const MAX_FETCHED = 20
 const MAX_FETCHED_BYTES = 32 * 1024 * 1024
 const MAX_PARALLEL_FETCHES = 4
 
 /**
- * The body of a request for a vendor that takes only bytes, with remote media replaced by data URLs. Returns the same body,
- * and no promise, if there is nothing to fetch.
- * @throws GatewayError `invalid_request` naming the address when it cannot be fetched or is not allowed, or when there are
- *   more of them than one request may have fetched; `rate_limited` and `overloaded` if there is no room for their bytes.
+ * Returns the body of a request for a vendor that accepts only bytes, with remote media replaced by data URLs. Returns the same
+ * body, and no promise, if there is nothing to fetch.
+ * @throws GatewayError `invalid_request` with the address if it cannot be fetched or is not allowed, or if there are too many of
+ *   them; `rate_limited` and `overloaded` if there is no room for their bytes.
  */
 export function withRemoteMedia(
   context: PipelineContext,
@@ -29,8 +29,8 @@ export function withRemoteMedia(
 }
 
 /**
- * Returns data URLs in the order of the addresses. A few are fetched at a time. The first failure ends the others, and so does the
- * end of the request or the disconnect of its caller. Bytes count while they arrive, until the answer begins.
+ * Returns data URLs in the order of the addresses. A few are fetched concurrently. The first failure ends the others, and so does
+ * the end of the request or the disconnect of its caller. Bytes count while they arrive, until the answer begins.
  */
 async function fetchAll(context: PipelineContext, call: Reserved, addresses: readonly CallerUrl[]): Promise<string[]> {
   const { accountId } = call.principal

@@ -11,19 +11,19 @@ import { checkedAnswer, type HookSaid } from './own-answers.ts'
 import { reparse } from './parse.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** A request as its caller wrote it, without what it refers to. */
+/** Request as its caller wrote it, without the content of references. */
 export type WrittenRequest = Pick<ParsedRequest, 'body' | 'bytes'>
 
-/** What hooks make of a request. */
+/** Result of the request hooks. */
 export interface HookedOutcome {
   readonly changed: ParsedRequest | undefined
   readonly answered: { readonly hook: CompiledHook; readonly said: HookSaid } | undefined
 }
 
 /**
- * Asks the hooks about a request, in their order, before anything is held: each one reads what the one before it has made of it.
- * @returns The request in its place, and what a hook answers it with; undefined for what there is not.
- * @throws GatewayError `request_denied`, `hook_failed`, or `client_closed_request` when the caller has left.
+ * Runs the request hooks in order before a hold is created. Each one reads the result of the one before it.
+ * @returns The replaced request and the answer of a hook; `undefined` for a missing part.
+ * @throws GatewayError `request_denied`, `hook_failed`, or `client_closed_request` if the caller has disconnected.
  */
 export async function runRequestHooks(
   context: PipelineContext,
@@ -40,7 +40,7 @@ export async function runRequestHooks(
       caller.onDisconnect(() => deadline.abort())
       const model = admitted.chain[0]?.id ?? current.body.model
       const call = new RequestCall(admitted, current, model, deadline)
-      // A hook is handed calls of the endpoints only that it covers.
+      // A hook receives only calls of the endpoints that it covers.
       const called = callHook(context.clock, hook.timeoutMs, deadline, () =>
         hook.hook.request?.(call as unknown as HookCall),
       )
@@ -75,21 +75,21 @@ export async function runRequestHooks(
   return { changed, answered: undefined }
 }
 
-/** @throws TypeError for an answer beside a rewrite, and one that cannot be sent. */
+/** @throws TypeError for an answer together with a rewrite, and for an answer that cannot be sent. */
 function saidBy(result: RequestResult, admitted: Admitted, current: WrittenRequest): HookSaid {
   if (result.body !== undefined || result.texts !== undefined)
     throw new TypeError('a hook returned an answer and another request')
   return checkedAnswer(result.answer, admitted, current)
 }
 
-/** A denial counts whatever else is returned with it. */
+/** A denial counts even if other members are returned with it. */
 export function denialOf(result: unknown): { readonly deny: unknown } | undefined {
   if (typeof result !== 'object' || result === null || !('deny' in result) || result.deny === undefined)
     return undefined
   return { deny: result.deny }
 }
 
-/** @throws what cannot be done: GatewayError for a body that a caller could not send either. */
+/** @throws GatewayError for a body that a caller could not send either, or the error of an impossible change. */
 function rewritten(
   context: PipelineContext,
   admitted: Admitted,
@@ -115,13 +115,13 @@ function rewritten(
   return reparse(context, admitted, { form: reader.replace(base.body, known) })
 }
 
-/** Most units of one call, far from where numbers lose their precision. */
+/** Maximum number of units of one call, far below the limit of exact numbers. */
 const MAX_HOOK_UNITS = 1_000_000_000
 
 type AskedRequest = ConstructorParameters<typeof CallHookFacts>[0] &
   Pick<Admitted, 'isStream' | 'hookUnits' | 'endpoint'>
 
-/** A request as a hook is shown it. */
+/** Request in the view of a hook. */
 export class RequestCall extends CallHookFacts {
   readonly isStream: boolean
   readonly #admitted: AskedRequest
@@ -148,11 +148,11 @@ export class RequestCall extends CallHookFacts {
     const known = this.#admitted.hookUnits + this.#units
     if (!(Number.isSafeInteger(units) && units >= 0 && known + units <= MAX_HOOK_UNITS))
       throw new TypeError(`charge: units must be a whole number, at most ${MAX_HOOK_UNITS} for a call`)
-    if (this.#isOver) throw new TypeError('charge: this point of the hook is over')
+    if (this.#isOver) throw new TypeError('charge: this point of the hook has ended')
     this.#units += units
   }
 
-  /** The point is over: gives what was charged in it, and takes no more. */
+  /** Ends the point: returns the units charged in it, and accepts no more. */
   ended(): number {
     this.#isOver = true
     return this.#units

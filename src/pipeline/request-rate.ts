@@ -6,7 +6,7 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { Parsed } from './call-record.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** The parts of a request that need a price of their own. */
+/** Parts of a request that need their own price. */
 interface Extras {
   readonly features: readonly ExtraFeature[]
   readonly innerModels: readonly InnerModel[]
@@ -16,12 +16,12 @@ const NO_FEATURES: readonly ExtraFeature[] = []
 const NO_MODELS: readonly InnerModel[] = []
 const NO_EXTRAS: Extras = { features: NO_FEATURES, innerModels: NO_MODELS }
 
-/** What a request asks of the vendors of a model, whichever of them will answer. */
+/** Returns the extras of a request at all vendors of a model, whichever of them will answer. */
 function extrasOf({ vendors }: PipelineContext, parsed: Parsed, { vendor, routes }: CatalogModel): Extras {
   return routes === undefined ? extrasAt(parsed, vendors.get(vendor)) : extrasOfRoutes(vendors, parsed, routes)
 }
 
-// Apart from its caller: a function that may make closures allocates for them in every call.
+// Separate from its caller, because a function that may create closures allocates for them in every call.
 function extrasOfRoutes(
   vendors: PipelineContext['vendors'],
   parsed: Parsed,
@@ -44,12 +44,12 @@ function extrasAt({ endpoint, body, request }: Parsed, vendor: Vendor | undefine
   return features.length === 0 && innerModels.length === 0 ? NO_EXTRAS : { features, innerModels }
 }
 
-/** A part of a request without a price. */
+/** Part of a request without a price. */
 export interface UnpricedPart extends ExtraFeature {}
 
 /**
- * The rate of a call at a model, with the rates of other models that may work within it. Undefined: the model has no price;
- * or the part of the request that has none.
+ * Returns the rate of a call at a model, with the rates of other models that may work within it. If the model has no price,
+ * returns `undefined`; if a part of the request has none, returns that part.
  */
 export function rateOfRequest(
   context: PipelineContext,
@@ -62,7 +62,7 @@ export function rateOfRequest(
   const charged = chargedFields(context, parsed, model)
   const listed = prices.quote(model.id, charged, endpoint.surcharges)
   if (listed !== undefined && features.length === 0 && innerModels.length === 0) return listed
-  // What has no price at all is told as such.
+  // A model without any price is reported as such.
   if (prices.quote(model.id, charged) === undefined) return undefined
   const fields: Record<string, string> = { ...charged }
   for (const name of endpoint.surcharges ?? []) {
@@ -75,7 +75,7 @@ export function rateOfRequest(
   for (const { field, value, param } of features) {
     if (isAllowed(context, field, value)) continue
     const isPriced = prices.quote(model.id, { ...fields, [field]: value }, [field]) !== undefined
-    // A row for each of two is no price for both of them.
+    // Separate rows for two values do not price their combination.
     if (!isPriced || (fields[field] ?? value) !== value) return { field, value, param }
     fields[field] = value
   }
@@ -91,14 +91,14 @@ export function rateOfRequest(
   return { ...rate, otherModels }
 }
 
-/** Does the operator let it pass without a price? */
+/** Whether the operator accepts it without a price. */
 function isAllowed({ unpricedFeatures }: PipelineContext, field: string, value: string): boolean {
   return unpricedFeatures.has(field) || unpricedFeatures.has(`${field}=*`) || unpricedFeatures.has(`${field}=${value}`)
 }
 
 /**
- * What a model's price depends on: a surcharge that no vendor of its routes is asked for is not charged. One that some of them is
- * asked for is, because it is not known yet which of them will answer.
+ * Returns the fields that determine a model's price. A surcharge that no vendor of its routes receives is not charged. A
+ * surcharge that some of them receive is charged, because it is not known yet which of them will answer.
  */
 export function chargedFields(
   context: PipelineContext,
@@ -122,7 +122,7 @@ export function chargedFields(
   return charged ?? billingFields
 }
 
-/** The price fields that reach a vendor. That a request is one of a batch is no field of it, so no translation drops it. */
+/** Returns the price fields that reach a vendor. Being part of a batch is not a field of a request, so no translation drops it. */
 export function fieldsAt(endpoint: Endpoint, fields: BillingFields, vendor: Vendor): BillingFields {
   const asked = endpoint.priceFieldsAt?.(fields, vendor) ?? fields
   const batch = fields[BATCH_FIELD]

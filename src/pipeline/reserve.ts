@@ -22,10 +22,10 @@ import type { PipelineContext } from './pipeline-context.ts'
 import { type PricedRequest, priceRequest } from './pricing.ts'
 import { settleLater } from './settle.ts'
 
-/** Outcome of reserving: either money is held, or the same request was answered before. */
+/** Outcome of reserving: either money is reserved, or the same request was answered before. */
 export type ReserveOutcome = Reserved | StoredReplay
 
-/** The same request was answered before, under the same Idempotency-Key: its answer is given again. */
+/** Earlier answer to the same request under the same Idempotency-Key, which is replayed. */
 export class StoredReplay {
   readonly answer: StoredAnswer
 
@@ -34,18 +34,19 @@ export class StoredReplay {
   }
 }
 
-/** A task to be written down together with its hold. */
+/** Task that is stored together with its hold. */
 export interface TaskPlan {
   readonly task: TaskRecord
-  /** Unix milliseconds; the hold outlives the request. */
+  /** Expiry of the hold in Unix milliseconds; it outlives the request. */
   readonly holdExpiresAtMs: number
 }
 
 /**
- * Sets money aside for the dearest model that could answer, and claims the caller's Idempotency-Key in the same step.
- * @param priced What is held, where it is not the price of the request.
+ * Reserves money for the most expensive model that could answer, and claims the caller's Idempotency-Key in the same step.
+ * @param priced Amount to reserve if it differs from the price of the request.
  * @throws GatewayError `model_not_priced`, `insufficient_balance`, `account_in_arrears`, `account_frozen`, `credit_limit_reached`,
- *   `spending_cap_reached`, `invalid_principal`, `idempotency_in_flight`, `idempotency_mismatch`, `storage_limit_reached`, or `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
+ *   `spending_cap_reached`, `invalid_principal`, `idempotency_in_flight`, `idempotency_mismatch`, `storage_limit_reached`, or
+ *   `store_unavailable`: without a hold nothing is dispatched, whatever the store throws.
  */
 export function reserve(
   context: PipelineContext,
@@ -53,7 +54,7 @@ export function reserve(
   plan?: TaskPlan,
   priced: PricedRequest | undefined = priceRequest(context, admitted, admitted.estimate),
 ): MaybePromise<ReserveOutcome> {
-  // A request that is stored for later was bounded before; see `boundedForLater`.
+  // A request that is stored for later already has a bound; see `boundedForLater`.
   const unbounded = priced && plan === undefined ? unboundedRequest(context, admitted, priced) : undefined
   const attempt = { id: admitted.requestId, priced, plan, unbounded }
   const result = reserveOnce(context, admitted, attempt)
@@ -63,8 +64,8 @@ export function reserve(
 }
 
 /**
- * Holds an amount that is known already, or nothing, and claims the caller's Idempotency-Key in the same step.
- * @throws GatewayError as {@link reserve} does.
+ * Reserves a known amount, or nothing, and claims the caller's Idempotency-Key in the same step.
+ * @throws GatewayError under the conditions of {@link reserve}.
  */
 export function reservePriced(
   context: PipelineContext,
@@ -79,9 +80,9 @@ export function reservePriced(
 }
 
 /**
- * Holds more than a request needs, where the caller has it, and claims its Idempotency-Key in the same step. Undefined: the balance or
- * a cap does not cover it, and nothing is held or claimed.
- * @throws GatewayError as {@link reserve} does for anything else.
+ * Reserves more than a request needs if the caller has it, and claims its Idempotency-Key in the same step. Returns `undefined`,
+ * without any effect, if the balance or a cap does not cover it.
+ * @throws GatewayError under the other conditions of {@link reserve}.
  */
 export function reserveIfCovered(
   context: PipelineContext,
@@ -127,10 +128,10 @@ function boundedOutcome(
   return outcomeOf(context, admitted.fitted(outputFit(admitted, bounded)), { ...attempt, priced }, result)
 }
 
-/** Number of times that free money is read for one request. Other calls may take it between the reading and the hold. */
+/** Number of times that free money is read for one request. Other calls may use it between the reading and the hold. */
 const MAX_FITTINGS = 5
 
-/** Holds what the free money pays for. */
+/** Reserves as much as the free money covers. */
 async function reserveFitted(
   context: PipelineContext,
   admitted: Admitted,
@@ -167,9 +168,9 @@ async function rejectShort(
 }
 
 /**
- * Bounds the output of a request that is stored and run later, by the free money, before its hold is placed. Returns the request
- * as it is if it sets its own bound or costs nothing.
- * @throws GatewayError `insufficient_balance`, `credit_limit_reached` or `spending_cap_reached` if no useful answer is paid for.
+ * Limits the output of a request that is stored and run later by the free money, before its hold is placed. Returns the unchanged
+ * request if it sets its own bound or costs nothing.
+ * @throws GatewayError `insufficient_balance`, `credit_limit_reached` or `spending_cap_reached` if the money covers no useful answer.
  */
 export async function boundedForLater(context: PipelineContext, admitted: Admitted): Promise<Admitted> {
   const priced = priceRequest(context, admitted, admitted.estimate)
@@ -182,17 +183,17 @@ export async function boundedForLater(context: PipelineContext, admitted: Admitt
   return admitted.fitted(outputFit(admitted, unbounded.bounded(Math.min(MIN_CHOSEN_TOKENS, unbounded.usual.tokens))))
 }
 
-/** One reservation. */
+/** Attempt to reserve. */
 interface ReserveAttempt {
   readonly id: string
-  /** Undefined: nothing is charged. */
+  /** Price, or `undefined` if nothing is charged. */
   readonly priced: PricedRequest | undefined
   readonly plan: TaskPlan | undefined
-  /** How the gateway may bound the request. If omitted, the price is held as it is. */
+  /** Bounds that the gateway may choose. If omitted, the unchanged price is reserved. */
   readonly unbounded?: UnboundedRequest | undefined
 }
 
-/** Whatever a store throws means that it cannot be reached, unless it is an error of ours. */
+/** Every error of a store, except the gateway's own errors, means that the store is unavailable. */
 function reserveOnce(
   context: PipelineContext,
   admitted: Admitted,
@@ -221,7 +222,7 @@ function storeFailed(context: PipelineContext, admitted: Admitted, attempt: Rese
   throw new GatewayError('store_unavailable', { cause })
 }
 
-/** Outcomes that a shorter answer may turn. */
+/** Outcomes that a shorter answer may change. */
 const LACKS_MONEY: ReadonlySet<string> = new Set<ReserveResult['status']>([
   'insufficient_balance',
   'credit_limit',
@@ -262,7 +263,7 @@ const ERROR_CODES: Readonly<Record<string, ErrorCode>> = {
   spending_limit: 'spending_cap_reached',
 }
 
-/** Says what is lacking and what helps. */
+/** Returns an error with the missing amount and the remedy. */
 function balanceError(
   { outputBounds }: PipelineContext,
   { endpoint }: Admitted,
@@ -278,13 +279,13 @@ function balanceError(
   return new GatewayError(code, { message: `${lacking}; ${remedy}.` })
 }
 
-/** Beyond so many that wait, the sweep ends holds that may have been placed: charges must find a place in the queue. */
+/** Maximum number of waiting reversals. Beyond it, the sweep ends holds that may exist, so that the queue has room for charges. */
 const MAX_UNDOING = 1_000
 
 /**
- * A store that failed may have reserved all the same, or may do it after the gateway has stopped waiting. Nothing was sent to a
- * vendor, so money and Idempotency-Key are freed as soon as the store answers. Reserving the same id again comes first: it gives
- * the first outcome, or decides it, so that nothing is undone before it is done.
+ * Undoes a reservation that the store may have made despite its failure, or may make after the gateway has stopped waiting.
+ * Nothing was sent to a vendor, so money and Idempotency-Key are freed as soon as the store answers. The same id is reserved
+ * again first: that returns or decides the first outcome, so that nothing is undone before it exists.
  */
 function undoLater(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt, cause: unknown): void {
   const { requestId, principal } = admitted
@@ -309,15 +310,15 @@ function undoLater(context: PipelineContext, admitted: Admitted, attempt: Reserv
 }
 
 /**
- * Frees a key that was claimed without a hold. Another request may have claimed it since, which keeps it. A claim that the store makes only
- * after this is over in its time.
+ * Releases a key that was claimed without a hold. If another request has claimed it since, that request keeps it. A claim that
+ * the store makes only after this expires by itself.
  */
 async function freeOwnClaim(context: PipelineContext, admitted: Admitted, attempt: ReserveAttempt): Promise<void> {
   const { status } = await claim(context, admitted, attempt)
   if (status === 'claimed' && admitted.claim !== undefined) await context.store.idempotency.release(admitted.claim)
 }
 
-const IN_ARREARS = 'The account owes money for earlier requests. Add credit: what is owed is paid from it first.'
+const IN_ARREARS = 'The account owes money for earlier requests. Add credit, which pays the debt first.'
 
 /** An answer that is stored at the end of its call needs room before the vendor is called. */
 function claimWithinBounds(
@@ -347,7 +348,7 @@ function claim(
   { id, priced, plan, unbounded }: ReserveAttempt,
 ): MaybePromise<ReserveResult | ClaimResult> {
   const nowMs = context.clock.now()
-  // More than any account can have; a store would take it for a fault.
+  // More than any account can have. A store would treat it as a fault.
   if (priced !== undefined && priced.amount > MAX_AMOUNT) return { status: 'insufficient_balance' }
   if (priced === undefined) return claim === undefined ? NOTHING_TO_CLAIM : claimKey(context, claim)
   const amounts = unbounded && boundedAmounts(context, unbounded)
@@ -367,7 +368,7 @@ function claim(
   return context.store.ledger.reserve(reservation, nowMs)
 }
 
-/** Caps that the caller brings along; the store adds those that it has. */
+/** Returns the caps of the caller's principal; the store adds its own. */
 function capsOf({ accountSpendingCap, keySpendingCap }: Principal): Reservation['caps'] {
   if (accountSpendingCap === undefined && keySpendingCap === undefined) return undefined
   return { account: accountSpendingCap, key: keySpendingCap }

@@ -6,7 +6,7 @@ import type { StoredAnswer } from '../stores/idempotency-store.ts'
 import type { BucketState } from '../stores/rate-limiter.ts'
 import type { Admission, Admitted, Candidate, Parsed } from './call-record.ts'
 
-/** Sends a whole answer. `mayFree` as of {@link ByteSink.write}. */
+/** Sends a whole answer. For `mayFree` see {@link ByteSink.write}. */
 export function respondWhole(
   sink: ByteSink,
   head: { readonly status: number; readonly headers: readonly string[] },
@@ -46,7 +46,7 @@ export function respondError(
   const retryAfter = retryAfterOf(error)
   if (retryAfter !== undefined) headers.push('retry-after', String(retryAfter))
   if (error.status === 401) headers.push('www-authenticate', 'Bearer')
-  // SDKs retry 409, 429 and 5xx by themselves, coding clients a 401 too. This header stops them if a retry cannot help.
+  // SDKs retry 409, 429 and 5xx automatically, and coding clients also 401. This header stops them if a retry cannot help.
   if (!error.retryable) headers.push('x-should-retry', 'false')
   if (facts.headers !== undefined) headers.push(...facts.headers)
   sink.head(facts.dialect.status?.(error) ?? error.status, headers)
@@ -60,7 +60,7 @@ export function respondReplay(sink: ByteSink, answer: StoredAnswer, requestId: s
   sink.end(answer.body)
 }
 
-/** Sends a small JSON answer of the gateway's own, with further headers. */
+/** Sends a small JSON answer of the gateway, with additional headers. */
 export function respondJson(
   sink: ByteSink,
   requestId: string,
@@ -87,13 +87,13 @@ export function respondJson(
   )
 }
 
-/** Facts in an answer's headers beyond its content. */
+/** Facts for an answer's headers in addition to its content. */
 interface AnswerFacts {
   readonly candidate: Candidate
   readonly dropped: readonly string[]
 }
 
-/** What was charged for a whole answer, undefined where nothing was or the store could not be told; and what it costs. */
+/** Charge of a whole answer, or undefined if there was none or the store was unreachable; and its cost. */
 interface WholeCost {
   readonly costNanoDollars: bigint | undefined
   readonly dueNanoDollars: bigint
@@ -115,7 +115,7 @@ export function wholeTypeOf({ endpoint, body }: Parsed): string {
 const JSON_TYPE = 'application/json'
 
 /**
- * Headers of a streamed answer. `no-transform` keeps compressing middleware from holding events back, and
+ * Returns the headers of a streamed answer. `no-transform` keeps compressing middleware from buffering events, and
  * `x-accel-buffering` does the same for nginx.
  */
 export function streamHead(admitted: Admitted, facts: AnswerFacts, contentType: string): string[] {
@@ -127,8 +127,8 @@ export function streamHead(admitted: Admitted, facts: AnswerFacts, contentType: 
 }
 
 /**
- * Headers of a whole answer. It is settled before it is sent, so that they say what was charged for it, and what it costs
- * where that is more.
+ * Returns the headers of a whole answer. It is settled before it is sent, so they contain the charge, and the cost if it is
+ * higher.
  */
 export function wholeHead(
   admitted: Admitted,
@@ -142,19 +142,19 @@ export function wholeHead(
   return answerHeaders(headers, admitted, facts)
 }
 
-/** What is said of an answer from the cache. */
+/** Facts of an answer from the cache. */
 interface CachedFacts {
   readonly contentType: string
   readonly isStream: boolean
   readonly dropped: readonly string[]
-  /** Undefined: it is a stream. */
+  /** Length of the body, or `undefined` for a stream. */
   readonly byteLength: number | undefined
   readonly ageSeconds: number
-  /** Undefined: billing is off. */
+  /** Charge, or `undefined` if billing is off. */
   readonly costNanoDollars: bigint | undefined
 }
 
-/** Headers of an answer from the cache, which no vendor was asked for. */
+/** Returns the headers of an answer from the cache, for which no vendor was called. */
 export function cachedHead(admitted: Admitted, facts: CachedFacts): string[] {
   const headers = ['content-type', facts.contentType]
   if (facts.isStream) headers.push('cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no')
@@ -164,7 +164,7 @@ export function cachedHead(admitted: Admitted, facts: CachedFacts): string[] {
   return pushAnswer(headers, admitted, undefined, facts.dropped)
 }
 
-/** Headers of an answer that a hook gave, which no vendor was asked for. `costNanoDollars`: undefined when billing is off. */
+/** Returns the headers of a hook's answer, for which no vendor was called. `costNanoDollars` is undefined if billing is off. */
 export function ownHead(
   admitted: Admitted,
   headers: readonly string[],
@@ -178,7 +178,7 @@ export function ownHead(
 
 const NOTHING_DROPPED: readonly string[] = []
 
-/** Headers of the receipt of a task. */
+/** Returns the headers of the receipt of a task. */
 export function taskHead(
   admitted: Admitted,
   facts: { readonly vendorId: string; readonly dropped: readonly string[]; readonly byteLength: number },
@@ -207,10 +207,10 @@ function pushAnswer(
   return pushLimits(headers, admitted)
 }
 
-/** Longest value that names what was left out; callers choose field names, and clients bound their headers. */
+/** Maximum length of the list of dropped fields. Callers choose field names, and clients limit headers. */
 const MAX_DROPPED_LENGTH = 2_048
 
-/** Text for a header: names that callers made up may hold anything. */
+/** Escapes text for a header, because names from callers may contain any character. */
 function headerText(text: string): string {
   const safe = text.replace(/[^\x20-\x7e]/g, '?')
   return safe.length <= MAX_DROPPED_LENGTH ? safe : `${safe.slice(0, MAX_DROPPED_LENGTH)}...`
@@ -223,7 +223,7 @@ const REQUEST_HEADERS = [
 ] as const
 const TOKEN_HEADERS = ['x-ratelimit-limit-tokens', 'x-ratelimit-remaining-tokens', 'x-ratelimit-reset-tokens'] as const
 
-/** Adds `x-ratelimit-*` as OpenAI writes them, where the caller has limits. */
+/** Adds `x-ratelimit-*` in OpenAI's format if the caller has limits. */
 export function pushLimits(headers: string[], limits: Pick<Admission, 'requestBucket' | 'tokenBucket'>): string[] {
   if (limits.requestBucket !== undefined) pushBucket(headers, REQUEST_HEADERS, limits.requestBucket)
   if (limits.tokenBucket !== undefined) pushBucket(headers, TOKEN_HEADERS, limits.tokenBucket)
@@ -235,7 +235,7 @@ function pushBucket(headers: string[], names: readonly [string, string, string],
   headers.push(limit, String(bucket.limit), remaining, String(bucket.remaining), reset, formatDuration(bucket.resetMs))
 }
 
-/** Writes a duration as OpenAI does: `120ms`, `1.5s`, `6m0s`. */
+/** Formats a duration like OpenAI: `120ms`, `1.5s`, `6m0s`. */
 export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.ceil(milliseconds)}ms`
   const seconds = Math.ceil(milliseconds / 100) / 10

@@ -10,7 +10,7 @@ const DAY_MS = 24 * 60 * 60_000
 /** Maximum number of events per day. A pattern matches any number of ids, which callers choose. */
 const MAX_EVENTS_PER_DAY = 1_000
 
-/** The parts of a gateway that announcements need. */
+/** Parts of a gateway that announcements need. */
 interface NoticeContext {
   readonly catalog: Pick<Catalog, 'source'>
   readonly clock: Pick<Clock, 'now'>
@@ -18,7 +18,7 @@ interface NoticeContext {
 }
 
 interface RetirementPlan {
-  /** Day such as `2026-12-31`, or `undefined` if the model stays. */
+  /** Day such as `2026-12-31`, or `undefined` if the model does not retire. */
   readonly retires: string | undefined
   readonly noticeMs: number
 }

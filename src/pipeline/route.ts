@@ -5,21 +5,21 @@ import type { Reserved } from './call-record.ts'
 import { canContinue, notFound } from './continuation.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** A request and every candidate that could answer it. */
+/** Request and all candidates that could answer it. */
 export interface Routed {
   readonly call: Reserved
   /**
-   * The requested model's candidates, then those of its fallbacks. Never empty. Selection decides later which of them to
+   * Candidates of the requested model, then those of its fallbacks. Never empty. The selection decides later which of them to
    * call.
    */
   readonly candidates: readonly RouteCandidate[]
 }
 
 /**
- * Lists the candidates: those of the requested model by its routes and keys, then its fallbacks. A conversation whose history
- * only a vendor has continues only with the credential that started it, and state that callers carry returns to the one that made it.
- * @throws GatewayError `interaction_not_found` if such a credential is no longer configured; `model_not_configured` if no
- *   route of the model accepts this request.
+ * Lists the candidates: those of the requested model by its routes and keys, then its fallbacks. If only a vendor has the history of a
+ * conversation, it continues with the credential that started it, and state that callers carry returns to the credential that created it.
+ * @throws GatewayError `interaction_not_found` if such a credential is no longer configured; `model_not_configured` if no route of the
+ *   model accepts this request.
  */
 export function route(context: PipelineContext, call: Reserved): Routed {
   const { chain, continued, routeOverride } = call
@@ -31,7 +31,7 @@ export function route(context: PipelineContext, call: Reserved): Routed {
   candidates = context.stateMakers.able(call, candidates)
   if (continued?.previous !== undefined) {
     const able = candidates.filter((candidate) => canContinue(call, candidate))
-    // What was recalled holds all of the history, which another key can be sent.
+    // A recalled request contains the whole history, which another key can process.
     if (able.length === 0 && continued.recalled === undefined) throw notFound(call)
     if (able.length > 0) candidates = able
   }

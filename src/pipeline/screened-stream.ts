@@ -32,8 +32,8 @@ import { StreamRecording } from './stream-recording.ts'
 import type { FailedResponse, OpenStream, StreamResponse } from './vendor-response.ts'
 
 /**
- * Puts hooks between a stream and its caller. Resolves when the first text may go, so that headers wait with it; at the latest after
- * the time for which headers are held back anyway.
+ * Inserts hooks between a stream and its caller. Resolves when the first text may be sent, so that headers wait for it, but at
+ * the latest after the maximum hold-back time of headers.
  */
 export async function screenStream(
   context: PipelineContext,
@@ -64,12 +64,12 @@ export async function screenStream(
   return { kind: 'failed', error, candidate, mayHaveBegun: true, ending }
 }
 
-/** A stream whose texts hooks read, hold back and replace, before its receiver gets them. */
+/** Stream whose texts hooks read, hold back and replace before its receiver gets them. */
 export class ScreenedStream implements OpenStream, StreamReceiver {
   readonly transform: StreamTransform
   /** Resolves when the receiver may be attached. */
   readonly opening: Promise<void>
-  /** Set once a hook has ended the stream. */
+  /** Set after a hook has ended the stream. */
   denial: StreamDenial | undefined
   readonly #inner: OpenStream
   readonly #errors: ErrorDialect
@@ -91,7 +91,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
   #resolveOpening: () => void = () => undefined
   #closing: Uint8Array | undefined
 
-  /** @param recording Gets the bytes as they come; undefined: nobody keeps them. */
+  /** @param recording Receives the bytes as they arrive, or `undefined` if nobody stores them. */
   constructor(
     inner: OpenStream,
     screen: AnswerScreen,
@@ -125,7 +125,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     return this.#inner.vendorRequestId
   }
 
-  /** Is what the hook has ended charged for? */
+  /** Whether a stream that the hook has ended is charged. */
   get isCharged(): boolean {
     const { denial } = this
     return denial === undefined || (denial.isFault ? this.#hasSentText : denial.hook.chargesDenied)
@@ -136,7 +136,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
   }
 
   attach(receiver: StreamReceiver): void {
-    // An end that comes while bytes are given is told when it comes.
+    // If the stream ends while buffered bytes are passed on, the receiver is notified directly.
     const over = this.#over
     this.#receiver = receiver
     this.#flush()
@@ -166,7 +166,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     this.#recording?.add(bytes)
     const read = this.#splitter.take(typeof bytes === 'string' ? Buffer.from(bytes) : bytes)
     if (read === undefined) return
-    // A short read of the vendor may have become many events.
+    // A short read may have expanded to many events.
     this.#waiting.push(...eventPieces(read, PIECE_BYTES))
     this.#work()
   }
@@ -177,7 +177,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     this.#work()
   }
 
-  /** Works on what has come, one piece of work at a time; the vendor waits while a hook does. */
+  /** Processes the received bytes, one piece at a time. The vendor is paused while a hook works. */
   #work(): void {
     if (this.#isOver || this.#isBusy) return
     if (this.#waiting.length > 0) {
@@ -204,13 +204,13 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     }
   }
 
-  /** Works on what came in the meantime, after other work of the process. */
+  /** Processes bytes that arrived meanwhile, after other work of the process. */
   #continue(): void {
     if (this.#waiting.length > 0) this.#drive(anotherTurn(), () => this.#work())
     else if (this.#end !== undefined) this.#work()
   }
 
-  /** Runs a work until it waits, and goes on when it may. */
+  /** Runs a step of work until it waits, and continues it later. */
   #drive<Result>(work: StreamWork<Result>, done: (result: Result) => void): void {
     const step = (next: () => IteratorResult<PromiseLike<unknown>, Result>): void => {
       let result: IteratorResult<PromiseLike<unknown>, Result>
@@ -224,7 +224,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
         const wasBusy = this.#isBusy
         this.#isBusy = false
         done(result.value)
-        // Last: the rest of the stream may come before this returns, and belongs behind what was done.
+        // Must be last: the rest of the stream may arrive before this returns, and belongs after the completed work.
         if (wasBusy && !this.#isBusy && !this.#isPausedByReceiver) this.#inner.resume()
         return
       }
@@ -238,9 +238,9 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     step(() => work.next())
   }
 
-  /** What goes on where no hook has to be asked, which is so for most reads; undefined: one has. */
+  /** Returns events that need no check by a hook, as for most reads, or `undefined` if a hook must check them. */
   #passQuietly(events: TextEvent[]): TextEvent[] | undefined {
-    // Behind another one a stage gets what that one lets go.
+    // With several stages, each one receives the output of the previous one.
     const [only] = this.#stages
     return this.#stages.length === 1 ? only?.pushQuiet?.(events) : undefined
   }
@@ -277,14 +277,14 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     const denial = cause instanceof StreamDenial ? cause : undefined
     this.denial = denial
     this.#waiting.length = 0
-    // The abort may be told as an end of the vendor's.
+    // The abort may appear as an end by the vendor.
     this.#isOver = true
     this.#inner.abort()
     const error = denial?.denial.error ?? GatewayError.from(cause)
     this.#finished({ kind: 'denied', error, isCharged: this.isCharged })
   }
 
-  /** What keeps a silent stream open. It is numbered after what was sent, and not after what is held back. */
+  /** Returns the heartbeat of a silent stream. Its number follows the sent events, not those held back. */
   #keepAlive(): Uint8Array | string {
     const told = this.#inner.transform.keepAlive?.() ?? SSE_COMMENT
     this.#recording?.add(told)
@@ -298,7 +298,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     if (denial?.denial.isRefusal === true) return this.#reader.refusal(denial.denial.error.message)
     const told = this.#inner.transform.failed?.(error)
     if (told === undefined) return this.#errors.streamEvent(error)
-    // The end of a stream that broke may repeat what was held back.
+    // The end of a broken stream may repeat text that was held back.
     const events = this.#eventsIn(Buffer.from(told))
     for (const event of events) {
       const parts = [...event.added, ...event.repeated]
@@ -308,7 +308,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     return Buffer.from(joinChunks(events.map((event) => this.#bytesOf(event)))).toString('utf8')
   }
 
-  /** A whole answer with the texts that were sent. */
+  /** Returns a whole answer with the texts that were sent. */
   #screened(answer: AnswerObject, texts: AnswerTexts): AnswerObject {
     const parts = texts.whole(answer)
     const last = this.#stages.at(-1)
@@ -323,7 +323,7 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
     const events: TextEvent[] = []
     const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const lines = this.#lines
-    // Comments and empty events, which may be many, go on as one.
+    // Combines consecutive comments and empty events, which may be many.
     let from = 0
     const passIdle = (end: number): void => {
       if (from < end) events.push(textEvent(buffer.subarray(from, end), undefined, undefined, NO_TEXT))
@@ -384,10 +384,10 @@ export class ScreenedStream implements OpenStream, StreamReceiver {
   }
 }
 
-/** Maximum number of reads, or pieces of them, whose events are worked on in one turn of the event loop. */
+/** Maximum number of reads, or pieces of them, whose events are processed in one turn of the event loop. */
 const MAX_READS = 4
 
-/** Bytes of a read after which its next event begins another piece. */
+/** Number of bytes of a read after which its next event begins another piece. */
 const PIECE_BYTES = 16 * 1024
 
 function* anotherTurn(): StreamWork<void> {

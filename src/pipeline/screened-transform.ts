@@ -2,7 +2,7 @@ import type { GatewayError } from '../core/errors.ts'
 import type { StreamTransform } from '../endpoints/stream-transform.ts'
 import type { AnswerObject } from '../endpoints/texts.ts'
 
-/** How the texts of a stream are screened where its transform tells them once more. */
+/** Screened versions of the texts that a transform repeats. */
 interface ScreenedTexts {
   keepAlive(): Uint8Array | string
   closing(): Uint8Array | undefined
@@ -10,9 +10,9 @@ interface ScreenedTexts {
   kept(answer: AnswerObject): AnswerObject
 }
 
-/** What a transform tells of a stream whose texts are screened. It is read only; nothing is pushed into it. */
+/** Read-only view of a stream's transform whose texts are screened. Nothing can be pushed into it. */
 export class ScreenedTransform implements StreamTransform {
-  /** Whole events are sent only. */
+  /** Only whole events are sent. */
   readonly atBoundary = true
   readonly #inner: StreamTransform
   readonly #texts: ScreenedTexts
@@ -27,11 +27,11 @@ export class ScreenedTransform implements StreamTransform {
   }
 
   push(): never {
-    throw new TypeError('a screened stream takes no bytes')
+    throw new TypeError('a screened stream accepts no bytes')
   }
 
   end(): never {
-    throw new TypeError('a screened stream takes no bytes')
+    throw new TypeError('a screened stream accepts no bytes')
   }
 
   get hasContent(): boolean {

@@ -20,9 +20,9 @@ import { chargeableUsage, estimateFor, reportBounds } from './usage-estimate.ts'
 import type { FailedResponse, JsonResponse } from './vendor-response.ts'
 
 /**
- * Reserves a request. Where a hook may have its answer made once more, money for both calls is held; where the balance or a cap does
- * not cover both, for one, and there is no second.
- * @throws GatewayError as `reserve` does.
+ * Reserves a request. If a hook may retry its answer, money for both calls is reserved; if the balance or a cap does not cover
+ * both, only the first call is possible.
+ * @throws GatewayError of `reserve`.
  */
 export function reserveForTries(context: PipelineContext, admitted: Admitted): MaybePromise<ReserveOutcome> {
   if (!mayAskAgain(context, admitted)) return reserve(context, admitted)
@@ -38,7 +38,7 @@ export function reserveForTries(context: PipelineContext, admitted: Admitted): M
   return isPending(covered) ? covered.then(decided) : decided(covered)
 }
 
-/** What is held for a request, with a second call where there may be one; see `priceRequest`. */
+/** Prices a request, including a second call if a retry is possible; see `priceRequest`. */
 export function priceForTries(context: PipelineContext, parsed: Parsed, estimate: Usage): PricedRequest | undefined {
   const single = priceRequest(context, parsed, estimate)
   return single !== undefined && mayAskAgain(context, parsed) ? forBoth(single) : single
@@ -61,7 +61,7 @@ function allowed(reserving: MaybePromise<ReserveOutcome>): MaybePromise<ReserveO
   return reserving
 }
 
-/** Only a whole answer to a request that says all by itself is asked for again: what refers to a history may end with its vendor. */
+/** Only a whole answer to a self-contained request can be retried, because a history may end with its vendor. */
 function mayAskAgain(context: PipelineContext, parsed: Parsed): boolean {
   const { endpoint, isStream, continued, chain, body } = parsed
   const hooks = context.hooks?.of(endpoint)?.answer
@@ -73,7 +73,7 @@ function mayAskAgain(context: PipelineContext, parsed: Parsed): boolean {
   return asked?.some(({ asksAgain }) => asksAgain) === true
 }
 
-/** Upper estimate of the second call: its prompt has the first answer and the reply besides. */
+/** Returns the upper estimate of the second call, whose prompt also contains the first answer and the reply. */
 function secondEstimate({ hookUnits: _hookUnits, ...estimate }: Usage): Usage {
   const { inputTokens = 0, outputTokens = 0, cacheWriteTokens } = estimate
   const more = outputTokens + MAX_REPLY_CHARACTERS
@@ -85,8 +85,8 @@ function secondEstimate({ hookUnits: _hookUnits, ...estimate }: Usage): Usage {
 }
 
 /**
- * Asks the model once more, with its answer and what is wrong with it, within the request's own time and within what is held. Both
- * calls are paid for. Undefined: there is no second answer, and the first one stays.
+ * Calls the model again with its answer and the fault in it, within the request's time limit and its hold. Both calls are
+ * charged. Returns `undefined` if there is no second answer, so that the first one stays.
  */
 export async function askAgain(
   context: PipelineContext,
@@ -101,7 +101,7 @@ export async function askAgain(
   if (again === undefined) return undefined
   const { body: asked, bytes, textBytes, denseTokens, media, chain, billingFields, estimate } = reserved
   const before = { body: asked, bytes, textBytes, denseTokens, media, chain, billingFields, estimate }
-  // Prices and bounds are known of the model that has answered.
+  // Only the model that has answered has known prices and bounds.
   const pinned = { ...again, chain: chain.filter(({ id }) => id === candidate.model.id), estimate }
   reserved.replaced(pinned)
   const ahead = estimateFor(context, reserved, pinned.chain[0] ?? chain[0]!)
@@ -112,7 +112,7 @@ export async function askAgain(
   reserved.replaced({ ...pinned, estimate: ahead })
   const response = await dispatched(context, reserved, remainingMs)
   const isAnswered = response?.kind === 'json'
-  // A second call that broke, or that its caller left, may have to be paid beside the first one.
+  // A second call that broke, or was abandoned, may have to be paid in addition to the first one.
   if (response !== undefined && !isAnswered) follow(context, reserved, response)
   reserved.replaced(before)
   if (!isAnswered) return undefined
@@ -121,7 +121,7 @@ export async function askAgain(
   return response
 }
 
-/** Never rejects: whatever happens to the second call, the first one was answered and is charged. */
+/** Never rejects, because the first call was answered and is charged, whatever happens to the second one. */
 async function dispatched(
   context: PipelineContext,
   reserved: Reserved,
@@ -129,7 +129,7 @@ async function dispatched(
 ): Promise<JsonResponse | FailedResponse | undefined> {
   try {
     const response = await dispatch(context, route(context, reserved), remainingMs)
-    if (response.kind === 'stream') throw new TypeError('a whole answer was asked for, and a stream came')
+    if (response.kind === 'stream') throw new TypeError('a whole answer was requested, but a stream arrived')
     return response
   } catch (error) {
     reportFault(context, reserved.requestId, 'a second try', error)
@@ -137,7 +137,7 @@ async function dispatched(
   }
 }
 
-/** Has another call than the one that is shown charged with it. */
+/** Charges another call together with the one whose answer is sent. */
 function follow(
   context: PipelineContext,
   reserved: Reserved,
@@ -149,7 +149,7 @@ function follow(
   emitUnbilledEnding(context, reserved, candidate, ending)
 }
 
-/** Undefined: it cannot be asked like this, such as a body that would be too long. */
+/** Returns the request of the retry, or `undefined` if it is impossible, for example because the body would be too long. */
 function requestAgain(
   context: PipelineContext,
   reserved: Reserved,
@@ -167,7 +167,7 @@ function requestAgain(
   }
 }
 
-/** Does the hold cover what the first call costs and the second may cost? */
+/** Whether the hold covers the cost of the first call plus the maximum cost of the second. */
 function isCovered(reserved: Reserved, { candidate, ending }: JsonResponse, held: Usage, ahead: Usage): boolean {
   const { hold, hookUnits, endpoint, body } = reserved
   if (hold === undefined) return true

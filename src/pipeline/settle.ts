@@ -18,49 +18,49 @@ import { emitUnbilledEnding, emitUnbilledUsage } from './unbilled-usage.ts'
 import { attributionOf, type EndedCall, usageDraft } from './usage-draft.ts'
 import type { CallEnding } from './vendor-response.ts'
 
-/** What settling needs to know of a call that is over. */
+/** Facts of an ended call that the settlement needs. */
 export interface SettlementInput extends EndedCall {
-  /** Kept under the caller's Idempotency-Key when the call was charged, or completed with billing off. */
+  /** Answer to store under the caller's Idempotency-Key if the call was charged, or completed with billing off. */
   readonly answer: StoredAnswer | undefined
-  /** Set where the gateway answered by itself: from the cache, or by what a hook said. */
+  /** Set if the gateway itself answered: from the cache, or with the answer of a hook. */
   readonly own?: OwnAnswer | undefined
 }
 
-/** An answer that no vendor was asked for. */
+/** Answer for which no vendor was called. */
 export interface OwnAnswer {
-  /** Stands in the journal where a vendor's id stands otherwise. */
+  /** Source in the journal, instead of a vendor's id. */
   readonly source: 'cache' | 'hook'
-  /** From the cache: what the call used that made it. */
+  /** Usage of the original call, for an answer from the cache. */
   readonly cachedUsage: Usage | undefined
-  /** What is charged for giving it; undefined: what is charged for the call that failed before. */
+  /** Charge of the answer, or `undefined` to charge the call that failed before. */
   readonly nanoDollars: bigint | undefined
 }
 
-/** A call that is over, with what it used and what is recorded of it. */
+/** Ended call with its usage and its record. */
 interface SettledCall {
   readonly input: SettlementInput
-  /** What is charged for, of all calls of the request; undefined: nothing is. */
+  /** Charged usage of all calls of the request, or `undefined` if nothing is charged. */
   readonly usage: Usage | undefined
-  /** What is charged, nano-dollars; undefined: nothing is, and a hold is voided. */
+  /** Charge in nano-dollars, or `undefined` if nothing is charged and a hold is voided. */
   readonly amount: bigint | undefined
-  /** Undefined: calls are not recorded. */
+  /** Record, or `undefined` if calls are not recorded. */
   readonly record: UsageDraft | undefined
 }
 
-/** What was charged. */
+/** Result of a settlement. */
 export interface SettlementResult {
-  /** Nano-dollars; undefined when billing is off, or when the store could not be told yet. */
+  /** Charge in nano-dollars; undefined if billing is off, or the store was unreachable so far. */
   readonly costNanoDollars: bigint | undefined
-  /** What the call costs: more than was charged where the balance lacked it or the store could not be told. 0: nothing. */
+  /** Cost of the call. Exceeds the charge if the balance was too low or the store was unreachable; 0 if it is free. */
   readonly dueNanoDollars: bigint
   readonly usage: Usage | undefined
 }
 
 /**
- * Ends what `reserve` and `admit` began: the hold is charged or voided, the caller's lease and unused tokens go back, and
- * the host is told. The one place for whole answers, streams and failures alike. Never throws: an answer that a vendor has
- * given is not withheld because a store is down: the settlement is tried again until the hold has expired, and the host gets
- * an `internal-error` event; and `settlement-given-up` when it can be made no more.
+ * Ends the hold and the admission: the hold is charged or voided, the caller's lease and unused tokens are returned, and the host
+ * is notified. The only place for whole answers, streams and failures. Never throws, because a store failure must not withhold a
+ * vendor's answer: the settlement is retried until the hold has expired, and the host gets an `internal-error` event, and
+ * `settlement-given-up` when retries end.
  */
 export function settle(
   context: PipelineContext,
@@ -88,7 +88,7 @@ export function settle(
     : resolved(context, reserved, call, resolution)
 }
 
-/** Notes how fast a model has written an answer that its vendor reported. */
+/** Notes the speed of a model, from an answer with reported usage. */
 function noteSpeed(
   { tokenSizes, clock }: PipelineContext,
   { startedAtMs, endpoint, body }: Reserved,
@@ -100,7 +100,7 @@ function noteSpeed(
   tokenSizes.noteSpeed(candidate.model.id, tokens, clock.now() - startedAtMs)
 }
 
-// Apart from its caller: a function that may make closures allocates for them in every call.
+// Separate from its caller, because a function that may create closures allocates for them in every call.
 function resolveObserved(
   context: PipelineContext,
   reserved: Reserved,
@@ -136,7 +136,7 @@ function resolved(
   })
 }
 
-/** What a call cost. A sum is another bigint even where nothing is added, as for nearly every call. */
+/** Returns the cost of a call. Avoids an addition, which would create another bigint, for nearly every call. */
 function totalOf({ charged, shortfall }: Resolution): bigint {
   return shortfall === 0n ? charged : charged + shortfall
 }
@@ -153,7 +153,7 @@ function unresolved(
   return releaseSettled(context, reserved, call, result)
 }
 
-/** The hold has ended, or will: frees the rest, and tells the host. */
+/** Releases the rest and notifies the host, because the hold has ended or will end. */
 function releaseSettled(
   context: PipelineContext,
   reserved: Reserved,
@@ -192,7 +192,7 @@ function ended(
   return result
 }
 
-/** What cannot be made later either is left to the sweep, which frees the hold: the call goes uncharged. */
+/** If retries fail too, the sweep frees the hold, and the call is not charged. */
 function resolveLater(context: PipelineContext, reserved: Reserved, call: SettledCall, error: unknown): void {
   const run = async (): Promise<void> => {
     const resolution = await resolveHold(context, reserved, call)
@@ -204,8 +204,8 @@ function resolveLater(context: PipelineContext, reserved: Reserved, call: Settle
 }
 
 /**
- * Tells of a charge that the balance did not cover, and of one that cannot be made any more. A hold that was settled before
- * was settled by an earlier try whose acknowledgement was lost, which does no harm; what is to be told of it, its retry tells.
+ * Reports a charge that the balance did not cover, or that is no longer possible. If the hold was settled before, an earlier
+ * attempt succeeded whose acknowledgement was lost; the retry reports its details.
  */
 function noteResolution(
   context: PipelineContext,
@@ -216,7 +216,7 @@ function noteResolution(
   const { record } = call
   if (resolution === undefined) return
   if (resolution.recordFault !== undefined) reportFault(context, reserved.requestId, 'usage', resolution.recordFault)
-  // Most calls have nothing to tell.
+  // Most calls have nothing to report.
   if (resolution.resolved && resolution.shortfall === 0n && resolution.crossings === undefined) return
   const hold = unsettled(reserved, call)
   if (resolution.resolved) emitCharged(context, hold, resolution)
@@ -235,7 +235,7 @@ function emitCharged(
   emitCrossings(context, hold, charge.crossings)
 }
 
-/** The record of a charge is written with it; any other is written here. */
+/** The record of a charge is written together with it; other records are written here. */
 function noteRecord(context: PipelineContext, { amount }: SettledCall, record: UsageDraft): void {
   if (amount === undefined) addFreeRecord(context, record, 0n)
   else context.usage?.noted()
@@ -253,7 +253,7 @@ function unsettled(reserved: Reserved, call: SettledCall): UnsettledHold {
   return { requestId, holdId: hold?.id, taskId: undefined, accountId, keyId, amountNanoDollars }
 }
 
-/** What a call costs, nano-dollars. */
+/** Returns the cost of a call in nano-dollars. */
 function dueOf({ amount }: SettledCall): bigint {
   return amount ?? 0n
 }
@@ -269,10 +269,10 @@ function amountOf(
   if (own?.nanoDollars !== undefined) return own.nanoDollars
   const { earlier } = reserved
   const isLastCharged = lastUsage !== undefined && candidate !== undefined
-  // A modality that has no price cannot appear after a hold was priced, unless the vendor adds it; the hold bounds it then.
+  // A modality without a price can appear after pricing only if the vendor adds it; the hold limits it then.
   const last = isLastCharged ? (chargeFor(reserved, candidate, lastUsage) ?? hold.amount) : undefined
   if (earlier?.isCharged !== true) return last
-  // Each call has its own tier of prices. What hooks charge is in the last one that is charged.
+  // Each call has its own price tier. The last charged call includes the charges of hooks.
   const first = chargeFor(reserved, earlier.candidate, earlier.usage, last === undefined ? undefined : 0)
   return first === undefined ? hold.amount : first + (last ?? 0n)
 }
@@ -303,7 +303,7 @@ function emitEnded(
   })
 }
 
-/** Gives what the ledger says; undefined where there was no hold. */
+/** Returns the result of the ledger, or undefined if there was no hold. */
 function resolveHold(
   context: PipelineContext,
   reserved: Reserved,
@@ -342,7 +342,7 @@ async function resolveClaim(
   await (isKept ? completeKey(context, claim, answer) : context.store.idempotency.release(claim))
 }
 
-/** Tells the operator what an account owes from now on, if the balance did not cover a charge. */
+/** Notifies the operator of an account's debt if the balance did not cover a charge. */
 export function emitShortfall(
   context: PipelineContext,
   { requestId, taskId, accountId, keyId }: Pick<UnsettledHold, 'requestId' | 'taskId' | 'accountId' | 'keyId'>,
@@ -363,10 +363,10 @@ export function emitShortfall(
 
 type GivenUp = Extract<GatewayEvent, { type: 'settlement-given-up' }>
 
-/** What an operator needs to mend the ledger by hand, as the event has it. */
+/** Event fields that an operator needs to repair the ledger manually. */
 export type UnsettledHold = Omit<GivenUp, 'type' | 'reason' | 'error'>
 
-/** Has a settlement that failed tried again; the operator is told when it is given up. */
+/** Retries a failed settlement later. The operator is notified when retries end. */
 export function settleLater(
   context: PipelineContext,
   hold: UnsettledHold,
@@ -377,7 +377,7 @@ export function settleLater(
   context.settlementRetries.add({ run, untilMs, error, giveUp })
 }
 
-/** Tells the operator that a hold was not settled and will not be. */
+/** Notifies the operator that a hold was not settled and will not be. */
 export function emitGivenUp(
   context: PipelineContext,
   hold: UnsettledHold,

@@ -6,7 +6,7 @@ import { chargeFor } from './pricing.ts'
 import type { EndedCall } from './usage-draft.ts'
 import { chargeableUsage, reportBounds } from './usage-estimate.ts'
 
-/** What the vendor reported, made plausible and whole; else what was estimated; undefined when nothing is charged. */
+/** Returns the vendor's report, made plausible and complete, or else the estimate; undefined if nothing is charged. */
 export function settledUsage(
   context: PipelineContext,
   reserved: Reserved,
@@ -58,17 +58,17 @@ function emitImplausible(
   })
 }
 
-/** Members of usage by their names, without those that are absent. */
+/** Returns the named members of usage that are present. */
 export function membersOf(usage: Usage, names: readonly string[]): Readonly<Partial<Record<UsageField, number>>> {
   return Object.fromEntries(Object.entries(usage).filter(([name]) => names.includes(name)))
 }
 
-/** Which call it was, for an event. */
+/** Returns the ids of a call for an event. */
 function namedCall({ requestId }: Reserved, { vendor, model }: Candidate) {
   return { requestId, vendor: vendor.id, model: model.id }
 }
 
-/** Without a price for usage, a missing report is not worth an event. */
+/** If usage has no price, a missing report needs no event. */
 function isSoldByUsage({ endpoint: { isFree = false }, hold }: Reserved): boolean {
   return typeof isFree === 'boolean' ? !isFree : hold?.rates.some(({ pricesTokens }) => pricesTokens) === true
 }

@@ -4,22 +4,22 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 const FIRST_DELAY_MS = 250
 const LONGEST_DELAY_MS = 5_000
 
-/** Most waiting settlements; beyond them, holds end by expiry. */
+/** Maximum number of waiting settlements. Beyond it, holds end by expiry. */
 const MAX_WAITING = 10_000
 
 /**
- * Why a settlement is no longer retried. `expired`: its time is over. `too-many`: too many wait. `closing`: the gateway
- * ends.
+ * Reason why a settlement is no longer retried. `expired`: its time limit has passed. `too-many`: too many wait. `closing`: the
+ * gateway closes.
  */
 export type GiveUpReason = 'expired' | 'too-many' | 'closing'
 
-/** A settlement that failed. */
+/** Failed settlement. */
 export interface WaitingSettlement {
-  /** Settles; safe to repeat. */
+  /** Settles the call; safe to repeat. */
   readonly run: () => MaybePromise<unknown>
   /** Unix milliseconds after which it is not retried. */
   readonly untilMs: number
-  /** Why it failed. */
+  /** Error of the last attempt. */
   readonly error: unknown
   /** Called once, when retries end, with the store's last error. */
   readonly giveUp: (reason: GiveUpReason, error: unknown) => void
@@ -50,7 +50,7 @@ export class SettlementRetries {
     return this.#waiting.length
   }
 
-  /** Takes a failed settlement; drops it at once if too many wait already, or after the end of {@link drain}. */
+  /** Adds a failed settlement. Drops it immediately if too many wait already, or after the end of {@link drain}. */
   add(settlement: WaitingSettlement): void {
     if (this.#isOver || this.#waiting.length >= MAX_WAITING) {
       settlement.giveUp(this.#isOver ? 'closing' : 'too-many', settlement.error)
@@ -60,7 +60,7 @@ export class SettlementRetries {
     this.#schedule()
   }
 
-  /** Retries everything that waits, at once. */
+  /** Retries all waiting settlements immediately. */
   flush(): Promise<void> {
     // One run at a time: a concurrent call waits for the current run and continues with what remains.
     // An error of the host's logger in one settlement must not stop the next.
@@ -68,7 +68,7 @@ export class SettlementRetries {
     return this.#flushing
   }
 
-  /** For shutting down: retries at once, then as usual until everything is settled or the time is over. */
+  /** Retries immediately, then as usual until all settlements are done or `drainMs` has passed. For shutdown. */
   async drain(drainMs: number): Promise<void> {
     const leftMs = countdown(this.#clock, drainMs)
     await this.flush()
@@ -93,7 +93,7 @@ export class SettlementRetries {
         failed.push(settlement)
         this.#lastError = error
         this.#onFailure(waiting.length, error)
-        // One failure indicates the store's state, so the rest are not tried. They go first the next time, so that one
+        // One failure shows that the store is down, so the rest are not tried. They come first the next time, so that one
         // settlement that always fails does not block them.
         failed.unshift(...waiting.slice(waiting.indexOf(settlement) + 1))
         break

@@ -10,31 +10,31 @@ import type { Parsed, Reserved } from './call-record.ts'
 import { CallHookFacts, frozen } from './hook-facts.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** What screening an answer needs besides. */
+/** Objects that screening an answer needs in addition. */
 export interface Screening {
   readonly hooks: readonly CompiledHook[]
   readonly reader: AnswerTexts
 }
 
-/** The model and the vendor that made an answer. */
+/** Model and vendor of an answer. */
 export interface AnswerOrigin {
   readonly model: { readonly id: string }
   readonly vendor: { readonly id: string }
 }
 
-/** What one call of an answer is about. */
+/** Subject of one screening call. */
 export interface AnswerScreen {
   readonly context: PipelineContext
   readonly reserved: Reserved
   readonly candidate: AnswerOrigin
   readonly usage: Usage | undefined
-  /** What the request wants its answer to match. Read before the request is released. */
+  /** Schema that the answer should match. Read before the request is released. */
   readonly jsonSchema: unknown
-  /** Was it asked for once more? Absent: no. */
+  /** Whether it is the retried answer. Default false. */
   readonly isSecond?: boolean
 }
 
-/** The hooks that an answer is shown to, and what they are told of its schema; undefined: none. */
+/** Returns the hooks that see an answer, and the facts that they receive about its schema; `undefined` for no hooks. */
 export function screeningOf(
   context: PipelineContext,
   { endpoint, body, isStream }: Parsed,
@@ -49,7 +49,7 @@ export function screeningOf(
   return hooks.length === 0 ? undefined : { hooks, reader, jsonSchema }
 }
 
-/** Whatever a hook does here, it is not passed over by it. */
+/** A failing `appliesTo` does not exclude the hook. */
 function appliesTo(hook: CompiledHook['hook'], facts: AnswerFacts): boolean {
   try {
     return hook.appliesTo === undefined || (hook.appliesTo(facts) as unknown) !== false
@@ -58,7 +58,7 @@ function appliesTo(hook: CompiledHook['hook'], facts: AnswerFacts): boolean {
   }
 }
 
-/** Asks the `answer` of a hook. */
+/** Calls `answer` of a hook. */
 export function callAnswer(
   { context, reserved, candidate, usage, jsonSchema, isSecond = false }: AnswerScreen,
   hook: CompiledHook,
@@ -69,7 +69,7 @@ export function callAnswer(
   return callHook(context.clock, hook.timeoutMs, deadline, () => hook.hook.answer?.(shown))
 }
 
-/** Asks the `text` of a hook. */
+/** Calls `text` of a hook. */
 export function callWindow(
   { context, reserved, candidate }: AnswerScreen,
   hook: CompiledHook,
@@ -120,7 +120,7 @@ class ShownAnswer extends CallHookFacts implements SecondTryAnswer {
   }
 }
 
-/** A window of a text as a hook sees it. */
+/** Window of a text in the view of a hook. */
 class ShownWindow extends CallHookFacts implements TextWindow {
   readonly vendor: string
   readonly id: string

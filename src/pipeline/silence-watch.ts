@@ -21,20 +21,20 @@ export interface VendorActivity {
 
 /** An attempt whose vendor is watched for silence. */
 export interface WatchedAttempt extends VendorActivity {
-  /** How its requests are sent. */
+  /** Transport of its requests. */
   readonly transport: Transport
-  /** Starts to watch: reports once if the vendor sends nothing for this time, in milliseconds. */
+  /** Starts watching: reports once if the vendor sends nothing for this time, in milliseconds. */
   watchSilence(silentMs: number): void
 }
 
 /** A call that {@link SilenceWatch} checks. */
 export interface WatchedCall {
-  /** Checks the bytes of the vendor. Returns whether to go on watching. */
+  /** Checks for bytes of the vendor. Returns whether to continue watching. */
   checkSilence(nowMs: number): boolean
 }
 
 /**
- * Returns the silence that is reported, in milliseconds.
+ * Returns the duration of silence that is reported, in milliseconds.
  * @param isPatient Whether silence is usual for the model.
  */
 export function reportedSilenceMs(isStream: boolean, isPatient: boolean): number {

@@ -1,14 +1,14 @@
 import type { ThresholdCrossing } from '../stores/spending.ts'
 import { emit, type PipelineContext } from './pipeline-context.ts'
 
-/** Whose call it was. */
+/** Account and key of a call. */
 interface Charged {
   readonly requestId: string
   readonly accountId: string
   readonly keyId: string
 }
 
-/** Tells the operator which shares of caps, balance and credit limit a charge has passed. */
+/** Notifies the operator of the thresholds of caps, balance and credit limit that a charge has passed. */
 export function emitCrossings(
   context: PipelineContext,
   { requestId, accountId, keyId }: Charged,

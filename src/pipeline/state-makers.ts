@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto'
 import type { RouteCandidate } from '../routing/route-candidate.ts'
 import type { Candidate, Reserved } from './call-record.ts'
 
-/** Most states that are remembered; some hundred bytes each. */
+/** Maximum number of remembered states, of a few hundred bytes each. */
 const MAX_STATES = 20_000
 
 /**
- * Remembers which credential made state that callers carry and that only this credential can read, such as encrypted reasoning.
- * In memory of the process, the newest states only: another process does not know it, and the vendor then decides.
+ * Remembers which credential created state that callers carry and that only this credential can read, such as encrypted
+ * reasoning. Only the newest states, in the memory of the process: in another process the vendor decides.
  */
 export class StateMakers {
   readonly #makers = new Map<string, Pick<Candidate, 'credentialId'>>()
 
-  /** Notes what an answer carries. Does nothing for vendors with one key. */
+  /** Notes the state that an answer carries. Does nothing for vendors with one key. */
   note({ endpoint }: Reserved, { vendor, credentialId }: Candidate, answer: Readonly<Record<string, unknown>>): void {
     if (!this.isNeeded(endpoint, vendor)) return
     for (const state of endpoint.carried?.inAnswer(answer) ?? []) this.#makers.set(digestOf(state), { credentialId })
@@ -22,14 +22,14 @@ export class StateMakers {
     }
   }
 
-  /** Can answers of the endpoint at the vendor carry state that another key of the vendor cannot read? */
+  /** Whether answers of the endpoint at the vendor can carry state that another key of the vendor cannot read. */
   isNeeded({ carried }: Reserved['endpoint'], { apiKeys }: Candidate['vendor']): boolean {
     return carried !== undefined && apiKeys.length > 1
   }
 
   /**
-   * The candidates without other keys of the vendor whose key made what the request carries: another one would refuse it, so
-   * that nothing is tried there when the first fails. All of them where that key is not known or not configured.
+   * Returns the candidates without other keys of the vendor whose key created the state in the request. Another key would reject
+   * it, so it is not tried even if the first one fails. Returns all of them if that key is unknown or not configured.
    */
   able({ endpoint, body }: Reserved, candidates: readonly RouteCandidate[]): readonly RouteCandidate[] {
     if (candidates.length < 2 || this.#makers.size === 0) return candidates

@@ -4,13 +4,13 @@ import type { GatewayEvent } from '../core/events.ts'
 import type { Logger } from '../core/logger.ts'
 import type { GatewayStore } from '../stores/gateway-store.ts'
 
-/** Longest wait for the answer to a probe, in milliseconds. */
+/** Timeout of a probe, in milliseconds. */
 export const STORE_TIMEOUT_MS = 2_000
 
-/** Time between two probes of a store that does not answer, in milliseconds. */
+/** Time between two probes of a failing store, in milliseconds. */
 const PROBE_INTERVAL_MS = 1_000
 
-/** Not an account of anybody: looking for it costs the store one read. */
+/** Id of no account. Searching for it costs the store one read. */
 const PROBED_ACCOUNT = 'acct_health_check'
 
 /** Checks that the store answers and, if calls are billed, accepts changes. Rejects with the store's error. */
@@ -19,7 +19,7 @@ export async function probeStore(store: GatewayStore, isBilled: boolean): Promis
   else await store.ledger.account(PROBED_ACCOUNT)
 }
 
-/** The parts of {@link StoreOutage}. */
+/** Constructor arguments of {@link StoreOutage}. */
 export interface StoreOutageParts {
   readonly clock: Clock
   readonly logger: Logger
@@ -39,10 +39,10 @@ export class StoreOutage {
   #sinceMs = 0
   #failedRequests = 0
   #otherFaults = 0
-  /** Lines of failures, until the first probe has decided. */
+  /** Log lines of failures, until the first probe has decided. */
   #lines: (() => void)[] = []
   #timer: Timer | undefined
-  /** A probe that hangs is not sent again: the next check waits for the same one. */
+  /** A hanging probe is not repeated: the next check waits for the same one. */
   #probing: Promise<boolean> | undefined
 
   constructor(parts: StoreOutageParts) {
@@ -112,7 +112,7 @@ export class StoreOutage {
     emit({ type: 'store-recovered', downMs, ...counts })
   }
 
-  /** Leaves the current state; returns the lines that are still to be logged. */
+  /** Leaves the current state and returns the pending log lines. */
   #end(state: 'up' | 'closed'): readonly (() => void)[] {
     const lines = this.#lines
     this.#state = state

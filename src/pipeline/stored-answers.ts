@@ -15,13 +15,13 @@ import type { PipelineContext } from './pipeline-context.ts'
 import { EVENT_STREAM, respondJson, respondWhole } from './respond.ts'
 import { headersAt, pathAt, withCredential } from './vendor-address.ts'
 
-/** The format of an id in a path: ours, or a vendor's. Anything else is unknown without a store look-up. */
+/** Format of an id in a path, of the gateway or a vendor. Other ids are unknown without a store lookup. */
 const ANSWER_ID = /^[A-Za-z0-9_-]{1,200}$/
 
-/** Longest wait for a vendor to delete an answer. */
+/** Timeout for the deletion of an answer at a vendor. */
 const DELETION_TIMEOUT_MS = 30_000
 
-/** A request about a stored answer, from an authenticated caller. */
+/** Request about a stored answer, from an authenticated caller. */
 export interface StoredAnswerRequest {
   readonly request: GatewayRequest
   readonly sink: ByteSink
@@ -30,16 +30,16 @@ export interface StoredAnswerRequest {
   readonly endpoint: Endpoint
   readonly id: string
   readonly action: string
-  /** Answers requests about an answer that is not made yet; absent: there are none. */
+  /** Answers requests about an answer that does not exist yet. Omitted if there are none. */
   readonly pending?: (context: PipelineContext, asked: StoredAnswerRequest) => Promise<PendingOutcome>
 }
 
-/** What is known of an answer that is not kept: `ended`, it is kept now. */
+/** State of an answer that is not stored. `ended` means that it is stored now. */
 export type PendingOutcome = 'served' | 'ended' | 'none'
 
 /**
- * Answers a request about a stored answer. An account sees its own only; foreign, unknown, expired and malformed ids get the
- * same bytes.
+ * Answers a request about a stored answer. An account sees only its own; foreign, unknown, expired and malformed ids get the same
+ * bytes.
  * @throws GatewayError `response_not_found`, `invalid_request`, `permission_denied` for a key that may not use the endpoint,
  *   `rate_limited`, `upstream_unavailable` if the vendor's copy cannot be deleted, and `store_unavailable`.
  */
@@ -81,7 +81,7 @@ async function read(
 
 type Kept = KeptAnswers<{ readonly model: string }, object>
 
-/** Deletes at the vendor first: what it still has must not be forgotten here. */
+/** Deletes at the vendor first, so that the id of a remaining copy is not lost. */
 async function remove(
   context: PipelineContext,
   { sink, requestId, principal, id }: StoredAnswerRequest,
@@ -96,7 +96,7 @@ async function remove(
   respondJson(sink, requestId, { id, object: 'response', deleted: true })
 }
 
-/** A vendor or key that is no longer configured cannot be asked; its copy ends with the vendor's own retention. */
+/** A vendor or key that is no longer configured cannot be called; its copy ends with the vendor's own retention. */
 async function removeAtVendor(
   context: PipelineContext,
   { vendor: vendorId, credentialId }: StoredResponse,

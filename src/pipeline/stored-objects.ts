@@ -12,26 +12,26 @@ import { claimOf } from './parse.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import { readJsonBytes } from './read-json-bytes.ts'
 
-/** A request about objects that callers keep, from an authenticated caller. */
+/** Request about objects that callers store, from an authenticated caller. */
 export interface StoredObjectsRequest {
   readonly request: GatewayRequest
   readonly sink: ByteSink
   readonly requestId: string
   readonly principal: Principal
-  /** The endpoint whose requests name the objects. */
+  /** Endpoint whose requests refer to the objects. */
   readonly endpoint: Endpoint
   readonly objects: StoredObjects
   readonly segments: readonly string[]
 }
 
-/** The format of an id in a path. Anything else is unknown without a store look-up. */
+/** Format of an id in a path. Other ids are unknown without a store lookup. */
 const SEGMENT = /^[A-Za-z0-9_-]{1,200}$/
 
 /**
- * Answers a request about stored objects. An account sees its own only; foreign, unknown, expired and malformed ids get the
- * same bytes. An Idempotency-Key of a POST counts as everywhere.
- * @throws GatewayError as `StoredObjects.serve` does, `permission_denied` for a key that may not use the endpoint,
- *   `rate_limited`, those of a body or an Idempotency-Key that cannot be used, and `store_unavailable`.
+ * Answers a request about stored objects. An account sees only its own; foreign, unknown, expired and malformed ids get the same
+ * bytes. An Idempotency-Key of a POST works as usual.
+ * @throws GatewayError of `StoredObjects.serve`, `permission_denied` for a key that may not use the endpoint, `rate_limited`, the
+ *   errors of an unusable body or Idempotency-Key, and `store_unavailable`.
  */
 export async function serveStoredObjects(context: PipelineContext, asked: StoredObjectsRequest): Promise<void> {
   const { principal, endpoint, request, sink, requestId } = asked
@@ -54,7 +54,7 @@ async function answerOf(context: PipelineContext, asked: StoredObjectsRequest, b
   const { principal, objects, request, segments } = asked
   const question = {
     method: request.method,
-    // A malformed id is answered like an unknown one.
+    // A malformed id gets the same answer as an unknown one.
     segments: segments.map((segment) => (SEGMENT.test(segment) ? segment : '-')),
     parameters: new URLSearchParams(request.query),
     body,

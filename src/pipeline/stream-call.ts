@@ -15,16 +15,16 @@ import { joinChunks } from '../wire/join-chunks.ts'
 import type { VendorActivity } from './silence-watch.ts'
 import { yieldToEventLoop } from './yield-to-event-loop.ts'
 
-/** Longest time that headers are held back for a first content; then they are sent, with a comment while there is nothing else. */
+/** Maximum time that headers wait for a first content. Then they are sent, with a comment if there is nothing else. */
 export const MAX_HOLD_BACK_MS = 15_000
 
-/** Largest error body that is read from a vendor. */
+/** Maximum size of an error body from a vendor. */
 const MAX_ERROR_BYTES = 1024 * 1024
 
-/** Bytes of a stream after which other work of the process runs: the system may hold megabytes of events for one turn of the event loop. */
+/** Number of bytes of a stream after which other work runs, because the system may hold megabytes of events for one turn. */
 const MAX_BYTES_BETWEEN_TURNS = 128 * 1024
 
-/** Microtasks by a resolved promise: Node's `queueMicrotask` creates an async resource with each call. */
+/** Schedules microtasks by a resolved promise, because Node's `queueMicrotask` creates an async resource per call. */
 const END_OF_TURN = Promise.resolve()
 
 const ABORTED: VendorStreamEnd = {
@@ -34,9 +34,9 @@ const ABORTED: VendorStreamEnd = {
 
 /** The result of the start of a streamed call. */
 export type StreamOpening =
-  /** Content has arrived, or the waiting time is over: the caller may get headers. */
+  /** Content has arrived, or the waiting time has expired: the caller may get headers. */
   | { readonly kind: 'open' }
-  /** The vendor answered without a stream: an error, usually. */
+  /** The vendor answered without a stream, usually with an error. */
   | { readonly kind: 'answer'; readonly answer: ChunkedAnswer }
   /** An error event before any content. */
   | { readonly kind: 'vendor-failure'; readonly failure: VendorFailure }
@@ -54,25 +54,25 @@ export type StreamEnd =
   | VendorStreamEnd
   | { readonly kind: 'denied'; readonly error: GatewayError; readonly isCharged: boolean }
 
-/** Receives the caller's bytes of a stream once it is open. Must not throw. */
+/** Receives the caller's bytes of an open stream. Must not throw. */
 export interface StreamReceiver {
-  /** @param mayFree Nobody else reads them again; absent: somebody may. */
+  /** @param mayFree Whether nobody else reads the bytes again. Default false. */
   onBytes(bytes: Uint8Array | string, mayFree?: boolean): void
   onStreamEnd(end: StreamEnd): void
 }
 
-/** The further calls of an answer that takes several; their bodies go into the same stream one after another. */
+/** Additional calls of an answer that needs several. Their bodies go into the same stream one after another. */
 export interface FollowingCalls {
   /** Sends the next call; undefined after the last. */
   send(handler: TransportHandler): TransportControl | undefined
-  /** The failure when such a call is answered without a stream. */
+  /** Returns the failure of such a call that is answered without a stream. */
   refusal(answer: ChunkedAnswer): TransportFailure
 }
 
 /**
- * One stream response of a vendor, made of one call or several consecutive ones. The stream's `end` is called after each
- * body, and the next call is sent unless the stream has failed. Network reads of one turn of the event loop are merged, so
- * that a burst of events costs one write. Bytes are buffered until a receiver is attached.
+ * Stream response of a vendor, from one call or several consecutive ones. The stream's `end` is called after each body, and the
+ * next call is sent unless the stream has failed. Network reads of one turn of the event loop are merged, so that a burst of
+ * events costs one write. Bytes are buffered until a receiver is attached.
  */
 export class StreamCall implements TransportHandler {
   readonly opening: Promise<StreamOpening>
@@ -84,14 +84,14 @@ export class StreamCall implements TransportHandler {
   #bytesLeft = Number.POSITIVE_INFINITY
   #bytesSinceTurn = 0
   readonly #encoder: IncrementalEncoder | undefined
-  /** True while the vendor is not read: steps of an encoder remain, or other work of the process runs. */
+  /** Whether reading from the vendor pauses, because steps of an encoder remain or other work of the process runs. */
   #isResting = false
   #isWaitingForTurn = false
-  /** How the vendor's side ended while steps remained. */
+  /** End of the vendor's side while steps remain. */
   #afterWork: (() => void) | undefined
   #resolveOpening: ((opening: StreamOpening) => void) | undefined
   #control: TransportControl | undefined
-  /** Has nobody else the bytes that the transport gives? */
+  /** Whether the transport passes on the ownership of its bytes. */
   #ownsReads = false
   #receiver: StreamReceiver | undefined
   #holdBack: Timer | undefined
@@ -102,7 +102,7 @@ export class StreamCall implements TransportHandler {
   #isStream = false
   readonly #plainChunks: Uint8Array[] = []
   #plainByteLength = 0
-  // Emptied, not replaced: V8 moves arrays that live as long as a stream into its old space, and their contents with them.
+  // Emptied instead of replaced: V8 moves arrays that live as long as a stream into its old space, together with their contents.
   readonly #reads: Uint8Array[] = []
   readonly #kept: (Uint8Array | string)[] = []
   #mayFreeKept = true
@@ -120,12 +120,12 @@ export class StreamCall implements TransportHandler {
     })
   }
 
-  /** The vendor's id of its answer, once there are headers; of several answers that of the first. */
+  /** The vendor's id of the answer, after headers arrived; that of the first answer if there are several. */
   get vendorRequestId(): string | undefined {
     return this.#vendorRequestId
   }
 
-  /** Did the vendor answer with a stream? */
+  /** Whether the vendor answered with a stream. */
   get hasHead(): boolean {
     return this.#isStream
   }
@@ -146,7 +146,7 @@ export class StreamCall implements TransportHandler {
     if (this.#afterWork !== undefined) this.#waitForTurn()
   }
 
-  /** Aborts the call once so many more bytes have come. */
+  /** Aborts the call after this many more bytes. */
   readAtMost(byteLength: number): void {
     this.#bytesLeft = byteLength
   }
@@ -172,13 +172,13 @@ export class StreamCall implements TransportHandler {
     this.#receiver = receiver
     for (const bytes of this.#kept) receiver.onBytes(bytes, this.#mayFreeKept)
     this.#kept.length = 0
-    // An end that comes while bytes are given is told when it comes.
+    // If the stream ends while buffered bytes are passed on, the receiver is notified directly.
     if (this.#end !== undefined && this.#receiver === receiver) receiver.onStreamEnd(this.#end)
   }
 
   onHead(status: number, headers: HeaderMap): void {
     if (this.#activity !== undefined) this.#activity.hasBytes = true
-    // Not the headers: a stream lives long, and they with it.
+    // Not the headers, which would live as long as the stream.
     this.#vendorRequestId ??= requestIdOf(headers)
     const type = mediaType(firstHeader(headers, 'content-type'))
     this.#isStream = status >= 200 && status < 300 && (this.transform.takes?.(type) ?? type === 'text/event-stream')
@@ -222,8 +222,8 @@ export class StreamCall implements TransportHandler {
 
   onFailure(failure: TransportFailure): void {
     this.#flush()
-    // A call that did not connect was not sent. Whether the vendor has a first call that broke before its answer is not known: it is free,
-    // and told by an event. A later call counts, because its caller has read what came before it.
+    // A call that did not connect was not sent. If a first call broke before its answer, the vendor may not have received it: it
+    // is free, and an event reports it. A later call counts, because its caller has read the output before it.
     const isUnknown = !this.#isStream && failure.kind !== 'aborted' && failure.kind !== 'timeout'
     if (failure.phase === 'connect' || isUnknown) this.transform.withdrawCall?.()
     const end: VendorStreamEnd = { kind: 'transport-failure', failure }
@@ -244,7 +244,7 @@ export class StreamCall implements TransportHandler {
     if (this.#following === undefined || !this.#beginNext(this.#following)) this.#finish({ kind: 'ended' })
   }
 
-  /** A response that is not a stream decides how the call opens; for a later call it is the end. */
+  /** Handles a response that is not a stream. It decides how the first call opens, and ends a later one. */
   #answered(answer: ChunkedAnswer): void {
     const following = this.#resolveOpening === undefined ? this.#following : undefined
     this.transform.withdrawCall?.()
@@ -252,7 +252,7 @@ export class StreamCall implements TransportHandler {
     else this.#finish({ kind: 'transport-failure', failure: following.refusal(answer) })
   }
 
-  /** False when there is no further call to make. */
+  /** Starts the next call. Returns false if there is none. */
   #beginNext(following: FollowingCalls): boolean {
     if (this.transform.failure !== undefined) return false
     if (this.transform.hasContent) this.#open({ kind: 'open' })
@@ -274,7 +274,7 @@ export class StreamCall implements TransportHandler {
     const isOurs = this.#reads.length > 1 || this.#ownsReads
     const bytes = joinChunks(this.#reads)
     this.#reads.length = 0
-    // Counted before it is read: whoever reads bytes that are ours may free them, and freed bytes have no length.
+    // Counted before reading, because a reader that owns the bytes may free them, and freed bytes have no length.
     this.#bytesSinceTurn += bytes.byteLength
     if (!this.#read(bytes, isOurs)) return
     if (this.#encoder === undefined) this.#look()
@@ -284,7 +284,7 @@ export class StreamCall implements TransportHandler {
     this.#rest()
   }
 
-  /** Evaluates the bytes so far for the call. */
+  /** Updates the state of the call from the bytes so far. */
   #look(): void {
     if (this.transform.failure !== undefined) {
       // Bytes after an error event are ignored, and the vendor's connection is closed.
@@ -309,7 +309,7 @@ export class StreamCall implements TransportHandler {
     })
   }
 
-  /** One step; reading resumes when all steps are done. Nothing runs while the caller is slow. */
+  /** Runs one step; reading resumes when all steps are done. Nothing runs while the caller is slow. */
   #takeTurn(): void {
     if (this.#isAborted && this.#afterWork !== undefined) {
       this.#finish(ABORTED)
@@ -347,7 +347,7 @@ export class StreamCall implements TransportHandler {
     }
   }
 
-  /** @param isOurs Does nobody else have the bytes? */
+  /** @param isOurs Whether nobody else has the bytes. */
   #push(bytes: Uint8Array, isOurs: boolean): void {
     const given = this.transform.push(bytes)
     const isAlone = this.transform.holdsNoBytes === true

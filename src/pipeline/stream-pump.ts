@@ -22,30 +22,30 @@ import { abandonedPictures, cutUsage, estimatedUsage, innerImagesUsage } from '.
 import { withoutSecrets } from './vendor-credential.ts'
 import { type CallEnding, refusedEnding, type StreamResponse, uncharged } from './vendor-response.ts'
 
-/** A comment line is sent after so much silence, because proxies on the way cut idle connections. */
+/** Silence after which a comment line is sent, because proxies on the way close idle connections. */
 const COMMENT_AFTER_MS = 15_000
 
-/** Most bytes of a stream that are kept for replay under an Idempotency-Key. */
+/** Maximum number of bytes of a stream that are stored for replay under an Idempotency-Key. */
 const MAX_REPLAY_BYTES = 8 * 1024 * 1024
 
-/** How long a report of usage is awaited for a caller who has left, when the text has ended; and how much is read for it. */
+/** Time that a usage report is awaited after the text has ended and the caller has disconnected, and bytes to read for it. */
 const USAGE_WAIT_MS = 2_000
 const MAX_USAGE_BYTES = 64 * 1024
 
-/** What a finished stream leaves behind. */
+/** Result of a finished stream. */
 export interface PumpedStream {
   readonly ending: CallEnding
   readonly contentType: string
-  /** The caller's bytes, for replay or the cache; undefined when nobody asked to keep them or they grew too large. */
+  /** The caller's bytes, for replay or the cache; undefined if nobody needs them or they grew too large. */
   readonly recorded: Uint8Array | undefined
-  /** Sends the end to the caller; repeated calls have no effect. Returns the fault of the caller's side, or `undefined` if it failed by no fault of its own. */
+  /** Sends the end to the caller, once. Returns the fault of the caller's side, or `undefined` if that side was not at fault. */
   readonly sendEnd: () => GatewayError | undefined
 }
 
 /**
- * Sends an open stream to the caller until it ends, fails or is abandoned. Resolves once, with what to charge for; the
- * caller gets the end from `sendEnd`.
- * @param beforeEnd Called once a whole answer has come, before its end is sent. Must not reject.
+ * Sends an open stream to the caller until it ends, fails or is abandoned. Resolves once, with the usage to charge; the caller
+ * gets the end from `sendEnd`.
+ * @param beforeEnd Called after a whole answer has arrived, before its end is sent. Must not reject.
  */
 export function pumpStream(
   context: PipelineContext,
@@ -69,7 +69,7 @@ class StreamPump implements StreamReceiver {
   #lastWriteMs = 0
   #silenceTimer: Timer | undefined
   #hasHead = false
-  /** True once bytes or the end came. */
+  /** Whether bytes or the end have arrived. */
   #hasBegun = false
   #hasEnded = false
   #sinkFault: GatewayError | undefined
@@ -97,11 +97,11 @@ class StreamPump implements StreamReceiver {
     this.#reserved.sink.onDrain(() => this.#response.call.resume())
     this.#toCaller(() => this.#sendHead())
     this.#reserved.releaseBeginning()
-    // In anything else a comment would be content.
+    // In other formats a comment would be content.
     if (this.#type === EVENT_STREAM) this.#watchSilence(COMMENT_AFTER_MS)
     this.#reserved.caller.onDisconnect(() => this.#abandon())
     this.#response.call.attach(this)
-    // The hold-back ended without content. Headers alone would wait in the host's server for the first bytes.
+    // The hold-back time ended without content. Headers alone would wait in the host's server for the first bytes.
     if (!this.#hasBegun && this.#type === EVENT_STREAM) this.#comment()
   }
 
@@ -116,7 +116,7 @@ class StreamPump implements StreamReceiver {
     this.#lastWriteMs = this.#context.clock.now()
     this.#hasBegun = true
     if (this.#sinkFault !== undefined) return
-    // As `#toCaller`, but without a closure for every piece of every stream.
+    // Like `#toCaller`, but without a closure for every chunk of every stream.
     try {
       if (!sink.write(bytes, mayFree && this.#recording === undefined)) this.#response.call.pause()
     } catch (cause) {
@@ -136,7 +136,7 @@ class StreamPump implements StreamReceiver {
     else this.#response.end({ requestId, failure: failureOf(transform, end, this.#response.candidate.vendor) })
     const { error } = ending
     if (error === undefined && this.#beforeEnd !== undefined) {
-      // Never rejects: an answer is not withheld because it cannot be kept.
+      // Never rejects, because a failure to store an answer must not withhold it.
       void this.#beforeEnd().then(() => this.#complete(ending))
       return
     }
@@ -144,7 +144,7 @@ class StreamPump implements StreamReceiver {
     else
       this.#end(ending, () => {
         if (this.#type === EVENT_STREAM) sink.end(transform.failed?.(error) ?? endpoint.errors.streamEvent(error))
-        // Anything else has no place for an error.
+        // Other formats have no place for an error.
         else sink.destroy()
       })
   }
@@ -173,8 +173,8 @@ class StreamPump implements StreamReceiver {
   }
 
   /**
-   * Whatever the sink throws must reach neither the network's callbacks nor the settlement: the vendor is stopped, and what
-   * came is charged. A caller who has bytes already gets no clean end.
+   * Runs a step that writes to the caller. Exceptions of the sink must reach neither the network's callbacks nor the settlement:
+   * the vendor is stopped, and the output so far is charged. A caller that already has bytes gets no clean end.
    */
   #toCaller(step: () => void): void {
     if (this.#sinkFault !== undefined) return
@@ -203,7 +203,7 @@ class StreamPump implements StreamReceiver {
       return { kind: 'completed', usage: reported, estimatedUsage: told, textBytes, error: undefined }
     }
     const made = { usage: reported && cutUsage(reported, seen), estimatedUsage: seen }
-    // The caller has no more of it than of a whole answer that failed.
+    // The caller received no content, as with a failed whole answer.
     const isBare = !transform.hasContent
     if (transform.failure !== undefined) {
       const failure = failureOf(transform, end, this.#response.candidate.vendor)
@@ -218,7 +218,7 @@ class StreamPump implements StreamReceiver {
     return { kind: 'failed', ...came, error: cutError(end, calls) }
   }
 
-  /** What is charged or told where no content came. */
+  /** Usage to charge or report if no content arrived. */
   #failedUsage(failure: AttemptFailure): ReturnType<typeof failedUsage> {
     const { candidate, reasonsUnseen, call } = this.#response
     const billed = withBillOf(failure, call.transform)
@@ -235,20 +235,20 @@ class StreamPump implements StreamReceiver {
     return { kind: 'abandoned', usage, estimatedUsage: seen, error }
   }
 
-  /** What is charged for without a report. */
+  /** Usage to charge without a report. */
   #seen(isUnseen: boolean, isStopped = false): Usage {
     const { transform } = this.#response.call
     const stoppedAfterMs = this.#context.clock.now() - this.#reserved.startedAtMs
     return seenUsage(this.#reserved, transform, { isUnseen, isStopped, stoppedAfterMs })
   }
 
-  /** Undefined where a report counts reasoning that is not in the text, and does not say how much. */
+  /** Undefined if a report counts reasoning that is not in the text, without its amount. */
   get #textBytes(): number | undefined {
     const { usage, outputBytesSeen } = this.#response.call.transform
     return this.#response.reasonsUnseen && usage?.reasoningTokens === undefined ? undefined : outputBytesSeen
   }
 
-  /** Has the model used tokens that neither its text nor a report tells so far? */
+  /** Whether the model has used tokens that neither its text nor a report contains so far. */
   get #isUnseen(): boolean {
     const { transform } = this.#response.call
     return this.#response.reasonsUnseen && !(transform.hasRunningUsage === true && transform.usage !== undefined)
@@ -262,7 +262,7 @@ class StreamPump implements StreamReceiver {
   }
 
   #abandon(): void {
-    // The answer is whole. Callers that stop at its last event close before they get the end.
+    // The answer is complete. Callers that stop at its last event disconnect before they get the end.
     if (this.#hasEnded) return
     const { calls, endpoint } = this.#reserved
     const { disconnects, clock } = this.#context
@@ -275,7 +275,7 @@ class StreamPump implements StreamReceiver {
       this.#awaitsUsage = true
       call.readAtMost(MAX_USAGE_BYTES)
     } else calls.abort()
-    // The sink will never drain again; a call that is drained must not wait for it.
+    // The sink will never drain again, and a drained call must not wait for it.
     this.#response.call.resume()
   }
 
@@ -300,12 +300,12 @@ class StreamPump implements StreamReceiver {
   }
 }
 
-/** Are the caller's bytes kept? The cache keeps those before hooks. */
+/** Whether the caller's bytes are stored. The cache stores the bytes before hooks. */
 function isRecorded({ claim, cachePlan }: Reserved): boolean {
   return claim !== undefined || (cachePlan?.key !== undefined && cachePlan.recording === undefined)
 }
 
-/** Estimate of a stream, at the tier of service that its vendor has named if there is no report. */
+/** Estimates a stream, at the service tier that its vendor has named if there is no report. */
 function seenUsage(
   reserved: Reserved,
   { usage, serviceTier, outputBytesSeen: outputBytes, innerImagesSeen }: StreamTransform,
@@ -317,7 +317,7 @@ function seenUsage(
   return usage !== undefined || serviceTier === undefined ? seen : { ...seen, serviceTier }
 }
 
-/** What is charged for a stream that a hook has ended: all of it where the vendor has told, else what came. */
+/** Returns the usage to charge for a stream that a hook has ended: all of it if the vendor has reported it, else the output so far. */
 export function deniedEnding(
   reserved: Reserved,
   { call: { transform }, reasonsUnseen }: StreamResponse,
@@ -331,7 +331,7 @@ export function deniedEnding(
   return isCharged ? ending : uncharged(ending)
 }
 
-/** Why a stream that had begun is not whole. */
+/** Returns why a started stream is incomplete. */
 function failureOf({ failure }: StreamTransform, end: VendorStreamEnd, vendor: Vendor): AttemptFailure {
   if (failure !== undefined) return failureOfVendor(withoutSecrets(failure, vendor))
   return end.kind === 'ended' ? unusableResponse(CUT, undefined) : failureOfTransport(end.failure)

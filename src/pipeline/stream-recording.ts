@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-/** The bytes of a stream, as long as they are not too many. */
+/** Bytes of a stream, up to a maximum size. */
 export class StreamRecording {
   readonly #maxBytes: number
   #chunks: Buffer[] | undefined = []
@@ -10,7 +10,7 @@ export class StreamRecording {
     this.#maxBytes = maxBytes
   }
 
-  /** Undefined: they were too many. */
+  /** Recorded chunks, or `undefined` if there were too many bytes. */
   get chunks(): readonly Buffer[] | undefined {
     return this.#chunks
   }

@@ -1,24 +1,24 @@
 import { GENERATED_BYTES_PER_TOKEN } from '../endpoints/token-estimate.ts'
 
-/** Fewest bytes of text for one token that are believed: what tokenizers make of program code and of most scripts. */
+/** Minimum plausible bytes of text per token: the ratio of tokenizers for program code and most scripts. */
 const FEWEST_BYTES_PER_TOKEN = 2.5
 
-/** Reports about fewer tokens say nothing about a model. */
+/** Number of tokens below which reports are not used. */
 const TOKENS_TO_BELIEVE = 1_000
 
-/** Beyond so many tokens the older half of what is known counts half. */
+/** Number of tokens above which earlier counts are halved, so that newer reports weigh more. */
 const TOKENS_KEPT = 200_000
 
-/** So many reports must have told how much a model reasons unseen. */
+/** Minimum number of reports about hidden reasoning before they are used. */
 const REPORTS_TO_BELIEVE = 20
 
-/** Beyond so many reports the older half of them counts half. */
+/** Number of reports above which earlier counts are halved. */
 const REPORTS_KEPT = 1_000
 
-/** Of what a model reasons on average so much more is charged, because single calls lie on both sides of it. */
+/** Factor of a model's average reasoning that is charged, because single calls vary in both directions. */
 const REASONING_MARGIN = 1.2
 
-/** Output tokens per second of a model whose speed is not known yet. Most models of today write 50 to 150. */
+/** Output tokens per second of a model whose speed is not known yet. Typical: 50 to 150. */
 export const DEFAULT_TOKENS_PER_SECOND = 100
 
 interface Timed {
@@ -36,20 +36,20 @@ interface Reasoned {
   tokens: number
 }
 
-/** What is known of the models that may answer a call. */
+/** Measured properties of the models that may answer a call. */
 export interface ModelHabits {
-  /** Bytes of generated text for one token of the densest of them; 4 while nothing is known. */
+  /** Bytes of generated text per token of the densest model; 4 while nothing is known. */
   readonly bytesPerToken: number
-  /** A fifth more than the one that reasons most spends on it on average; undefined while too few reports have told. */
+  /** Average reasoning tokens of the model that reasons most, plus a fifth; undefined while there are too few reports. */
   readonly reasoningTokens: number | undefined
-  /** Output tokens per second of whole calls of the fastest of them, or the default while nothing is known. */
+  /** Output tokens per second of whole calls of the fastest model, or the default while nothing is known. */
   readonly tokensPerSecond: number
 }
 
 /**
- * How many bytes of generated text each model has for a token, and how much it reasons unseen, as its vendor's reports have told.
- * Output without a report is charged by it: by the bytes only where the model has fewer than the rule, so that the operator does not
- * lose by it.
+ * Bytes of generated text per token of each model, and the amount of its hidden reasoning, from its vendor's reports. Output
+ * without a report is charged by these values. The bytes apply only if the model has fewer than the default, so that the operator
+ * does not lose money.
  */
 export class TokenSizes {
   readonly #counted = new Map<string, Counted>()
@@ -96,7 +96,7 @@ export class TokenSizes {
     timed.durationMs /= 2
   }
 
-  /** A vendor has reported so many tokens of reasoning for a call; none says nothing: it may not have been asked to reason. */
+  /** Notes the reasoning tokens that a vendor reported for a call. Ignores 0, because the call may not have requested reasoning. */
   noteReasoning(model: string, tokens: number): void {
     if (tokens <= 0) return
     const reasoned = this.#reasoned.get(model)
@@ -111,7 +111,7 @@ export class TokenSizes {
     reasoned.tokens /= 2
   }
 
-  /** A vendor has reported so many tokens for a text of so many bytes. */
+  /** Notes the tokens that a vendor reported for a text of this many bytes. */
   note(model: string, bytes: number, tokens: number): void {
     if (bytes <= 0 || tokens <= 0) return
     const counted = this.#counted.get(model)

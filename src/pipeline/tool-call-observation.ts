@@ -3,10 +3,10 @@ import type { ErrorCode } from '../core/errors.ts'
 import type { ObservedToolCall, ToolCallEnd, ToolCallFacts, ToolCallOutcome } from '../core/observer.ts'
 import type { Observers } from './call-observation.ts'
 
-/** One call of a tool, as observers are told of it. */
+/** Observation of one tool call. */
 export class ToolCallObservation implements ObservedToolCall {
   readonly observers: Observers
-  /** What each of them returned. */
+  /** Return value of each observer. */
   readonly states: readonly unknown[]
   readonly #startedAtMs: number
   readonly #begunMs: number

@@ -5,13 +5,13 @@ import { emit, type PipelineContext } from './pipeline-context.ts'
 import { estimatedUsage, isSetByRequest, usagePart } from './usage-estimate.ts'
 import type { CallEnding } from './vendor-response.ts'
 
-/** A call that its vendor bills, or may bill. */
+/** Call that its vendor bills, or may bill. */
 export interface UsedCall extends UnbilledUsage {
   readonly reserved: Reserved
   readonly candidate: Candidate
 }
 
-/** Tells the operator what a vendor has billed and no account is charged for. */
+/** Reports usage to the operator that a vendor has billed and no account is charged for. */
 export function emitUnbilledUsage(
   context: PipelineContext,
   { requestId, principal }: Reserved,
@@ -30,7 +30,7 @@ export function emitUnbilledUsage(
   })
 }
 
-/** Tells what of a call that is over is not charged for. */
+/** Emits `unbilled-usage` for the part of an ended call that is not charged. */
 export function emitUnbilledEnding(
   context: PipelineContext,
   call: Reserved,
@@ -41,20 +41,20 @@ export function emitUnbilledEnding(
   if (unbilled !== undefined) emitUnbilledUsage(context, call, candidate, unbilled)
 }
 
-/** Bytes of a whole answer that are no text: JSON around it has at least so many. */
+/** Minimum number of bytes of a whole answer that are not text, but JSON around it. */
 const ENVELOPE_BYTES = 200
 
-/** What is known of the operation of an attempt. */
+/** Facts of an attempt's operation. */
 export interface FailedOperation {
   readonly reasonsUnseen: boolean
-  /** Is it a whole answer of tokens, which is made before any of it comes? */
+  /** Whether it is a whole answer of tokens, which is generated before any of it arrives. */
   readonly isMaking: boolean
 }
 
 /**
- * What a vendor may bill for an attempt that failed without a report: it did not refuse, bills what it refuses, or has parts that it
- * did not refuse. A whole answer that took too long, or that was stopped, may still be made, so that its output counts as held.
- * Undefined: nothing.
+ * Returns the usage that a vendor may bill for an attempt that failed without a report: it did not reject it, bills rejections,
+ * or did not reject some parts. A whole answer that took too long, or was stopped, may still be generated, so its output counts
+ * as reserved. Returns `undefined` if nothing may be billed.
  */
 export function estimateUnreported(
   call: Reserved,
@@ -65,7 +65,7 @@ export function estimateUnreported(
   const { endpoint } = call
   if (begunShare === undefined && refusedBytes === undefined && (!mayHaveBegun || billedUsage !== undefined))
     return undefined
-  // A task is followed.
+  // A task is polled until its end.
   const isFree = endpoint.isFree === true || (endpoint.isFree === 'unless-priced' && call.hold === undefined)
   if (endpoint.task !== undefined || isFree) return undefined
   if (refusedBytes !== undefined) return refusedUsage(call, refusedBytes)
@@ -77,7 +77,7 @@ export function estimateUnreported(
   return begunShare === undefined ? usage : usagePart(usage, begunShare)
 }
 
-/** The prompt and the text that was made. Pictures and speech, which are known from the request, were not made. */
+/** Returns the prompt and the generated text. Images and speech, which are known from the request, were not generated. */
 function refusedUsage(call: Reserved, outputBytes: number): Usage | undefined {
   return isSetByRequest(call.estimate) ? undefined : estimatedUsage(call, { outputBytes, isUnseen: false })
 }

@@ -8,19 +8,19 @@ import type { Principal } from '../stores/principal.ts'
 import { isConfigured, type PipelineContext } from './pipeline-context.ts'
 import { isUnpricedBy } from './unpriced-models.ts'
 
-/** Who asks for a model, and where. */
+/** Caller and place of a request for a model. */
 export interface ModelQuestion {
   readonly principal: Principal
-  /** Absent: models of every kind may be meant. */
+  /** Endpoint of the request. If omitted, models of every kind are suggested. */
   readonly endpoint?: Pick<Endpoint, 'kind' | 'unknownModel'>
-  /** True if a vendor claims the id, but billing is on and no price holds for it. */
+  /** Whether a vendor claims the id, but billing is on and it has no price. */
   readonly isUnpriced?: boolean
 }
 
 /**
- * The error for a model that there is not: `model_not_found`, or the endpoint's own. It names the model that was meant, if one is
- * near and of the same generation or a newer one. No model is named that the caller's key
- * may not use, whose vendor has no key, or that has no price while billing is on.
+ * Returns the error for an unknown model: `model_not_found`, or the endpoint's own. It suggests a similar model of the same
+ * generation or a newer one. It never names a model that the caller's key may not use, whose vendor has no key, or that has no
+ * price while billing is on.
  */
 export function unknownModel(
   context: PipelineContext,
@@ -51,10 +51,10 @@ function generationOf(id: string): number {
   return versionOf(id)[0] ?? Number.NaN
 }
 
-/** The time of a comparison grows with the length of the id, which is the caller's. */
+/** The time of a comparison grows with the length of the id, which the caller chooses. */
 const LONGEST_ID_COMPARED = 80
 
-/** Ids and aliases, the newest model first; an alias that is the id of another model stands for that one. */
+/** Returns ids and aliases, newest model first. An alias that is the id of another model stands for that model. */
 function callableNames(context: PipelineContext, { scopes }: Principal, kind: string | undefined): string[] {
   const { catalog } = context
   const isUnpriced = isUnpricedBy(context)
@@ -74,7 +74,7 @@ function callableNames(context: PipelineContext, { scopes }: Principal, kind: st
 
 const LONGEST_ID_SHOWN = 200
 
-/** Callers' text is repeated to them, up to a limit. */
+/** Repeats a text of the caller, up to a maximum length. */
 function shown(id: string): string {
   return id.length <= LONGEST_ID_SHOWN ? id : `${id.slice(0, LONGEST_ID_SHOWN)}...`
 }

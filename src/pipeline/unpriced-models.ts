@@ -4,32 +4,32 @@ import { isOfCalls, type Meter, type PriceRow } from '../catalog/prices/prices.t
 import type { Endpoint } from '../endpoints/endpoint.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** How many models of the configured vendors have no price, and are refused while billing is on. */
+/** Number of models of the configured vendors without a price, which are rejected while billing is on. */
 export interface UnpricedModels {
   readonly unpriced: number
-  /** All models of these vendors, patterns not counted. */
+  /** Number of all models of these vendors, without patterns. */
   readonly models: number
 }
 
-/** A model that is refused while billing is on. */
+/** Model that is rejected while billing is on. */
 export interface UnpricedModel {
   readonly id: string
-  /** The price that it lacks beside those it has; undefined: it has none. */
+  /** Missing price of a model with other prices, or `undefined` if it has none. */
   readonly lacks: Meter | undefined
 }
 
-/** What models and their prices are judged by. */
+/** Context for checking models and their prices. */
 type JudgedContext = Pick<PipelineContext, 'catalog' | 'vendors' | 'prices'> & { readonly endpoints: ListedEndpoints }
 
 /**
- * Counts them; of the vendors' models nothing is kept. Undefined when billing is off, and for prices that do not list their rows.
+ * Counts the unpriced models without caching the vendors' models. Undefined if billing is off, or if the prices do not list their rows.
  */
 export function unpricedModels(context: JudgedContext): UnpricedModels | undefined {
   const found = listUnpricedModels(context)
   return found === undefined ? undefined : { unpriced: found.unpriced.length, models: found.models }
 }
 
-/** The models that {@link unpricedModels} counts. */
+/** Returns the models that {@link unpricedModels} counts. */
 export function listUnpricedModels({
   catalog,
   vendors,
@@ -55,32 +55,32 @@ export function listUnpricedModels({
   callable.forEach(count)
   for (const { id, kinds, vendor, upstream } of catalog.source.names?.() ?? []) {
     const place = `${vendor}/${upstream}`
-    // Where a row has its bare id, it is named with its vendor, unless that row stands for it and is counted already.
+    // If a row uses its bare id, the model is named with its vendor, unless that row stands for the model and is counted already.
     const name = !taken.has(id) ? id : !places.has(place) ? place : undefined
     if (name !== undefined) count({ id: name, kinds })
   }
   return { unpriced, models }
 }
 
-/** A model as messages name it: with the price that it lacks beside others. */
+/** Returns the name of a model for messages, with its missing price if it has others. */
 export function nameOfUnpriced({ id, lacks }: UnpricedModel, quote = (text: string): string => text): string {
   return lacks === undefined ? quote(id) : `${quote(id)} (no ${lacks})`
 }
 
-/** A table of endpoints, as far as prices are concerned. */
+/** Facts of an endpoint table that matter for prices. */
 export interface ListedEndpoints {
   readonly all: readonly Pick<Endpoint, 'kind' | 'isFree'>[]
 }
 
-/** Tells whether a model must have a price: some endpoint that serves it is not free without one. */
+/** Returns a function that returns whether a model must have a price: some endpoint that serves it is not free without one. */
 export function pricedKinds({ all }: ListedEndpoints): (model: Pick<CatalogModel, 'kinds'>) => boolean {
   const kinds = new Set(all.filter(({ isFree = false }) => isFree === false).map(({ kind }) => kind))
   return (model) => model.kinds.some((kind) => kinds.has(kind))
 }
 
 /**
- * Judges models by a price list: undefined where it has a price by which calls may be charged, or is sold in batches or from the cache
- * alone. Other conditions of rows are not judged. A chat needs prices of its input and of its output, or of the request.
+ * Returns a function that checks models by a price list. It returns `undefined` for a model with a usable price, or with prices only
+ * for batches or the cache. Other conditions of rows are ignored. A chat needs prices of its input and its output, or of the request.
  */
 export function unpricedBy(
   rows: readonly PriceRow[],
@@ -115,14 +115,14 @@ export function isUnpricedBy({
   const needsPrice = pricedKinds(endpoints)
   return (model) => {
     const fault = needsPrice(model) ? judge(model) : undefined
-    // Unknown models cost what a relative of theirs does, of which no row names them.
+    // Unknown models have the price of a related model, and no row names them.
     return fault !== undefined && (fault.lacks !== undefined || prices?.quote(model.id, {}) === undefined)
   }
 }
 
 const CHAT_METERS: readonly Meter[] = ['input_token', 'output_token']
 
-/** Has any vendor of a model a key? */
+/** Whether any vendor of a model has a key. */
 export function isCallable({ vendor, routes = [] }: CatalogModel, vendors: PipelineContext['vendors']): boolean {
   return [vendor, ...routes.map((route) => route.vendor)].some((id) => (vendors.get(id)?.apiKeys.length ?? 0) > 0)
 }

@@ -6,23 +6,23 @@ import { endUserOf } from './end-user.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 import type { CallEnding } from './vendor-response.ts'
 
-/** Header by which a caller names whom it serves, and its own tags of the call, separated by commas. */
+/** Headers in which a caller names its end user, and its own tags of the call, separated by commas. */
 const USER_HEADER = 'x-signalbox-user'
 const TAGS_HEADER = 'x-signalbox-tags'
 
-/** A call that is over. */
+/** Ended call. */
 export interface EndedCall {
   readonly ending: CallEnding
   readonly candidate: Candidate | undefined
-  /** HTTP status the caller gets or got. */
+  /** HTTP status of the caller's answer. */
   readonly status: number
-  /** Milliseconds from the request's arrival to the first content; undefined: none came. */
+  /** Milliseconds from the request's arrival to the first content, or `undefined` if there was none. */
   readonly firstByteMs?: number | undefined
-  /** The vendor's id of its answer, where it gave one. */
+  /** The vendor's id of its answer, if it has one. */
   readonly vendorRequestId?: string | undefined
 }
 
-/** What is recorded of a call, before it is known what was charged. */
+/** Returns the record of a call before its charge is known. */
 export function usageDraft(
   context: PipelineContext,
   reserved: Reserved,
@@ -56,7 +56,7 @@ export function usageDraft(
   }
 }
 
-/** Whom a call serves and its tags; undefined: neither was told. What the host says comes first. */
+/** Returns the end user and tags of a call, or `undefined` if there are neither. Values of the host take precedence. */
 export function attributionOf({
   principal,
   request,

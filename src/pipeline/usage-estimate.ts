@@ -10,7 +10,7 @@ import type { PipelineContext } from './pipeline-context.ts'
 import { mayMarkPrompt } from './prompt-caching.ts'
 
 /**
- * Upper estimate of what a request will use at a model. Where it sets no bound, its output is the model's longest answer or
+ * Returns the upper estimate of a request's usage at a model. If it sets no bound, its output is the model's longest answer or
  * `defaultMaxOutputTokens`, whichever is less.
  */
 export function estimateFor(context: PipelineContext, parsed: Parsed, model: CatalogModel): Usage {
@@ -26,14 +26,14 @@ export function estimateFor(context: PipelineContext, parsed: Parsed, model: Cat
   return total === 0 ? usage : { ...parts, ...usage }
 }
 
-/** A call that generates text reads no more than the context of its model holds. */
+/** A call that generates text reads at most the context of its model. */
 function denseTokensAt(context: PipelineContext, { endpoint, textBytes, denseTokens }: Parsed, model: CatalogModel) {
   if (denseTokens === 0 || endpoint.outputBound === undefined) return denseTokens
   const window = contextTokensOf(context, model) ?? Number.POSITIVE_INFINITY
   return Math.min(denseTokens, Math.max(0, window - estimateTokens(textBytes)))
 }
 
-/** Tokens that a prompt has as a rule. The upper estimate of dense text is several times that. */
+/** Returns the usual tokens of a prompt. The upper estimate of dense text is several times as high. */
 export function usualInputTokens(
   { inputTokens = 0 }: Usage,
   { textBytes = 0, denseTokens = 0 }: Partial<Pick<Parsed, 'textBytes' | 'denseTokens'>>,
@@ -41,7 +41,7 @@ export function usualInputTokens(
   return Math.max(inputTokens - denseTokens, Math.min(inputTokens, estimateTokens(textBytes)))
 }
 
-/** The estimate of a request whose bound of output each vendor of the model gets lowered, as they get it. */
+/** Returns the estimate of a request whose output bound is lowered for each vendor of the model. */
 function asLowered({ vendors }: PipelineContext, { endpoint, body }: Parsed, model: CatalogModel, usage: Usage): Usage {
   const asked = endpoint.mostOutputTokens === undefined ? undefined : endpoint.outputBound?.of(body)
   if (asked === undefined || asked === 0 || usage.outputTokens === undefined) return usage
@@ -57,7 +57,7 @@ function asLowered({ vendors }: PipelineContext, { endpoint, body }: Parsed, mod
   return most === 0 ? usage : { ...usage, outputTokens: Math.round((usage.outputTokens / asked) * most) }
 }
 
-/** Tokens of one answer that a request is held for because it sets no bound; undefined: it sets one, or can set none. */
+/** Returns the tokens of one answer that are reserved because a request sets no bound; `undefined` if it sets one, or can set none. */
 export function assumedOutputTokens(
   { outputBounds }: PipelineContext,
   { endpoint, body }: Parsed,
@@ -69,13 +69,13 @@ export function assumedOutputTokens(
   return Math.min(limits.maxOutputTokens ?? defaultMaxOutputTokens, defaultMaxOutputTokens)
 }
 
-/** The checked request with a bound of its output. */
+/** Returns the checked request with a bound of its output. */
 function withMember({ endpoint, body }: Parsed, tokens: number): Parsed['body'] {
   const { outputBound } = endpoint
   return outputBound === undefined ? body : { ...body, [outputBound.member]: tokens }
 }
 
-/** A request with a bound of its output, in its body and in its bytes; without bytes where they cannot be edited for certain. */
+/** Returns a request with a bound of its output, in its body and its bytes. Without bytes if they cannot be edited reliably. */
 export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'body' | 'bytes'> {
   const { endpoint, bytes } = parsed
   const body = withMember(parsed, tokens)
@@ -87,24 +87,24 @@ export function withOutputBound(parsed: Parsed, tokens: number): Pick<Parsed, 'b
 type Measured = Pick<Reserved, 'estimate' | 'bytesPerToken' | 'usualReasoningTokens' | 'tokensPerSecond'> &
   Partial<Pick<Reserved, 'textBytes' | 'denseTokens'>>
 
-/** What is known of an answer without a usage report. */
+/** Known facts of an answer without a usage report. */
 export interface UnreportedOutput {
   /** Bytes of text that the vendor generated. */
   readonly outputBytes: number
-  /** Did the model use output tokens that its text does not show? */
+  /** Whether the model used output tokens that its text does not show. */
   readonly isUnseen: boolean
-  /** Did the caller, or the time that a whole answer may take, end it? Absent: no. */
+  /** Whether the caller, or the time limit of a whole answer, ended it. Default false. */
   readonly isStopped?: boolean
-  /** Time from the request until its caller's leaving stopped it, in milliseconds. If omitted, unseen output counts as held. */
+  /** Time from the request until its caller's disconnect stopped it, in milliseconds. If omitted, unseen output counts as reserved. */
   readonly stoppedAfterMs?: number
 }
 
 /**
- * What an answer is charged for when the vendor reported nothing: the prompt, and the text it sent, within the estimate. One
- * rule for whole answers, streams, and streams that were cut or left. Output that is neither visible nor reported is charged
- * as the model usually reasons, and as it was held for while that is not known. If the caller disconnected, the model has written for as long
- * as the call ran, at its measured speed. Images, speech and searches are charged as they were
- * held for: the vendor makes them even if the caller has gone.
+ * Estimates the usage of an answer without a vendor's report: the prompt, and the text it sent, within the estimate. The same
+ * rule applies to whole answers, streams, and streams that were cut or abandoned. Output that is neither visible nor reported is
+ * charged at the model's usual reasoning, or as reserved if that is not known. If the caller disconnected, the model counts as
+ * writing at its measured speed while the call ran. Images, speech and searches are charged as reserved, because the vendor
+ * produces them anyway.
  */
 export function estimatedUsage(
   call: Measured,
@@ -135,28 +135,30 @@ export function estimatedUsage(
   }
 }
 
-/** Returns the part of the hold for images within the call that were seen; with several image models, of the first one, as in a report. */
+/**
+ * Returns the part of the hold for the images that were seen; with several image models, that of the first one, as in a report.
+ */
 export function innerImagesUsage({ otherModels }: Usage, seen = 0): ModelUsage | undefined {
   const held = otherModels?.find(({ usage }) => usage.images !== undefined)
   if (held === undefined || seen === 0) return undefined
   return { model: held.model, usage: usagePart(held.usage, Math.min(1, seen / Math.max(held.usage.images ?? 0, 1))) }
 }
 
-/** Searches that a model can have made in this time: at most one in each second. */
+/** Limits the searches of a model in this time to one per second. */
 function searchesWithin(held: number | undefined, elapsedMs = Number.POSITIVE_INFINITY): number | undefined {
   return held === undefined ? undefined : Math.min(held, Math.ceil(elapsedMs / 1_000))
 }
 
-/** Does a call generate tokens, whose number only its end tells? Pictures, speech and searches are known from the request. */
+/** Whether a call generates tokens whose number only its end contains. Images, speech and searches are known from the request. */
 export function generatesTokens(estimate: Usage): boolean {
   return !isSetByRequest(estimate) && (estimate.outputTokens ?? 0) > 0
 }
 
 /**
- * What an answer that was cut is charged for: what the vendor has reported so far, with at least the output seen. Vendors
- * report usage in pieces during a stream, and the last piece of a cut one is missing. Some report zeros until then: no text has
- * zero tokens.
- * @param seen What would be charged for without a report.
+ * Returns the usage to charge for an answer that was cut: the vendor's report so far, with at least the output seen. Vendors
+ * report usage in parts during a stream, and the last part of a cut stream is missing. Some report zeros until then, but no text
+ * has zero tokens.
+ * @param seen Usage to charge without a report.
  */
 export function cutUsage(reported: Usage, seen: Usage): Usage {
   if (isSetByRequest(seen)) return { ...seen, ...reported }
@@ -170,7 +172,7 @@ export function cutUsage(reported: Usage, seen: Usage): Usage {
   }
 }
 
-/** The greater of each count. */
+/** Returns the greater of each count. */
 export function mostUsage(one: Usage, other: Usage): Usage {
   const most: { -readonly [Name in keyof Usage]?: Usage[Name] } = { ...one }
   for (const field in other) {
@@ -180,7 +182,7 @@ export function mostUsage(one: Usage, other: Usage): Usage {
   return most
 }
 
-/** A share of each count, rounded up. */
+/** Returns a share of each count, rounded up. */
 export function usagePart(usage: Usage, share: number): Usage {
   const part: { -readonly [Field in UsageField]?: number } = {}
   for (const field in usage) {
@@ -191,8 +193,8 @@ export function usagePart(usage: Usage, share: number): Usage {
 }
 
 /**
- * What pictures are charged for that their caller left: those that came, as reported, and the rest as held for, because the
- * vendor makes them whether anybody waits or not.
+ * Returns the usage to charge for abandoned images: the received ones as reported, and the rest as reserved, because the vendor
+ * generates them anyway.
  */
 export function abandonedPictures(estimate: Usage, reported: Usage): Usage {
   const wanted = estimate.images ?? 0
@@ -201,7 +203,7 @@ export function abandonedPictures(estimate: Usage, reported: Usage): Usage {
   return addUsage(reported, usagePart(estimate, left / wanted))
 }
 
-/** Is all that the vendor can charge for known from the request, as for pictures, speech and searches? */
+/** Whether everything that the vendor can charge is known from the request, as for images, speech and searches. */
 export function isSetByRequest({ images, characters, searchUnits }: Usage): boolean {
   return images !== undefined || characters !== undefined || searchUnits !== undefined
 }
@@ -214,38 +216,38 @@ export function reportBounds(
   return { hold: estimate, limits, samplings: endpoint.samplings && (() => endpoint.samplings?.(body) ?? 1) }
 }
 
-/** Usage that can be charged for, and what was wrong with the report. */
+/** Usage that can be charged, and the faults of the report. */
 export interface ChargeableUsage {
   readonly usage: Usage
-  /** Names of the counts that were missing or malformed, and were estimated instead, and of those that were cut. */
+  /** Names of the counts that were estimated because they were missing or malformed, and of those that were reduced. */
   readonly replaced: readonly string[]
 }
 
 /**
- * Makes a vendor's report chargeable: malformed counts are replaced, and missing ones filled by `estimated`. The caller reads
- * the same usage.
+ * Makes a vendor's report chargeable: malformed counts are replaced, and missing ones are taken from `estimated`. The caller
+ * reads the same usage.
  */
 export function chargeableUsage(reported: Usage, bounds: UsageBounds, estimated: Usage): ChargeableUsage {
   const { usage, implausible } = plausibleUsage(reported, bounds)
   const missing = missingFields(usage, estimated)
   if (missing.length === 0) return { usage, replaced: implausible }
   const filled = withFields(usage, estimated, missing)
-  // Vendors that read sound report its tokens or its seconds, whichever they sell. The other count is no gap.
+  // Vendors that read audio report the unit that they sell, tokens or seconds. The other count is not missing.
   const tellsSound = usage.audioSeconds !== undefined || usage.inputTokens !== undefined
   if (estimated.audioSeconds !== undefined && tellsSound) return { usage: filled, replaced: implausible }
   return { usage: filled, replaced: [...implausible, ...missing] }
 }
 
 /**
- * What a vendor's report leaves out of the fields that were held for: a report without a count, or with a count that is no
- * number, must not make a call free.
+ * Returns the reserved fields that a vendor's report lacks. A report without a count, or with an invalid count, must not make a
+ * call free.
  */
 function missingFields(reported: Usage, estimated: Usage): readonly UsageField[] {
   let missing: UsageField[] | undefined
   for (const field in estimated) {
     const name = field as UsageField
     if (reported[name] !== undefined || estimated[name] === 0) continue
-    // A vendor that tells a prompt's total, and no part of it, sells the whole at one price.
+    // A vendor that reports a prompt's total, and no part of it, sells all tokens at one price.
     if (PARTS.has(name) && reported.inputTokens !== undefined && !isSetByRequest(estimated)) continue
     missing ??= []
     missing.push(name)

@@ -4,12 +4,12 @@ import { isStreamedBody, type TransportRequest } from '../transport/transport.ts
 import type { Vendor } from '../vendors/vendor.ts'
 import type { PipelineContext } from './pipeline-context.ts'
 
-/** The path of a call as it is sent: with the query that the operator gave for all calls of the vendor. */
+/** Returns the path of a call, including the operator's query for all calls of the vendor. */
 export function pathAt({ query }: Vendor, path: string): string {
   return query === undefined ? path : `${path}${path.includes('?') ? '&' : '?'}${query}`
 }
 
-/** The headers of a call as they are sent: those that the operator gave for all calls of the vendor replace others of their name. */
+/** Returns the headers of a call. The operator's headers for all calls of the vendor replace others of the same name. */
 export function headersAt({ headers: own }: Vendor, headers: readonly string[]): readonly string[] {
   if (own === undefined) return headers
   const names = new Set(own.filter((_, place) => place % 2 === 0))
@@ -18,7 +18,7 @@ export function headersAt({ headers: own }: Vendor, headers: readonly string[]):
 }
 
 /**
- * The request, whole but for its proof, with a credential that may expire; without one it holds its own.
+ * Adds an expiring credential to a request, which contains its own otherwise.
  * @throws TypeError for a body that is read while it is sent, if the credential signs requests.
  */
 export function withCredential(
@@ -38,7 +38,7 @@ export function withCredential(
   return { ...request, headers: [...request.headers, ...added] }
 }
 
-/** The request of one call. @param firstByteMs Longest wait for the response headers, in milliseconds. */
+/** Creates the request of one call. @param firstByteMs Timeout for the response headers, in milliseconds. */
 export function transportRequest(
   context: PipelineContext,
   vendor: Vendor,
@@ -59,7 +59,7 @@ export function transportRequest(
   }
 }
 
-/** Whether a call may be silent for long: a model that hides its reasoning sends nothing meanwhile. */
+/** Whether a call may be silent for a long time: a model that hides its reasoning sends nothing meanwhile. */
 export function isPatient(vendor: Vendor, { reasonsUnseen }: Operation): boolean {
   return reasonsUnseen === true || vendor.hasLongSilences === true
 }

@@ -6,21 +6,21 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { AbortScope } from './abort-scope.ts'
 import { type AttemptFailure, failureOfTransport } from './error-classification.ts'
 
-/** How a call is sent with a credential that may expire. */
+/** Call with a credential that may expire. */
 export interface CredentialedCall<Result> {
   readonly credentials: CredentialCache
   readonly scope: AbortScope
   send(credential: Credential): Promise<Result>
-  /** Why it failed; undefined: it did not. */
+  /** Returns the failure of a result, or `undefined` if it succeeded. */
   failureOf(result: Result): AttemptFailure | undefined
-  /** The result of a call that failed so: there is no credential for it, or it is not sent again. */
+  /** Returns the result of a call that has no credential, or is not repeated. */
   failed(failure: AttemptFailure): Result
 }
 
 /**
- * Sends a call with a credential, and once more when the vendor refuses it: with another one where it has expired, with the vendor's
- * time where this machine's clock is wrong. Such a refusal counts neither for nor against the vendor's health, also where its caller
- * has left meanwhile and the call is not sent again.
+ * Sends a call with a credential, and once more if the vendor rejects it: with another credential if it has expired, or with the
+ * vendor's time if this machine's clock is wrong. Such a rejection counts neither for nor against the vendor's health, even if
+ * its caller has disconnected meanwhile and the call is not repeated.
  */
 export async function sendWithCredential<Result>(call: CredentialedCall<Result>): Promise<Result> {
   const { credentials, scope } = call
@@ -32,7 +32,7 @@ export async function sendWithCredential<Result>(call: CredentialedCall<Result>)
   const offsetMs = failure.operatorProblem?.clockOffsetMs
   const corrected = offsetMs === undefined ? undefined : credentials.correctClock(first, offsetMs)
   if (corrected === undefined && !(refusesCredential(failure) && credentials.invalidate(first))) return result
-  // A caller who has left is not charged for a refused call, and would be for another one.
+  // A disconnected caller is not charged for a rejected call, but would be charged for another one.
   if (scope.isReadOn) return call.failed({ ...failure, operatorProblem: undefined, outcome: 'ignored' })
   if (corrected !== undefined) return call.send(corrected)
   const second = await obtain(credentials, scope)
@@ -40,11 +40,11 @@ export async function sendWithCredential<Result>(call: CredentialedCall<Result>)
   return second.token === first.token ? result : call.send(second)
 }
 
-/** The words by which vendors tell an expired token from one that lacks a permission, where both are 403. */
+/** Words by which vendors distinguish an expired token from a missing permission, if both get 403. */
 const EXPIRED =
   /expired|invalid[ _-]?(?:token|signature|authentication)|unrecognizedclient|token.{0,40}(?:is )?invalid/i
 
-/** Does a vendor refuse what the call proved itself with? */
+/** Whether a vendor rejects the credential of a call. */
 export function refusesCredential({ status, operatorProblem: problem }: AttemptFailure): boolean {
   if (status === 401) return true
   return status === 403 && problem !== undefined && isExpiry(problem)
@@ -58,8 +58,8 @@ function isExpiry({ code, type, message }: VendorFailure): boolean {
 const MIN_SECRET_LENGTH = 8
 
 /**
- * Returns the failure without the keys, the token and the values of the operator's own `headers` and `query`, which vendors repeat in
- * their texts, codes and names of members.
+ * Returns the failure without the keys, the token and the values of the operator's `headers` and `query`, which vendors repeat in
+ * their messages, codes and names of members.
  */
 export function withoutSecrets(
   failure: VendorFailure,
@@ -81,7 +81,7 @@ export function withoutSecrets(
   return cleaned as unknown as VendorFailure
 }
 
-/** A credential, or why there is none; ends with the scope. */
+/** Returns a credential, or the reason for its absence. Ends with the scope. */
 function obtain(credentials: CredentialCache, scope: AbortScope): Promise<Credential | AttemptFailure> {
   const taken = credentials.take()
   if (!(taken instanceof Promise)) return Promise.resolve(taken)
@@ -107,7 +107,7 @@ const ABORTED = failureOfTransport({
   error: new Error('aborted while it waited for a credential'),
 })
 
-/** The caller gets 503, as of any other problem of the operator's account: the credential is not the caller's. */
+/** The caller gets 503, as for other problems of the operator's account, because the credential is not the caller's. */
 function unobtainable(cause: unknown): AttemptFailure {
   const { message, retryAfterMs } =
     cause instanceof CredentialError ? cause : new CredentialError('the credential provider failed', 0, cause)

@@ -7,41 +7,38 @@ import type { CandidateCall } from './candidate-call.ts'
 import type { AttemptFailure } from './error-classification.ts'
 import type { StreamCall } from './stream-call.ts'
 
-/** The usage of a call and whether it is charged. */
+/** Usage of a call, and whether it is charged. */
 export interface CallEnding {
   readonly kind: 'completed' | 'failed' | 'abandoned'
-  /** The vendor's report; undefined if there was none. */
+  /** Report of the vendor, or undefined if there was none. */
   readonly usage: Usage | undefined
-  /**
-   * What to charge if the vendor reported nothing: the prompt, and the output seen so far. Undefined: only reported usage
-   * is charged.
-   */
+  /** Usage to charge without a report: the prompt, and the output seen so far. If `undefined`, only reported usage is charged. */
   readonly estimatedUsage: Usage | undefined
-  /** Bytes of text that the reported output tokens stand for; absent: not known, or they stand for more than text. */
+  /** Bytes of text of the reported output tokens. Omitted if not known, or if the tokens are not only text. */
   readonly textBytes?: number | undefined
-  /** Of a call that is not charged for. It counts against the token limit. */
+  /** Usage of a call that is not charged. It counts against the token limit. */
   readonly unbilled?: UnbilledUsage | undefined
-  /** What a vendor may bill of an attempt that failed without a report, beside what is charged or `unbilled`. It counts nowhere. */
+  /** Usage that a vendor may bill for a failed attempt without a report, apart from charged and `unbilled` usage. Counts nowhere. */
   readonly unreportedUsage?: Usage | undefined
   readonly error: GatewayError | undefined
 }
 
-/** The same ending without a charge: what the vendor bills is the operator's loss. */
+/** Returns the ending without a charge: what the vendor bills is the operator's loss. */
 export function uncharged(ending: CallEnding): CallEnding {
   const { usage, estimatedUsage } = ending
   const billed = usage ?? estimatedUsage
-  // Nothing was to be charged: what the vendor bills is told already.
+  // Nothing was to be charged, so what the vendor bills has been reported already.
   if (billed === undefined) return ending
   const unbilled = { usage: billed, isEstimated: usage === undefined }
   return { ...ending, usage: undefined, estimatedUsage: undefined, unbilled }
 }
 
-/** An answer by which the vendor refused, complete and not charged for. What it reports to have used is told. */
+/** Returns the ending of a refusal by the vendor, which is complete and not charged. Its reported usage is emitted. */
 export function refusedEnding(usage: Usage | undefined): CallEnding {
   return uncharged({ kind: 'completed', usage: usedOf(usage), estimatedUsage: undefined, error: undefined })
 }
 
-/** A vendor's JSON response in the caller's dialect. */
+/** JSON response of a vendor in the caller's dialect. */
 export interface JsonResponse {
   readonly kind: 'json'
   readonly body: AnswerBody
@@ -49,20 +46,20 @@ export interface JsonResponse {
   readonly dropped: readonly string[]
   readonly ending: CallEnding
   readonly vendorRequestId: string | undefined
-  /** Is the memory of the request that was answered not read any more by what sends it? Absent: not known. */
+  /** Whether the transport no longer reads the memory of the answered request. Omitted if not known. */
   readonly isRequestSent?: boolean
 }
 
-/** An open stream as it is sent to a caller. */
+/** Open stream as it is sent to a caller. */
 export type OpenStream = Pick<
   StreamCall,
   'transform' | 'vendorRequestId' | 'attach' | 'pause' | 'resume' | 'readAtMost' | 'abort'
 >
 
-/** A stream whose first content has arrived; nothing was sent to the caller yet. */
+/** Stream whose first content has arrived. Nothing was sent to the caller yet. */
 export class StreamResponse {
   readonly kind = 'stream'
-  /** Replaced where hooks screen the stream. */
+  /** Replaced if hooks screen the stream. */
   call: OpenStream
   readonly candidate: Candidate
   readonly dropped: readonly string[]
@@ -86,7 +83,7 @@ export class StreamResponse {
     this.#deadline = deadline
   }
 
-  /** The stream is over: it completed, ended on our side, or failed at the vendor. Called exactly once. */
+  /** Ends the stream: it completed, was ended by the gateway, or failed at the vendor. Called exactly once. */
   end(outcome: 'completed' | 'aborted' | { readonly requestId: string; readonly failure: AttemptFailure }): void {
     this.#deadline.cancel()
     if (outcome === 'completed') this.#candidateCall.completed()
@@ -95,12 +92,12 @@ export class StreamResponse {
   }
 }
 
-/** No candidate answered, or the caller disconnected. */
+/** Result if no candidate answered, or the caller disconnected. */
 export interface FailedResponse {
   readonly kind: 'failed'
   readonly error: GatewayError
   readonly candidate: Candidate | undefined
-  /** True if the vendor has the request and its state is unknown. */
+  /** Whether the vendor has the request and its state is unknown. */
   readonly mayHaveBegun: boolean
   readonly ending: CallEnding
 }
@@ -116,10 +113,10 @@ export function failedResponse(cause: unknown): FailedResponse {
 }
 
 /**
- * An answer that goes on when the stages have returned. An object, because the promises of all stages would adopt a promise, and be kept
- * with what they have read for as long as a model speaks.
+ * Answer that continues after the stages have returned. An object, because the promises of all stages would adopt a promise, and
+ * be retained with their data as long as a model generates.
  */
 export interface Unfinished {
-  /** Rejects as the stages do. */
+  /** Rejects with the errors of the stages. */
   readonly end: PromiseLike<void>
 }

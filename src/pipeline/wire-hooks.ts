@@ -18,11 +18,11 @@ import type { PipelineContext } from './pipeline-context.ts'
 const FRAMING_HEADER =
   /^(?:host|connection|content-length|content-type|content-encoding|transfer-encoding|expect|upgrade|te)$/i
 
-/** They decide what is asked and how the answer is read. */
+/** Members that determine the call and how the answer is read. */
 const FIXED_MEMBERS: ReadonlySet<string> = new Set(['model', 'stream'])
 
 /**
- * Lets hooks add to the requests of an operation, before it is sent and before anything is signed.
+ * Lets hooks add to the requests of an operation, before they are signed and sent.
  * @throws GatewayError `hook_failed`.
  */
 export function withWireHooks(
@@ -42,7 +42,7 @@ export function withWireHooks(
     : new WiredOperation(operation, requests)
 }
 
-/** Names the end user in the requests of an operation, if the vendor's options say so. */
+/** Adds the end user to the requests of an operation, if the vendor's options say so. */
 export function withEndUser(call: Reserved, { vendor }: Candidate, operation: Operation): Operation {
   const { endUserMembers } = vendor
   if (endUserMembers === undefined) return operation
@@ -78,7 +78,7 @@ function wired(
   }
 }
 
-/** What a hook sees of a request to a vendor: nothing that holds the credential. */
+/** Returns the part of a request to a vendor that a hook may see, without credentials. */
 function visible(call: Reserved, { model, vendor, apiKey }: Candidate, request: WireRequest): HookWire {
   const headers: Record<string, string> = {}
   for (let index = 0; index + 1 < request.headers.length; index += 2) {
@@ -128,7 +128,7 @@ function withMembers(body: WireRequest['body'], members: unknown): WireRequest['
   return JSON.stringify({ ...value, ...members })
 }
 
-/** The same call with other requests. A class, as everything that lives as long as a vendor takes to answer. */
+/** Operation with changed requests. A class, like every object that lives as long as a vendor takes to answer. */
 class WiredOperation implements Operation {
   readonly requests: readonly WireRequest[]
   readonly reasonsUnseen: boolean

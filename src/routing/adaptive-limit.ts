@@ -1,18 +1,18 @@
 import { isYoungerThan } from '../core/clock.ts'
 
-/** The initial limit of a vendor. */
+/** Initial limit of a vendor. */
 const INITIAL_CALLS = 100
 const FEWEST_CALLS = 5
 const MOST_CALLS = 10_000
-/** The factor of the limit after overload. */
+/** Factor of the limit after overload. */
 const CUT = 0.75
 /** Overload reports within this time count as one. */
 const CUT_INTERVAL_MS = 1_000
 
 /**
  * Adaptive concurrency of a vendor (additive increase, multiplicative decrease). The limit grows by one for every round of
- * answers in which half of it was in use, and falls by a quarter on overload. It refuses nothing: a vendor without room is
- * skipped while another one has some.
+ * answers in which half of it was in use, and falls by a quarter on overload. It rejects nothing: a vendor at its limit is
+ * skipped while another one has capacity.
  */
 export class AdaptiveLimit {
   #inFlight = 0
@@ -33,23 +33,23 @@ export class AdaptiveLimit {
     return this.#inFlight + 1 <= this.#limit
   }
 
-  /** A call begins. */
+  /** Starts a call. */
   enter(): void {
     this.#inFlight += 1
   }
 
-  /** A call is over. */
+  /** Ends a call. */
   release(): void {
     this.#inFlight -= 1
   }
 
-  /** A call was answered; called before `release`. */
+  /** Notes a successful answer. Called before `release`. */
   grow(): void {
     // A limit that is not approached gives no information about the vendor.
     if (this.#inFlight * 2 >= this.#limit) this.#limit = Math.min(MOST_CALLS, this.#limit + 1 / this.#limit)
   }
 
-  /** The vendor reported overload. */
+  /** Notes that the vendor reported overload. */
   shrink(nowMs: number): void {
     if (isYoungerThan(CUT_INTERVAL_MS, this.#lastCutMs, nowMs)) return
     this.#lastCutMs = nowMs

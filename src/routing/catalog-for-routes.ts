@@ -4,8 +4,8 @@ import type { Vendor } from '../vendors/vendor.ts'
 import type { FallbackPolicy } from './routing-options.ts'
 
 /**
- * The catalog under the routing policy and the configured vendors. A model whose routes lead to other vendors than its own
- * is served by the first of them with a key. Under the policy `never` no model has fallbacks, so nothing is held for them.
+ * Returns the catalog under the routing policy and the configured vendors. A model whose routes lead to vendors other than its own is
+ * served by the first of them with a key. Under the policy `never` no model has fallbacks, so no money is reserved for them.
  */
 export function catalogForRoutes(
   catalog: Catalog,

@@ -1,36 +1,36 @@
 /**
- * Why a circuit is open: calls keep failing, the vendor is busy, it refuses the operator's key or account, or the operator has
- * opened it by hand.
+ * Reason of an open circuit: calls keep failing, the vendor is busy, it rejects the operator's key or account, or the operator
+ * has opened it manually.
  */
 export type OpenReason = 'failing' | 'busy' | 'refused' | 'operator'
 
-/** The circuit breaker of a vendor key, or of a model behind such a key. Immutable. */
+/** Circuit breaker of a vendor key, or of one model of that key. Immutable. */
 export interface CircuitState {
   /** Failures, and refusals of the model, since the last success. */
   readonly failures: number
-  /** How many times in a row it opened for the same reason, except when the vendor set the duration. */
+  /** Number of consecutive openings for the same reason, except when the vendor set the duration. */
   readonly openings: number
-  /** Unix milliseconds at which it was last told how long it is open; a time before it shows that the clock was set back. */
+  /** Unix milliseconds at which its open time was last set. A current time before it shows that the clock was set back. */
   readonly openedAtMs: number
-  /** Unix milliseconds until which it is open; 0: it is closed. */
+  /** End of the open time in Unix milliseconds; 0 if the circuit is closed. */
   readonly openUntilMs: number
   readonly reason: OpenReason | undefined
-  /** Is the half-open circuit's single probe in progress? */
+  /** Whether the single probe of the half-open circuit is in progress. */
   readonly isProbing: boolean
 }
 
-/** `open`: no calls. `half-open`: the open time is over, and one call may probe it. */
+/** `open`: no calls. `half-open`: the open time has expired, and one call may probe the circuit. */
 export type Circuit = 'closed' | 'half-open' | 'open'
 
-/** Consecutive failures that open a circuit. */
+/** Number of consecutive failures that open a circuit. */
 export const FAILURES_TO_OPEN = 5
-/** Duration of the first opening; it doubles with each further one. */
+/** Duration of the first opening. Each additional opening adds the same duration. */
 const OPEN_STEP_MS = 30_000
 const LONGEST_OPEN_MS = 300_000
-/** For a vendor that reports "too many requests" without a time; doubled each time. */
+/** Open time if a vendor reports "too many requests" without a time. Doubled each time. */
 const BUSY_STEP_MS = 1_000
 const LONGEST_BUSY_MS = 30_000
-/** Longest open time that a vendor may request; it is probed after that, so callers need not wait longer either. */
+/** Maximum open time that a vendor may request. The circuit is probed after that, so callers need not wait longer either. */
 export const LONGEST_RETRY_AFTER_MS = 60 * 60_000
 
 /** The initial state: closed. */
@@ -43,51 +43,51 @@ export const CLOSED: CircuitState = {
   isProbing: false,
 }
 
-/** May it be called now? During a probe no other call may. */
+/** Returns the state of the circuit. During a probe, no other call is allowed. */
 export function circuitOf(state: CircuitState, nowMs: number): Circuit {
   if (state.openUntilMs === 0) return 'closed'
   return nowMs < state.openUntilMs || state.isProbing ? 'open' : 'half-open'
 }
 
-/** The same circuit by a clock that was set back before its opening: it is open for its whole time again, and no longer. */
+/** Adjusts a circuit to a clock that was set back before its opening: the open time starts again. */
 export function atTime(state: CircuitState, nowMs: number): CircuitState {
   if (state.openUntilMs === 0 || nowMs >= state.openedAtMs) return state
   return { ...state, openedAtMs: nowMs, openUntilMs: nowMs + (state.openUntilMs - state.openedAtMs) }
 }
 
-/** A call begins; on a half-open circuit it is the probe. */
+/** Starts a call; on a half-open circuit it is the probe. */
 export function afterBegin(state: CircuitState, nowMs: number): CircuitState {
   return circuitOf(state, nowMs) === 'half-open' ? { ...state, isProbing: true } : state
 }
 
-/** A call was answered. An opening by the vendor's own response (busy, refused) stays even if an older call succeeds. */
+/** Notes a success. An opening by the vendor's own response (busy, refused) stays even if an older call succeeds. */
 export function afterSuccess(state: CircuitState, nowMs: number): CircuitState {
   if (state === CLOSED) return state
   const isHeldBack = isOpenUnprobed(state, nowMs) && state.reason !== 'failing'
   return isHeldBack ? state : CLOSED
 }
 
-/** A call failed by the vendor's fault. `retryAfterMs` is the wait that the vendor requests, if any. */
+/** Notes a failure that the vendor caused. `retryAfterMs` is the wait that the vendor requests, if any. */
 export function afterFailure(state: CircuitState, nowMs: number, retryAfterMs: number | undefined): CircuitState {
   const failed = { ...state, failures: state.failures + 1 }
   const mayGoOn = state.openUntilMs === 0 && failed.failures < FAILURES_TO_OPEN && retryAfterMs === undefined
   return mayGoOn ? failed : opened(failed, 'failing', nowMs, retryAfterMs)
 }
 
-/** The vendor reported "too many requests". */
+/** Notes that the vendor reported "too many requests". */
 export function afterBusy(state: CircuitState, nowMs: number, retryAfterMs: number | undefined): CircuitState {
   return opened(state, 'busy', nowMs, retryAfterMs)
 }
 
-/** The vendor refused the operator's key, account or quota. */
+/** Notes that the vendor rejected the operator's key, account or quota. */
 export function afterRefusal(state: CircuitState, nowMs: number, retryAfterMs: number | undefined): CircuitState {
   return opened(state, 'refused', nowMs, retryAfterMs)
 }
 
 /**
- * The vendor refused the operator's model id. Vendors use the same error for names in the caller's input, and repeat
- * callers' text. One request is therefore not enough to open the circuit of a model that answers others; it takes as many
- * in a row as failures do.
+ * Notes that the vendor rejected the operator's model id. Vendors use the same error for names in the caller's input, and repeat
+ * callers' text. So one request is not enough to open the circuit of a model that answers others; it takes as many consecutive
+ * ones as for failures.
  */
 export function afterModelRefusal(state: CircuitState, nowMs: number, retryAfterMs: number | undefined): CircuitState {
   const refused = { ...state, failures: state.failures + 1 }
@@ -95,17 +95,17 @@ export function afterModelRefusal(state: CircuitState, nowMs: number, retryAfter
   return mayGoOn ? refused : opened(refused, 'refused', nowMs, retryAfterMs)
 }
 
-/** A call ended without information about the vendor, for example because its caller disconnected. */
+/** Notes a call without information about the vendor, for example because its caller disconnected. */
 export function afterIgnored(state: CircuitState): CircuitState {
   return state.isProbing ? { ...state, isProbing: false } : state
 }
 
-/** The operator opens it by hand for this long, whatever it was before. */
+/** Opens the circuit for the operator for this duration, whatever its state. */
 export function ejected(state: CircuitState, nowMs: number, forMs: number): CircuitState {
   return { ...state, openedAtMs: nowMs, openUntilMs: nowMs + forMs, reason: 'operator', isProbing: false }
 }
 
-/** The open time of a circuit that is probed was over once, whatever the clock says since. */
+/** A probe proves that the open time has expired once, even if the clock was set back since. */
 function isOpenUnprobed(state: CircuitState, nowMs: number): boolean {
   return nowMs < state.openUntilMs && !state.isProbing
 }

@@ -2,36 +2,36 @@ import { type Clock, isYoungerThan } from '../core/clock.ts'
 import type { Credential, CredentialProvider } from '../core/credential.ts'
 import { isPending } from '../core/maybe-promise.ts'
 
-/** Longest time for a provider to give a credential. */
+/** Maximum time for a provider to return a credential. */
 const PROVIDER_TIMEOUT_MS = 10_000
 
 const DEFAULT_AHEAD_MS = 300_000
-/** Largest part of a lifetime that a credential is renewed ahead. */
+/** Maximum share of a lifetime by which a credential is renewed early. */
 const AHEAD_SHARE = 0.2
-/** Part of that time by which processes differ, so that they do not all ask at the same moment. */
+/** Share of that time by which processes vary, so that they do not all send requests at the same moment. */
 const JITTER_SHARE = 0.1
-/** Lifetime of a credential that does not say when it ends. */
+/** Lifetime of a credential without an expiry time. */
 const UNKNOWN_LIFETIME_MS = 3_600_000
-/** Some servers give the same token until shortly before its end; they are asked again after this time. */
+/** Some servers return the same token until shortly before its expiry; they are called again after this time. */
 const SAME_TOKEN_WAIT_MS = 60_000
 
-/** A credential as young as this is not replaced when a vendor refuses it: a new one would be refused too. */
+/** Minimum age at which a rejected credential is replaced: a new one would be rejected too. */
 const YOUNGEST_REPLACED_MS = 5_000
 
-/** A clock is not corrected for less: what is left is the time of the call. */
+/** Minimum correction of a clock; smaller differences are due to the duration of the call. */
 const LEAST_CORRECTION_MS = 60_000
 
 const SHORTEST_BACKOFF_MS = 1_000
 const LONGEST_BACKOFF_MS = 60_000
 
-/** Visible ASCII: anything else would break the header, or out of it. */
+/** Visible ASCII: other characters would break the header, or inject another one. */
 const TOKEN = /^[\x21-\x7e]+$/
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/i
 
-/** No credential can be had at the moment. The message is the provider's. */
+/** No credential is available at the moment. The message is the provider's. */
 export class CredentialError extends Error {
   override readonly name = 'CredentialError'
-  /** When the provider is asked again. */
+  /** Time until the provider is called again, in milliseconds. */
   readonly retryAfterMs: number
 
   constructor(message: string, retryAfterMs: number, cause?: unknown) {
@@ -40,16 +40,16 @@ export class CredentialError extends Error {
   }
 }
 
-/** What a cache needs beside its provider. */
+/** Dependencies of a cache in addition to its provider. */
 export interface CredentialCacheOptions {
   readonly clock: Clock
-  /** A refresh failed. The provider is not asked again before `retryAtMs`. */
+  /** Called when a refresh fails. The provider is not called again before `retryAtMs`. */
   readonly onFailure?: ((failure: { readonly message: string; readonly retryAtMs: number }) => void) | undefined
-  /** From 0 to 1; `Math.random` by default. */
+  /** Random source from 0 to 1. Default `Math.random`. */
   readonly random?: (() => number) | undefined
 }
 
-/** A credential with the moments that follow from its lifetime. */
+/** Credential with the times that follow from its lifetime. */
 interface Kept {
   readonly credential: Credential
   readonly obtainedAtMs: number
@@ -58,10 +58,10 @@ interface Kept {
 }
 
 /**
- * The credential of one of a vendor's slots. A fresh one is given synchronously. Ahead of its end one refresh runs beside the
- * calls, which go on with the old one while it holds; only an expired one is waited for. There is never more than one refresh
- * at a time, and after a failed one the next comes after 1 second, doubling up to 60. Uses no timers but the time
- * limit of a refresh: without calls nothing is renewed.
+ * Credential of one of a vendor's slots. A fresh credential is returned synchronously. Before it expires, one refresh runs in
+ * parallel to the calls, which use the old credential while it is valid; calls wait only if it has expired. At most one refresh
+ * runs at a time. After a failed one, the next follows after 1 second, doubling up to 60. The only timer is the time limit of a
+ * refresh: without calls nothing is renewed.
  */
 export class CredentialCache {
   readonly #provider: CredentialProvider
@@ -69,7 +69,7 @@ export class CredentialCache {
   readonly #onFailure: CredentialCacheOptions['onFailure']
   readonly #random: () => number
   #kept: Kept | undefined
-  /** Even one that has expired or was refused. */
+  /** Latest credential, even if it has expired or was rejected. */
   #latest: Credential | undefined
   #refreshing: Promise<Credential> | undefined
   #failures = 0
@@ -85,21 +85,21 @@ export class CredentialCache {
   }
 
   /**
-   * A credential for a call that is sent now.
-   * @throws CredentialError, at once or later, when there is none.
+   * Returns a credential for a call that is sent now.
+   * @throws CredentialError, synchronously or as a rejection, if there is none.
    */
   take(): Credential | Promise<Credential> {
     const kept = this.#kept
     const nowMs = this.#clock.now()
     if (kept === undefined || nowMs >= kept.expiresAtMs) return this.#refresh(nowMs)
     if (nowMs >= kept.refreshAtMs && this.#refreshing === undefined && !this.#mustWait(nowMs)) {
-      // Told by `onFailure`; this call goes on with the old one.
+      // `onFailure` reports the error; this call uses the old credential.
       this.#refresh(nowMs).catch(() => undefined)
     }
     return kept.credential
   }
 
-  /** For a call that cannot wait: the latest credential, even one that has expired or was refused. Begins a refresh where one is due. */
+  /** Returns the latest credential, even an expired or rejected one, for a call that cannot wait. Starts a refresh if one is due. */
   now(): Credential | undefined {
     const taken = this.take()
     if (!(taken instanceof Promise)) return taken
@@ -108,8 +108,8 @@ export class CredentialCache {
   }
 
   /**
-   * The vendor refuses this credential as expired or unknown. True: another one may be had, so the call is worth repeating.
-   * Of many calls that are refused at once only the first one has an effect.
+   * Notes that the vendor rejects this credential as expired or unknown. Returns true if another one may be available, so that a
+   * retry makes sense. If many calls are rejected at the same time, only the first one has an effect.
    */
   invalidate(credential: Credential): boolean {
     const kept = this.#kept
@@ -120,8 +120,8 @@ export class CredentialCache {
   }
 
   /**
-   * The vendor's clock is so far ahead of this machine's: this credential and later ones sign by it. Undefined: that would change
-   * nothing.
+   * Corrects the clock of this credential and later ones for signing. `offsetMs` is how far the vendor's clock is ahead. Returns
+   * `undefined` if the correction would change nothing.
    */
   correctClock(credential: Credential, offsetMs: number): Credential | undefined {
     const { sign, clockOffsetMs = 0 } = credential
@@ -151,7 +151,7 @@ export class CredentialCache {
     return this.#refreshing
   }
 
-  /** Is a refresh that failed not to be repeated yet? Longer than the longest wait shows that the clock was set back. */
+  /** Whether the retry of a failed refresh must wait. A wait above the maximum shows that the clock was set back. */
   #mustWait(nowMs: number): boolean {
     const waitMs = this.#retryAtMs - nowMs
     return waitMs > 0 && waitMs <= LONGEST_BACKOFF_MS
@@ -161,7 +161,7 @@ export class CredentialCache {
     const controller = new AbortController()
     return new Promise<Credential>((resolve, reject) => {
       const timer = this.#clock.schedule(PROVIDER_TIMEOUT_MS, () => {
-        const error = new Error(`no credential was given within ${PROVIDER_TIMEOUT_MS / 1000} s`)
+        const error = new Error(`no credential was returned within ${PROVIDER_TIMEOUT_MS / 1000} s`)
         controller.abort(error)
         reject(error)
       })
@@ -216,18 +216,19 @@ export class CredentialCache {
   }
 }
 
-/** The credential if it can be sent. @throws Error that does not repeat it. */
+/** Returns the credential if it can be sent. @throws Error that does not repeat it. */
 function checked(credential: Credential, nowMs: number): Credential {
   const { token, expiresAtMs, header } = credential
   if (typeof token !== 'string' || !TOKEN.test(token))
-    throw new Error('the credential provider gave no token of visible ASCII characters')
+    throw new Error('the credential provider returned no token of visible ASCII characters')
   if (header !== undefined && !HEADER_NAME.test(header))
-    throw new Error('the credential provider gave a header that is no header name')
+    throw new Error('the credential provider returned a header that is not a header name')
   if (expiresAtMs === undefined) return credential
-  if (!Number.isFinite(expiresAtMs)) throw new Error('the credential provider gave an expiresAtMs that is no number')
+  if (!Number.isFinite(expiresAtMs))
+    throw new Error('the credential provider returned an expiresAtMs that is not a number')
   if (expiresAtMs > nowMs) return credential
   const agoSeconds = Math.round((nowMs - expiresAtMs) / 1000)
   throw new Error(
-    `the credential provider gave a token that expired ${agoSeconds} s ago by the clock of this machine: set its clock, or renew what the provider reads`,
+    `the credential provider returned a token that expired ${agoSeconds} s ago by the clock of this machine: set its clock, or renew what the provider reads`,
   )
 }

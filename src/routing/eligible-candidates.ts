@@ -1,10 +1,10 @@
 import type { Circuit } from './circuit-breaker.ts'
 
-/** A candidate as selection sees it. */
+/** Candidate in the view of the selection. */
 export interface EligibleCandidate {
   readonly model: { readonly id: string }
   readonly vendor: { readonly id: string }
-  /** The smallest number goes first. */
+  /** Priority; the smallest number comes first. */
   readonly priority: number
   readonly load: { readonly hasRoom: boolean }
   /** Sequence number of its last call. */
@@ -12,30 +12,30 @@ export interface EligibleCandidate {
   circuitAt(nowMs: number): Circuit
 }
 
-/** The selection context beside the candidates. */
+/** Selection context in addition to the candidates. */
 export interface SelectionContext<Candidate> {
   readonly nowMs: number
-  /** Is this the first call? Then one candidate is called even if every circuit is open. */
+  /** Whether this is the first call. If so, one candidate is called even if every circuit is open. */
   readonly isFirst: boolean
-  /** May a half-open circuit be probed while others are closed? */
+  /** Whether a half-open circuit may be probed while others are closed. */
   readonly mayProbe: boolean
-  /** Is it excluded: tried before, unsupported, or a fallback that must not answer? */
+  /** Whether a candidate is excluded: tried before, unsupported, or a fallback that must not answer. */
   isExcluded(candidate: Candidate): boolean
-  /** Did it produce reasoning that the request carries? */
+  /** Whether a candidate produced reasoning that the request contains. */
   ownsReasoning(candidate: Candidate): boolean
   /** The last candidate that failed, and whether the cause was its key. */
   readonly lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
 }
 
-/** The candidates among which only the strategy decides. Empty: none. */
+/** Candidates among which only the strategy decides; may be empty. */
 export type Eligible<Candidate> = readonly [] | readonly [Candidate, ...Candidate[]]
 
 /**
- * Decides which candidates may be called next. In this order: an open circuit waits while another is closed; the requested
- * model goes before its fallbacks, which keep their order; a vendor that made the request's reasoning goes first; a vendor
- * without room waits while another of the model has some; the smallest priority goes first. After a failure of a key the
- * vendor's other keys go first, after a failure of a vendor other vendors. If every circuit is open, the least recently
- * used candidate is tried.
+ * Decides which candidates may be called next. Rules in order: a candidate with an open circuit waits while another is closed;
+ * the requested model precedes its fallbacks, which keep their order; a vendor that produced the request's reasoning comes first;
+ * a vendor without capacity waits while another of the model has some; the smallest priority comes first. After a failure of a
+ * key, other keys of the vendor come first; after a failure of a vendor, other vendors. If every circuit is open, the least
+ * recently used candidate is tried.
  */
 export function eligibleCandidates<Candidate extends EligibleCandidate>(
   candidates: readonly Candidate[],
@@ -85,7 +85,7 @@ function lowestPriority(candidates: readonly EligibleCandidate[]): number {
 }
 
 /**
- * The preferred candidates; all if none is preferred. Returns the same list if nothing is filtered, which is the usual
+ * Returns the preferred candidates, or all if none is preferred. Returns the same list if nothing is filtered, which is the usual
  * case.
  */
 function preferred<Candidate>(candidates: Candidate[], isPreferred: (candidate: Candidate) => boolean): Candidate[] {

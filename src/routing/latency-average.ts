@@ -3,13 +3,13 @@ const NEWEST = 0.2
 /** Samples decay with this half-life, so that a slow candidate is tried again. */
 const HALF_LIFE_MS = 30_000
 
-/** A moving average of the time to an answer. */
+/** Moving average of the time to an answer. */
 export class LatencyAverage {
-  // Negative: no sample yet. Always a number, so that the engine does not allocate one per sample.
+  // Negative before the first sample. Always a number, so that the engine does not allocate one per sample.
   #averageMs = -1
   #measuredAtMs = 0
 
-  /** The average, in milliseconds; undefined before the first measurement. */
+  /** Average in milliseconds; undefined before the first measurement. */
   get averageMs(): number | undefined {
     return this.#averageMs < 0 ? undefined : this.#averageMs
   }
@@ -22,7 +22,7 @@ export class LatencyAverage {
   /** Expected latency now, in milliseconds: the average, decaying towards 0 with age; 0 without samples. */
   expectedMs(nowMs: number): number {
     if (this.#averageMs < 0) return 0
-    // The clock was set back: the age counts from here.
+    // If the clock was set back, the age restarts now.
     if (nowMs < this.#measuredAtMs) this.#measuredAtMs = nowMs
     return this.#averageMs * 0.5 ** ((nowMs - this.#measuredAtMs) / HALF_LIFE_MS)
   }

@@ -1,12 +1,12 @@
-/** Takes a share of the keys by weight. */
+/** Entry that receives a share of the keys by weight. */
 export interface RendezvousEntry {
-  /** A stable identifier. */
+  /** Stable identifier. */
   readonly seed: number
-  /** Positive. */
+  /** Positive weight. */
   readonly weight: number
 }
 
-/** A 32-bit hash of a text (FNV-1a). Not for secrets. */
+/** Returns a 32-bit hash of a text (FNV-1a). Not for secrets. */
 export function hashOfText(text: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
@@ -31,7 +31,7 @@ export function pickByKey<Entry extends RendezvousEntry>(entries: readonly [Entr
   return picked
 }
 
-/** Spreads a hash over the open interval from 0 to 1 (the finalizer of MurmurHash3). */
+/** Maps a hash to the open interval from 0 to 1 (the finalizer of MurmurHash3). */
 function fractionOf(hash: number): number {
   let mixed = hash
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)

@@ -3,8 +3,8 @@ const INITIAL_RETRIES = 10
 /** Retries earned per request. With the initial ones, the first 1,000 requests allow at most 100 retries. */
 const RETRIES_PER_REQUEST = 0.09
 /**
- * Most retries that accumulate, enough to move the requests in progress when a vendor fails. Any 1,000 consecutive requests
- * allow at most 190 retries.
+ * Maximum number of accumulated retries, enough to move the requests in progress when a vendor fails. Any 1,000 consecutive
+ * requests allow at most 190 retries.
  */
 const MOST_SAVED = 100
 
@@ -15,7 +15,7 @@ const MOST_SAVED = 100
 export class RetryBudget {
   #retries = INITIAL_RETRIES
 
-  /** Retries available now. */
+  /** Number of retries available now. */
   get left(): number {
     return Math.floor(this.#retries)
   }
@@ -25,7 +25,7 @@ export class RetryBudget {
     this.#retries = Math.min(MOST_SAVED, this.#retries + RETRIES_PER_REQUEST)
   }
 
-  /** Takes one retry; false when the budget is used up. */
+  /** Uses one retry. Returns false if the budget is exhausted. */
   withdraw(): boolean {
     if (this.#retries < 1) return false
     this.#retries -= 1

@@ -19,16 +19,16 @@ import { LatencyAverage } from './latency-average.ts'
 import type { VendorKey } from './vendor-key.ts'
 
 /**
- * How a failed call is classified. `failing`: the vendor is at fault. `busy`: it has too many requests for this key.
- * `refused`: it refuses the operator's key or account. `model-refused`: it refuses the operator's model id. `caller-error`:
- * it refuses the caller's input, and works. `ignored`: the call was aborted on our side.
+ * Classification of a failed call. `failing`: the vendor is at fault. `busy`: it has too many requests for this key. `refused`:
+ * it rejects the operator's key or account. `model-refused`: it rejects the operator's model id. `caller-error`: it works, and
+ * rejects the caller's input. `ignored`: the gateway aborted the call.
  */
 export type CallOutcome = 'failing' | 'busy' | 'refused' | 'model-refused' | 'caller-error' | 'ignored'
 
-/** Of which half-open circuits a call is the probe: of its key, of its model behind the key, of both, or of none. */
+/** Half-open circuits that a call probes: that of its key, that of its model at the key, both, or none. */
 export type Probed = 'key' | 'model' | 'both' | 'none'
 
-/** The parts of a candidate. */
+/** Constructor arguments of a candidate. */
 export interface CandidateParts {
   readonly model: CatalogModel
   readonly vendor: Vendor
@@ -40,13 +40,13 @@ export interface CandidateParts {
   readonly seed: number
 }
 
-/** One model at one vendor, called with one key, with its circuit and latencies. Lives as long as the gateway. */
+/** A model at a vendor, called with one key, with its circuit and latencies. Lives as long as the gateway. */
 export class RouteCandidate {
-  /** The catalog's row, with this route's vendor and upstream id. */
+  /** Row of the catalog, with this route's vendor and upstream id. */
   readonly model: CatalogModel
   readonly vendor: Vendor
   readonly apiKey: string
-  /** The credential id of its key. */
+  /** Credential id of its key. */
   readonly credentialId: string
   readonly key: VendorKey
   readonly load: AdaptiveLimit
@@ -54,9 +54,9 @@ export class RouteCandidate {
   readonly weight: number
   readonly when: Readonly<Record<string, string>> | undefined
   readonly seed: number
-  /** For {@link pickSmoothly}. */
+  /** State of {@link pickSmoothly}. */
   credit = 0
-  /** Sequence number of its last call; finds the least recently used candidate. */
+  /** Sequence number of its last call. Identifies the least recently used candidate. */
   lastTurn = 0
   readonly #wholeLatency = new LatencyAverage()
   readonly #streamLatency = new LatencyAverage()
@@ -75,12 +75,12 @@ export class RouteCandidate {
     this.seed = parts.seed
   }
 
-  /** Of this model behind this key, as opposed to the key as a whole. */
+  /** Circuit of this model at this key, as opposed to the key as a whole. */
   get circuit(): CircuitState {
     return this.#circuit
   }
 
-  /** The more open one of the key's circuit and the model's circuit behind it. */
+  /** Returns the more open one of the circuits of the key and of the model at this key. */
   circuitAt(nowMs: number): Circuit {
     this.#keepTime(nowMs)
     const ofKey = circuitOf(this.key.circuit, nowMs)
@@ -89,12 +89,12 @@ export class RouteCandidate {
     return ofModel === 'closed' ? ofKey : ofModel
   }
 
-  /** Expected milliseconds until the answer, or for streams until their first content. 0: unknown. */
+  /** Returns the expected milliseconds until the answer, or for streams until their first content; 0 if unknown. */
   expectedMs(isStream: boolean, nowMs: number): number {
     return (isStream ? this.#streamLatency : this.#wholeLatency).expectedMs(nowMs)
   }
 
-  /** A call begins, and may be a probe. It ends with {@link release}, after its outcome was reported. */
+  /** Starts a call, which may be a probe. It ends with {@link release}, after its outcome was reported. */
   begin(nowMs: number, turn: number): Probed {
     this.lastTurn = turn
     this.load.enter()
@@ -108,19 +108,19 @@ export class RouteCandidate {
     return isOfModel ? 'model' : 'none'
   }
 
-  /** A JSON response arrived this long after the call began. */
+  /** Notes a JSON response and the time since the start of the call. */
   answered(durationMs: number, nowMs: number): void {
     this.#wholeLatency.add(durationMs, nowMs)
     this.key.latency.add(durationMs, nowMs)
   }
 
-  /** The first content of a stream arrived this long after the call began. */
+  /** Notes the first content of a stream and the time since the start of the call. */
   opened(durationMs: number, nowMs: number): void {
     this.#streamLatency.add(durationMs, nowMs)
     this.key.latency.add(durationMs, nowMs)
   }
 
-  /** The call succeeded. */
+  /** Notes that the call succeeded. */
   succeeded(nowMs: number): void {
     this.load.grow()
     this.#circuit = afterSuccess(this.#circuit, nowMs)
@@ -128,9 +128,9 @@ export class RouteCandidate {
   }
 
   /**
-   * The call failed. Vendors count requests per model, and overload usually concerns one model too, so a requested wait
-   * applies to this model behind this key. A refused key is unusable for every model. A call that says nothing about a circuit makes
-   * room for another probe only if it was the probe.
+   * Notes that the call failed. Vendors count requests per model, and overload usually concerns one model too, so a requested
+   * wait applies to this model at this key. A rejected key is unusable for every model. A call without information about a
+   * circuit allows another probe only if it was the probe.
    */
   failed(outcome: CallOutcome, retryAfterMs: number | undefined, nowMs: number, probed: Probed): void {
     const { key } = this
@@ -161,12 +161,12 @@ export class RouteCandidate {
     if (probed === 'key' || probed === 'both') key.circuit = afterIgnored(key.circuit)
   }
 
-  /** Closes the circuit of this model behind this key. */
+  /** Closes the circuit of this model at this key. */
   restore(): void {
     this.#circuit = CLOSED
   }
 
-  /** The call is over, its stream included. */
+  /** Ends the call, including its stream. */
   release(): void {
     this.load.release()
     this.key.inFlight -= 1

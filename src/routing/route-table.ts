@@ -7,45 +7,45 @@ import { hashOfText } from './rendezvous.ts'
 import { RouteCandidate } from './route-candidate.ts'
 import { credentialIdOf, type ProvidedCredentials, VendorKey } from './vendor-key.ts'
 
-/** A configured vendor with its keys. */
+/** Configured vendor with its keys. */
 export interface RoutedVendor {
   readonly vendor: Vendor
   readonly keys: readonly VendorKey[]
   readonly load: AdaptiveLimit
 }
 
-/** A refresh of a credential that failed. */
+/** Failed refresh of a credential. */
 export interface CredentialFailure {
   readonly vendor: string
   readonly credentialId: string
-  /** The provider's message. */
+  /** Error message of the provider. */
   readonly message: string
   /** Unix milliseconds of the next attempt to refresh. */
   readonly retryAtMs: number
 }
 
-/** For credentials that expire. */
+/** Settings of credentials that expire. */
 export interface CredentialOptions {
   readonly clock?: Clock
   readonly onFailure?: (failure: CredentialFailure) => void
 }
 
-/** The routes of a model. */
+/** Routes of a model. */
 interface ModelCandidates {
-  /** By priority; equal ones in their given order. */
+  /** Routes by priority; equal ones in their given order. */
   readonly all: readonly RouteCandidate[]
-  /** Do some routes serve only certain calls? */
+  /** Whether some routes serve only certain calls. */
   readonly isConditional: boolean
 }
 
-/** Most models outside the catalog whose routes are kept. */
+/** Maximum number of models outside the catalog whose routes are cached. */
 export const MAX_OPEN_MODELS = 1_000
 
-/** Every vendor and key of the gateway, and the routes of each model. One per gateway. */
+/** All vendors and keys of the gateway, and the routes of each model. One per gateway. */
 export class RouteTable {
   readonly #vendors = new Map<string, RoutedVendor>()
   readonly #byModel = new Map<CatalogModel, ModelCandidates>()
-  /** Models of which callers may name any number, the oldest first. */
+  /** Models outside the catalog, which callers can name in any number, oldest first. */
   readonly #open = new Set<CatalogModel>()
   #turns = 0
 
@@ -59,28 +59,28 @@ export class RouteTable {
     }
   }
 
-  /** In the given order. */
+  /** Vendors in the given order. */
   get vendors(): Iterable<RoutedVendor> {
     return this.#vendors.values()
   }
 
-  /** A vendor by its id; undefined if it is not configured. */
+  /** Returns a vendor by its id; undefined if it is not configured. */
   vendor(id: string): RoutedVendor | undefined {
     return this.#vendors.get(id)
   }
 
-  /** Every candidate that a request has used so far. */
+  /** Returns every candidate that a request has used so far. */
   *candidates(): Iterable<RouteCandidate> {
     for (const { all } of this.#byModel.values()) yield* all
   }
 
-  /** Numbers the calls of the gateway. */
+  /** Returns the sequence number of the next call. */
   nextTurn(): number {
     this.#turns += 1
     return this.#turns
   }
 
-  /** The candidates for a call of this kind with these billing fields; those of the smallest priority first. */
+  /** Returns the candidates for a call of this kind with these billing fields, smallest priority first. */
   candidatesOf(
     model: CatalogModel,
     kind: string,

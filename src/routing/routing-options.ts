@@ -1,9 +1,9 @@
 import type { MemberNames } from '../core/known-members.ts'
 
 /**
- * How one of several healthy candidates of equal priority is chosen. `weighted`: by weight. `latency`: the faster one of
- * two that are drawn by weight, with its calls in progress considered. `cost`: the cheapest for the estimate of the
- * request, by the price list's rows for `vendor/upstream`.
+ * Strategy that chooses among healthy candidates of equal priority. `weighted`: by weight. `latency`: the faster one of two that
+ * are drawn by weight, considering its calls in progress. `cost`: the cheapest for the estimated request, by the price list's
+ * rows for `vendor/upstream`.
  */
 export type RoutingStrategy = 'weighted' | 'latency' | 'cost'
 
@@ -11,14 +11,14 @@ export type RoutingStrategy = 'weighted' | 'latency' | 'cost'
 export const ROUTING_STRATEGIES: readonly RoutingStrategy[] = ['weighted', 'latency', 'cost']
 
 /**
- * When fallbacks may answer for a model. `on-failure`: whenever the model itself cannot. `never`: not at all. `statuses`:
+ * Condition for answers of fallbacks. `on-failure`: whenever the model itself cannot answer. `never`: not at all. `statuses`:
  * only if the caller would otherwise get one of these HTTP statuses; a model whose circuits are all open counts as 503.
  */
 export type FallbackPolicy = 'on-failure' | 'never' | { readonly statuses: readonly number[] }
 
-/** A second call, when the first one is slow. */
+/** Settings of a second call if the first one is slow. */
 export interface HedgeOptions {
-  /** Milliseconds that the first call may take before another candidate is called too. */
+  /** Milliseconds after which another candidate is called too. */
   readonly afterMs: number
 }
 
@@ -26,11 +26,11 @@ export const HEDGE_OPTIONS = {
   afterMs: true,
 } satisfies MemberNames<HedgeOptions>
 
-/** How requests find a vendor. */
+/** Settings for choosing a vendor. */
 export interface RoutingOptions {
-  /** Default `weighted`. */
+  /** Strategy. Default `weighted`. */
   readonly strategy?: RoutingStrategy
-  /** Default `on-failure`. */
+  /** Fallback policy. Default `on-failure`. */
   readonly fallback?: FallbackPolicy
   /**
    * Calls a second candidate of the same model if the first one is slow. The first answer wins; the other call is
@@ -38,9 +38,9 @@ export interface RoutingOptions {
    */
   readonly hedge?: HedgeOptions
   /**
-   * Gives a whole answer up when it has not begun within `timeouts.firstByteMs`, and asks for it elsewhere. The first call may
-   * go on at its vendor and be billed; no account is charged for it. Default false: a whole answer has the whole time, and no other
-   * candidate is asked after a time-out.
+   * Whether to retry a complete answer that has not begun within `timeouts.firstByteMs` at another candidate. The first call may
+   * continue at its vendor and be billed; no account is charged for it. Default false: a complete answer may use the whole time,
+   * and no other candidate is called after a timeout.
    */
   readonly retryAfterTimeout?: boolean
 }
@@ -52,13 +52,13 @@ export const ROUTING_OPTIONS = {
   retryAfterTimeout: true,
 } satisfies MemberNames<RoutingOptions>
 
-/** Routing choices of a host for requests in its own process. Callers over HTTP have none. */
+/** Routing settings of a host for requests in its own process. Not available to callers over HTTP. */
 export interface RouteOverride {
-  /** Only candidates of this vendor. */
+  /** Vendor to which the candidates are limited. */
   readonly vendor?: string
-  /** Default: the gateway's own. */
+  /** Strategy. Defaults to the gateway's. */
   readonly strategy?: RoutingStrategy
-  /** Default: the gateway's own. Cannot allow what the gateway's `never` forbids. */
+  /** Fallback policy. Defaults to the gateway's, and cannot override the gateway's `never`. */
   readonly fallback?: FallbackPolicy
 }
 

@@ -4,40 +4,40 @@ import type { RouteCandidate } from './route-candidate.ts'
 import type { FallbackPolicy, RoutingStrategy } from './routing-options.ts'
 import { pickSmoothly } from './smooth-weighted.ts'
 
-/** The selection settings of a request. */
+/** Selection settings of a request. */
 export interface SelectionOptions {
   readonly strategy: RoutingStrategy
   readonly fallback: FallbackPolicy
   readonly isStream: boolean
-  /** Requests with the same key go to the same candidate while they can; undefined: any. */
+  /** Key whose requests go to the same candidate if possible, or `undefined` for any candidate. */
   readonly stickyKey: string | undefined
-  /** The turns of the request, in which vendors find their own reasoning. */
+  /** Returns the messages of the request, in which vendors find their own reasoning. */
   conversation(): { readonly model: string }
-  /** Cost of the request at a candidate, in nano-dollars; undefined if unknown. */
+  /** Returns the cost of the request at a candidate, in nano-dollars; undefined if unknown. */
   costAt(candidate: RouteCandidate): bigint | undefined
 }
 
-/** The parts of a failure that matter for the next selection. */
+/** Details of a failure that matter for the next selection. */
 export interface FailedCall {
   /** HTTP status that the caller would get. */
   readonly status: number
-  /** Is the key the cause, so that another key of the vendor may work? */
+  /** Whether the key is the cause, so that another key of the vendor may work. */
   readonly isOfKey: boolean
 }
 
-/** The status if every circuit of the model is open. */
+/** Status if every circuit of the model is open. */
 const NOBODY_STATUS = 503
 
-/** Selects the candidates for one request, one after another. Only used if there is a choice. */
+/** Selects the candidates for one request, one after another. Used only if there is a choice. */
 export class Selection {
   readonly #candidates: readonly RouteCandidate[]
   readonly #options: SelectionOptions
-  // A short list: cheaper than a set for each request.
+  // A list, because for few entries it is cheaper than a set per request.
   readonly #excluded: RouteCandidate[] = []
-  /** By credential. */
+  /** Whether a credential produced the request's reasoning. */
   #authors: Map<string, boolean> | undefined
   #conversation: { readonly model: string } | undefined
-  /** Ids of models that are called first only where no other model can be. */
+  /** Ids of models that are called first only if no other model can be. */
   #passedOver: ReadonlySet<string> | undefined
   #lastFailed: { readonly vendorId: string; readonly isOfKey: boolean } | undefined
   #status = NOBODY_STATUS
@@ -48,7 +48,7 @@ export class Selection {
     this.#options = options
   }
 
-  /** The next candidate; undefined if none remains. */
+  /** Returns the next candidate; undefined if none remains. */
   next(nowMs: number, mayProbe: boolean): RouteCandidate | undefined {
     let left = this.#eligible(nowMs, mayProbe)
     if (left.length === 0 && this.#isFirst && this.#passedOver !== undefined) {
@@ -58,7 +58,7 @@ export class Selection {
     return left.length < 2 ? left[0] : this.#picked(left as readonly [RouteCandidate, ...RouteCandidate[]], nowMs)
   }
 
-  /** Is there another candidate for the same model whose circuit is not open? */
+  /** Whether another candidate for the same model exists whose circuit is not open. */
   hasAlternative(candidate: RouteCandidate, nowMs: number): boolean {
     return this.#candidates.some(
       (other) =>
@@ -69,7 +69,7 @@ export class Selection {
     )
   }
 
-  /** Does another route of the same model remain, by another vendor or upstream id? */
+  /** Whether another route of the same model remains, with another vendor or upstream id. */
   hasOtherRoute(candidate: RouteCandidate): boolean {
     return this.#candidates.some(
       (other) =>
@@ -77,14 +77,14 @@ export class Selection {
     )
   }
 
-  /** The candidate does not support the request; nor do the other keys of its vendor. */
+  /** Excludes a candidate that does not support the request, and the other keys of its vendor. */
   skip(candidate: RouteCandidate): void {
     for (const other of this.#candidates) if (other.model === candidate.model) this.#excluded.push(other)
   }
 
   /**
-   * These models are called only if no other can be called first. The requested model may be one of them; its fallbacks then answer
-   * as if it had failed with this HTTP status. False, with nothing changed: they may not.
+   * Allows these models only if no other model can be called first. If the requested model is one of them, its fallbacks answer
+   * as if it had failed with this HTTP status. Returns false, without any change, if they must not answer.
    */
   passOver(models: ReadonlySet<string>, status: number): boolean {
     if (!this.#mayFallBack(status)) return false
@@ -93,18 +93,18 @@ export class Selection {
     return true
   }
 
-  /** These models cannot answer the request. */
+  /** Excludes models that cannot answer the request. */
   exclude(models: ReadonlySet<string>): void {
     for (const other of this.#candidates) if (models.has(other.model.id)) this.#excluded.push(other)
   }
 
-  /** The candidate is being called. */
+  /** Notes that the candidate is being called. */
   asked(candidate: RouteCandidate): void {
     this.#excluded.push(candidate)
     this.#isFirst = false
   }
 
-  /** The candidate has failed, and another one may answer. */
+  /** Notes that the candidate has failed, and another one may answer. */
   failed(candidate: RouteCandidate, { status, isOfKey }: FailedCall): void {
     this.#status = status
     this.#lastFailed = { vendorId: candidate.vendor.id, isOfKey }

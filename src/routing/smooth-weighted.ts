@@ -1,8 +1,8 @@
-/** Takes its share of calls by weight. */
+/** Entry that receives its share of calls by weight. */
 export interface Weighted {
-  /** Positive. */
+  /** Positive weight. */
   readonly weight: number
-  /** Its accumulated credit; written here only. */
+  /** Accumulated credit of the entry; changed only here. */
   credit: number
 }
 

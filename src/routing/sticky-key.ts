@@ -1,12 +1,12 @@
-/** Headers by which clients keep a session together; opencode and OpenRouter's SDK send the others. */
+/** Headers that keep the requests of a session together; opencode and OpenRouter's SDK send the last three. */
 const SESSION_HEADERS = ['x-session-id', 'x-session-affinity', 'session-id', 'session_id'] as const
 /** Longer values are truncated, because the key is hashed for every request. */
 const MAX_LENGTH = 256
 
 /**
- * Key that keeps a chat where its prompt is cached: `prompt_cache_key`, else the session (the member `session_id`, or one of
- * {@link SESSION_HEADERS}), else the end user (`user`, or `metadata.user_id`). Undefined without any of them. Keys are scoped to their
- * account.
+ * Returns the key that keeps a chat where its prompt is cached: `prompt_cache_key`, otherwise the session (the member
+ * `session_id`, or one of {@link SESSION_HEADERS}), otherwise the end user (`user`, or `metadata.user_id`). Undefined without any
+ * of them. Keys are scoped to their account.
  */
 export function stickyKey(
   accountId: string,

@@ -10,10 +10,10 @@ const CHECK_CHARACTERS = 6
 const SHAPE = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_CHARACTERS + CHECK_CHARACTERS}}$`)
 
 /**
- * Makes an API key: `sk-`, 32 random bytes in base62 (43 characters), and 6 check characters, which let a secret scanner or
- * a form detect a mistyped key.
+ * Creates an API key: `sk-`, 32 random bytes in base62 (43 characters), and 6 check characters, with which a secret scanner or a
+ * form can detect a mistyped key.
  *
- * @param random returns this many random bytes; default: the system's source.
+ * @param random Returns this many random bytes. Defaults to the system's source.
  */
 export function createApiKey(random: (length: number) => Uint8Array = secretBytes): string {
   const secret = toBase62(random(SECRET_BYTES), SECRET_CHARACTERS)
@@ -21,8 +21,8 @@ export function createApiKey(random: (length: number) => Uint8Array = secretByte
 }
 
 /**
- * Was this text made by {@link createApiKey}, to judge by its length and check characters? A hint for people only: operators
- * may choose keys of any form, so no request is refused by it.
+ * Whether a text has the length and check characters of {@link createApiKey}. Only a hint for readers: operators may choose keys
+ * of any form, so no request is rejected by it.
  */
 export function isWellFormedApiKey(text: string): boolean {
   if (!SHAPE.test(text)) return false
@@ -30,7 +30,7 @@ export function isWellFormedApiKey(text: string): boolean {
   return text.endsWith(checkCharacters(secret))
 }
 
-/** What a store keeps of a key: the SHA-256 of its UTF-8 bytes, lower-case hexadecimal. */
+/** Returns the stored form of a key: the SHA-256 of its UTF-8 bytes in lower-case hexadecimal. */
 export function hashApiKey(text: string): string {
   return hash('sha256', text)
 }

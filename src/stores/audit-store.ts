@@ -4,7 +4,7 @@ import type { ListPlace } from './newest-first.ts'
 /** How long entries of the audit are kept, in milliseconds: 365 days. */
 export const AUDIT_RETENTION_MS = 365 * 24 * 60 * 60 * 1000
 
-/** One change by an operator. Contains no key and no secret. */
+/** Change by an operator. Contains no key and no secret. */
 export interface AuditEntry {
   /** Unique id; orders the entries of the same time. */
   readonly id: string
@@ -22,7 +22,7 @@ export interface AuditEntry {
   readonly address: string | undefined
   /** Id of the request; `undefined` for the command line. */
   readonly requestId: string | undefined
-  /** Error code if the change failed inside the gateway and may have been made; `undefined` if it was made. */
+  /** Error code if the change failed inside the gateway but may have taken effect; `undefined` after success. */
   readonly code: string | undefined
   /** Arguments of the change, as they were sent. */
   readonly input: Readonly<Record<string, unknown>>
@@ -32,7 +32,7 @@ export interface AuditEntry {
   readonly after: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Which entries to list, newest first. */
+/** Query for audit entries, newest first. */
 export interface AuditQuery {
   /** Subject of the entries. If omitted, all subjects are listed. */
   readonly subject?: string | undefined
@@ -40,7 +40,7 @@ export interface AuditQuery {
   readonly fromMs?: number | undefined
   /** Time in Unix milliseconds before which the entries end. */
   readonly untilMs?: number | undefined
-  /** Lists the entries after this place. */
+  /** Cursor: lists the entries after this place. */
   readonly after?: ListPlace | undefined
   /** Maximum number of entries. */
   readonly limit: number

@@ -1,21 +1,21 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { Usage } from '../core/usage.ts'
 
-/** How one request of a batch ended. */
+/** Outcome of one request of a batch. */
 export interface BatchOutcome {
-  /** Its place in the batch, counted from 0. */
+  /** Position of the request in the batch, counted from 0. */
   readonly line: number
-  /** Was it answered, or is it an error? */
+  /** Whether the request was answered. `false` if the text is an error. */
   readonly isAnswered: boolean
   /** JSON text that its caller reads. */
   readonly text: string
-  /** What is charged for; undefined: nothing is. */
+  /** Usage that is charged, or `undefined` if nothing is charged. */
   readonly usage: Usage | undefined
-  /** Nano-dollars. */
+  /** Charge in nano-dollars. */
   readonly amount: bigint
 }
 
-/** How many requests of a batch have ended. */
+/** Number of requests of a batch that have ended. */
 export interface BatchTally {
   /** Requests that have an answer. */
   readonly answered: number
@@ -23,18 +23,18 @@ export interface BatchTally {
   readonly failed: number
 }
 
-/** What became of the requests of batches, until their batch has ended. */
+/** Outcomes of the requests of batches, until their batch has ended. */
 export interface BatchStore {
-  /** Keeps an outcome. False: the request has one already, which stays. */
+  /** Stores an outcome. Returns false if the request has one already, which stays. */
   add(batchId: string, outcome: BatchOutcome, expiresAtMs: number): MaybePromise<boolean>
-  /** How many outcomes a batch has so far; zeros for an unknown one. */
+  /** Returns the number of outcomes of a batch so far; zeros for an unknown batch. */
   tally(batchId: string): MaybePromise<BatchTally>
-  /** Outcomes behind a place, in order, -1 being before the first one. */
+  /** Returns outcomes after a position, in order; -1 begins with the first one. */
   page(batchId: string, afterLine: number, limit: number): MaybePromise<readonly BatchOutcome[]>
-  /** The places behind one that have an outcome, in order. */
+  /** Returns the positions after this one that have an outcome, in order. */
   lines(batchId: string, afterLine: number, limit: number): MaybePromise<readonly number[]>
-  /** Deletes at most `limit` outcomes of a batch; gives their number. */
+  /** Deletes up to `limit` outcomes of a batch and returns how many were deleted. */
   delete(batchId: string, limit: number): MaybePromise<number>
-  /** Deletes at most `limit` outcomes that have expired; gives their number. */
+  /** Deletes up to `limit` expired outcomes and returns how many were deleted. */
   purge(nowMs: number, limit: number): MaybePromise<number>
 }

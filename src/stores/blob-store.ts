@@ -1,58 +1,58 @@
-/** Content to keep. */
+/** Content to store. */
 export interface NewBlob {
-  /** 1 to 128 letters, digits, `_` and `-`. */
+  /** Id of 1 to 128 letters, digits, `_` and `-`. */
   readonly id: string
-  /** Unix milliseconds from which `purge` may delete it. */
+  /** Time in Unix milliseconds from which `purge` may delete it. */
   readonly expiresAtMs: number
 }
 
-/** A part of some content: from the byte `start`, counted from 0, up to `end`, which is not part of it; absent: to the end. */
+/** Range of bytes from `start`, counted from 0, up to but not including `end`. Without `end`, it reaches to the end. */
 export interface BlobRange {
   /** First byte, counted from 0. */
   readonly start: number
   readonly end?: number | undefined
 }
 
-/** Content that is read piece by piece. */
+/** Content that is read in chunks. */
 export interface StoredBlob {
-  /** Bytes of the whole content, whatever range was asked for. */
+  /** Size of the whole content in bytes, whatever the requested range. */
   readonly byteLength: number
   readonly content: AsyncIterable<Uint8Array>
 }
 
-/** Bytes by id, never whole in memory. It knows no owners. */
+/** Bytes by id, never completely in memory. It does not check owners. */
 export interface BlobStore {
   /**
-   * Keeps content; what the id held before is replaced at the end, in one step. If the content fails, its error is thrown, and the
-   * id holds what it held before.
-   * @returns how many bytes it has.
+   * Stores content. Earlier content of the id is replaced at the end, in one step. If the content fails, its error is thrown, and
+   * the id keeps its earlier content.
+   * @returns The size in bytes.
    */
   put(blob: NewBlob, content: AsyncIterable<Uint8Array>): Promise<number>
   /**
-   * Undefined for an unknown id. A range beyond the end is empty. Content that is deleted or replaced while it is read goes on as it was,
-   * or throws; it never becomes another.
+   * Returns content, or undefined for an unknown id. A range beyond the end is empty. If content is deleted or replaced during a
+   * read, the read continues with the old content, or throws; it never returns other content.
    */
   get(id: string, range?: BlobRange): Promise<StoredBlob | undefined>
-  /** False: there is none. */
+  /** Deletes content. Returns false if there is none. */
   delete(id: string): Promise<boolean>
-  /** Deletes at most `limit` that have expired; gives their number. */
+  /** Deletes up to `limit` expired blobs and returns how many were deleted. */
   purge(nowMs: number, limit: number): Promise<number>
 }
 
-/** Bytes of one row of a database; the last of a blob has fewer. */
+/** Size of one database row in bytes; the last row of a blob is smaller. */
 export const BLOB_ROW_BYTES = 512 * 1024
 
 const BLOB_ID = /^[A-Za-z0-9_-]{1,128}$/
 
 /**
- * Refuses an id that could be a path.
+ * Rejects an id that could be a path.
  * @throws RangeError
  */
 export function assertBlobId(id: string): void {
   if (!BLOB_ID.test(id)) throw new RangeError('the id of a blob has 1 to 128 letters, digits, "_" and "-"')
 }
 
-/** The same bytes in pieces of the same size; the last one may be smaller. */
+/** Returns the bytes in chunks of equal size; the last one may be smaller. */
 export async function* equalPieces(content: AsyncIterable<Uint8Array>, byteLength: number): AsyncIterable<Uint8Array> {
   let piece = new Uint8Array(byteLength)
   let filled = 0
@@ -72,9 +72,9 @@ export async function* equalPieces(content: AsyncIterable<Uint8Array>, byteLengt
 }
 
 /**
- * Reads a range out of rows of {@link BLOB_ROW_BYTES}.
- * @param row gives the row at a place, counted from 0.
- * @throws Error when a row is gone: the blob was deleted or replaced meanwhile.
+ * Reads a range from rows of {@link BLOB_ROW_BYTES}.
+ * @param row Returns the row at an index, counted from 0.
+ * @throws Error if a row is missing, because the blob was deleted or replaced meanwhile.
  */
 export async function* rangeOfRows(
   byteLength: number,

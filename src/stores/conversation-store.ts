@@ -1,105 +1,102 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { StoredItem } from './response-store.ts'
 
-/** Most items that callers may put into one conversation. */
+/** Maximum number of items that callers may add to one conversation. */
 export const MAX_CONVERSATION_ITEMS = 10_000
 
-/** Most bytes of the JSON text of its items: a turn reads all of them. */
+/** Maximum size of the JSON text of its items in bytes, because a turn reads all of them. */
 export const MAX_CONVERSATION_BYTES = 64 * 1024 * 1024
 
-/** A named list of items that turns are added to. */
+/** Named list of items that turns are added to. */
 export interface StoredConversation {
-  /** Begins with `conv_`. */
+  /** Id that begins with `conv_`. */
   readonly id: string
-  /** The account that may read it. */
+  /** Account that may read it. */
   readonly accountId: string
-  /** The caller's own texts by name. */
+  /** Strings of the caller by name. */
   readonly metadata: Readonly<Record<string, string>>
   /** Unix milliseconds. */
   readonly createdAtMs: number
-  /** Unix milliseconds after which it reads as unknown and may be purged. Changes and turns put it off. */
+  /** Unix milliseconds after which it counts as unknown and may be purged. Changes and turns extend it. */
   readonly expiresAtMs: number
 }
 
-/** Everything that was said in a conversation. */
+/** All items of a conversation. */
 export interface ConversationHistory {
-  /** In order. */
+  /** Items in order. */
   readonly items: readonly StoredItem[]
-  /** Place of the newest item that it ever had; 0 for none. Places only grow, also when items are deleted. */
+  /** Position of the newest item that it ever had; 0 for none. Positions only grow, even when items are deleted. */
   readonly position: number
-  /** Bytes of the JSON text of all its items. */
+  /** Size of the JSON text of all its items, in bytes. */
   readonly byteLength: number
-  /** Credential id of the operator's key that answered last; undefined: none has. Never the key itself. */
+  /** Credential id of the key that answered last, or `undefined` if none has. Never the key itself. */
   readonly credentialId: string | undefined
 }
 
-/** Which items of a conversation. */
+/** Page of a conversation's items. */
 export interface ConversationPage {
-  /** Most items. */
+  /** Maximum number of items. */
   readonly limit: number
-  /** `desc`: the newest item first. */
+  /** Order of the items. `desc` lists the newest item first. */
   readonly order: 'asc' | 'desc'
-  /** Id of the item before the page; an unknown one gives an empty page. */
+  /** Cursor: id of the item before the page. An unknown id returns an empty page. */
   readonly after: string | undefined
 }
 
-/** Items that are added, and what follows for the conversation. */
+/** Items to add to a conversation, and its new expiry. */
 export interface ConversationAddition {
-  /** In order. One whose id the conversation has already is left out. */
+  /** Items in order. An item whose id the conversation has already is skipped. */
   readonly items: readonly StoredItem[]
-  /** Of the conversation from now on; never earlier than it was. */
+  /** New expiry of the conversation; never earlier than before. */
   readonly expiresAtMs: number
 }
 
 /**
- * Conversations, each for its owner only: unknown, foreign and expired ids read alike. The turns of a conversation are added
- * by `ResponseStore.save`, in one step with the answer.
+ * Conversations, each for its owner only: unknown, foreign and expired ids have the same result. `ResponseStore.save` adds the
+ * turns of a conversation, in one step with the answer.
  */
 export interface ConversationStore {
-  /** Keeps a new conversation with its first items. */
+  /** Stores a new conversation with its first items. */
   create(conversation: StoredConversation, items: readonly StoredItem[]): MaybePromise<void>
-  /** An account's own conversation. */
+  /** Returns an account's own conversation. */
   find(accountId: string, id: string, nowMs: number): MaybePromise<StoredConversation | undefined>
-  /** Replaces the metadata. Gives the conversation after it; undefined if there is none. */
+  /** Replaces the metadata and returns the changed conversation, or undefined if there is none. */
   update(
     accountId: string,
     id: string,
     change: Pick<StoredConversation, 'metadata' | 'expiresAtMs'>,
     nowMs: number,
   ): MaybePromise<StoredConversation | undefined>
-  /**
-   * Adds items at the end, all or none. `full`: there would be more than 10,000 items, or more than
-   * 64 MiB.
-   */
+  /** Adds items at the end, all or none. Returns `full` if there would be more than 10,000 items, or more than 64 MiB. */
   add(
     accountId: string,
     id: string,
     addition: ConversationAddition,
     nowMs: number,
   ): MaybePromise<'added' | 'full' | 'unknown'>
-  /** All items, or those up to a place. Undefined if there is no such conversation. */
+  /** Returns all items, or those up to a position. Undefined if there is no such conversation. */
   history(
     accountId: string,
     id: string,
     nowMs: number,
     untilPosition?: number,
   ): MaybePromise<ConversationHistory | undefined>
-  /** A page of the items. Undefined if there is no such conversation. */
+  /** Returns a page of the items. Undefined if there is no such conversation. */
   page(
     accountId: string,
     id: string,
     page: ConversationPage,
     nowMs: number,
   ): MaybePromise<{ readonly items: readonly StoredItem[]; readonly hasMore: boolean } | undefined>
-  /** One item of a conversation. */
+  /** Returns one item of a conversation. */
   item(accountId: string, id: string, itemId: string, nowMs: number): MaybePromise<StoredItem | undefined>
-  /** Deletes an item. False if there is none. */
+  /** Deletes an item. Returns false if there is none. */
   deleteItem(accountId: string, id: string, itemId: string, nowMs: number): MaybePromise<boolean>
-  /** Deletes a conversation with its items, expired or not; answers of its turns stay. False if there is none. */
+  /** Deletes a conversation with its items, expired or not; answers of its turns stay. Returns false if there is none. */
   delete(accountId: string, id: string): MaybePromise<boolean>
 }
 
-/** Would items be too many, or too large, for a conversation? */
+/** Whether items would be too many, or too large, for a conversation. */
 export function isBeyondConversation(size: { readonly itemCount: number; readonly byteLength: number }): boolean {
   return size.itemCount > MAX_CONVERSATION_ITEMS || size.byteLength > MAX_CONVERSATION_BYTES
 }

@@ -7,19 +7,19 @@ import { secretBytes } from '../core/ids.ts'
 import { checkGivenMembers, type MemberNames } from '../core/known-members.ts'
 import { assertBlobId, type BlobStore } from './blob-store.ts'
 
-/** Where the files are. */
+/** Options of {@link directoryBlobs}. */
 export interface DirectoryBlobsOptions {
-  /** A folder for this store alone, made if it does not exist. Several processes may share it, also on a network drive. */
+  /** Folder for this store alone, created if it does not exist. Several processes may share it, even on a network drive. */
   readonly path: string
 }
 
 const DIRECTORY_BLOBS_OPTIONS = { path: true } satisfies MemberNames<DirectoryBlobsOptions>
 
-/** Ends the name of a file that is being written. */
+/** Suffix of the name of a file that is being written. */
 const UNFINISHED = '.part'
 
 /**
- * Content in a folder, one file each; the file's time of change is the moment at which it expires. What was put is flushed to the
+ * Creates a store with one file per content in a folder. The file's modification time is its expiry. Content is flushed to the
  * disk before `put` resolves.
  * @throws TypeError without a path.
  */
@@ -45,7 +45,7 @@ export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
       await folder()
       const unfinished = join(path, `${id}.${Buffer.from(secretBytes(6)).toString('hex')}${UNFINISHED}`)
       try {
-        // The object mode of the reading side does not matter: pieces are bytes.
+        // The object mode of the reading side does not matter, because chunks are bytes.
         await pipeline(Readable.from(content), createWriteStream(unfinished, { flags: 'wx', mode: 0o600, flush: true }))
         await utimes(unfinished, expiresAtMs / 1_000, expiresAtMs / 1_000)
         const { size } = await stat(unfinished)
@@ -93,7 +93,7 @@ export function directoryBlobs(options: DirectoryBlobsOptions): BlobStore {
   }
 }
 
-/** What was written to no longer than this ago may still be written. */
+/** Files that were modified within this time may still be in use by a writer. */
 const LONGEST_UPLOAD_MS = 24 * 60 * 60_000
 
 const NOTHING: AsyncIterable<Uint8Array> = { async *[Symbol.asyncIterator]() {} }

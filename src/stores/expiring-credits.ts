@@ -1,6 +1,6 @@
 import { type Account, lesserOf } from './ledger.ts'
 
-/** What is left of a credit that expires. */
+/** Rest of a credit that expires. */
 export interface ExpiringCredit {
   readonly creditId: string
   /** Nano-dollars. */
@@ -9,16 +9,16 @@ export interface ExpiringCredit {
   readonly expiresAtMs: number
 }
 
-/** What goes from one credit. */
+/** Amount that is taken from one credit. */
 export interface CreditTake {
   readonly creditId: string
   readonly amount: bigint
 }
 
 /**
- * Spends money: the credit that expires first goes first, and money that does not expire last.
- * @param credits of the account, in the order of their expiry.
- * @param atMs when the money was promised: credits that had expired then are not used.
+ * Spends money: the credit that expires first is spent first, and money that does not expire last.
+ * @param credits Credits of the account in the order of their expiry.
+ * @param atMs Time at which the money was reserved. Credits that had expired then are not used.
  */
 export function spendCredits(credits: readonly ExpiringCredit[], amount: bigint, atMs: number): CreditTake[] {
   const takes: CreditTake[] = []
@@ -32,18 +32,18 @@ export function spendCredits(credits: readonly ExpiringCredit[], amount: bigint,
   return takes
 }
 
-/** What decides what has expired. */
+/** State that determines the expired amounts. */
 interface ExpiryState {
   readonly nowMs: number
   readonly account: Pick<Account, 'balance' | 'held'>
-  /** Money of its open holds that were placed before a moment; asked only while it has any. */
+  /** Returns the money of open holds that were placed before a time. Called only while there is any. */
   readonly heldBefore: (timeMs: number) => bigint
 }
 
 /**
- * Takes what has expired from the balance. Money that open holds from before the expiry may still charge stays in its credit
+ * Removes expired credits from the balance. Money that open holds from before the expiry may still charge stays in its credit
  * until they end.
- * @param credits of the account, in the order of their expiry.
+ * @param credits Credits of the account in the order of their expiry.
  */
 export function expireCredits(
   credits: readonly ExpiringCredit[],
@@ -64,7 +64,7 @@ export function expireCredits(
   return takes
 }
 
-/** What the journal says of an expiry. */
+/** Returns the description of an expiry in the journal. */
 export function expiryText(creditId: string): string {
   return `what was left of the credit ${creditId}`
 }

@@ -1,14 +1,14 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
-/** What is known of a caller's file; its bytes are in the blob store, by the same id. */
+/** Record of a caller's file. The blob store has its bytes under the same id. */
 export interface FileRecord {
-  /** `file_…`; unique in the store. */
+  /** Id such as `file_…`; unique in the store. */
   readonly id: string
-  /** The account that may read it. */
+  /** Account that may read it. */
   readonly accountId: string
-  /** What it is for: `batch`, `batch_output`. */
+  /** Purpose of the file: `batch`, `batch_output`. */
   readonly purpose: string
-  /** As the caller named it. */
+  /** File name chosen by the caller. */
   readonly filename: string
   /** Media type in lower case, without parameters. If omitted, the file has JSON lines: `application/jsonl`. */
   readonly mimeType?: string | undefined
@@ -16,40 +16,40 @@ export interface FileRecord {
   readonly byteLength: number
   /** Unix milliseconds. */
   readonly createdAtMs: number
-  /** Unix milliseconds after which it reads as unknown. */
+  /** Unix milliseconds after which it counts as unknown. */
   readonly expiresAtMs: number
 }
 
-/** Which files of an account to give. */
+/** Query for files of an account. */
 export interface FileQuery {
-  /** Most files. */
+  /** Maximum number of files. */
   readonly limit: number
-  /** By creation, then id. */
+  /** Order by creation time, then id. */
   readonly order: 'asc' | 'desc'
-  /** Only files behind this one; an unknown id gives an empty page. */
+  /** Cursor: lists the files after this one. An unknown id returns an empty page. */
   readonly after?: string | undefined
-  /** Only files for it; absent: all. */
+  /** Purpose of the files. If omitted, all purposes are listed. */
   readonly purpose?: string | undefined
 }
 
-/** A page of files. */
+/** Page of files. */
 export interface FilePage {
-  /** In the order of the query. */
+  /** Files in the order of the query. */
   readonly files: readonly FileRecord[]
-  /** Are there files behind the last one? */
+  /** Whether more files follow. */
   readonly hasMore: boolean
 }
 
-/** Who owns which file. Unknown, foreign and expired ids read alike. */
+/** Owners of files. Unknown, foreign and expired ids have the same result. */
 export interface FileStore {
-  /** Notes a file; one of the same id and account is replaced. */
+  /** Stores a file record, replacing one of the same id and account. */
   save(file: FileRecord): MaybePromise<void>
-  /** An account's own file, unless it has expired. */
+  /** Returns an account's own file, unless it has expired. */
   find(accountId: string, id: string, nowMs: number): MaybePromise<FileRecord | undefined>
-  /** A page of an account's files that have not expired. */
+  /** Returns a page of an account's files that have not expired. */
   list(accountId: string, query: FileQuery, nowMs: number): MaybePromise<FilePage>
-  /** False for an unknown or foreign id. */
+  /** Deletes a file record. Returns false for an unknown or foreign id. */
   delete(accountId: string, id: string): MaybePromise<boolean>
-  /** Deletes at most `limit` that have expired; gives their ids, by which their bytes can be deleted. */
+  /** Deletes up to `limit` expired records and returns their ids, so that their bytes can be deleted. */
   purge(nowMs: number, limit: number): MaybePromise<readonly string[]>
 }

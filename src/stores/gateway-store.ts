@@ -15,7 +15,7 @@ import type { StoredKind, StoredUsage } from './stored-usage.ts'
 import type { TaskStore } from './task-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
-/** All durable data of one driver. */
+/** Durable data of one driver. */
 export interface GatewayStore {
   /** Whether processes on several machines may use the data at the same time. Default false. */
   readonly isShared?: boolean | undefined
@@ -27,9 +27,9 @@ export interface GatewayStore {
   readonly settings?: SettingStore | undefined
   /** API keys, by their hashes. */
   readonly keys: KeyStore
-  /** Answers kept under an Idempotency-Key, and those in progress. */
+  /** Idempotency keys in flight, and their stored answers. */
   readonly idempotency: IdempotencyStore
-  /** Which vendor key made which interaction, so that the same one continues it. */
+  /** Vendor keys of interactions, so that the same key continues an interaction. */
   readonly interactions: InteractionStore
   /** Stored answers of the Responses API. */
   readonly responses: ResponseStore
@@ -39,20 +39,20 @@ export interface GatewayStore {
   readonly tasks: TaskStore
   /** Messages to be delivered, and the secrets that sign them. */
   readonly webhooks: WebhookStore
-  /** Absent: no call is recorded, and questions about usage are refused. */
+  /** Usage records. If omitted, no call is recorded, and usage queries are rejected. */
   readonly usage?: UsageStore | undefined
-  /** Absent, one of the three: files and batches are refused. */
+  /** File records. If one of `files`, `blobs` and `batches` is omitted, files and batches are rejected. */
   readonly files?: FileStore | undefined
   /** Bytes of the files. */
   readonly blobs?: BlobStore | undefined
   /** Outcomes of the requests of batches. */
   readonly batches?: BatchStore | undefined
-  /** Counts what an account has stored of a kind and what has not expired. Called before something is created. */
+  /** Returns how much an account has stored of a kind, without expired data. Called before an object is created. */
   stored(accountId: string, kind: StoredKind, nowMs: number): MaybePromise<StoredUsage>
-  /** Opens connections and brings the schema up to date. */
+  /** Opens connections and updates the schema. */
   start(): Promise<void>
-  /** Rejects while the store can be read only, for probes; changes nothing. Absent: what can be read can be changed. */
+  /** Rejects if the store is read-only; changes nothing. For probes. If omitted, a readable store counts as writable. */
   checkWritable?(): MaybePromise<void>
-  /** Closes what `start` opened. */
+  /** Closes the connections that `start` opened. */
   close(): Promise<void>
 }

@@ -1,11 +1,11 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 
-/** How long an Idempotency-Key is kept, in milliseconds: 24 hours. */
+/** Retention of an Idempotency-Key, in milliseconds: 24 hours. */
 export const IDEMPOTENCY_RETENTION_MS = 24 * 60 * 60 * 1000
 
-/** A caller's request to have an effect only once. Keys are scoped to the account. */
+/** Claim of an Idempotency-Key, so that a request has an effect only once. Keys are scoped to the account. */
 export interface IdempotencyClaim {
-  /** Whose key it is: accounts share none. */
+  /** Account of the key. Accounts share no keys. */
   readonly accountId: string
   /** The caller's Idempotency-Key. */
   readonly key: string
@@ -14,24 +14,24 @@ export interface IdempotencyClaim {
   /** Unix milliseconds at which the key expires. */
   readonly expiresAtMs: number
   /**
-   * Unix milliseconds at which the key is free again unless it has an answer by then: its request may have died. `expiresAtMs` when absent.
-   * Reservations have none: their key is freed with their hold.
+   * Unix milliseconds at which a key without an answer becomes free, because its request may have died. Defaults to
+   * `expiresAtMs`. Reservations do not set it: their key is freed with their hold.
    */
   readonly pendingUntilMs?: number
   /**
-   * Id of the request that claims, in a reservation that of its hold, so that it changes no claim of another one that has taken the key over.
-   * Absent: not known.
+   * Id of the claiming request, or of the hold in a reservation, so that it never changes the claim of a request that has taken
+   * over the key. Omitted if not known.
    */
   readonly claimedBy?: string
 }
 
-/** An answer kept for replay. */
+/** Stored answer for replay. */
 export interface StoredAnswer {
   /** HTTP status. */
   readonly status: number
   /** Flat list: name, value, name, value. */
   readonly headers: readonly string[]
-  /** The bytes that the caller got. */
+  /** Bytes that the caller received. */
   readonly body: Uint8Array
 }
 
@@ -45,20 +45,20 @@ export type ClaimResult =
   | { readonly status: 'replay'; readonly answer: StoredAnswer }
 
 /**
- * Idempotency keys. With billing on, the ledger claims and completes them inside its own transactions. A driver that processes share
- * measures the time by a clock that they share, whatever `nowMs` says.
+ * Idempotency keys. If billing is on, the ledger claims and completes them inside its own transactions. A driver shared by
+ * several processes uses a common clock instead of `nowMs`.
  */
 export interface IdempotencyStore {
   /**
-   * Atomic: of many equal claims at once, exactly one is `claimed`. A key whose time is over counts as unknown. A key that is in flight is
-   * `claimed` again by the same `claimedBy`, and is pending until the later of both times.
+   * Claims a key atomically: of many concurrent equal claims, exactly one is `claimed`. An expired key counts as unknown. A key
+   * in flight is `claimed` again by the same `claimedBy`, and is pending until the later of both times.
    */
   claim(claim: IdempotencyClaim, nowMs: number): MaybePromise<ClaimResult>
   /**
-   * Keeps the answer for replay until `expiresAtMs`; the first answer stays. False: the key was freed, or another request has it by now, and
-   * the answer is not kept.
+   * Stores the answer for replay until `expiresAtMs`; the first answer stays. Returns false, without storing it, if the key was
+   * freed or belongs to another request by now.
    */
   complete(claim: IdempotencyClaim, answer: StoredAnswer, nowMs: number): MaybePromise<boolean>
-  /** Frees the key: the request had no effect. Harmless when the key is unknown, completed, or another request's by now. */
+  /** Frees the key, because the request had no effect. Harmless if the key is unknown, completed, or belongs to another request. */
   release(claim: IdempotencyClaim): MaybePromise<void>
 }

@@ -3,37 +3,37 @@ import type { ListPlace } from './newest-first.ts'
 import type { KeyScopes, SpendingCap } from './principal.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
-/** A stored key: only its SHA-256, never the key itself. */
+/** Stored key: only its SHA-256, never the key itself. */
 export interface KeyRecord {
-  /** Names the key without being it: `key_…`. */
+  /** Id `key_…` that names the key without revealing it. */
   readonly id: string
-  /** The account that pays. */
+  /** Account that pays. */
   readonly accountId: string
   /** SHA-256 of the whole key, lower-case hexadecimal. */
   readonly hash: string
-  /** For people; may be empty. */
+  /** Display name; may be empty. */
   readonly label: string
-  /** What it may be used for. */
+  /** Endpoints and models that it may use. */
   readonly scopes: KeyScopes
-  /** Undefined: those of the plan, then of the gateway. */
+  /** Limits of the key. If `undefined`, those of the plan apply, then those of the gateway. */
   readonly limits: RateLimits | undefined
-  /** Most that may be spent with it in a day or month. Undefined: no cap. */
+  /** Maximum spending of the key per day or month, or `undefined` for no cap. */
   readonly spendingCap: SpendingCap | undefined
-  /** May requests with this key name their end user, for limits per end user? Absent: no. */
+  /** Whether requests with this key may name their end user, for limits per end user. Default false. */
   readonly namesEndUsers?: boolean | undefined
-  /** Tags of every call, for records of usage; absent: none. */
+  /** Tags of every call, for usage records. Default none. */
   readonly tags?: readonly string[] | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
-  /** Unix milliseconds from which it is refused. Undefined: never. */
+  /** Time of expiry in Unix milliseconds, or `undefined` if the key does not expire. */
   readonly expiresAtMs: number | undefined
-  /** Unix milliseconds at which it was revoked. Undefined: it was not. */
+  /** Time of revocation in Unix milliseconds; `undefined` while the key is not revoked. */
   readonly revokedAtMs: number | undefined
-  /** Id of the key that it was made for by rotation; undefined: it was made anew. */
+  /** Id of the key that it replaced by rotation, or `undefined` if it replaced none. */
   readonly replaces?: string | undefined
 }
 
-/** What may be changed about a key; absent fields stay. `null` takes limits or cap away. */
+/** Changes of a key. Omitted fields stay; `null` removes limits or cap. */
 export interface KeyChange {
   readonly accountId?: string | undefined
   readonly limits?: RateLimits | null | undefined
@@ -41,37 +41,37 @@ export interface KeyChange {
   readonly namesEndUsers?: boolean | undefined
 }
 
-/** Which keys to list. */
+/** Query for keys. */
 export interface KeysQuery {
-  /** Undefined: of all accounts. */
+  /** Account of the keys. If omitted, keys of all accounts are listed. */
   readonly accountId?: string | undefined
-  /** Only keys behind this one. */
+  /** Cursor: lists the keys after this one. */
   readonly after?: ListPlace | undefined
-  /** Most keys. */
+  /** Maximum number of keys. */
   readonly limit: number
 }
 
 /** API keys. */
 export interface KeyStore {
-  /** By hash, revoked and expired ones included; the caller judges. */
+  /** Returns a key by its hash, even if it is revoked or expired; the caller must check that. */
   findByHash(hash: string): MaybePromise<KeyRecord | undefined>
-  /** By id, as {@link findByHash}. A store without it is asked for all keys instead. */
+  /** Returns a key by its id, like {@link findByHash}. If omitted, the gateway reads all keys instead. */
   find?(keyId: string): MaybePromise<KeyRecord | undefined>
-  /** Idempotent by hash: an existing record stays unchanged. */
+  /** Inserts a key. Idempotent by hash: an existing record stays unchanged. */
   insert(record: KeyRecord): MaybePromise<void>
-  /** Changes a key; its scopes and times stay. False when there is no such key. */
+  /** Changes a key; its scopes and times stay. Returns false if there is no such key. */
   update(keyId: string, change: KeyChange): MaybePromise<boolean>
-  /** Keys of one account, or of all, oldest first. */
+  /** Returns the keys of one account, or of all, oldest first. */
   list(accountId?: string): MaybePromise<readonly KeyRecord[]>
-  /** A page of them, oldest first, then by id. A store without it is asked for all keys instead. */
+  /** Returns a page of keys, oldest first, then by id. If omitted, the gateway reads all keys instead. */
   page?(query: KeysQuery): MaybePromise<readonly KeyRecord[]>
-  /** False when there is no such key. Revoking twice keeps the first time. */
+  /** Revokes a key. Returns false if there is no such key. Revoking twice keeps the first time. */
   revoke(keyId: string, nowMs: number): MaybePromise<boolean>
-  /** Sets the expiry of a key; an earlier expiry stays. False if there is no such key. */
+  /** Sets the expiry of a key; an earlier expiry stays. Returns false if there is no such key. */
   expire(keyId: string, expiresAtMs: number): MaybePromise<boolean>
 }
 
-/** Finds a key by its id, revoked and expired ones included. */
+/** Finds a key by its id, even if it is revoked or expired. */
 export async function findKey(keys: KeyStore, keyId: string): Promise<KeyRecord | undefined> {
   return keys.find === undefined ? (await keys.list()).find(({ id }) => id === keyId) : keys.find(keyId)
 }
@@ -81,7 +81,7 @@ export function isUsable({ revokedAtMs, expiresAtMs }: KeyRecord, nowMs: number)
   return revokedAtMs === undefined && (expiresAtMs === undefined || expiresAtMs > nowMs)
 }
 
-/** A page of keys that were all read. */
+/** Returns a page from a list of all keys. */
 export function keyPage(
   keys: readonly KeyRecord[],
   { after, limit }: Omit<KeysQuery, 'accountId'>,
@@ -92,7 +92,7 @@ export function keyPage(
     .slice(0, Math.max(0, limit))
 }
 
-/** The older first. */
+/** Orders the older key first. */
 function byAge(one: ListPlace, other: ListPlace): number {
   return one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0)
 }

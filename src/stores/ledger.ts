@@ -19,19 +19,19 @@ export const REFUSAL_RETENTION_MS = 60 * 60 * 1000
 
 /** An account to make. */
 export interface NewAccount {
-  /** Unique in the store, chosen by the host: `acct_acme`. */
+  /** Id that is unique in the store, chosen by the host: `acct_acme`. */
   readonly id: string
-  /** Default `paid`. */
+  /** Tier. Default `paid`. */
   readonly tier?: Tier | undefined
-  /** Most that it may spend in a day or month; none when absent. */
+  /** Maximum spending per day or month. Default unlimited. */
   readonly spendingCap?: SpendingCap | undefined
-  /** Name for operators; none when absent. */
+  /** Display name for operators. Default none. */
   readonly name?: string | undefined
-  /** Name of a plan of `createGateway`; the gateway's own limits when absent. */
+  /** Name of a plan of `createGateway`. Defaults to the gateway's own limits. */
   readonly plan?: string | undefined
-  /** When the account pays; as the gateway says when absent. */
+  /** Billing mode. Defaults to the gateway's mode. */
   readonly billing?: BillingMode | undefined
-  /** Most that the account may owe while it is metered, nano-dollars; unlimited when absent. */
+  /** Maximum debt while the account is metered, in nano-dollars. Default unlimited. */
   readonly creditLimit?: bigint | undefined
 }
 
@@ -45,128 +45,127 @@ export const NEW_ACCOUNT_MEMBERS = {
   creditLimit: true,
 } satisfies MemberNames<NewAccount>
 
-/** Why and since when an account is frozen. */
+/** Reason and time of an account's freeze. */
 export interface AccountFreeze {
-  /** For operators; callers do not read it. */
+  /** Reason for operators; callers do not see it. */
   readonly reason: string
   /** Unix milliseconds. */
   readonly atMs: number
 }
 
-/** What may be changed about an account; absent fields stay. `null` takes a value away. */
+/** Changes of an account. Omitted fields stay; `null` removes a value. */
 export interface AccountChange {
-  /** How long stored conversations are kept. */
+  /** Tier, which determines how long stored conversations are kept. */
   readonly tier?: Tier | undefined
-  /** Most that it may spend in a day or month. A new cap counts what the period has spent already. */
+  /** Maximum spending per day or month. A new cap includes earlier spending of the period. */
   readonly spendingCap?: SpendingCap | null | undefined
   readonly name?: string | null | undefined
   /** Name of a plan of `createGateway`. */
   readonly plan?: string | null | undefined
-  /** When it pays. */
+  /** Billing mode. */
   readonly billing?: BillingMode | null | undefined
-  /** Most that it may owe while it is metered, nano-dollars. */
+  /** Maximum debt while the account is metered, in nano-dollars. */
   readonly creditLimit?: bigint | null | undefined
-  /** `null` unfreezes it. */
+  /** Freeze of the account; `null` unfreezes it. */
   readonly frozen?: AccountFreeze | null | undefined
 }
 
 /** Money to add to an account. */
 export interface Credit {
-  /** Makes it idempotent: each id is credited once in the whole store. */
+  /** Id that makes it idempotent: each id is credited once in the whole store. */
   readonly creditId: string
   readonly accountId: string
-  /** Nano-dollars, above zero. */
+  /** Amount in nano-dollars, above zero. */
   readonly amount: bigint
-  /** Kept in the journal. */
+  /** Description for the journal. */
   readonly description: string
   /**
-   * Unix milliseconds from which it cannot be spent any more; absent: never. Of several credits the one that expires first is
-   * spent first. Calls that were reserved before are paid from it still, where
-   * they held money: those of metered accounts hold none.
+   * Time of expiry in Unix milliseconds. If omitted, the money never expires. If there are several credits, the one that expires
+   * first is spent first. Earlier reservations can still use it if they held money; calls of metered accounts hold none.
    */
   readonly expiresAtMs?: number | undefined
 }
 
-/** Which accounts to give, in the order of their ids' UTF-8 bytes. */
+/** Query for accounts, in the order of their ids' UTF-8 bytes. */
 export interface AccountsQuery {
-  /** Only ids that contain it, upper and lower case being different; absent: all. */
+  /** Case-sensitive part of the ids. If omitted, all accounts are listed. */
   readonly search?: string | undefined
-  /** Only ids behind this one. */
+  /** Cursor: lists the ids after this one. */
   readonly after?: string | undefined
-  /** Most accounts. */
+  /** Maximum number of accounts. */
   readonly limit: number
 }
 
-/** An account: who pays. Amounts in nano-dollars. */
+/** Account that pays. Amounts are in nano-dollars. */
 export interface Account {
   readonly id: string
-  /** Money not held by requests under way. Never negative. */
+  /** Money that is not held by requests in flight. Never negative. */
   readonly balance: bigint
-  /** Money held by requests under way. Never negative. */
+  /** Money held by requests in flight. Never negative. */
   readonly held: bigint
-  /** What was used beyond the balance and is not paid yet. Never negative; while it is above zero, `balance` is zero. */
+  /** Unpaid usage beyond the balance. Never negative; while it is above zero, `balance` is zero. */
   readonly owed: bigint
-  /** Held on credit by requests under way, of a metered account. Never negative, and no part of `held`. */
+  /** Credit held by requests in flight of a metered account. Never negative, and not part of `held`. */
   readonly creditHeld: bigint
-  /** How long stored conversations are kept. */
+  /** Tier, which determines how long stored conversations are kept. */
   readonly tier: Tier
-  /** Undefined: no cap. */
+  /** Spending cap, or `undefined` for none. */
   readonly spendingCap: SpendingCap | undefined
-  /** For operators. Undefined: none. */
+  /** Display name for operators, if any. */
   readonly name: string | undefined
-  /** Undefined: none, the limits are the gateway's own. */
+  /** Name of the plan, or `undefined` for the gateway's own limits. */
   readonly plan: string | undefined
-  /** Undefined: as the gateway says. */
+  /** Billing mode, or `undefined` for the gateway's mode. */
   readonly billing: BillingMode | undefined
-  /** Most that it may owe while it is metered, nano-dollars. Undefined: no limit. */
+  /** Maximum debt while the account is metered, in nano-dollars, or `undefined` for no limit. */
   readonly creditLimit: bigint | undefined
-  /** Undefined: not frozen. */
+  /** Freeze of the account, or `undefined` if it is not frozen. */
   readonly frozen: AccountFreeze | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
 }
 
-/** A hold to place before a request is sent to a vendor. */
+/** Hold to place before a request is sent to a vendor. */
 export interface Reservation {
-  /** Unique; reserving the same id again is a no-op that gives the first outcome. */
+  /** Unique id. Reserving the same id again changes nothing and returns the first outcome. */
   readonly holdId: string
-  /** The account that pays. */
+  /** Account that pays. */
   readonly accountId: string
-  /** The key whose cap counts the call. */
+  /** Key whose cap counts the call. */
   readonly keyId: string
   /** Nano-dollars; zero is allowed and always succeeds for a known account. */
   readonly amount: bigint
   /**
-   * Free money that the hold requires, in nano-dollars, at least `amount`: the least of the balance (or the rest of a credit limit)
-   * and the rest of every cap. Default: `amount`.
+   * Free money that the hold requires, in nano-dollars, at least `amount`: the least of the balance (or the rest of a credit
+   * limit) and the rest of every cap. Default: `amount`.
    */
   readonly requiredFree?: bigint | undefined
-  /** A larger hold, placed instead of `amount` if the free money that it requires is there. */
+  /** Larger hold, placed instead of `amount` if the free money that it requires is available. */
   readonly larger?: { readonly amount: bigint; readonly requiredFree: bigint } | undefined
   /** Unix milliseconds after which the sweeper may expire the hold. */
   readonly expiresAtMs: number
-  /** Claimed in the same transaction when given. */
+  /** Idempotency claim to make in the same transaction, if any. */
   readonly claim?: IdempotencyClaim | undefined
-  /** When an account pays that does not say so itself; `prepaid` when absent. */
+  /** Billing mode of accounts without their own. Default `prepaid`. */
   readonly billing?: BillingMode | undefined
   /**
-   * Caps of the caller in addition to those that account and key have in the store. All are checked in the same transaction,
-   * by all that account and key have spent. The hold counts at once; settling corrects it to what was charged.
+   * Caps of the caller in addition to those of account and key in the store. All are checked in the same transaction against all
+   * spending of account and key. The hold counts immediately; settling corrects it to the charge.
    */
   readonly caps?: { readonly account?: SpendingCap | undefined; readonly key?: SpendingCap | undefined } | undefined
-  /** A task whose price this is; written down in the same transaction when the money is held. */
+  /** Task that the hold pays for. It is stored in the same transaction. */
   readonly task?: TaskRecord | undefined
 }
 
-/** Money is held. */
+/** Result of a placed hold. */
 export interface HeldResult {
   readonly status: 'held'
-  /** `true` if the larger amount of the reservation is held; otherwise absent. */
+  /** `true` if the larger amount of the reservation is held; otherwise omitted. */
   readonly isLarger?: true
 }
 
 /**
- * Outcome of a reservation. All but `held` leave the balance as it was. `in_arrears`: the account is prepaid and owes money.
+ * Outcome of a reservation. All except `held` leave the balance unchanged. `in_arrears`: the account is prepaid and owes money.
  * `credit_limit`: the account is metered, and would owe too much. `counter` names the cap: `key:key_1:2026-11`.
  */
 export type ReserveResult =
@@ -179,7 +178,7 @@ export type ReserveResult =
   | { readonly status: 'spending_limit'; readonly counter: string }
   | Exclude<ClaimResult, { status: 'claimed' }>
 
-/** Outcome of adding to a hold. All but `held` change nothing. */
+/** Outcome of adding to a hold. All except `held` change nothing. */
 export type EnlargeStatus =
   | 'held'
   | 'not_held'
@@ -189,70 +188,70 @@ export type EnlargeStatus =
   | 'insufficient_balance'
   | 'spending_limit'
 
-/** How a hold ends with a charge. */
+/** Charge that ends a hold. */
 export interface Settlement {
   /** Id of the reservation. */
   readonly holdId: string
-  /** Nano-dollars; may be above the hold, then the balance pays what it has and the account owes the rest. */
+  /** Nano-dollars. If the amount exceeds the hold, the balance pays what it can and the account owes the rest. */
   readonly amount: bigint
-  /** What was charged for, kept in the journal: `chat gp-5.4`. */
+  /** Description for the journal: `chat gp-5.4`. */
   readonly description: string
-  /** Kept in the journal's line. */
+  /** Details for the journal's line. */
   readonly details?: ChargeDetails | undefined
-  /** Completes the reservation's claim in the same transaction; when absent, the claim is freed in it. */
+  /** Answer that completes the reservation's claim in the same transaction. If omitted, the claim is freed. */
   readonly answer?: StoredAnswer | undefined
-  /** Shares of caps, balance and credit limit that are told when the charge passes them; none when absent. */
+  /** Thresholds of caps, balance and credit limit to report when the charge passes them. Default none. */
   readonly thresholds?: SpendingThresholds | undefined
-  /** Written in the same transaction, with what was charged; nothing is written when the hold had ended before. */
+  /** Record to write in the same transaction with the charge. Not written if the hold had ended before. */
   readonly record?: UsageDraft | undefined
 }
 
 /** Balances and holds. Every method is atomic. Each hold ends exactly once: settled, voided or expired. */
 export interface Ledger extends Journal {
-  /** Makes an account if it does not exist; gives it as it is either way. */
+  /** Creates an account if it does not exist. Returns the existing or new account. */
   createAccount(account: NewAccount, nowMs: number): MaybePromise<Account>
-  /** Changes an account; gives it as it is then, undefined when there is none. */
+  /** Changes an account and returns it, or undefined if there is none. */
   updateAccount(accountId: string, change: AccountChange): MaybePromise<Account | undefined>
-  /** An account by its id; undefined when there is none. */
+  /** Returns an account by its id; undefined if there is none. */
   account(accountId: string): MaybePromise<Account | undefined>
-  /** A page of accounts, in the order of the query. */
+  /** Returns a page of accounts, in the order of the query. */
   listAccounts(query: AccountsQuery): MaybePromise<readonly Account[]>
   /**
-   * Adds money; what the account owes is paid from it first. Idempotent by `creditId`; false when that id was credited before.
+   * Adds money, which first pays the account's debt. Idempotent by `creditId`; returns false if that id was credited before.
    * @throws RangeError for a negative or zero amount, an unknown account, or a `creditId` that was credited to another account.
    */
   credit(credit: Credit, nowMs: number): MaybePromise<boolean>
-  /** A frozen account comes first, then a key that is taken, so that an answer is replayed on an empty balance too. */
+  /** Places a hold. A freeze is checked first, then a claimed key, so that an answer is replayed even if the balance is empty. */
   reserve(reservation: Reservation, nowMs: number): MaybePromise<ReserveResult>
   /**
-   * Adds an amount to an open hold, under the rules of a reservation. Returns `held`, or why nothing was added: `not_held` if the hold
-   * has ended or is unknown.
+   * Adds an amount to an open hold, under the rules of a reservation. Returns `held`, or the reason for a rejection: `not_held`
+   * if the hold has ended or is unknown.
    */
   enlarge(holdId: string, amount: bigint, nowMs: number): MaybePromise<EnlargeStatus>
   /**
-   * Ends a hold with a charge. A hold that has expired is charged too, against the balance, once: the work was done. Then no
-   * answer is stored, because the Idempotency-Key may belong to another request by now.
+   * Ends a hold with a charge. An expired hold is charged too, once, against the balance, because the work was done. No answer is
+   * stored then, because the Idempotency-Key may belong to another request by now.
    */
   settle(settlement: Settlement, nowMs: number): MaybePromise<Resolution>
   /** Ends a hold without a charge and frees its idempotency key. */
   void(holdId: string, nowMs: number): MaybePromise<Resolution>
   /**
-   * Ends holds whose time is over, at most `limit`; gives their number. Safe to run in several processes: a driver that
-   * processes share measures the time by a clock that they share, whatever `nowMs` says.
+   * Ends up to `limit` expired holds and returns how many were ended. Safe in several processes: a driver shared by several
+   * processes uses a common clock instead of `nowMs`.
    */
   expire(nowMs: number, limit: number): MaybePromise<number>
-  /** Journal lines of an account, newest first. */
+  /** Returns journal lines of an account, newest first. */
   entries(accountId: string, limit: number): MaybePromise<readonly LedgerEntry[]>
 }
 
-/** The smaller of two amounts. */
+/** Returns the smaller of two amounts. */
 export function lesserOf(one: bigint, other: bigint): bigint {
   if (one < other) return one
   return other
 }
 
 /**
- * Returns the reservation to place: with its larger amount if `judge` finds the free money for that, else as it is.
+ * Returns the reservation to place: with its larger amount if `judge` finds the free money for it, otherwise unchanged.
  * @param judge Returns the outcome of a reservation and changes nothing.
  */
 export function largestReservation(
@@ -265,7 +264,7 @@ export function largestReservation(
   return judge(tried).status === 'held' ? tried : rest
 }
 
-/** Result of a held amount, for the reservation that asked for it. */
+/** Returns the result for a reservation whose hold has this amount. */
 export function heldResult({ larger }: Reservation, amount: bigint): HeldResult {
   return larger?.amount === amount ? HELD_LARGER : HELD
 }
@@ -273,12 +272,12 @@ export function heldResult({ larger }: Reservation, amount: bigint): HeldResult 
 const HELD: HeldResult = { status: 'held' }
 const HELD_LARGER: HeldResult = { status: 'held', isLarger: true }
 
-/** What the journal says of a repayment. */
+/** Description of a repayment in the journal. */
 export const REPAYMENT = 'payment of what was owed'
 
 /**
- * Refuses a credit whose id belongs to another account: a payment must not vanish.
- * @throws RangeError naming the credit and the account that has it.
+ * Rejects a credit whose id belongs to another account, because a payment must not be lost.
+ * @throws RangeError with the credit and the account that has it.
  */
 export function assertCreditOf(accountId: string, credit: { readonly id: string; readonly accountId: string }): void {
   if (credit.accountId === accountId) return
@@ -287,7 +286,7 @@ export function assertCreditOf(accountId: string, credit: { readonly id: string;
 }
 
 /**
- * Refuses money that an account has no room for.
+ * Rejects money that would exceed the maximum of an account.
  * @throws RangeError
  */
 export function assertRoom({ balance, held }: Pick<Account, 'balance' | 'held'>, amount: bigint): void {
@@ -296,19 +295,19 @@ export function assertRoom({ balance, held }: Pick<Account, 'balance' | 'held'>,
 }
 
 /**
- * Refuses a debt that no store can keep.
+ * Rejects a debt that exceeds the maximum of the stores.
  * @throws RangeError
  */
 export function assertOwable({ owed }: Pick<Account, 'owed'>, amount: bigint): void {
   if (owed + amount > MAX_AMOUNT) throw new RangeError('the account cannot owe more than 2^63 - 1 nano-dollars')
 }
 
-/** Largest amount that every store can keep, in nano-dollars: 2^63 − 1, about 9.2 billion dollars. */
+/** Maximum amount of every store, in nano-dollars: 2^63 − 1, about 9.2 billion dollars. */
 export const MAX_AMOUNT = 2n ** 63n - 1n
 
 /**
- * Refuses what cannot be an amount of money in a store.
- * @throws RangeError when it is no bigint, below zero, or above {@link MAX_AMOUNT}.
+ * Rejects an invalid amount of money.
+ * @throws RangeError if it is not a bigint, below zero, or above {@link MAX_AMOUNT}.
  */
 export function assertAmount(amount: bigint): void {
   if (typeof amount !== 'bigint') throw new RangeError('an amount must be a bigint of nano-dollars')
@@ -317,17 +316,17 @@ export function assertAmount(amount: bigint): void {
 }
 
 /**
- * A store gives the same outcome to the same id of a hold, so a request that reserves again does it by another id: `fitted` to what the
- * balance pays, or for `both` answers where a second one may be asked for.
+ * A store returns the same outcome for the same hold id, so a request that reserves again uses another id: `fitted` to the
+ * balance, or for `both` answers if a retry is possible.
  */
 const FURTHER_HOLD = /_(?:fitted\d*|both)$/
 
-/** The id of a further hold of a request. */
+/** Returns the id of another hold of a request. */
 export function furtherHoldId(requestId: string, purpose: `fitted${number | ''}` | 'both'): string {
   return `${requestId}_${purpose}`
 }
 
-/** The request that a hold was made for. */
+/** Returns the request of a hold. */
 export function requestOfHold(holdId: string): string {
   return holdId.replace(FURTHER_HOLD, '')
 }

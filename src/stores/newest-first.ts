@@ -1,19 +1,19 @@
-/** Where a list of tasks or messages, newest first, goes on: behind what was made then and has this id. */
+/** Cursor of a list, newest first: it continues after the object with this creation time and id. */
 export interface ListPlace {
   /** Unix milliseconds. */
   readonly createdAtMs: number
-  /** Orders those of the same time. */
+  /** Id that orders objects of the same time. */
   readonly id: string
 }
 
-/** What of all accounts to list, newest first: by creation, then id. */
+/** Query for objects of all accounts, newest first: by creation, then id. */
 export interface NewestFirstQuery<State extends string> {
-  /** Undefined: of all accounts. */
+  /** Account of the objects. If omitted, all accounts are listed. */
   readonly accountId?: string | undefined
-  /** Undefined: in any state. */
+  /** State of the objects. If omitted, all states are listed. */
   readonly state?: State | undefined
-  /** Only what is behind this place. */
+  /** Cursor: lists the objects after this place. */
   readonly after?: ListPlace | undefined
-  /** Most records. */
+  /** Maximum number of records. */
   readonly limit: number
 }

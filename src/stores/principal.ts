@@ -3,51 +3,51 @@ import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { RateLimits } from './rate-limiter.ts'
 
 /**
- * When an account pays. `prepaid`: money is held before a call, and a call needs it. `metered`: charges are written without a
- * balance check and owed, up to the account's credit limit.
+ * Billing mode of an account. `prepaid`: money is reserved before a call, which requires it. `metered`: charges are made without
+ * a balance check and owed, up to the account's credit limit.
  */
 export type BillingMode = 'prepaid' | 'metered'
 
 /** Service tier of an account; decides how long stored conversations are kept. */
 export type Tier = 'free' | 'paid'
 
-/** Most that may be spent in a calendar period (UTC), in nano-dollars. */
+/** Maximum spending in a calendar period (UTC), in nano-dollars. */
 export interface SpendingCap {
-  /** Nano-dollars, above zero. */
+  /** Amount in nano-dollars, above zero. */
   readonly amount: bigint
   /** UTC day or calendar month. */
   readonly period: 'day' | 'month'
 }
 
-/** What a key may be used for. An absent list means: everything. */
+/** Scopes of a key. An omitted list allows everything. */
 export interface KeyScopes {
-  /** Endpoint ids, such as `chat` or `embeddings`. */
+  /** Allowed endpoint ids, such as `chat` or `embeddings`. */
   readonly endpoints?: readonly string[]
-  /** Public model ids. */
+  /** Allowed public model ids. */
   readonly models?: readonly string[]
 }
 
-/** Who is calling, once the credentials were checked. */
+/** Authenticated caller. */
 export interface Principal {
-  /** The account that pays. */
+  /** Account that pays. */
   readonly accountId: string
-  /** The key or identity used; rate limits count per key. */
+  /** Key or identity of the caller; rate limits count per key. */
   readonly keyId: string
-  /** Decides how long stored conversations are kept. */
+  /** Tier, which determines how long stored conversations are kept. */
   readonly tier: Tier
-  /** Tags of every call, for records of usage: at most 8 of 1 to 64 letters, digits or `._:/-`. A caller may add others. */
+  /** Tags of every call for usage records: at most 8, of 1 to 64 letters, digits or `._:/-`. Callers may add others. */
   readonly tags?: readonly string[] | undefined
-  /** What the caller may use; everything when absent. */
+  /** Endpoints and models that the caller may use. Default: all. */
   readonly scopes?: KeyScopes | undefined
-  /** Limits of this key; those of the plan, then the gateway's own, for each that is absent. */
+  /** Limits of this key. Omitted ones default to those of the plan, then to those of the gateway. */
   readonly limits?: RateLimits | undefined
-  /** The account's plan; null: none. Looked up in the store when absent, if `createGateway` has plans. */
+  /** Plan of the account; null for none. If omitted, the gateway reads it from the store, provided that `createGateway` has plans. */
   readonly plan?: string | null | undefined
-  /** Whom the caller serves, unique within the account; for limits per end user, and for records of usage, whatever a caller says. */
+  /** End user of the call, unique within the account, for limits and usage records. Overrides the one that the caller names. */
   readonly endUser?: string | undefined
-  /** May requests name their end user (`safety_identifier`, `user`, `metadata.user_id`)? Default false. */
+  /** Whether requests may name their end user (`safety_identifier`, `user`, `metadata.user_id`). Default false. */
   readonly namesEndUsers?: boolean | undefined
-  /** Refuses every call that a model would answer. With billing on, the store knows it too. */
+  /** Whether to reject every call to a model. With billing on, the store also knows it. */
   readonly isFrozen?: boolean | undefined
   /** Cap of the account as a whole, in addition to the one in the store. */
   readonly accountSpendingCap?: SpendingCap | undefined
@@ -74,21 +74,21 @@ export const KEY_SCOPES_MEMBERS = { endpoints: true, models: true } satisfies Me
 
 export const SPENDING_CAP_MEMBERS = { amount: true, period: true } satisfies MemberNames<SpendingCap>
 
-/** The credentials of a request. */
+/** Credentials of a request. */
 export interface Credentials {
-  /** The bearer token, or `x-api-key` on the routes that take it; undefined when neither was sent. */
+  /** Bearer token, or `x-api-key` on routes that accept it; undefined if neither was sent. */
   readonly apiKey: string | undefined
-  /** Any header by lower-case name, for hosts with their own sessions or mutual TLS. */
+  /** Returns any header, given its lower-case name, for hosts with their own sessions or mutual TLS. */
   header(name: string): string | undefined
   /**
-   * The framework's own request, with what middlewares have put on it: Express's and Node's `req`, Fastify's `request`, a web
-   * `Request`. Undefined for adapters that do not give it.
+   * Request object of the framework, including changes by middleware: Express's and Node's `req`, Fastify's `request`, a web
+   * `Request`. Undefined if the adapter has none.
    */
   readonly request: unknown
 }
 
 /**
- * A host's own authentication: who sent a request. Undefined or null means that it does not know: the caller gets a 401, or the next
- * one is asked where it stands in `firstOf`. A GatewayError that it throws is the answer; every other error is a 500.
+ * Authentication by the host: returns the sender of a request, or undefined or null for an unknown sender. The caller then gets 401,
+ * or the next function of `firstOf` is called. A GatewayError is sent to the caller; for every other error the caller gets 500.
  */
 export type Authenticate = (credentials: Credentials) => MaybePromise<Principal | null | undefined>

@@ -1,22 +1,22 @@
 import type { ThresholdCrossing } from './spending.ts'
 
-/** Outcome of settling or voiding. `resolved` is false when nothing was changed. */
+/** Outcome of settling or voiding. `resolved` is false if nothing was changed. */
 export interface Resolution {
-  /** Did this call end the hold? */
+  /** Whether this call ended the hold. */
   readonly resolved: boolean
-  /** Charged by this call, nano-dollars: to the balance, or to the credit of a metered account. */
+  /** Charge by this call in nano-dollars: to the balance, or to the credit of a metered account. */
   readonly charged: bigint
-  /** What the balance of a prepaid account lacked, nano-dollars: the account owes it from now on. */
+  /** Part of the charge that a prepaid account's balance lacked, in nano-dollars. The account owes it. */
   readonly shortfall: bigint
-  /** The thresholds of the settlement that this charge has passed; absent when it has passed none. */
+  /** Thresholds of the settlement that this charge has passed; omitted if it has passed none. */
   readonly crossings?: readonly ThresholdCrossing[] | undefined
-  /** How the hold had ended before, when nothing was changed; undefined: the ledger does not know the hold, or not any more. */
+  /** How the hold had ended before, if nothing was changed; `undefined` if the ledger does not know the hold, or no longer. */
   readonly endedBy?: 'settled' | 'voided' | 'expired' | undefined
   /**
-   * Where a charge had ended the hold, and the settlement has thresholds: what it came to. Told for a settlement that is made again because
-   * the answer of the first was lost. Absent: the store loses no answers, or does not know it.
+   * Result of an earlier charge that had ended the hold, if the settlement has thresholds. For a settlement that is retried
+   * because the first answer was lost. Omitted if the store loses no answers, or does not know it.
    */
   readonly earlier?: Pick<Resolution, 'charged' | 'shortfall' | 'crossings'> | undefined
-  /** The database's refusal of the record; the charge was made without it. Absent: it was written, or none was given. */
+  /** Error with which the database rejected the record; the charge was made without it. Omitted if it was written, or there was none. */
   readonly recordFault?: unknown
 }

@@ -2,7 +2,7 @@ import type { StoredConversation } from './conversation-store.ts'
 import type { StoredItem, StoredResponse } from './response-store.ts'
 import type { SqlRow } from './sql-rows.ts'
 
-/** Columns of a stored turn, of the same names in all SQL drivers. */
+/** Columns of a stored turn, with the same names in all SQL drivers. */
 export const RESPONSE_COLUMNS =
   'account_id, id, previous_id, vendor, vendor_key, upstream_id, conversation_id, conversation_position, model, input, response, created_at_ms, expires_at_ms'
 
@@ -28,7 +28,7 @@ export function responseValues<Time>(
   ]
 }
 
-/** Reads a row of them. */
+/** Parses a row with these columns. */
 export function responseOf(row: SqlRow): StoredResponse {
   const conversationId = row['conversation_id'] as string | null
   return {
@@ -48,14 +48,14 @@ export function responseOf(row: SqlRow): StoredResponse {
   }
 }
 
-/** A conversation from its last turn back; undefined unless it reaches its first one. */
+/** Returns a conversation from its last turn back; undefined unless it reaches its first one. */
 export function conversationOf(rows: readonly SqlRow[]): readonly StoredResponse[] | undefined {
   const turns = rows.map(responseOf).reverse()
   const [first] = turns
   return first === undefined || first.previousId !== undefined ? undefined : turns
 }
 
-/** Reads a conversation, without its items. */
+/** Parses a conversation, without its items. */
 export function storedConversationOf(row: SqlRow): StoredConversation {
   return {
     id: row['id'] as string,
@@ -66,7 +66,7 @@ export function storedConversationOf(row: SqlRow): StoredConversation {
   }
 }
 
-/** Reads an item of a conversation. */
+/** Parses an item of a conversation. */
 export function conversationItemOf(row: SqlRow): StoredItem {
   return JSON.parse(row['item'] as string) as StoredItem
 }

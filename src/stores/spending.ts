@@ -2,11 +2,11 @@ import type { MemberNames } from '../core/known-members.ts'
 import type { SpendingCap } from './principal.ts'
 
 /**
- * What an account or a key has spent: charges and open holds of the latest day (UTC) that anything was counted in, and of its
- * month. Kept whether there is a cap or not, so that a cap that is set later knows what was spent before it.
+ * Spending of an account or a key: charges and open holds of the latest day (UTC) with any, and of its month. Stored even without
+ * a cap, so that a later cap includes earlier spending.
  */
 export interface SpendingCounts {
-  /** The day, as a number: `20261122`. */
+  /** Day as a number: `20261122`. */
   readonly period: number
   readonly chargedDay: bigint
   readonly chargedMonth: bigint
@@ -32,10 +32,10 @@ const DAYS_PER_MONTH = 100
 
 const MS_PER_DAY = 86_400_000
 
-/** Every reservation asks for the day, which is nearly always the same. */
+/** Cached, because every reservation needs the day, which is nearly always the same. */
 let latest = { day: Number.NaN, period: 0 }
 
-/** The UTC day of a moment, as {@link SpendingCounts} has it. */
+/** Returns the UTC day of a time in the format of {@link SpendingCounts}. */
 export function spendingPeriod(nowMs: number): number {
   const day = Math.floor(nowMs / MS_PER_DAY)
   if (day === latest.day) return latest.period
@@ -45,14 +45,14 @@ export function spendingPeriod(nowMs: number): number {
   return period
 }
 
-/** The counts as of a day: zero for what is over. An earlier day changes nothing, because clocks of processes may differ. */
+/** Returns the counts as of a day: zero for past periods. An earlier day changes nothing, because clocks of processes may differ. */
 export function spendingAt(counts: SpendingCounts, period: number): SpendingCounts {
   if (period <= counts.period) return counts
   if (monthOf(period) !== monthOf(counts.period)) return { ...NOTHING_SPENT, period }
   return { ...counts, period, chargedDay: 0n, heldDay: 0n }
 }
 
-/** The counts after a change by a hold of that day; what belongs to a day or month that is over is counted no more. */
+/** Returns the counts after a change by a hold of that day. Amounts of past days or months no longer count. */
 export function spendingChanged(
   counts: SpendingCounts,
   period: number,
@@ -69,27 +69,27 @@ export function spendingChanged(
   }
 }
 
-/** Every call counts twice, and a sum is another bigint even where nothing is added. */
+/** Avoids an addition, which would create another bigint, because every call counts twice. */
 function added(amount: bigint, more: bigint): bigint {
   return more === 0n ? amount : amount + more
 }
 
 /**
- * May the counts be purged? Those of an earlier month count nothing, and a hold that lives into the next one still finds its own
- * for some days.
+ * Whether counts may be purged. Counts of an earlier month have no effect, but a hold that lives into the next month still finds
+ * its own for some days.
  */
 export function isForgotten({ period }: SpendingCounts, today: number): boolean {
   return period < oldestKept(today)
 }
 
-/** The earliest day whose counts are kept: the first of the month before. */
+/** Returns the earliest day whose counts are kept: the first of the previous month. */
 export function oldestKept(today: number): number {
   const month = monthOf(today)
   const isJanuary = month % 100 === 1
   return (isJanuary ? month - 89 : month - 1) * DAYS_PER_MONTH + 1
 }
 
-/** An account or a key, with the caps that hold for it. */
+/** Account or key with its applicable caps. */
 export interface CappedSpender {
   readonly owner: 'account' | 'key'
   readonly id: string
@@ -97,7 +97,7 @@ export interface CappedSpender {
   readonly caps: readonly (SpendingCap | undefined)[]
 }
 
-/** Names the first cap that an amount would pass: `key:key_1:2026-11`. Zero passes none. */
+/** Returns the name of the first cap that an amount would exceed: `key:key_1:2026-11`. Zero exceeds none. */
 export function exceededCap(spenders: readonly CappedSpender[], amount: bigint): string | undefined {
   if (amount === 0n) return undefined
   for (const { owner, id, counts, caps } of spenders) {
@@ -107,12 +107,12 @@ export function exceededCap(spenders: readonly CappedSpender[], amount: bigint):
   return undefined
 }
 
-/** What counts against a cap: charges and open holds of its period. */
+/** Returns the amount that counts against a cap: charges and open holds of its period. */
 export function spentOf(counts: SpendingCounts, period: SpendingCap['period']): bigint {
   return period === 'day' ? counts.chargedDay + counts.heldDay : counts.chargedMonth + counts.heldMonth
 }
 
-/** A day of {@link spendingPeriod} as text: `2026-11-22`. */
+/** Formats a day of {@link spendingPeriod}: `2026-11-22`. */
 export function dayName(day: number): string {
   const digits = String(day).padStart(8, '0')
   return `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6)}`
@@ -120,21 +120,21 @@ export function dayName(day: number): string {
 
 const MONTH_LENGTH = '2026-11'.length
 
-/** `2026-11-22` or `2026-11`. */
+/** Formats a period as `2026-11-22` or `2026-11`. */
 function periodName(day: number, period: SpendingCap['period']): string {
   return period === 'day' ? dayName(day) : dayName(day).slice(0, MONTH_LENGTH)
 }
 
-/** The month of a day. */
+/** Returns the month of a day. */
 export function monthOf(period: number): number {
   return Math.floor(period / DAYS_PER_MONTH)
 }
 
-/** At which shares of a bound a charge is told, in percent. */
+/** Thresholds at which a charge is reported, in percent. */
 export interface SpendingThresholds {
-  /** Of the caps of accounts and keys. */
+  /** Thresholds of the caps of accounts and keys. */
   readonly caps: readonly number[]
-  /** Of the balance after the latest credit, and of the credit limit of a metered account. */
+  /** Thresholds of the balance after the latest credit, and of the credit limit of a metered account. */
   readonly balance: readonly number[]
 }
 
@@ -143,17 +143,17 @@ export const SPENDING_THRESHOLDS_MEMBERS = {
   balance: true,
 } satisfies MemberNames<SpendingThresholds>
 
-/** A charge has passed a share of a bound. Of all charges of a store exactly one passes a given share. */
+/** Threshold that a charge has passed. Exactly one charge in a store passes a given threshold. */
 export interface ThresholdCrossing {
-  /** `balance`: what there was after the latest credit. `credit_limit`: what a metered account may owe. */
+  /** `balance`: the balance after the latest credit. `credit_limit`: the maximum debt of a metered account. */
   readonly of: 'account_cap' | 'key_cap' | 'balance' | 'credit_limit'
   /** Period of a cap; undefined for a balance or a credit limit. */
   readonly period: SpendingCap['period'] | undefined
-  /** The share that was passed: 50, 80, 100. */
+  /** Threshold that was passed: 50, 80, 100. */
   readonly percent: number
-  /** Nano-dollars, above zero. */
+  /** Total in nano-dollars, above zero. */
   readonly bound: bigint
-  /** What is used of the bound after the charge, nano-dollars. */
+  /** Used part of the total after the charge, in nano-dollars. */
   readonly used: bigint
 }
 
@@ -163,26 +163,26 @@ export interface SpendingOwner {
   readonly counts: SpendingCounts
 }
 
-/** An account and a key as a charge has left them, before anything owed was paid back. */
+/** Account and key after a charge, before any debt was repaid. */
 export interface ChargeFacts {
-  /** What was due, nano-dollars. */
+  /** Amount due, in nano-dollars. */
   readonly amount: bigint
-  /** What of it the balance paid. */
+  /** Part of it that the balance paid. */
   readonly paid: bigint
-  /** The day that the hold was counted in. */
+  /** Day in which the hold was counted. */
   readonly period: number
   readonly isMetered: boolean
   readonly account: SpendingOwner
   readonly key: SpendingOwner
   /** Balance and held money. */
   readonly money: bigint
-  /** The same after the latest credit. */
+  /** Balance and held money after the latest credit. */
   readonly funded: bigint
   readonly owed: bigint
   readonly creditLimit: bigint | undefined
 }
 
-/** The shares that a charge has passed; undefined: none. */
+/** Returns the thresholds that a charge has passed, or `undefined` for none. */
 export function crossingsOf(
   facts: ChargeFacts,
   thresholds: SpendingThresholds,
@@ -210,7 +210,7 @@ export function crossingsOf(
   return crossings.length === 0 ? undefined : crossings
 }
 
-/** A bound and what a charge has used of it. */
+/** Total and the part of it that a charge has used. */
 interface BoundUse extends Omit<ThresholdCrossing, 'percent'> {
   readonly added: bigint
 }

@@ -8,10 +8,10 @@ import type { SpendingCounts } from './spending.ts'
 import type { TaskDetails, TaskRecord, TaskState } from './task-store.ts'
 import type { DeliveryAttempt, DeliveryState, WebhookDelivery } from './webhook-store.ts'
 
-/** A row of the SQL drivers, whose columns have the same names. Integers are numbers, bigints, or text of them. */
+/** Row of the SQL drivers, whose columns have the same names. Integers are numbers, bigints, or strings. */
 export type SqlRow = Readonly<Record<string, unknown>>
 
-/** Makes a parameter of Unix milliseconds. Clocks may give fractions; the columns hold whole numbers. */
+/** Converts Unix milliseconds to a parameter. Clocks may return fractions; the columns store whole numbers. */
 type ToTime<Time> = (timeMs: number) => Time
 
 export const ACCOUNT_COLUMNS = 'id, tier, cap_amount, cap_period, name, plan, billing, credit_limit, created_at_ms'
@@ -58,7 +58,7 @@ export function accountValues<Time>(account: NewAccount, createdAtMs: Time): (st
   ]
 }
 
-/** The columns that a change sets, with their values. */
+/** Returns the columns that a change sets, with their values. */
 export function accountChanges<Time>(change: AccountChange, toTime: ToTime<Time>): [string, string | null | Time][] {
   const { tier, spendingCap, name, plan, billing, creditLimit, frozen } = change
   const changes: [string, string | null | Time][] = []
@@ -99,7 +99,7 @@ function entryId(number: unknown): string {
   return `entry_${String(number)}`
 }
 
-/** Sums of lines by kind, from rows of kind, number of lines, amount and owed; the kind `opening` is what was before. */
+/** Returns sums of lines by kind, from rows of kind, number of lines, amount and owed. The kind `opening` is the state before them. */
 export function journalSumsOf(rows: readonly SqlRow[]): JournalSums {
   const byKind = new Map(
     rows.map((row) => {
@@ -147,7 +147,7 @@ export function keyOf(row: SqlRow): KeyRecord {
   }
 }
 
-/** Limits as text; null: none. */
+/** Returns limits as text, or null for none. */
 export function limitsValue(limits: KeyRecord['limits'] | null): string | null {
   return limits == null ? null : JSON.stringify(limits)
 }
@@ -226,7 +226,7 @@ export function interactionValues<Time>(record: InteractionRecord, toTime: ToTim
   return [accountId, id, vendor, credentialId, upstreamId, model, toTime(createdAtMs), toTime(expiresAtMs)]
 }
 
-/** @param attempts are kept in a form of its own by each driver. */
+/** @param attempts Attempts, which each driver stores in its own format. */
 export function deliveryOf(row: SqlRow, attempts: readonly DeliveryAttempt[]): WebhookDelivery {
   const resentAtMs = Number(row['resent_at_ms'])
   return {
@@ -251,12 +251,12 @@ export function answerOf(row: SqlRow): StoredAnswer {
   }
 }
 
-/** Status, headers and body of an answer; the body as a Buffer, the one byte array that every engine and client binds. */
+/** Returns status, headers and body of an answer. The body is a Buffer, the only byte array that every engine and client binds. */
 export function answerValues({ status, headers, body }: StoredAnswer): [number, string, Uint8Array] {
   return [status, JSON.stringify(headers), Buffer.from(body.buffer, body.byteOffset, body.byteLength)]
 }
 
-/** Amount and period of a cap as two values that are null together. */
+/** Returns amount and period of a cap as two values that are null together. */
 export function capValues(cap: SpendingCap | null | undefined): [string | null, string | null] {
   return cap == null ? [null, null] : [String(cap.amount), cap.period]
 }
@@ -269,7 +269,7 @@ export function optionalAmountOf(column: unknown): bigint | undefined {
   return column == null ? undefined : BigInt(column as string)
 }
 
-/** The cap in the columns `cap_amount` and `cap_period`. */
+/** Returns the cap in the columns `cap_amount` and `cap_period`. */
 export function capOf(row: SqlRow): SpendingCap | undefined {
   const amount = row['cap_amount']
   return amount == null
@@ -277,7 +277,7 @@ export function capOf(row: SqlRow): SpendingCap | undefined {
     : { amount: BigInt(amount as string), period: row['cap_period'] as SpendingCap['period'] }
 }
 
-/** What an account or a key has spent. Amounts may be text. */
+/** Returns the spending of an account or a key. Amounts may be text. */
 export function spendingCountsOf(row: SqlRow): SpendingCounts {
   return {
     period: Number(row['period']),

@@ -5,7 +5,7 @@ import { RecentMap } from '../core/recent-map.ts'
 import type { GatewayStore } from './gateway-store.ts'
 import { STORED_KINDS, type StoredKind, type StoredUsage } from './stored-usage.ts'
 
-/** Bounds of each kind for one account. */
+/** Limits of each kind for one account. */
 export type AccountStorage = Readonly<Record<StoredKind, StoredUsage>>
 
 /** Data that is about to be stored. */
@@ -19,7 +19,7 @@ export interface Creation {
 
 /** Share of the maximum number, and of the room in bytes, that a process uses before it counts again. */
 const SPARE_SHARE = 0.01
-/** Size that is assumed for data that is not known yet, such as an answer. */
+/** Assumed size of data that does not exist yet, such as an answer. */
 const ASSUMED_BYTES = 256 * 1024
 const COUNTED_FOR_MS = 10_000
 const REFUSED_FOR_MS = 1_000
@@ -31,13 +31,13 @@ interface Entry {
   refused: (StoredUsage & { readonly untilMs: number }) | undefined
   /** Creations in progress, which a count may miss. */
   readonly pending: Set<Promise<void>>
-  /** Ends when the count before has ended. */
+  /** Resolves when the previous count has ended. */
   turn: Promise<void>
 }
 
 /**
- * Bounds what each account has stored. In one process they are exact for data whose size is known. Each further process may exceed them
- * by 1 %, and answers that are stored at the end of their calls may exceed them by those in flight.
+ * Limits the stored data of each account. In one process the limits are exact for data of known size. Each additional process may
+ * exceed them by 1 %, and answers that are stored at the end of their calls may exceed them by those in flight.
  */
 export class StoredBounds {
   readonly #store: GatewayStore
@@ -52,9 +52,9 @@ export class StoredBounds {
   }
 
   /**
-   * Creates something if the account has room for it.
-   * @param creations in the order of {@link STORED_KINDS}, so that no two creations wait for each other.
-   * @throws GatewayError `storage_limit_reached`, and what `create` and the store throw.
+   * Creates an object if the account has room for it.
+   * @param creations Creations in the order of {@link STORED_KINDS}, so that two creations never wait for each other.
+   * @throws GatewayError `storage_limit_reached`, and the errors of `create` and the store.
    */
   async add<Value>(
     accountId: string,
@@ -103,7 +103,7 @@ export class StoredBounds {
   async #count(accountId: string, entry: Entry, creation: Creation): Promise<void> {
     const { kind, count = 1, byteLength = 1 } = creation
     const nowMs = this.#clock.now()
-    // The creation that waited before may have counted.
+    // The previous waiting creation may have counted.
     if (isTaken(entry, creation, nowMs)) return
     const { refused } = entry
     if (refused !== undefined && nowMs < refused.untilMs && count >= refused.count && byteLength >= refused.byteLength)
@@ -120,7 +120,7 @@ export class StoredBounds {
     entry.refused = undefined
     const { byteLength: assumed = ASSUMED_BYTES } = creation
     entry.spare = {
-      // An account that is near its bound is not counted for each creation.
+      // Part of the remaining room, so that an account near its limit is not counted for each creation.
       count: Math.min(room.count, Math.floor(bound.count * SPARE_SHARE)) - count,
       byteLength: Math.floor(room.byteLength * SPARE_SHARE) - assumed,
       untilMs: nowMs + COUNTED_FOR_MS,
@@ -128,7 +128,7 @@ export class StoredBounds {
   }
 
   #refusal(accountId: string, kind: StoredKind): GatewayError {
-    // Keys of operators are stored under names with a space, which no id of an account has.
+    // Operators' keys are stored under names with a space, which no account id has.
     const owner = accountId.includes(' ') ? 'operator' : 'account'
     const { label, remedy } = STORED_KINDS[kind]
     const { count, byteLength } = this.#bounds[kind]
@@ -139,7 +139,7 @@ export class StoredBounds {
   }
 }
 
-/** Takes a creation from what may be stored before the next count. */
+/** Subtracts a creation from the room until the next count. */
 function isTaken(entry: Entry, { count = 1, byteLength = ASSUMED_BYTES }: Creation, nowMs: number): boolean {
   const { spare } = entry
   if (nowMs >= spare.untilMs || count > spare.count || byteLength > spare.byteLength) return false

@@ -1,11 +1,11 @@
-/** Number and size of what an account has stored. */
+/** Number and size of an account's stored data. */
 export interface StoredUsage {
   readonly count: number
-  /** Size of its texts and contents, in bytes. */
+  /** Size of texts and contents, in bytes. */
   readonly byteLength: number
 }
 
-/** Default bounds of what one account may have stored, by kind, and how messages name the kind and what makes room. */
+/** Default limits of one account's stored data by kind, with the name of the kind and the remedy for messages. */
 export const STORED_KINDS = {
   idempotencyKeys: {
     count: 100_000,
@@ -40,5 +40,5 @@ export const STORED_KINDS = {
   },
 } as const
 
-/** A kind of what accounts have stored. */
+/** Kind of stored data. */
 export type StoredKind = keyof typeof STORED_KINDS

@@ -12,8 +12,8 @@ import type { SpendingThresholds } from './spending.ts'
 import type { NewDelivery } from './webhook-store.ts'
 
 /**
- * State of a task. `submitting`: stored, and the vendor is being called. `unknown`: the vendor was called but did not
- * answer, so it may be working. `completed`, `failed` and `cancelled` are final.
+ * State of a task. `submitting`: stored, and the vendor is being called. `unknown`: the vendor was called but did not answer, so
+ * it may be working. `completed`, `failed` and `cancelled` are final.
  */
 export type TaskState = 'submitting' | 'unknown' | 'queued' | 'in_progress' | 'completed' | 'failed' | 'cancelled'
 
@@ -22,22 +22,22 @@ export const OPEN_TASK_STATES: readonly TaskState[] = ['submitting', 'unknown', 
 
 /** A long job at a vendor. */
 export interface TaskRecord {
-  /** Ours: `task_…`. */
+  /** The gateway's id: `task_…`. */
   readonly id: string
-  /** The account that pays, and may read it. */
+  /** Account that pays, and may read it. */
   readonly accountId: string
-  /** The key that it was submitted with. */
+  /** Key that submitted it. */
   readonly keyId: string
-  /** Where it is; changed by `change` only. */
+  /** State; changed only by `change`. */
   readonly state: TaskState
-  /** The vendor's own id; undefined until it gave one. */
+  /** The vendor's own id; undefined until it returned one. */
   readonly upstreamId: string | undefined
   /**
-   * Credential id of the vendor key that polls the task: the vendor's id and a fingerprint of the operator's key. Never the
-   * key itself.
+   * Credential id of the vendor key that polls the task: the vendor's id and a fingerprint of the operator's key. Never the key
+   * itself.
    */
   readonly credentialId: string
-  /** Undefined: billing is off. */
+  /** Id of the hold, or `undefined` if billing is off. */
   readonly holdId: string | undefined
   /** Unix milliseconds. */
   readonly createdAtMs: number
@@ -45,24 +45,24 @@ export interface TaskRecord {
   readonly updatedAtMs: number
   /** Unix milliseconds of the next poll. */
   readonly nextPollAtMs: number
-  /** Unix milliseconds at which waiting ends: of an answer to the submission, of an unknown one's fate, of the whole task. */
+  /** Time limit in Unix milliseconds: for the answer to the submission, for the result of an unknown one, or for the whole task. */
   readonly deadlineAtMs: number
-  /** What no query uses. */
+  /** Data that no query uses. */
   readonly details: TaskDetails
 }
 
-/** Plain data that an endpoint keeps with a task. */
+/** Plain data that an endpoint stores with a task. */
 export type TaskFacts = Readonly<Record<string, string | number | boolean | null>>
 
-/** A request that the gateway answers by itself after its caller has left. Plain data that survives JSON unchanged. */
+/** Request that the gateway answers after its caller has disconnected. Plain data that survives JSON unchanged. */
 export interface DeferredRequest {
   /** JSON text of the request that is run. */
   readonly body: string
-  /** The answer before it is made. */
+  /** Answer before its generation. */
   readonly begun: object
-  /** Unix milliseconds at which waiting for it ends; absent: after the longest time for a task. */
+  /** Time limit in Unix milliseconds. Defaults to the maximum duration of a task. */
   readonly deadlineAtMs?: number | undefined
-  /** Of the caller, for the limits of the run. */
+  /** Facts of the caller for the limits of the run. */
   readonly principal: Pick<Principal, 'tier' | 'limits' | 'plan' | 'endUser' | 'namesEndUsers' | 'tags'>
 }
 
@@ -76,130 +76,130 @@ export interface TaskDetails {
   readonly model: string
   /** Id of the vendor. */
   readonly vendor: string
-  /** Prices at submission by variant, `''` for any other; absent: billing is off. */
+  /** Prices at submission by variant, `''` for any other. Omitted if billing is off. */
   readonly prices?: Readonly<Record<string, readonly MeterPrice[]>> | undefined
-  /** What money was held for. */
+  /** Usage for which money was reserved. */
   readonly heldUsage: Usage
-  /** The price variant that money was held for; of a video its resolution: `720p`. */
+  /** Price variant for which money was reserved; for a video its resolution: `720p`. */
   readonly variant: string
-  /** What the endpoint keeps for its record: of the request, and of the vendor's reports. */
+  /** Data of the request and the vendor's reports that the endpoint stores for its record. */
   readonly facts: TaskFacts
-  /** Where the end of the task is told; absent: nowhere. */
+  /** URL to which the end of the task is reported. If omitted, it is not reported. */
   readonly webhookUrl?: string | undefined
-  /** The caller's Idempotency-Key, absent without one. If the submitting process dies, another one can complete the key. */
+  /** The caller's Idempotency-Key, if any. If the submitting process dies, another one can complete the key. */
   readonly claim?: IdempotencyClaim | undefined
-  /** Whom it serves and its tags, for records of usage; absent: neither was told. */
+  /** End user and tags for usage records. Omitted if neither was specified. */
   readonly attribution?: { readonly endUser: string | undefined; readonly tags: readonly string[] } | undefined
   /** Number of polls. */
   readonly polls: number
-  /** Number of consecutive polls that the vendor did not answer; absent: none. */
+  /** Number of consecutive polls that the vendor did not answer. Default 0. */
   readonly unansweredPolls?: number | undefined
-  /** Number of consecutive polls to which the vendor did not know the task. */
+  /** Number of consecutive polls for which the vendor did not know the task. */
   readonly unknownReports: number
-  /** What is to be run here; absent: the vendor runs the task, or it has ended. */
+  /** Request to run in the gateway. Omitted if the vendor runs the task, or if it has ended. */
   readonly deferred?: DeferredRequest | undefined
-  /** The vendor's latest `output` and `usage` of its task record. */
+  /** Latest `output` of the vendor's task record. */
   readonly output?: unknown
-  /** The vendor's own report, as `output`. */
+  /** Latest `usage` of the vendor's task record. */
   readonly usage?: unknown
-  /** Where the content is, once there is any. */
+  /** URL of the content, when it exists. */
   readonly contentUrl?: string
-  /** Why it failed, as its caller reads it; absent: it has not. */
+  /** Reason of the failure for its caller. Omitted if it has not failed. */
   readonly error?: { readonly code: string; readonly message: string }
-  /** Charged, decimal dollars, once it is final. */
+  /** Charge in decimal dollars, when it is final. */
   readonly cost?: string
 }
 
-/** One change of a task, made only if it still is in one of the states `from`. */
+/** Change of a task, made only if it is still in one of the states `from`. */
 export interface TaskChange {
-  /** Ours: `task_…`. */
+  /** The gateway's id: `task_…`. */
   readonly id: string
-  /** Nothing is changed in any other state. */
+  /** States in which the change is allowed. */
   readonly from: readonly TaskState[]
-  /** New values; absent members stay. A lease on the task ends with the change. */
+  /** New values. Omitted members stay. The change ends a lease on the task. */
   readonly set: Partial<
     Pick<
       TaskRecord,
       'state' | 'upstreamId' | 'credentialId' | 'updatedAtMs' | 'nextPollAtMs' | 'deadlineAtMs' | 'details'
     >
   >
-  /** Ends the task's hold in the same transaction: with a charge, or without. Absent: the hold stays. */
+  /** Ends the task's hold in the same transaction, with or without a charge. If omitted, the hold stays. */
   readonly resolve?:
     | {
         readonly kind: 'settle'
         readonly amount: bigint
         readonly description: string
         readonly details?: ChargeDetails | undefined
-        /** As {@link Settlement.record}. */
+        /** Record of the charge; see {@link Settlement.record}. */
         readonly record?: UsageDraft | undefined
-        /** As {@link Settlement.thresholds}. */
+        /** Thresholds to report; see {@link Settlement.thresholds}. */
         readonly thresholds?: SpendingThresholds | undefined
       }
     | { readonly kind: 'void' }
     | undefined
   /** Completes the caller's Idempotency-Key with the answer of the submission, in the same transaction. */
   readonly answered?: { readonly claim: IdempotencyClaim; readonly answer: StoredAnswer } | undefined
-  /** An answer that is kept in the same transaction, as `ResponseStore.save` does. */
+  /** Answer to store in the same transaction, like `ResponseStore.save`. */
   readonly keeps?: StoredResponse | undefined
   /** Queues a webhook in the same transaction. */
   readonly delivery?: NewDelivery | undefined
 }
 
-/** A change that was made. */
+/** Result of a change. */
 export interface TaskChangeResult {
-  /** How the charge of the change ended the hold; absent: it has no charge, or the task no hold. */
+  /** Result of the charge. Omitted if the change has no charge, or the task no hold. */
   readonly charge?: Resolution | undefined
 }
 
-/** Which tasks to lease, and for how long. */
+/** Tasks to lease, and the duration of the lease. */
 export interface DueQuery {
-  /** Only tasks that this vendor key polls. */
+  /** Vendor key of the tasks. */
   readonly credentialId: string
-  /** Unix milliseconds: what is due by then. */
+  /** Unix milliseconds at which the tasks must be due. */
   readonly nowMs: number
-  /** Others do not lease the same task before this moment, unless it was changed. Unix milliseconds. */
+  /** End of the lease in Unix milliseconds. Until then, others do not lease the task unless it was changed. */
   readonly leaseUntilMs: number
-  /** Most tasks. */
+  /** Maximum number of tasks. */
   readonly limit: number
-  /** At most so many tasks with one credential id are leased in one window of time, by all processes together. */
+  /** Maximum number of leases per credential id and window of time, for all processes together. */
   readonly budget: { readonly takes: number; readonly windowMs: number }
-  /** Only this task, due or not. */
+  /** Id of the only task to lease, due or not. */
   readonly id?: string | undefined
-  /** No tasks of these accounts; absent: those of all. */
+  /** Accounts whose tasks are not leased. Default none. */
   readonly exceptAccounts?: readonly string[] | undefined
 }
 
-/** A page of an account's tasks, newest first. */
+/** Page of an account's tasks. */
 export interface TaskPage {
-  /** Newest first, by creation, then id. */
+  /** Tasks, newest first by creation, then id. */
   readonly tasks: readonly TaskRecord[]
-  /** Are there tasks behind the last one? */
+  /** Whether more tasks follow. */
   readonly hasMore: boolean
 }
 
 /** Long jobs. Every method is atomic; with the ledger of the same driver, changes and settlements share a transaction. */
 export interface TaskStore {
-  /** Writes a task down where billing is off; with billing on, `Ledger.reserve` does it together with the hold. */
+  /** Stores a task if billing is off; with billing on, `Ledger.reserve` stores it together with the hold. */
   insert(task: TaskRecord): MaybePromise<void>
-  /** An account's own task by our id or the vendor's; undefined for unknown and foreign ids alike. */
+  /** Returns an account's own task by the gateway's id or the vendor's; undefined for unknown and foreign ids. */
   find(accountId: string, id: string): MaybePromise<TaskRecord | undefined>
   /**
-   * An account's own tasks, newest first (by creation, then id). `after` and `before` are our ids: the page starts after
-   * `after`, or ends before `before`. An unknown id gives an empty page.
+   * Returns an account's own tasks, newest first (by creation, then id). `after` and `before` are the gateway's ids: the page
+   * starts after `after`, or ends before `before`. An unknown id returns an empty page.
    */
   list(
     accountId: string,
     page: { readonly limit: number; readonly after?: string | undefined; readonly before?: string | undefined },
   ): MaybePromise<TaskPage>
-  /** Tasks of all accounts, for operators. */
+  /** Returns tasks of all accounts, for operators. */
   listAll(query: NewestFirstQuery<TaskState>): MaybePromise<readonly TaskRecord[]>
-  /** Compare and set. Undefined: the task is unknown or was in none of the states, and nothing was changed. */
+  /** Changes a task by compare-and-set. Returns `undefined`, without any effect, if it is unknown or in another state. */
   change(change: TaskChange, nowMs: number): MaybePromise<TaskChangeResult | undefined>
-  /** Removes a task in state `submitting` that the vendor refused, voids its hold and frees the Idempotency-Key. */
+  /** Removes a task in state `submitting` that the vendor rejected, voids its hold and frees the Idempotency-Key. */
   discard(id: string, claim: IdempotencyClaim | undefined, nowMs: number): MaybePromise<boolean>
   /** Leases tasks in state `queued` or `in_progress` that are due for polling, longest overdue first. */
   leaseDue(query: DueQuery): MaybePromise<readonly TaskRecord[]>
-  /** Credential ids of the tasks in state `queued` or `in_progress`, each once. */
+  /** Returns the credential ids of tasks in state `queued` or `in_progress`, each once. */
   credentialIds(): MaybePromise<readonly string[]>
   /** Leases open tasks of any credential id whose deadline has passed. */
   leaseExpired(query: {
@@ -208,9 +208,9 @@ export interface TaskStore {
     readonly limit: number
   }): MaybePromise<readonly TaskRecord[]>
   /**
-   * Deletes tasks that have ended and were last changed at or before `changedUntilMs`, and the messages about them: at most
-   * `limit`, the oldest first. An open task stays, and so does one with a message that waits for delivery.
-   * @returns how many tasks were deleted.
+   * Deletes tasks that have ended and were last changed at or before `changedUntilMs`, and their messages: at most `limit`,
+   * oldest first. Open tasks stay, and so do tasks with a message that waits for delivery.
+   * @returns The number of deleted tasks.
    */
   purge(query: { readonly changedUntilMs: number; readonly limit: number }): MaybePromise<number>
 }

@@ -12,7 +12,7 @@ import {
 } from '../usage/usage-store.ts'
 import type { SqlRow } from './sql-rows.ts'
 
-/** Column of each meter. Seconds are counted in milliseconds, because a column holds whole numbers. */
+/** Column of each meter. Seconds are stored as milliseconds, because a column stores whole numbers. */
 const METER_COLUMNS: Readonly<Record<UsageField, string>> = {
   inputTokens: 'input_tokens',
   cachedInputTokens: 'cached_input_tokens',
@@ -39,10 +39,10 @@ const METER_PLACES: ReadonlyMap<string, number> = new Map(METERS.map(([field], p
 /** Columns of the meters, in the order of {@link recordValues}. */
 export const METER_NAMES: readonly string[] = METERS.map(([, column]) => column)
 
-/** Columns that tables made before these meters have not. */
+/** Columns that tables created before these meters lack. */
 export const LATER_METER_NAMES: readonly string[] = ['audio_milliseconds', 'search_units', 'hook_units']
 
-/** The columns of a list that its table had when it was made; {@link LATER_METER_NAMES} were added to it. */
+/** Returns the columns that the table had at its creation, without {@link LATER_METER_NAMES}. */
 export function firstColumns(columns: readonly string[]): readonly string[] {
   return columns.filter((column) => !LATER_METER_NAMES.includes(column))
 }
@@ -55,7 +55,7 @@ export const RECORD_COLUMNS: readonly string[] = [
   ...METER_NAMES,
 ]
 
-/** Columns of the sums besides those of the meters, each with the expression that makes it of records. */
+/** Columns of the sums in addition to those of the meters, each with the expression that computes it from records. */
 const SUMS: readonly (readonly [column: string, expression: string])[] = [
   ['requests', 'count(*)'],
   ['failed', `count(CASE WHEN ending = 'failed' THEN 1 END)`],
@@ -70,7 +70,7 @@ const SUMS: readonly (readonly [column: string, expression: string])[] = [
 /** Columns of the sums. */
 export const SUM_NAMES: readonly string[] = SUMS.map(([column]) => column)
 
-/** Expressions that make {@link SUM_NAMES} of records. */
+/** Expressions that compute {@link SUM_NAMES} from records. */
 const SUM_EXPRESSIONS = SUMS.map(([, expression]) => expression).join(', ')
 
 /** Column of each bucket: `d0` of durations, `f0` of times to the first content. */
@@ -88,12 +88,12 @@ const BUCKET_EXPRESSIONS = ['duration_ms', 'first_byte_ms'].flatMap((column) =>
   }),
 )
 
-/** Columns of the sums that a question adds up. */
+/** Returns the columns of the sums that a query adds up. */
 function summedNames({ source, withLatency }: UsageSeriesQuery): readonly string[] {
   return source === 'hours' && withLatency === true ? ROLL_UPS.hours.sums : SUM_NAMES
 }
 
-/** The tables of sums, by the end of their names: what tells their rows apart, and the expressions that make it of records. */
+/** Tables of sums by the suffix of their names: key columns, and the expressions that compute them from records. */
 export const ROLL_UPS = {
   hours: {
     length: HOUR_MS,
@@ -102,7 +102,7 @@ export const ROLL_UPS = {
     sumExpressions: [SUM_EXPRESSIONS, ...BUCKET_EXPRESSIONS].join(', '),
     expressions: [`ended_at_ms / ${HOUR_MS}`, 'endpoint', 'model', `coalesce(vendor, '')`],
   },
-  /** The hours of whole UTC days, so that a month reads a row where its hours are 24. */
+  /** Hours of whole UTC days, so that a month reads one row instead of 24. */
   model_days: {
     length: DAY_MS,
     keys: ['day', 'endpoint', 'model', 'vendor'],
@@ -121,7 +121,7 @@ export const ROLL_UPS = {
 
 export type RollUp = keyof typeof ROLL_UPS
 
-/** Makes the sums by model and day of those by hour, for a store that has none yet. */
+/** Creates the sums by model and day from those by hour, for a store that has none yet. */
 export function modelDaysOfHours(prefix: string): string {
   const { keys, sums } = ROLL_UPS.model_days
   const [, ...others] = keys
@@ -140,7 +140,7 @@ const DIMENSION_COLUMNS: Readonly<Record<SummedDimension, string>> = {
   vendor: 'vendor',
 }
 
-/** The same of records, in SQL. `tag.value` is one of the record's tags, which the driver adds. */
+/** SQL expressions of the dimensions of records. `tag.value` is one of the record's tags, which the driver adds. */
 const RECORD_EXPRESSIONS: Readonly<Record<UsageDimension, string>> = {
   ...DIMENSION_COLUMNS,
   vendor: `coalesce(vendor, '')`,
@@ -148,24 +148,24 @@ const RECORD_EXPRESSIONS: Readonly<Record<UsageDimension, string>> = {
   tag: 'tag.value',
 }
 
-/** What a dimension is called in the rows of an answer. */
+/** Returns the name of a dimension in the rows of an answer. */
 export function valueName(dimension: UsageDimension): string {
   return dimension === 'endUser' ? 'end_user_value' : `${dimension}_value`
 }
 
-/** What a question about sums reads, in SQL. */
+/** SQL parts of a query for sums. */
 export interface SeriesParts {
-  /** The table to read; of the roll-ups the end of its name. */
+  /** Table to read; for roll-ups the suffix of its name. */
   readonly table: RollUp | 'records'
   /** Column of time: hours or days since 1970, or milliseconds of records. */
   readonly unit: 'hour' | 'day' | 'ended_at_ms'
   readonly from: number
   readonly until: number
-  /** Expressions to group by, named `at` and as their dimension. */
+  /** Expressions to group by, named `at` and like their dimension. */
   readonly groups: readonly string[]
   /** Expressions that add up, each with the name of its column in the sums. */
   readonly sums: readonly (readonly [name: string, expression: string])[]
-  /** Does the question tell tags apart? */
+  /** Whether the query distinguishes tags. */
   readonly isByTag: boolean
   /** Columns or expressions compared with `filterValues`, in the same order. */
   readonly filterColumns: readonly string[]
@@ -219,7 +219,7 @@ function columnOf(dimension: UsageDimension): string {
   return DIMENSION_COLUMNS[dimension]
 }
 
-/** A row of sums. Answers have hundreds of them, made in one step of the event loop, so that none is copied. */
+/** Parses a row of sums without intermediate copies: an answer has hundreds, parsed in one turn of the event loop. */
 export function usageRowOf(row: SqlRow, { source, step, groupBy, withLatency }: UsageSeriesQuery): UsageRow {
   const usage: { -readonly [Field in UsageField]?: number } = {}
   for (const [field, column] of METERS) {
@@ -249,7 +249,7 @@ export function usageRowOf(row: SqlRow, { source, step, groupBy, withLatency }: 
 export function recordValues(record: UsageRecord): (string | number | bigint | null)[] {
   const values: (string | number | bigint | null)[] = [
     storableText(record.id),
-    // Never cut: sums are compared with the journal by them.
+    // Never truncated, because sums are compared with the journal by them.
     storableText(record.accountId, Number.POSITIVE_INFINITY),
     storableText(record.keyId, Number.POSITIVE_INFINITY),
     textOrNull(record.endUser),
@@ -284,7 +284,7 @@ export function recordValues(record: UsageRecord): (string | number | bigint | n
   return values
 }
 
-/** A record of its row. */
+/** Parses a row to a record. */
 export function recordOf(row: SqlRow): UsageRecord {
   const usage: { -readonly [Field in keyof Usage]: Usage[Field] } = {}
   for (const [field, column] of METERS) {
@@ -319,7 +319,7 @@ export function recordOf(row: SqlRow): UsageRecord {
   }
 }
 
-/** Of one attempt, in the order of {@link attemptsText}. */
+/** Values of one attempt, in the order of {@link attemptsText}. */
 type AttemptTuple = readonly [
   vendor: string,
   credentialId: string,
@@ -331,7 +331,7 @@ type AttemptTuple = readonly [
   durationMs: number,
 ]
 
-/** JSON without names of members, which would be most of it. */
+/** JSON without member names, which would be most of it. */
 function attemptsText(attempts: UsageRecord['attempts']): string | null {
   if (attempts === undefined) return null
   const tuples = attempts.map(
@@ -375,10 +375,10 @@ function unitsOf(field: UsageField, units: number): number {
   return isInSeconds(field) ? units / 1000 : units
 }
 
-/** Largest count in a column of 32 bits. */
+/** Maximum count in a 32-bit column. */
 const MAX_COUNT = 2 ** 31 - 1
 
-/** A count that every column takes: what is no number is none. */
+/** Returns a count that every column accepts; an invalid number counts as 0. */
 function wholeCount(count: number): number {
   return count >= 0 ? Math.min(Math.round(count), MAX_COUNT) : 0
 }

@@ -1,17 +1,17 @@
 import type { MaybePromise } from '../core/maybe-promise.ts'
 import type { NewestFirstQuery } from './newest-first.ts'
 
-/** A message to be delivered. */
+/** Message to deliver. */
 export interface NewDelivery {
-  /** The same for all attempts, so that receivers can detect repetitions: `msg_…`. */
+  /** Id that is the same for all attempts, so that receivers can detect repetitions: `msg_…`. */
   readonly id: string
-  /** Whose secret signs it. */
+  /** Account whose secret signs it. */
   readonly accountId: string
-  /** The task that it is about. */
+  /** Task of the message. */
   readonly taskId: string
-  /** Where it is posted. */
+  /** URL to which it is posted. */
   readonly url: string
-  /** The exact JSON text that is signed and sent. */
+  /** Exact JSON text that is signed and sent. */
   readonly body: string
   /** Unix milliseconds. */
   readonly createdAtMs: number
@@ -19,41 +19,39 @@ export interface NewDelivery {
   readonly nextAttemptAtMs: number
 }
 
-/** One attempt to deliver. */
+/** Attempt to deliver a message. */
 export interface DeliveryAttempt {
   /** Unix milliseconds. */
   readonly atMs: number
-  /** The receiver's HTTP status; undefined when there was no answer. */
+  /** HTTP status of the receiver; undefined if there was no answer. */
   readonly status?: number
-  /** Why it failed, for people. */
+  /** Reason of the failure as readable text. */
   readonly error?: string
-  /** From its beginning to the end of the answer, or to the failure. */
+  /** Milliseconds from its start to the end of the answer, or to the failure. */
   readonly durationMs: number
 }
 
-/**
- * `disabled`: the receiver answered that it is permanently gone (410). `failed`: the last attempt of the schedule failed.
- */
+/** State of a message. `disabled`: the receiver answered that it is permanently gone (410). `failed`: the last attempt failed. */
 export type DeliveryState = 'pending' | 'delivered' | 'failed' | 'disabled'
 
-/** Attempts that a store keeps of each message. */
+/** Number of attempts that a store keeps of each message. */
 export const MAX_ATTEMPTS_KEPT = 50
 
-/** A message and what became of it. */
+/** Message and its delivery state. */
 export interface WebhookDelivery extends NewDelivery {
-  /** `pending` while attempts are left. */
+  /** State; `pending` while attempts are left. */
   readonly state: DeliveryState
-  /** Oldest first; the newest 50 are kept. */
+  /** Attempts, oldest first; the newest 50 are kept. */
   readonly attempts: readonly DeliveryAttempt[]
-  /** Unix milliseconds of the last resend, which restarts the schedule; undefined: never resent. */
+  /** Time of the last resend, which restarts the schedule, in Unix milliseconds; `undefined` if it was never resent. */
   readonly resentAtMs: number | undefined
 }
 
-/** A secret that messages are signed with: `whsec_` and base64. */
+/** Secret that signs messages: `whsec_` and base64. */
 export interface WebhookSecret {
-  /** In plain text, because signing needs it: `whsec_…`. */
+  /** Secret in plain text, because signing needs it: `whsec_…`. */
   readonly secret: string
-  /** Unix milliseconds after which it no longer signs; undefined: until it is replaced. */
+  /** Unix milliseconds after which it no longer signs, or `undefined` until it is replaced. */
   readonly expiresAtMs: number | undefined
 }
 
@@ -66,28 +64,28 @@ export interface WebhookStore {
     readonly limit: number
   }): MaybePromise<readonly WebhookDelivery[]>
   /**
-   * Notes an attempt and what follows from it; the lease ends. A failure that began before the last resend changes nothing else: the
+   * Stores an attempt and its consequences; the lease ends. A failure that began before the last resend changes nothing else: the
    * message stays due.
    */
   record(
     id: string,
     outcome: { readonly attempt: DeliveryAttempt; readonly state: DeliveryState; readonly nextAttemptAtMs: number },
   ): MaybePromise<void>
-  /** Ends the leases on messages that were not sent, so that others need not wait for their end. Absent: they wait. */
+  /** Ends the leases on messages that were not sent, so that others need not wait for their expiry. May be omitted. */
   release?(ids: readonly string[]): MaybePromise<void>
-  /** An account's own messages about a task, oldest first. */
+  /** Returns an account's own messages about a task, oldest first. */
   list(accountId: string, taskId: string): MaybePromise<readonly WebhookDelivery[]>
-  /** Messages of all accounts, for operators. */
+  /** Returns messages of all accounts, for operators. */
   listAll(query: NewestFirstQuery<DeliveryState>): MaybePromise<readonly WebhookDelivery[]>
-  /** Makes an account's own message pending again, due at `nowMs`, which is noted; false when there is none of that id. */
+  /** Makes an account's own message pending again, due at `nowMs`, which is stored. Returns false if there is no such message. */
   resend(accountId: string, id: string, nowMs: number): MaybePromise<boolean>
-  /** Secrets of an account that sign at `nowMs`, newest first; empty if it has none of its own. */
+  /** Returns the secrets of an account that sign at `nowMs`, newest first; empty if it has none of its own. */
   secrets(accountId: string, nowMs: number): MaybePromise<readonly WebhookSecret[]>
   /**
-   * Gives an account this secret if it has none without an end.
-   * @returns the newest secret without an end: the same one to all who ask at the same time, in any process.
+   * Sets a secret of an account that has none without an expiry.
+   * @returns The newest secret without an expiry: the same one for all concurrent callers, in any process.
    */
   ensureSecret(accountId: string, secret: string): MaybePromise<string>
-  /** Gives an account a new secret; those it had sign until `overlapUntilMs`. Deletes its secrets that have expired at `nowMs`. */
+  /** Sets a new secret of an account; its earlier secrets sign until `overlapUntilMs`. Deletes secrets that have expired at `nowMs`. */
   replaceSecret(accountId: string, secret: string, overlapUntilMs: number, nowMs: number): MaybePromise<void>
 }

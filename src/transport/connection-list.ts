@@ -1,26 +1,26 @@
-/** One connection, which carries one call at a time. */
+/** Connection that carries one call at a time. */
 export interface Connection {
-  /** False until it is made and once it is lost. */
+  /** Whether the connection is established and not lost. */
   readonly isOpen: boolean
-  /** Waits for its call. */
+  /** Closes the connection after its call. */
   close(): Promise<void>
-  /** Fails its call. */
+  /** Closes the connection and fails its call. */
   destroy(): void
 }
 
 /**
- * Most idle connections that are kept for one origin. Idle ones end by themselves when their keep-alive time is over, so this is
- * for the moment after a burst.
+ * Maximum number of idle connections per origin. Matters only right after a burst, because idle connections end when their
+ * keep-alive time expires.
  */
 export const MAX_IDLE_CONNECTIONS = 1_024
 
 /**
- * The connections to one origin, of which any number may be busy. The one used last is used next, so that the others become
- * idle for long enough to end.
+ * Connections to one origin, of which any number may be busy. The connection used last is reused first, so that the others stay
+ * idle until they end.
  */
 export class ConnectionList<Kind extends Connection> {
   readonly #make: (list: ConnectionList<Kind>) => Kind
-  /** Those with a call too. */
+  /** All connections, including busy ones. */
   readonly #all = new Set<Kind>()
   readonly #free: Kind[] = []
 
@@ -32,12 +32,12 @@ export class ConnectionList<Kind extends Connection> {
     return this.#all.size
   }
 
-  /** True when no connection has a call. */
+  /** Whether no connection has a call. */
   get isUnused(): boolean {
     return this.#free.length === this.#all.size
   }
 
-  /** A connection for one call, which must be given back. */
+  /** Returns a connection for one call. It must be given back. */
   take(): Kind {
     const free = this.#free.pop()
     if (free !== undefined) return free
@@ -46,7 +46,7 @@ export class ConnectionList<Kind extends Connection> {
     return made
   }
 
-  /** Takes a connection back whose call has ended well. */
+  /** Returns a connection to the list after a successful call. */
   giveBack(connection: Kind): void {
     if (connection.isOpen && this.#free.length < MAX_IDLE_CONNECTIONS) this.#free.push(connection)
     else {
@@ -55,13 +55,13 @@ export class ConnectionList<Kind extends Connection> {
     }
   }
 
-  /** Takes a connection back on which nothing more can be sent. */
+  /** Removes a connection on which nothing more can be sent. */
   giveUp(connection: Kind): void {
     this.#all.delete(connection)
     connection.destroy()
   }
 
-  /** An idle connection has ended: it is not handed out again. One with a call is given back by that. */
+  /** Removes an idle connection that has ended. A busy connection is removed when its call ends. */
   lost(connection: Kind): void {
     const index = this.#free.lastIndexOf(connection)
     if (index === -1) return
@@ -69,7 +69,7 @@ export class ConnectionList<Kind extends Connection> {
     this.giveUp(connection)
   }
 
-  /** Ends the idle connections, and waits for the calls of the others. */
+  /** Closes the idle connections, and waits for the calls of the others. */
   async close(): Promise<void> {
     await Promise.all([...this.#all].map((connection) => connection.close()))
   }

@@ -1,17 +1,17 @@
 import { checkMembers } from '../core/known-members.ts'
 import { type EgressRoute, TLS_MEMBERS, type TlsMaterial } from './transport.ts'
 
-/** How the operator wants connections to be made. */
+/** Options for connections of the operator's choice. */
 export interface EgressOptions {
-  /** Certificates: an authority of your own, a client certificate. */
+  /** Certificates: your own authority, a client certificate. */
   readonly tls?: TlsMaterial | undefined
-  /** URL of an HTTP proxy that tunnels by CONNECT: `http://user:password@proxy.example:3128`. Empty: none. */
+  /** URL of an HTTP proxy that tunnels by CONNECT: `http://user:password@proxy.example:3128`. If empty, no proxy is used. */
   readonly proxy?: string | undefined
 }
 
 /**
- * Reads such options; undefined: connections are made as any other.
- * @throws TypeError that names the option: a certificate without its key, a proxy that is no http(s) URL.
+ * Reads the options. Returns `undefined` if they contain nothing, so that default connections are used.
+ * @throws TypeError that names the option: a certificate without its key, a proxy that is not an http(s) URL.
  */
 export function egressRoute({ tls, proxy }: EgressOptions): EgressRoute | undefined {
   const isDirect = proxy === undefined || proxy === ''
@@ -29,9 +29,9 @@ function checkedTls(tls: TlsMaterial): TlsMaterial {
   return tls
 }
 
-/** A proxy by its URL, whose user and password are sent as `proxy-authorization`. */
+/** Reads the URL of a proxy. Its user and password are sent as `proxy-authorization`. */
 function proxyAt(text: string): NonNullable<EgressRoute['proxy']> {
-  // A URL that cannot be read may hold a password, so it is not repeated.
+  // An invalid URL may contain a password, so the error does not repeat it.
   if (!URL.canParse(text)) throw new TypeError('proxy: is not a URL such as http://proxy.example:3128')
   const url = new URL(text)
   if (url.protocol !== 'http:' && url.protocol !== 'https:')

@@ -10,7 +10,7 @@ for (const [network, prefix] of [
   ['10.0.0.0', 8],
   ['100.64.0.0', 10],
   ['127.0.0.0', 8],
-  // Public by its number, but inside of Azure it is the virtual host's own service (Microsoft, "What is IP address 168.63.129.16").
+  // A public address, but inside Azure it belongs to the virtual host's own service (Microsoft, "What is IP address 168.63.129.16").
   ['168.63.129.16', 32],
   ['169.254.0.0', 16],
   ['172.16.0.0', 12],
@@ -40,7 +40,7 @@ for (const [network, prefix] of [
 
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
-/** True for an address that the gateway may connect to on a caller's behalf. */
+/** Returns whether the gateway may connect to an address on a caller's behalf. */
 export function isPublicAddress(address: string): boolean {
   const mapped = MAPPED_IPV4.exec(address)?.[1]
   const text = mapped ?? address
@@ -49,21 +49,21 @@ export function isPublicAddress(address: string): boolean {
   return family === 6 && globalUnicast.check(text, 'ipv6') && !refused.check(text, 'ipv6')
 }
 
-/** Names of one's own network: those without a dot, such as services of Compose, and domains that no registry gives out. */
+/** Names of private networks: names without a dot, such as services of Compose, and domains that no registry assigns. */
 const PRIVATE_NAME = /^[^.]+\.?$|\.(?:localhost|local|internal|lan|svc|home\.arpa)\.?$/i
 
 /** Outcome of {@link checkPublicUrl}. */
 export type UrlCheck = { readonly url: URL } | { readonly reason: string }
 
 /**
- * Checks a URL's text: http or https, no credentials, no literal private address. Host names pass; `NameResolver`
- * checks their addresses before a connection is made.
+ * Checks the text of a URL: http or https, no credentials, no literal private address. Accepts host names; `NameResolver` checks
+ * their addresses before a connection is opened.
  */
 export function checkPublicUrl(text: string, options: { readonly allowPrivate?: boolean } = {}): UrlCheck {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined) return { reason: 'is not a URL' }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return { reason: 'must be an http or https URL' }
-  if (url.username !== '' || url.password !== '') return { reason: 'must not hold credentials' }
+  if (url.username !== '' || url.password !== '') return { reason: 'must not contain credentials' }
   if (options.allowPrivate === true) return { url }
   const host = url.hostname.replace(/^\[|\]$/g, '')
   if (isIP(host) === 0 ? PRIVATE_NAME.test(host) : !isPublicAddress(host)) {

@@ -4,32 +4,32 @@ import { checkPublicUrl } from './egress.ts'
 import type { NameResolver } from './name-resolver.ts'
 import type { Transport } from './transport.ts'
 
-/** Largest image that is fetched for a caller. */
+/** Maximum size of an image that is fetched for a caller, in bytes. */
 export const MAX_IMAGE_BYTES = 20 * 1024 * 1024
 
 const MAX_REDIRECTS = 3
-/** Longest wait for the response headers of one hop. */
+/** Maximum wait for the response headers of one hop. */
 const FIRST_BYTE_TIMEOUT_MS = 15_000
-/** Longest silence between two chunks: a host that sends nearly everything and stops must not keep memory occupied. */
+/** Maximum silence between two chunks: a host that sends nearly everything and stops must not keep memory occupied. */
 const IDLE_TIMEOUT_MS = 5_000
-/** Longest total time of one image, with its redirects. */
+/** Maximum total time of one image, with its redirects. */
 const TOTAL_TIMEOUT_MS = 30_000
-/** Memory that a chunk needs at least. A host could send an image in chunks of one byte. */
+/** Minimum memory of a chunk. A host could send an image in chunks of one byte. */
 const CHUNK_BYTES = 256
 const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
-/** An image, or the reason for the caller why it was not fetched. `isBusy`: it can be fetched later. */
+/** Image, or the caller's reason why it was not fetched. `isBusy` is whether it can be fetched later. */
 export type FetchedImage =
   | { readonly bytes: Uint8Array; readonly mediaType: string }
   | { readonly reason: string; readonly isBusy?: boolean }
 
-/** For whom an image is fetched, and how long. */
+/** Owner and limits of a fetch. */
 export interface ImageFetch {
-  /** Account of the caller, whose host names are bounded. */
+  /** Account of the caller, whose pending host names are limited. */
   readonly accountId?: string
   /** Ends the fetch. */
   readonly signal?: AbortSignal
-  /** Called with the length of each chunk before it is kept. If it throws, the fetch ends and rejects with that error. */
+  /** Called with the length of each chunk before it is stored. If it throws, the fetch ends and rejects with that error. */
   onBytes?(byteLength: number): void
 }
 

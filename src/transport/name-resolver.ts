@@ -6,9 +6,9 @@ import { type Clock, systemClock } from '../core/clock.ts'
 import { RecentMap } from '../core/recent-map.ts'
 import { isPublicAddress } from './egress.ts'
 
-/** Longest wait for the addresses of a name. */
+/** Maximum wait for the addresses of a name. */
 const TIMEOUT_MS = 5_000
-/** Each server of the system is queried this often, and waited for this long before its first repetition. */
+/** Each server of the system is queried up to `tries` times, and `timeout` is the wait before the first repetition. */
 const QUERY = { timeout: 1_500, tries: 2 }
 /** Resolved names are used for this long, whatever their records say. */
 const CACHE_MS = 10_000
@@ -50,7 +50,7 @@ export class NameResolver {
 
   /**
    * Returns the addresses of a host, at least one. An address resolves to itself.
-   * @param owner Whose name it is, such as the id of an account. The names of one owner are bounded.
+   * @param owner Owner of the name, such as an account id. The number of pending names per owner is limited.
    * @throws Error if there are none within 5 seconds, if one of them is private, or if too many names are pending.
    */
   async resolve(host: string, owner = ''): Promise<readonly LookupAddress[]> {
@@ -129,7 +129,7 @@ function failure(message: string, code?: string): NodeJS.ErrnoException {
   return Object.assign(new Error(message), code === undefined ? {} : { code })
 }
 
-/** Addresses by name. A system without such a file has none. */
+/** Reads addresses by name. Empty if the system has no hosts file. */
 function hostsFile(): ReadonlyMap<string, readonly LookupAddress[]> {
   const hosts = new Map<string, LookupAddress[]>()
   let text = ''

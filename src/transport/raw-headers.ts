@@ -1,8 +1,8 @@
 import type { HeaderReader } from '../wire/headers.ts'
 
 /**
- * Response headers as the bytes that arrived: names and values in turn. Most answers need one header or none, so each is
- * found and decoded when it is asked for. Holds the memory of the network read: not for objects that outlive the answer.
+ * Response headers as the bytes that arrived: names and values in turn. Most answers need one header or none, so each header is
+ * decoded on demand. References the memory of the network read, so do not use it in objects that outlive the answer.
  */
 export class RawHeaders implements HeaderReader {
   readonly #list: readonly Buffer[]

@@ -1,6 +1,6 @@
 import { isStreamedBody, type TransportRequest } from './transport.ts'
 
-/** Bodies in pieces are joined up to this size: undici sends each piece in a separate write and turn, which costs more. */
+/** Bodies in chunks are joined up to this size, because undici sends each chunk in a separate write and turn, which costs more. */
 const JOINED_BYTES = 16 * 1024
 
 interface RequestPayload {
@@ -8,7 +8,10 @@ interface RequestPayload {
   readonly body: Uint8Array | string | null
 }
 
-/** Headers and body as undici takes them: iterables too, as its documentation of `dispatch` says; its types leave them out. Throws when the pieces of a body do not add up to its `content-length`. */
+/**
+ * Headers and body for undici, which also accepts iterables (see `dispatch`). Throws if the chunks do not match the
+ * `content-length`.
+ */
 export function payloadOf({ headers, body }: TransportRequest): RequestPayload {
   if (body === null || typeof body === 'string' || body instanceof Uint8Array) {
     return { headers: headers as string[], body }

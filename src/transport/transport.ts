@@ -3,15 +3,15 @@ import type { HeaderMap } from '../wire/headers.ts'
 
 /** Certificates of connections over TLS, each as PEM text or bytes. */
 export interface TlsMaterial {
-  /** Authorities that are trusted instead of those that Node knows: one, or several. */
+  /** Trusted authorities instead of those of Node: one, or several. */
   readonly ca?: string | Uint8Array | readonly (string | Uint8Array)[] | undefined
-  /** The certificate that this side shows, with its chain. */
+  /** Client certificate with its chain. */
   readonly cert?: string | Uint8Array | undefined
-  /** The private key of `cert`. */
+  /** Private key of `cert`. */
   readonly key?: string | Uint8Array | undefined
-  /** Of an encrypted `key`. */
+  /** Passphrase of an encrypted `key`. */
   readonly passphrase?: string | undefined
-  /** Name that the server's certificate must be for; the host of the URL by default. */
+  /** Name that the server's certificate must match. Defaults to the host of the URL. */
   readonly servername?: string | undefined
 }
 
@@ -23,29 +23,29 @@ export const TLS_MEMBERS = {
   servername: true,
 } satisfies MemberNames<TlsMaterial>
 
-/** How connections to an origin are made. Calls with the same object share connections. */
+/** Settings of connections to an origin. Calls with the same object share connections. */
 export interface EgressRoute {
-  /** Certificates; absent: the authorities that Node trusts. */
+  /** Certificates. Default: the authorities that Node trusts. */
   readonly tls?: TlsMaterial | undefined
-  /** An HTTP proxy that tunnels by CONNECT. */
+  /** HTTP proxy that tunnels by CONNECT. */
   readonly proxy?: EgressProxy | undefined
 }
 
-/** An HTTP proxy. */
+/** HTTP proxy. */
 export interface EgressProxy {
-  /** `http://proxy.example:3128`; http or https. Without credentials. */
+  /** URL such as `http://proxy.example:3128`; http or https. Without credentials. */
   readonly url: string
   /** Value of `proxy-authorization`, such as `Basic dXNlcjpwYXNz`. */
   readonly authorization?: string | undefined
 }
 
-/** A body that is read while it is sent, so that it never is whole in memory. The call fails if it has another length. */
+/** Body that is read while it is sent, so that it is never completely in memory. The call fails if it has another length. */
 export interface StreamedBody {
   readonly byteLength: number
   readonly content: AsyncIterable<Uint8Array>
 }
 
-/** One HTTP call to a vendor. */
+/** HTTP call to a vendor. */
 export interface TransportRequest {
   /** Scheme, host and port: `https://api.example`. */
   readonly origin: string
@@ -56,65 +56,65 @@ export interface TransportRequest {
   /** Flat list: name, value, name, value. */
   readonly headers: readonly string[]
   /**
-   * In chunks, so that a caller's files need not be joined and copied. They are sent in order with a `content-length` of
-   * their sum; the call fails unsent if the headers have a different one.
+   * Body, optionally in chunks, so that a caller's files need not be joined and copied. Chunks are sent in order with a
+   * `content-length` of their sum; the call fails unsent if the headers have a different one.
    */
   readonly body: Uint8Array | string | readonly Uint8Array[] | StreamedBody | null
-  /** Longest silence before the response headers, counted from when the request was sent. Never cut short; may last a second longer. */
+  /** Maximum silence between sending the request and the response headers, in milliseconds. May last a second longer, never shorter. */
   readonly firstByteTimeoutMs: number
-  /** Longest silence between two pieces of the body. Never cut short; may last a second longer. */
+  /** Maximum silence between two chunks of the body, in milliseconds. May last a second longer, never shorter. */
   readonly idleTimeoutMs: number
-  /** Absent: a connection straight to the origin, with the authorities that Node trusts. */
+  /** Route of the connection. Defaults to a direct connection with the authorities that Node trusts. */
   readonly egress?: EgressRoute | undefined
 }
 
-/** A call that failed without, or in the middle of, an answer. */
+/** Failure of a call before its answer, or during it. */
 export interface TransportFailure {
   /** `connect`: no byte was sent, so a retry is safe. `sent`: bytes were sent. `body`: response headers arrived. */
   readonly phase: 'connect' | 'sent' | 'body'
   /**
-   * What happened. `refused`: no connection could be made. `reset`: it broke. `proxy`: the proxy refused. `aborted`: by
-   * `abort()`. `protocol`: anything else, such as an answer that is no HTTP.
+   * Cause of the failure. `refused`: no connection could be opened. `reset`: the connection broke. `proxy`: the proxy rejected
+   * the call. `aborted`: by `abort()`. `protocol`: anything else, such as an answer that is not HTTP.
    */
   readonly kind: 'timeout' | 'refused' | 'reset' | 'tls' | 'proxy' | 'aborted' | 'protocol'
-  /** The cause, for the log: its text may name hosts. */
+  /** Cause for the log. Its text may name hosts. */
   readonly error: Error
 }
 
-/** Controls a call in progress. */
+/** Control of a call in progress. */
 export interface TransportControl {
-  /** True while no memory of the request's body is read any more by what sends it. Absent: not known. */
+  /** Whether the memory of the request's body is no longer read. `undefined` if it is not known. */
   readonly isBodySent?: boolean
-  /** Ends the call and its connection; `onFailure` follows with kind `aborted`. No effect after the end. */
+  /** Ends the call and its connection; `onFailure` follows with kind `aborted`. Without effect after the end. */
   abort(): void
   /** Stops reading from the vendor until `resume`. */
   pause(): void
-  /** Reads on after `pause`. No effect after the end. */
+  /** Continues reading after `pause`. Without effect after the end. */
   resume(): void
 }
 
-/** Receives one answer. After `onEnd` or `onFailure` nothing more is called. */
+/** Receives one answer. No method is called after `onEnd` or `onFailure`. */
 export interface TransportHandler {
-  /** Status and headers have arrived; called once, before any `onData`. */
+  /** Called once with status and headers, before any `onData`. */
   onHead(status: number, headers: HeaderMap): void
-  /** A piece of the body, as it arrived. Not called while paused. */
+  /** Called with a chunk of the body as it arrived. Not called while paused. */
   onData(chunk: Uint8Array): void
-  /** The whole answer has arrived. */
+  /** Called when the whole answer has arrived. */
   onEnd(): void
-  /** There is no answer, or the rest of it will not come. */
+  /** Called if there is no answer, or if the rest of it will not arrive. */
   onFailure(failure: TransportFailure): void
 }
 
-/** Is a body read while it is sent? */
+/** Whether a body is read while it is sent. */
 export function isStreamedBody(body: TransportRequest['body']): body is StreamedBody {
   return body !== null && typeof body === 'object' && 'content' in body
 }
 
 /** Sends HTTP calls. Redirects are never followed; bodies are never decompressed. */
 export interface Transport {
-  /** True where nobody else has the bytes that handlers are given, so that their memory may be freed. Absent: others may have them. */
+  /** Whether handlers own the bytes that they receive and may free their memory. Default false. */
   readonly givesBytesAway?: boolean
-  /** Begins a call. Never throws: every fault is reported by `onFailure`, after this method has returned. */
+  /** Starts a call. Never throws: every fault is reported by `onFailure`, after this method has returned. */
   send(request: TransportRequest, handler: TransportHandler): TransportControl
   /** Closes idle connections and waits for open ones. */
   close(): Promise<void>

@@ -21,11 +21,11 @@ import type {
 
 /** Options of {@link undiciTransport}. */
 export interface UndiciTransportOptions {
-  /** Longest time to open a connection, TLS included. Default 5,000. */
+  /** Maximum time to open a connection, including TLS, in milliseconds. Default 5,000. */
   readonly connectTimeoutMs?: number
-  /** How long an idle connection is kept. Must be below the vendors' own limit. Default 30,000. */
+  /** Lifetime of an idle connection, in milliseconds. Must be below the vendors' own limit. Default 30,000. */
   readonly keepAliveTimeoutMs?: number
-  /** Replaces the DNS look-up of connections; used to keep caller-chosen URLs away from private addresses. */
+  /** Replaces the DNS lookup of connections. Used to keep URLs of callers away from private addresses. */
   readonly lookup?: LookupFunction
 }
 
@@ -36,19 +36,19 @@ const UNDICI_TRANSPORT_OPTIONS = {
 } satisfies MemberNames<UndiciTransportOptions>
 
 /**
- * Most origins whose connections are kept. Vendors are few, but callers choose origins too (webhooks, pictures). The oldest
- * without calls are closed first.
+ * Maximum number of origins with open connections. Vendors are few, but callers choose origins too (webhooks, images). The oldest
+ * origins without calls are closed first.
  */
 const MAX_ORIGINS = 256
 
 /**
- * HTTP over undici: keep-alive connections per origin, one request at a time on each. The number of connections is not bounded
- * here, because callers would queue behind open streams; the gateway's concurrency limits bound it, and answer 429.
+ * HTTP over undici: keep-alive connections per origin, one request at a time on each. The number of connections is not limited
+ * here, because callers would queue behind open streams; the gateway's concurrency limits apply instead, and answer 429.
  */
 export function undiciTransport(options: UndiciTransportOptions = {}): Transport {
   checkMembers(options, UNDICI_TRANSPORT_OPTIONS, 'undiciTransport')
   const direct = new Map<string, Connections>()
-  // Routes are those of the vendors, which live as long as the gateway.
+  // The routes belong to vendors, which live as long as the gateway.
   const routed = new Map<EgressRoute, Map<string, Connections>>()
   const originsOf = (egress: EgressRoute): Map<string, Connections> => {
     const origins = routed.get(egress) ?? new Map<string, Connections>()
@@ -59,7 +59,7 @@ export function undiciTransport(options: UndiciTransportOptions = {}): Transport
     let connections = origins.get(origin)
     if (connections === undefined) {
       const clientOptions = clientOptionsOf(options, egress)
-      // One for all connections; what is none is refused by the call that needs it.
+      // Parsed once for all connections. An invalid origin is rejected by the call that needs it.
       const url = URL.canParse(origin) ? new URL(origin) : origin
       connections = new ConnectionList((list) => new ClientConnection(url, clientOptions, list))
       origins.set(origin, connections)
@@ -85,7 +85,7 @@ export function undiciTransport(options: UndiciTransportOptions = {}): Transport
 
 type ClientOptions = Client.Options & { readonly connect: Connector }
 
-/** One connector for all connections to an origin: it keeps the TLS sessions, by which later ones are made sooner. */
+/** One connector for all connections to an origin: it keeps the TLS sessions, which make later handshakes faster. */
 function clientOptionsOf(
   { connectTimeoutMs = 5_000, keepAliveTimeoutMs, lookup }: UndiciTransportOptions,
   { tls, proxy }: EgressRoute = {},
@@ -121,7 +121,7 @@ function pem(material: string | Uint8Array): string | Buffer {
 
 type Connector = ReturnType<typeof buildConnector>
 
-/** Connects through a proxy: one CONNECT for each connection, and TLS to the origin inside the tunnel. */
+/** Connects through a proxy with one CONNECT per connection, and TLS to the origin inside the tunnel. */
 function tunnel(proxy: EgressProxy, tls: TlsMaterial | undefined, connector: Connector, timeoutMs: number): Connector {
   const { url, authorization } = proxy
   const headers = authorization === undefined ? {} : { 'proxy-authorization': authorization }
@@ -129,7 +129,7 @@ function tunnel(proxy: EgressProxy, tls: TlsMaterial | undefined, connector: Con
   return (options, callback) => {
     const { protocol, hostname, port } = options
     const target = `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`
-    // A tunnel takes its connection to the proxy along, so there is nothing to share.
+    // Each tunnel owns its connection to the proxy, so there is nothing to share.
     const client = new Client(url, {
       connect: buildConnector({ allowH2: false, timeout: timeoutMs, ...proxyTls }),
       headersTimeout: timeoutMs,
@@ -162,7 +162,7 @@ function refusalText(url: string, target: string, status: number): string {
   return `the proxy ${url} refuses CONNECT ${target} with ${status}: ${remedy}`
 }
 
-/** A proxy refused, or could not be reached. Its code is none of undici's: those make undici try again by itself. */
+/** A proxy rejected the tunnel or could not be reached. Its code differs from undici's codes, which would make undici retry by itself. */
 class ProxyError extends Error {
   override readonly name = 'ProxyError'
   readonly code = 'PROXY'
@@ -183,7 +183,7 @@ function dropUnused(origins: Map<string, Connections>): void {
 
 type Connections = ConnectionList<ClientConnection>
 
-/** undici's `Client` is one connection; its `Pool` looks through all of them for a free one with each call. */
+/** undici's `Client` is one connection; its `Pool` searches all of them for a free one with each call. */
 class ClientConnection implements Connection {
   readonly client: Client
   isOpen = false
@@ -206,7 +206,7 @@ class ClientConnection implements Connection {
     })
   }
 
-  /** True while the system has all that was written to it; it counts what it has written when the system has told so. */
+  /** Whether the system has accepted all bytes written to the connection, as far as it has confirmed them. */
   get isIdle(): boolean {
     const socket = this.#socket
     return socket !== undefined && (socket.destroyed || socket.writableLength === 0)
@@ -224,8 +224,8 @@ class ClientConnection implements Connection {
 type Phase = TransportFailure['phase']
 
 /**
- * One call. undici hands raw headers only to the older of its two kinds of handlers; the newer has all headers of every answer
- * decoded for it, and two objects made around it. undici 8 may drop the older kind, so nothing outside of this file knows it.
+ * One call. undici passes raw headers only to the older of its two kinds of handlers; the newer decodes all headers of every
+ * answer and creates two wrapper objects. undici 8 may drop the older kind, so only this file depends on it.
  */
 class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   readonly #handler: TransportHandler
@@ -288,7 +288,7 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
 
   onConnect(abort: (reason?: Error) => void): void {
     if (this.#ended) {
-      // Aborted while it waited for a connection; without this it would still be sent.
+      // Aborted while it waited for a connection. Without this check it would still be sent.
       abort(new AbortedCallError('the call was aborted'))
       return
     }
@@ -305,7 +305,7 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    // A parser that is resumed gives an empty piece. Who pauses with each piece and resumes at once would never read on.
+    // A resumed parser sends an empty chunk. A handler that pauses with each chunk and resumes immediately would never continue.
     if (!this.#ended && chunk.length > 0) this.#handler.onData(chunk)
     return !this.#isPaused
   }
@@ -316,18 +316,18 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
       this.#end()
       this.#handler.onEnd()
     } finally {
-      // Only now: undici is not done with the connection before this returns, and the handler may send another call.
+      // Only now, because undici needs the connection until this returns, and the handler may send another call.
       this.#returnConnection(true)
     }
   }
 
   onError(error: Error): void {
-    // undici refused the call before it was sent, or the connection is of no more use.
+    // undici rejected the call before it was sent, or the connection is unusable.
     this.#returnConnection(!this.#begun)
     this.#fail(error)
   }
 
-  /** Once for each call, and only when undici is done with it: an aborted one may still wait for its connection. */
+  /** Runs once per call, and only when undici has released the call: an aborted call may still wait for its connection. */
   #returnConnection(isReusable: boolean): void {
     const connection = this.#connection
     if (connection === undefined) return
@@ -337,7 +337,7 @@ class UndiciCall implements TransportControl, Dispatcher.DispatchHandler {
     this.#connections = undefined
   }
 
-  /** Releases undici's functions, which hold its request and connection. */
+  /** Releases undici's functions, which reference its request and connection. */
   #end(): void {
     this.#ended = true
     this.#abort = undefined

@@ -2,11 +2,11 @@ import type { MemberNames } from '../core/known-members.ts'
 import { type EgressOptions, egressRoute } from './egress-route.ts'
 import type { EgressRoute } from './transport.ts'
 
-/** What every factory takes beside its own options: for all calls and connections of the vendor. */
+/** Common options of all vendor factories, for all calls and connections of the vendor. */
 export interface ConnectionOptions extends EgressOptions {
-  /** Headers of every call; they replace those of the same name that the gateway would send. */
+  /** Headers of every call. They replace headers of the gateway with the same name. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Query of every call, such as an `api-version`. */
+  /** Query parameters of every call, such as an `api-version`. */
   readonly query?: Readonly<Record<string, string>> | undefined
 }
 
@@ -17,7 +17,7 @@ export const CONNECTION_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<ConnectionOptions>
 
-/** The same, read; each member only where it is set. */
+/** Parsed {@link ConnectionOptions}. Each member is present only if it is set. */
 export interface VendorConnection {
   /** Flat list of headers, names in lower case. */
   readonly headers?: readonly string[]
@@ -28,7 +28,7 @@ export interface VendorConnection {
 
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-/** These belong to the connection or to the body, not to the operator. */
+/** Headers that the connection or the body determines, not the operator. */
 const REFUSED = new Set([
   'host',
   'content-length',
@@ -40,9 +40,9 @@ const REFUSED = new Set([
 ])
 
 /**
- * Reads what the operator gave for all calls and connections of a vendor.
+ * Reads the operator's options for all calls and connections of a vendor.
  * @throws TypeError that names the option: a header or query that cannot be sent, TLS material without its other half, a proxy
- *   that is no http(s) URL.
+ *   that is not an http(s) URL.
  */
 export function vendorConnection(options: ConnectionOptions): VendorConnection {
   const headers = Object.entries(options.headers ?? {}).flatMap(([name, value]) => [
@@ -60,13 +60,13 @@ export function vendorConnection(options: ConnectionOptions): VendorConnection {
 
 function checkedName(name: string): string {
   const lower = name.toLowerCase()
-  if (!HEADER_NAME.test(lower)) throw new TypeError(`headers: ${JSON.stringify(name)} is no header name`)
+  if (!HEADER_NAME.test(lower)) throw new TypeError(`headers: ${JSON.stringify(name)} is not a header name`)
   if (REFUSED.has(lower)) throw new TypeError(`headers: ${JSON.stringify(name)} is set by the connection itself`)
   return lower
 }
 
 function checkedValue(name: string, value: string): string {
   if (typeof value !== 'string' || !HEADER_VALUE.test(value))
-    throw new TypeError(`headers: the value of ${JSON.stringify(name)} holds characters that no header may have`)
+    throw new TypeError(`headers: the value of ${JSON.stringify(name)} contains characters that headers must not have`)
   return value
 }

@@ -1,4 +1,4 @@
-/** Upper bounds of the buckets that durations are counted in, in milliseconds; one more bucket has what is longer. */
+/** Upper bounds of the duration buckets, in milliseconds. One more bucket counts longer durations. */
 export const LATENCY_BOUNDS_MS: readonly number[] = [
   ...[10, 25, 50, 100, 250, 500, 1_000],
   ...[2_000, 4_000, 8_000, 15_000, 30_000, 60_000, 120_000],
@@ -7,26 +7,26 @@ export const LATENCY_BOUNDS_MS: readonly number[] = [
 /** Number of buckets. */
 export const LATENCY_BUCKETS = LATENCY_BOUNDS_MS.length + 1
 
-/** Calls by bucket of their duration, and by bucket of the time to their first content, where there was one. */
+/** Number of calls per bucket of their duration, and per bucket of the time to their first content, if any. */
 export interface LatencyCounts {
   readonly duration: readonly number[]
   readonly firstByte: readonly number[]
 }
 
-/** Milliseconds below which half, 95 % and 99 % of the calls lie. */
+/** Milliseconds below which 50 %, 95 % and 99 % of the calls are. */
 export interface Percentiles {
   readonly p50Ms: number
   readonly p95Ms: number
   readonly p99Ms: number
 }
 
-/** The bucket of a duration. */
+/** Returns the bucket of a duration. */
 export function bucketOf(durationMs: number): number {
   const index = LATENCY_BOUNDS_MS.findIndex((boundMs) => durationMs <= boundMs)
   return index === -1 ? LATENCY_BOUNDS_MS.length : index
 }
 
-/** Percentiles of counts, interpolated within their buckets; undefined where nothing was counted. */
+/** Returns percentiles of counts, interpolated within their buckets, or undefined if nothing was counted. */
 export function percentilesOf(counts: readonly number[]): Percentiles | undefined {
   const total = counts.reduce((sum, count) => sum + count, 0)
   if (total === 0) return undefined
@@ -37,12 +37,12 @@ export function percentilesOf(counts: readonly number[]): Percentiles | undefine
   }
 }
 
-/** @param rank How many of the calls are to lie below. */
+/** @param rank Number of calls below the result. */
 function quantile(counts: readonly number[], rank: number): number {
   let below = 0
   for (const [index, count] of counts.entries()) {
     const upperMs = LATENCY_BOUNDS_MS[index]
-    // The last bucket has no end: its calls are known to be at least this long.
+    // The last bucket has no end: its calls took at least this long.
     if (upperMs === undefined) break
     if (below + count >= rank) {
       const lowerMs = LATENCY_BOUNDS_MS[index - 1] ?? 0

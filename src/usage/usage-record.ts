@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { Ending } from '../core/events.ts'
 import type { Usage, UsageCounts } from '../core/usage.ts'
 
-/** One call to a vendor on behalf of a request. */
+/** Call to a vendor on behalf of a request. */
 export interface AttemptRecord {
   /** Id of the vendor that was called. */
   readonly vendor: string
@@ -10,87 +10,87 @@ export interface AttemptRecord {
   readonly credentialId: string
   /** Public id of the model. */
   readonly model: string
-  /** `abandoned`: ended on this side, for a caller who left or an attempt that was faster. */
+  /** `abandoned`: the gateway ended the call, because the caller disconnected or another attempt was faster. */
   readonly outcome: 'answered' | 'failed' | 'abandoned'
-  /** Why it failed, as the event `attempt-failed` says it; undefined: it did not. */
+  /** Reason of the failure, as in the event `attempt-failed`, or `undefined` if it did not fail. */
   readonly reason: string | undefined
-  /** The vendor's status where it refused; undefined: it answered, or not at all. */
+  /** HTTP status with which the vendor rejected the call, or `undefined` if it answered or sent no status. */
   readonly status: number | undefined
   /** Milliseconds from the request's arrival. */
   readonly startMs: number
-  /** From its beginning to its end. */
+  /** Duration in milliseconds. */
   readonly durationMs: number
 }
 
-/** Most attempts in a record: the first ones, and the last. */
+/** Maximum number of attempts in a record: the first ones, and the last. */
 export const MAX_ATTEMPTS_IN_RECORD = 16
 
 /**
- * One call that reached a model, or the end of one task: who made it, what answered, what it used and what it cost. Contains
- * no prompt, answer or credential. Amounts in nano-dollars.
+ * Call that reached a model, or end of a task: its caller, model, usage and cost. Contains no prompt, answer or credential.
+ * Amounts are in nano-dollars.
  */
 export interface UsageRecord {
-  /** Id of the request; of a task the request that submitted it. */
+  /** Id of the request. For a task, the request that submitted it. */
   readonly id: string
-  /** Unix milliseconds; of a charged call the time of its journal line. */
+  /** Time of the end in Unix milliseconds. For a charged call, the time of its journal line. */
   readonly endedAtMs: number
-  /** The account that pays. */
+  /** Account that pays. */
   readonly accountId: string
-  /** The key or identity that called. */
+  /** Key or identity that made the call. */
   readonly keyId: string
-  /** Who was served on the account's behalf; undefined: not told. */
+  /** End user on whose behalf the account called, or `undefined` if not specified. */
   readonly endUser: string | undefined
-  /** At most 8, sorted as they were given. */
+  /** Up to 8 tags in the given order. */
   readonly tags: readonly string[]
   /** Endpoint id, such as `chat`. */
   readonly endpoint: string
-  /** Public id of the model that answered, or was to answer. */
+  /** Public id of the model that answered or should have answered. */
   readonly model: string
-  /** What the caller wrote. */
+  /** Model name that the caller wrote. */
   readonly requestedModel: string
-  /** Undefined: no vendor was asked. */
+  /** Vendor that was called, or `undefined` if there was none. */
   readonly vendor: string | undefined
   /** Identifies the operator's key at the vendor without revealing it. */
   readonly credentialId: string | undefined
-  /** The vendor's id of its answer. */
+  /** The vendor's id of the request. */
   readonly vendorRequestId: string | undefined
-  /** As in the event `request-ended`. */
+  /** Outcome, as in the event `request-ended`. */
   readonly ending: Ending
-  /** HTTP status that the caller got; of a task 200: its end is no answer to a request. */
+  /** HTTP status that the caller got. For a task 200, because its end does not answer a request. */
   readonly status: number
-  /** Error code; undefined: none. */
+  /** Error code, or `undefined` if there was no error. */
   readonly code: string | undefined
-  /** Did the caller ask for a stream? */
+  /** Whether the caller requested a stream. */
   readonly isStream: boolean
   /**
-   * Units by meter of the model; empty where nothing is known to have been used. What other models consumed within the call is in
-   * the journal's line, and paid with it: counts of several models would not add up to the model's.
+   * Units by meter of the model; empty if no usage is known. The journal's line contains and charges the usage of other models
+   * within the call: counts of several models would not add up to the model's.
    */
   readonly usage: UsageCounts
-  /** True where the vendor reported nothing, and `usage` is an estimate. */
+  /** Whether `usage` is an estimate because the vendor reported none. */
   readonly isEstimated: boolean
-  /** From the request's arrival to its end. */
+  /** Milliseconds from the request's arrival to its end. */
   readonly durationMs: number
-  /** From the request's arrival to the first content; undefined where there was none. */
+  /** Milliseconds from the request's arrival to the first content, or `undefined` if there was none. */
   readonly firstByteMs: number | undefined
   /**
-   * The calls to vendors in the order of their beginnings, at most 16, where there was more than one, or one that failed. Undefined:
-   * there was one, as the rest of the record says, or none; so records of most calls have no list.
+   * Calls to vendors in the order of their start, at most 16, if there were several or one failed. Otherwise undefined, because
+   * the rest of the record describes a single call; so most records have no list.
    */
   readonly attempts: readonly AttemptRecord[] | undefined
-  /** What the call cost. */
+  /** Cost of the call. */
   readonly dueNanoDollars: bigint
-  /** What the balance paid of it at once; the journal's charge. */
+  /** Part of the cost that the balance paid immediately; the journal's charge. */
   readonly chargedNanoDollars: bigint
 }
 
-/** A record before the ledger has said what was charged and when. */
+/** Record before the ledger has determined its charge and time. */
 export type UsageDraft = Omit<UsageRecord, 'endedAtMs' | 'dueNanoDollars' | 'chargedNanoDollars'>
 
-/** What of a record the ledger says. */
+/** Part of a record that the ledger determines. */
 export type ChargedEnd = Omit<UsageRecord, keyof UsageDraft>
 
-/** The record of a call that ended at `endedAtMs`. */
+/** Returns the record of a call that ended at `endedAtMs`. */
 export function usageRecord(draft: UsageDraft, ended: ChargedEnd): UsageRecord {
   return {
     id: draft.id,
@@ -119,20 +119,20 @@ export function usageRecord(draft: UsageDraft, ended: ChargedEnd): UsageRecord {
   }
 }
 
-/** The counts of the called model alone. */
+/** Returns the counts of the called model alone. */
 export function countsOf(usage: Usage): UsageCounts {
   if (usage.otherModels === undefined && usage.serviceTier === undefined) return usage
   const { otherModels: _, serviceTier: _tier, ...counts } = usage
   return counts
 }
 
-/** Longest text in a record, in UTF-16 units. */
+/** Maximum length of a text in a record, in UTF-16 units. */
 const MAX_TEXT_LENGTH = 256
 
-/** Halves of surrogate pairs, alone or not: a database refuses those that are alone. */
+/** Halves of surrogate pairs. Databases reject a half without its counterpart. */
 const SURROGATES = /[\ud800-\udfff]/
 
-/** A text that every store can keep: bounded, without U+0000, and with lone surrogates replaced. */
+/** Returns a text that every store accepts: limited in length, without U+0000, and with lone surrogates replaced. */
 export function storableText(text: string, maxLength = MAX_TEXT_LENGTH): string {
   const bounded = text.length > maxLength ? text.slice(0, maxLength) : text
   const isPlain = !bounded.includes('\u0000') && !SURROGATES.test(bounded)
@@ -142,7 +142,7 @@ export function storableText(text: string, maxLength = MAX_TEXT_LENGTH): string 
 const MAX_TAGS = 8
 const TAG = /^[\w.:/-]{1,64}$/
 
-/** The tags of a call: those that cannot be removed first, each once, at most 8; what is no tag is left out. */
+/** Returns the tags of a call: fixed tags first, without duplicates, at most 8. Invalid tags are dropped. */
 export function tagsOf(fixed: readonly string[] | undefined, listed: string | undefined): readonly string[] {
   if (listed === undefined && (fixed === undefined || fixed.length === 0)) return NO_TAGS
   const wanted = [...(fixed ?? []), ...(listed?.split(',').map((tag) => tag.trim()) ?? [])]

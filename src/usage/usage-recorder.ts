@@ -3,13 +3,13 @@ import type { MemberNames } from '../core/known-members.ts'
 import type { UsageRecord } from './usage-record.ts'
 import { DAY_MS, type UsageRetention, type UsageStore } from './usage-store.ts'
 
-/** How long usage is kept, in days. */
+/** Retention of usage, in days. */
 export interface UsageRetentionDays {
-  /** Records of single calls. Default 30. */
+  /** Retention of records of single calls. Default 30. */
   readonly recordDays?: number | undefined
-  /** Sums by hour. Default 400. */
+  /** Retention of sums by hour. Default 400. */
   readonly hourDays?: number | undefined
-  /** Sums by day and account. Default: for ever. */
+  /** Retention of sums by day and account. Default: indefinite. */
   readonly dayDays?: number | undefined
 }
 
@@ -21,16 +21,16 @@ export const USAGE_RETENTION_MEMBERS = {
 
 /** Most records of calls without a charge that wait to be written. */
 const MAX_WAITING = 10_000
-/** So many are written at once, at the latest after a second. */
+/** Batch size of writes. A batch is written after a second at the latest. */
 const WRITTEN_AT_ONCE = 500
 const WRITE_DELAY_MS = 1_000
-/** How long after a call its record is in the sums, at most, while nobody asks. */
+/** Maximum delay between a call and its sums if nobody queries them. */
 const ROLL_UP_DELAY_MS = 10_000
-/** Records that are added, and rows that are deleted, in one step. */
+/** Number of records added, or rows deleted, in one step. */
 const ROWS_PER_STEP = 500
 const FORGET_INTERVAL_MS = 10 * 60_000
 
-/** What a recorder works with, and whom it tells. */
+/** Dependencies of a recorder. */
 export interface UsageRecorderParts {
   readonly store: UsageStore
   readonly clock: Clock
@@ -38,19 +38,19 @@ export interface UsageRecorderParts {
   retention(): Promise<Readonly<Record<keyof UsageRetentionDays, number>>>
   /** So many records of calls without a charge are lost. `error`: the store's; undefined: too many waited. */
   dropped(count: number, error: unknown): void
-  /** The sums could not be brought up to date, or old rows not deleted. It is tried again after the next call. */
+  /** Called if the sums could not be updated or old rows not deleted. The next call triggers a retry. */
   failed(error: unknown): void
 }
 
 /**
- * Writes records of calls that were not charged, which may be lost; the records of charged calls are written by the ledger. Keeps
- * the sums up to date and deletes what is old. Works only after calls: an idle gateway asks its store nothing.
+ * Writes records of uncharged calls, which may be lost; the ledger writes the records of charged calls. Updates the sums and
+ * deletes old rows. Works only after calls: an idle gateway does not query its store.
  */
 export class UsageRecorder {
   readonly #parts: UsageRecorderParts
   #waiting: UsageRecord[] = []
   #droppedCount = 0
-  /** When the oldest record was noted that may be in no sum yet. */
+  /** Time of the oldest record that may not be in any sum yet. */
   #notedAtMs: number | undefined
   #writeTimer: Timer | undefined
   #rollUpTimer: Timer | undefined
@@ -63,12 +63,12 @@ export class UsageRecorder {
     this.#parts = parts
   }
 
-  /** How long the oldest record that is in no sum yet has waited, in milliseconds; 0: none does. */
+  /** Waiting time of the oldest record that is in no sum yet, in milliseconds; 0 if there is none. */
   get rollUpAgeMs(): number {
     return this.#notedAtMs === undefined ? 0 : Math.max(0, this.#parts.clock.now() - this.#notedAtMs)
   }
 
-  /** Takes the record of a call that was not charged. */
+  /** Queues the record of an uncharged call. */
   add(record: UsageRecord): void {
     if (this.#isClosed || this.#waiting.length >= MAX_WAITING) {
       this.#droppedCount += 1
@@ -81,13 +81,13 @@ export class UsageRecorder {
     else this.#writeTimer ??= this.#parts.clock.schedule(WRITE_DELAY_MS, () => void this.#write())
   }
 
-  /** A record was written, here or by the ledger: the sums will follow. */
+  /** Notes that a record was written, here or by the ledger, so that the sums follow. */
   noted(): void {
     if (this.#isClosed) return
     this.#notedAtMs ??= this.#parts.clock.now()
     this.#rollUpTimer ??= this.#parts.clock.schedule(ROLL_UP_DELAY_MS, () => {
       this.#rollUpTimer = undefined
-      // Old rows may be being deleted still, after which nothing is added up.
+      // A deletion of old rows may still be running, and it adds nothing to the sums.
       if (this.#rollingUp !== undefined) return this.noted()
       this.#rollingUp = this.#rollUp().finally(() => {
         this.#rollingUp = undefined
@@ -95,12 +95,12 @@ export class UsageRecorder {
     })
   }
 
-  /** Writes the records that wait. Never rejects. */
+  /** Writes the waiting records. Never rejects. */
   flush(): Promise<void> {
     return this.#write()
   }
 
-  /** Writes what waits, and ends. Nothing is left under way. */
+  /** Writes the waiting records, and stops. No work is left running. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#rollUpTimer?.cancel()
@@ -108,7 +108,7 @@ export class UsageRecorder {
     await this.#rollingUp
   }
 
-  /** Writes all that waits. One batch at a time: while a store stalls, the others wait where their number is bounded. */
+  /** Writes all waiting records, one batch at a time. While a store stalls, the others wait in the queue, whose size is limited. */
   #write(): Promise<void> {
     this.#writeTimer?.cancel()
     this.#writeTimer = undefined
@@ -124,7 +124,7 @@ export class UsageRecorder {
       try {
         await this.#parts.store.write(records)
       } catch (error) {
-        // Never twice: the store may have written them before its answer was lost.
+        // Never retried: the store may have written them before its answer was lost.
         this.#parts.dropped(records.length, error)
       }
       if (this.#droppedCount > 0) this.#tellDropped()
@@ -142,7 +142,7 @@ export class UsageRecorder {
     try {
       let beganAtMs = clock.now()
       while (!this.#isClosed && (await store.rollUp(ROWS_PER_STEP, clock.now())).added > 0) beganAtMs = clock.now()
-      // What came during the last step follows with the next run.
+      // Records that arrived during the last step follow in the next run.
       this.#notedAtMs = this.#rollUpTimer === undefined ? undefined : beganAtMs
       if (isYoungerThan(FORGET_INTERVAL_MS, this.#forgottenAtMs, clock.now())) return
       this.#forgottenAtMs = clock.now()

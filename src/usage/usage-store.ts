@@ -3,75 +3,75 @@ import type { UsageCounts } from '../core/usage.ts'
 import type { LatencyCounts } from './latency.ts'
 import type { UsageRecord } from './usage-record.ts'
 
-/** Members by which sums can be grouped, besides time. */
+/** Dimensions by which sums can be grouped, in addition to time. */
 export const USAGE_DIMENSIONS = ['account', 'key', 'model', 'endpoint', 'vendor', 'endUser', 'tag'] as const
-/** One of them. */
+/** One of {@link USAGE_DIMENSIONS}. */
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number]
 
-/** Those of them that only records tell: there is no bound to their values, so that sums of them are made when they are asked for. */
+/** Dimensions that only records contain. Their values are unlimited, so their sums are computed on demand. */
 export type RecordDimension = 'endUser' | 'tag'
 
-/** Those that are kept in sums. */
+/** Dimensions that roll-ups store. */
 export type SummedDimension = Exclude<UsageDimension, RecordDimension>
 
-/** Is it of records only? */
+/** Whether only records contain a dimension. */
 export function isOfRecords(dimension: UsageDimension): dimension is RecordDimension {
   return dimension === 'endUser' || dimension === 'tag'
 }
 
-/** Only what has these values. */
+/** Values to which a query is limited, by dimension. */
 export type UsageFilter = { readonly [Dimension in UsageDimension]?: string | undefined }
 
-/** A question to the roll-ups. */
+/** Query for roll-ups. */
 export interface UsageSeriesQuery {
   /**
-   * `hours`: of all accounts together, without the dimensions `account` and `key`. `days`: UTC days, with all dimensions but
-   * `endUser` and `tag`. `records`: of the records that are kept, with all dimensions and steps; counted there or not. A record with
-   * several tags is in the sums of each of them, and one without in those of the tag `''`.
+   * `hours`: all accounts together, without the dimensions `account` and `key`. `days`: UTC days, with all dimensions except
+   * `endUser` and `tag`. `records`: the stored records, rolled up or not, with all dimensions and steps. A record with several
+   * tags is in the sums of each of them, and a record without tags in the sums of the tag `''`.
    */
   readonly source: 'hours' | 'days' | 'records'
   /** Unix milliseconds, a whole hour or UTC day. */
   readonly fromMs: number
-  /** The first moment after the range; a whole hour or UTC day. */
+  /** End of the range (exclusive); a whole hour or UTC day. */
   readonly untilMs: number
-  /** Rows for each of these; undefined: one row for the whole range. `hour` needs the source `hours` or `records`. */
+  /** Time step of the rows, or `undefined` for one row for the whole range. `hour` needs the source `hours` or `records`. */
   readonly step: 'hour' | 'day' | undefined
-  /** A row for each combination of their values; empty: one row for each step. */
+  /** Dimensions of the groups. If empty, there is one row per step. */
   readonly groupBy: readonly UsageDimension[]
-  /** Sums only of the calls with these values; empty: of all. */
+  /** Values to which the calls are limited. If empty, all calls count. */
   readonly filter: UsageFilter
-  /** Also count the calls by their durations; of the source `hours` only. */
+  /** Whether to count the calls by their durations. Requires the source `hours`. */
   readonly withLatency?: boolean | undefined
-  /** Most rows. */
+  /** Maximum number of rows. */
   readonly limit: number
-  /** Only so many rows: those of the highest charges, then of the most calls, in that order, of however many there are. */
+  /** Number of rows to return: those with the highest charges, then with the most calls, out of any number. */
   readonly top?: number | undefined
 }
 
 /** Sums of the calls of one group. Amounts in nano-dollars. */
 export interface UsageSums {
-  /** Present where the question asks for it. */
+  /** Counts by duration, if the query requests them. */
   readonly latency?: LatencyCounts
   /** Number of calls. */
   readonly requests: number
-  /** Of these, how many failed, and how many their callers left. */
+  /** Number of failed calls, and of calls that their callers abandoned. */
   readonly failed: number
   readonly abandoned: number
-  /** Of these, for how many the usage is an estimate. */
+  /** Number of calls whose usage is an estimate. */
   readonly estimated: number
-  /** Units by meter; those of zero are absent. */
+  /** Units by meter; zeros are absent. */
   readonly usage: UsageCounts
   /** Sum of their durations. */
   readonly durationMs: number
-  /** What they cost, the part that is owed included. */
+  /** Cost, including the part that is owed. */
   readonly dueNanoDollars: bigint
-  /** What balances paid of it at once. */
+  /** Part of the cost that balances paid immediately. */
   readonly chargedNanoDollars: bigint
 }
 
-/** The sums of one group: of a step in time, and of a value of each dimension grouped by. Other members are absent. */
+/** Sums of one group: one time step, and one value per grouped dimension. Other members are absent. */
 export interface UsageRow extends UsageSums {
-  /** Beginning of the step, Unix milliseconds. */
+  /** Start of the step in Unix milliseconds. */
   readonly atMs?: number
   /** Account id. */
   readonly account?: string
@@ -81,15 +81,15 @@ export interface UsageRow extends UsageSums {
   readonly model?: string
   /** Endpoint id, such as `chat`. */
   readonly endpoint?: string
-  /** Empty: no vendor was asked. */
+  /** Vendor id; empty if no vendor was called. */
   readonly vendor?: string
-  /** Empty: not told. */
+  /** End user; empty if not specified. */
   readonly endUser?: string
-  /** Empty: the calls have no tag. */
+  /** Tag; empty for calls without a tag. */
   readonly tag?: string
 }
 
-/** Where a page of records ends. */
+/** End of a page of records. */
 export interface UsagePlace {
   /** Unix milliseconds. */
   readonly endedAtMs: number
@@ -97,88 +97,88 @@ export interface UsagePlace {
   readonly number: bigint
 }
 
-/** Which records to give. */
+/** Query for a page of records. */
 export interface UsageRecordsQuery {
-  /** Undefined: of all accounts. */
+  /** Account of the records, or `undefined` for all accounts. */
   readonly accountId: string | undefined
   /** Unix milliseconds. */
   readonly fromMs: number
-  /** The first moment after the range. */
+  /** End of the range (exclusive). */
   readonly untilMs: number
-  /** Only what is older than this. */
+  /** Cursor: lists only older records. */
   readonly after: UsagePlace | undefined
-  /** Most records. */
+  /** Maximum number of records. */
   readonly limit: number
 }
 
-/** Records, newest first. */
+/** Page of records. */
 export interface UsagePage {
-  /** Newest first. */
+  /** Records, newest first. */
   readonly records: readonly UsageRecord[]
-  /** Where the page ends; undefined: there are no more. */
+  /** End of the page, or `undefined` if there are no more records. */
   readonly end: UsagePlace | undefined
 }
 
-/** What is to be deleted, and how many rows of each kind at most. Unix milliseconds; undefined: nothing. */
+/** Rows to delete, with a limit per kind. Times are in Unix milliseconds; `undefined` deletes nothing. */
 export interface UsageRetention {
-  /** Records that ended before are deleted. */
+  /** Records that ended before this time are deleted. */
   readonly recordsUntilMs: number | undefined
-  /** Sums of hours that began before are deleted. */
+  /** Sums of hours that began before this time are deleted. */
   readonly hoursUntilMs: number | undefined
-  /** Sums of days that began before are deleted. */
+  /** Sums of days that began before this time are deleted. */
   readonly daysUntilMs: number | undefined
-  /** Most rows of each kind. */
+  /** Maximum number of rows per kind. */
   readonly limit: number
 }
 
-/** Sums of one account over a range, by what was kept of it. */
+/** Sums of one account over a range, by source. */
 export interface UsageMismatch {
   readonly accountId: string
-  /** Charged by the records, the roll-up by day, and the journal, in nano-dollars. */
+  /** Charges according to the records, the roll-up by day, and the journal, in nano-dollars. */
   readonly records: bigint
   readonly days: bigint
   readonly journal: bigint
 }
 
 /**
- * Records of calls, and sums of them. A record of a charged call is written by the ledger or the task store of the same driver,
- * in the transaction of the charge. Sums follow in steps, and each record is counted once, however many processes take part.
+ * Records of calls, and their sums. The ledger or the task store of the same driver writes the record of a charged call in the
+ * transaction of the charge. Sums follow in steps, and each record is counted once, however many processes take part.
  */
 export interface UsageStore {
-  /** Writes records of calls that were not charged: all of them or none. */
+  /** Writes records of uncharged calls: all of them or none. */
   write(records: readonly UsageRecord[]): MaybePromise<void>
   /**
-   * Adds at most about `limit` records to the sums. Safe in several processes at once and after a crash: the sums and the mark up
-   * to which records are counted change together.
-   * @returns how many were added, and up to when the sums are complete: Unix milliseconds.
+   * Adds up to about `limit` records to the sums. Safe in several processes at the same time and after a crash: the sums and the
+   * mark of the last counted record change together.
+   * @returns The number of added records, and the time up to which the sums are complete, in Unix milliseconds.
    */
   rollUp(limit: number, nowMs: number): MaybePromise<{ readonly added: number; readonly asOfMs: number }>
   /**
-   * Sums, in the order of time and then of the groups, unless `top` rows are asked for.
-   * @throws RangeError when there are more than `limit` rows, unless `top` rows are asked for.
+   * Returns sums in the order of time and then of the groups, unless `top` rows are requested.
+   * @throws RangeError if there are more than `limit` rows, unless `top` rows are requested.
    */
   series(query: UsageSeriesQuery): MaybePromise<readonly UsageRow[]>
-  /** A page of records, newest first. */
+  /** Returns a page of records, newest first. */
   records(query: UsageRecordsQuery): MaybePromise<UsagePage>
-  /** Compares records, sums by day and the journal's charges of a range of whole UTC days; gives accounts that differ. */
+  /** Compares records, sums by day and the journal's charges of whole UTC days. Returns the accounts that differ. */
   verify(range: { readonly fromMs: number; readonly untilMs: number }): MaybePromise<readonly UsageMismatch[]>
-  /** Makes the sums of a range of whole UTC days again from the records of those days, in one step. */
+  /** Rebuilds the sums of whole UTC days from their records, in one step. */
   rebuild(range: { readonly fromMs: number; readonly untilMs: number }): MaybePromise<void>
-  /** Deletes what is old, never a record that is not in the sums; gives how many rows. */
+  /** Deletes old rows, but never a record that no sum contains. Returns the number of rows. */
   forget(retention: UsageRetention): MaybePromise<number>
 }
 
 export const HOUR_MS = 3_600_000
 export const DAY_MS = 24 * HOUR_MS
 
-/** The order of the rows of a question for the top ones. */
+/** Orders the rows of a query for the top ones. */
 export function byCharge(one: UsageSums, other: UsageSums): number {
   if (one.chargedNanoDollars === other.chargedNanoDollars) return other.requests - one.requests
   return one.chargedNanoDollars < other.chargedNanoDollars ? 1 : -1
 }
 
-/** @throws RangeError for more rows than were asked for. */
+/** @throws RangeError for more rows than requested. */
 export function assertRowLimit(rowCount: number, limit: number): void {
   if (rowCount <= limit) return
-  throw new RangeError(`the answer has more than ${limit} rows; ask for a shorter range or fewer groups`)
+  throw new RangeError(`the answer has more than ${limit} rows; request a shorter range or fewer groups`)
 }

@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 
-/** Bytes that are given as base64, decoded only where they are read. */
+/** Bytes given as base64, decoded on demand. */
 export class Base64Bytes {
-  /** How many bytes the text stands for; line breaks in it count as data. */
+  /** Number of bytes that the text encodes. Line breaks in it count as data. */
   readonly byteLength: number
   readonly #text: string
 
@@ -13,7 +13,7 @@ export class Base64Bytes {
     this.byteLength = Math.max(0, Math.floor((text.length * 3) / 4) - padding)
   }
 
-  /** At most `length` bytes from `offset`; fewer at the end, none behind it. */
+  /** Returns up to `length` bytes from `offset`: fewer at the end, none after it. */
   read(offset: number, length: number): Buffer {
     const group = Math.floor(offset / 3)
     const skipped = offset - group * 3

@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
 
-/** A multiple of 3, so that only the last piece is padded. */
+/** A multiple of 3, so that only the last chunk is padded. */
 const PIECE_BYTES = 48 * 1024
 
-/** Encodes chunks as one base64 text, piece by piece: no piece is larger than 64 KiB, and the chunks are never joined. */
+/** Encodes chunks as one base64 text in chunks of up to 64 KiB, without joining the input. */
 export function base64Chunks(chunks: readonly Uint8Array[]): Buffer[] {
   const encoded: Buffer[] = []
   let rest: Uint8Array = new Uint8Array(0)

@@ -6,18 +6,18 @@ import type { Form, FormFile } from './multipart.ts'
 export interface EncodedForm {
   /** `multipart/form-data; boundary=…`. */
   readonly contentType: string
-  /** The body in order; the bytes of files are the form's own chunks, not copies. */
+  /** The body in order. File contents are the form's own chunks, not copies. */
   readonly chunks: readonly Uint8Array[]
   /** Length of the whole body, for `content-length`. */
   readonly byteLength: number
 }
 
 /**
- * Writes a form as `multipart/form-data`, with the names, file names, types and order of its parts. In names, quotes and line
- * breaks become `%22`, `%0D` and `%0A` (HTML standard, "multipart form data"). The values of fields stay as they are:
- * the standard's change of line breaks would alter prompts.
+ * Encodes a form as `multipart/form-data`, with the names, file names, types and order of its parts. In names, quotes and line
+ * breaks become `%22`, `%0D` and `%0A` (HTML standard, "multipart form data"). Field values stay unchanged: the line break
+ * conversion of the standard would alter prompts.
  *
- * Throws TypeError when the type of a file holds control characters, which could add headers.
+ * Throws TypeError if the type of a file contains control characters, which could add headers.
  */
 export function encodeForm(form: Form): EncodedForm {
   // An unpredictable boundary, so that a file cannot contain it and add parts.
@@ -77,7 +77,7 @@ class EncodableFile {
   readonly #chunks: readonly Uint8Array[]
 
   constructor(file: FormFile) {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters.
     if (/[\x00-\x1f\x7f]/.test(file.contentType)) throw new TypeError('the type of a file holds control characters')
     this.name = file.filename
     this.type = file.contentType
@@ -91,6 +91,6 @@ class EncodableFile {
 }
 
 function formData(form: Form): EncodableForm {
-  // The content of fields is written above, so the encoder gets an empty one.
+  // Field contents are written above, so the encoder gets empty ones.
   return new EncodableForm(form.map((part) => [part.name, part.kind === 'file' ? new EncodableFile(part) : '']))
 }

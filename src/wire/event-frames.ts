@@ -1,61 +1,61 @@
 import { crc32 } from 'node:zlib'
 import { asBuffer } from './join-chunks.ts'
 
-/** Lengths of the frame and of its headers, and the checksum of both. */
+/** Lengths of the frame and of its headers, plus the checksum of both. */
 const PRELUDE_BYTES = 12
 const CHECKSUM_BYTES = 4
-/** A frame without headers and payload. */
+/** Size of a frame without headers and payload. */
 const LEAST_FRAME_BYTES = PRELUDE_BYTES + CHECKSUM_BYTES
-/** Largest headers of a frame that the format allows. */
+/** Maximum size of a frame's headers that the format allows. */
 const MAX_HEADER_BYTES = 128 * 1024
-/** Largest frame that the format allows: headers, and a payload of 24 MiB. */
+/** Maximum size of a frame that the format allows: headers plus a payload of 24 MiB. */
 const MAX_FRAME_BYTES = LEAST_FRAME_BYTES + MAX_HEADER_BYTES + 24 * 1024 * 1024
 
-/** Bytes of a header's value by its type; those of bytes and text have their length in front. */
+/** Sizes of header values by type. Byte and string values have a length prefix instead. */
 const VALUE_BYTES = [0, 0, 1, 2, 4, 8, undefined, undefined, 8, 16] as const
 const TEXT_TYPE = 7
 const BYTES_TYPE = 6
 
 /** A frame of `application/vnd.amazon.eventstream`. */
 export interface EventFrame {
-  /** The kind of frame: `event`, `exception` or `error`; empty where it does not say. */
+  /** Kind of the frame: `event`, `exception` or `error`. Empty if the frame has none. */
   readonly messageType: string
-  /** The type of the event or exception, or the code of an error. */
+  /** Type of the event or exception, or code of the error. */
   readonly name: string
-  /** The text of an error, which has no payload. */
+  /** Text of an error, which has no payload. */
   readonly errorMessage: string
-  /** A part of what was read: to be used at once. */
+  /** Slice of the read bytes. Valid only until the next read. */
   readonly payload: Buffer
 }
 
-/** The stream is not what the format says. */
+/** Error of a stream that violates the format. */
 export class EventFrameError extends Error {
   override readonly name = 'EventFrameError'
 }
 
 /**
- * Splits a binary event stream into its frames, however the network cuts it (AWS, "Event stream encoding"). Both checksums are
- * checked, the first one before a length is believed.
+ * Splits a binary event stream into its frames, independent of network chunks (AWS, "Event stream encoding"). Verifies both
+ * checksums, the first one before it uses a length.
  */
 export class EventFrameReader {
   readonly #onFrame: (frame: EventFrame) => void
   #kept: Uint8Array[] = []
   #keptBytes = 0
-  /** What must be there before the kept bytes are looked at again. */
+  /** Number of bytes required before the buffer is checked again. */
   #needed = PRELUDE_BYTES
 
   constructor(onFrame: (frame: EventFrame) => void) {
     this.#onFrame = onFrame
   }
 
-  /** True between two frames. A body that ends elsewhere was cut. */
+  /** Whether the reader is between two frames. A body that ends elsewhere was truncated. */
   get isBetweenFrames(): boolean {
     return this.#keptBytes === 0
   }
 
   /**
-   * Takes one network read.
-   * @throws EventFrameError for a checksum or a length that is wrong; nothing may be pushed after it.
+   * Processes one network read.
+   * @throws EventFrameError for a wrong checksum or length. Nothing may be pushed after that.
    */
   push(chunk: Uint8Array): void {
     if (this.#keptBytes === 0) {
@@ -87,7 +87,7 @@ export class EventFrameReader {
   }
 }
 
-/** The length of a frame whose prelude is there. */
+/** Returns the length of a frame whose prelude is complete. */
 function frameBytes(bytes: Buffer, start: number): number {
   const total = bytes.readUInt32BE(start)
   const headers = bytes.readUInt32BE(start + 4)

@@ -14,18 +14,18 @@ const BYTE_ORDER_MARK = Buffer.from('\uFEFF')
 const END_MARK = '[DONE]'
 const NO_BYTES = Buffer.alloc(0)
 
-/** Maximum number of lines of one event. An event with more cannot be read, and neither can what follows it in the same bytes. */
+/** Maximum number of lines per event. An event with more lines, and everything after it in the same bytes, cannot be read. */
 const MAX_EVENT_LINES = 4_096
 
 /**
- * Splits a body of server-sent events at event borders, without decoding it. Complete events are returned together; the
- * rest is kept until its end arrives. Every byte is scanned once and joined at most once, however the body was chunked.
- * Lines end in LF or CRLF; if a body ends its lines in CR only, they are returned with LF. A byte order mark in front of a body is
- * left out, as clients do, so that the event behind it is read.
+ * Splits a body of server-sent events at event borders, without decoding it. Complete events are returned together; the rest is
+ * kept until its end arrives. Every byte is scanned once and joined at most once, whatever the chunks. Lines end in LF or CRLF;
+ * if a body ends its lines in CR only, they are returned with LF. A byte order mark at the start of a body is removed, as clients
+ * do, so that the first event is read.
  */
 export class EventSplitter {
   readonly #maxEventBytes: number
-  // Emptied, not replaced: V8 moves arrays that live as long as a stream into its old space, and their contents with them.
+  // Emptied instead of replaced: V8 moves arrays that live as long as a stream into its old space, together with their contents.
   readonly #held: Uint8Array[] = []
   #heldBytes = 0
   #hasBegun = false
@@ -42,12 +42,12 @@ export class EventSplitter {
     return this.#heldBytes
   }
 
-  /** True if the unfinished event exceeded the limit; it was dropped, and the stream cannot be read further. */
+  /** Whether the unfinished event exceeded the limit. It was dropped, and the rest of the stream cannot be read. */
   get isOversize(): boolean {
     return this.#heldBytes > this.#maxEventBytes
   }
 
-  /** Takes one network read. Returns all events that are complete now, each with its blank line, or undefined. */
+  /** Processes one network read. Returns all events that are complete now, each with its blank line, or undefined. */
   take(chunk: Uint8Array): Buffer | undefined {
     const bytes = asBuffer(chunk)
     const border = this.#lastBorder(bytes)
@@ -58,7 +58,7 @@ export class EventSplitter {
     return undefined
   }
 
-  /** The rest after the end of the body, closed by a blank line; undefined if there is none. */
+  /** Returns the rest after the end of the body, closed by a blank line, or undefined if there is none. */
   rest(): Buffer | undefined {
     const held = this.#heldBytes === 0 || this.isOversize ? undefined : this.#withoutMark(Buffer.concat(this.#held))
     // Another body may follow.
@@ -85,7 +85,7 @@ export class EventSplitter {
     return startsWith(bytes, 0, BYTE_ORDER_MARK) ? bytes.subarray(BYTE_ORDER_MARK.length) : bytes
   }
 
-  /** Position after the last blank line in these bytes; 0 if there is none. */
+  /** Returns the position after the last blank line, or 0 if there is none. */
   #lastBorder(bytes: Buffer): number {
     const { length } = bytes
     // Most reads end with an event.
@@ -100,7 +100,7 @@ export class EventSplitter {
     return 0
   }
 
-  /** The same for lines that end in CR only. */
+  /** Returns the position after the last blank line if lines end in CR only. */
   #lastBareBorder(bytes: Buffer): number {
     let carriageReturn = bytes.lastIndexOf(CARRIAGE_RETURN)
     while (carriageReturn !== -1) {
@@ -132,7 +132,7 @@ export class EventSplitter {
   }
 }
 
-/** Splits complete events between two of them, into pieces that have at least a number of bytes, except for the last one. */
+/** Splits complete events at event borders into chunks of a minimum size, except for the last one. */
 export function eventPieces(bytes: Buffer, leastBytes: number): Buffer[] {
   const pieces: Buffer[] = []
   for (let start = 0; start < bytes.length; ) {
@@ -149,7 +149,7 @@ function withLineFeeds(bytes: Buffer): Buffer {
   return Buffer.from(bytes.toString('latin1').replaceAll('\r\n', '\n').replaceAll('\r', '\n'), 'latin1')
 }
 
-/** One server-sent event, found in its bytes and not decoded. Reusable, because a stream has many. */
+/** Server-sent event that is located in its bytes without decoding. Reusable, because a stream has many. */
 export class EventLines {
   bytes: Buffer = NO_BYTES
   start = 0
@@ -179,7 +179,7 @@ export class EventLines {
         this.end = bytes.length
         return
       }
-      // The blank line is found without a search.
+      // Detects the blank line without a search.
       const lineFeed = bytes[line] === LINE_FEED ? line : bytes.indexOf(LINE_FEED, line)
       const lineEnd = lineFeed > line && bytes[lineFeed - 1] === CARRIAGE_RETURN ? lineFeed - 1 : lineFeed
       if (lineEnd <= line) {
@@ -200,22 +200,22 @@ export class EventLines {
     this.bytes = NO_BYTES
   }
 
-  /** False for a comment. */
+  /** Whether the event has data. False for a comment. */
   get hasData(): boolean {
     return this.dataStart !== -1
   }
 
-  /** True if its data is one line, which is the usual case. */
+  /** Whether the data is one line, as usual. */
   get hasOneLine(): boolean {
     return this.dataStart !== -1 && this.#furtherData === undefined && !this.#isOverlong
   }
 
-  /** The `event:` name. */
+  /** Value of the `event:` line. */
   get name(): string | undefined {
     return this.#nameStart === -1 ? undefined : this.bytes.toString('utf8', this.#nameStart, this.#nameEnd)
   }
 
-  /** The value of its data, in its original chunks. */
+  /** Value of the data, in its original chunks. */
   get data(): Uint8Array[] {
     if (!this.hasData || this.#isOverlong) return []
     const pieces: Uint8Array[] = [this.bytes.subarray(this.dataStart, this.dataEnd)]
@@ -223,14 +223,14 @@ export class EventLines {
     return pieces
   }
 
-  /** The value of its data; empty if the event has too many lines. */
+  /** Value of the data. Empty if the event has too many lines. */
   get text(): string {
     return this.hasOneLine
       ? this.bytes.toString('utf8', this.dataStart, this.dataEnd)
       : Buffer.concat(this.data).toString('utf8')
   }
 
-  /** True for the `[DONE]` of OpenAI's dialect. */
+  /** Whether the event is the `[DONE]` of OpenAI's dialect. */
   get isEndMark(): boolean {
     return this.hasOneLine && this.dataEnd - this.dataStart <= 16 && this.text.trim() === END_MARK
   }

@@ -5,9 +5,9 @@ const BACKSLASH = 0x5c
 const SPACE = 0x20
 
 /**
- * An event of a stream whose like are expected: the same bytes, but for the JSON strings in one or two places, the first of which is
- * the text. Like events are read by their bytes alone. A JSON string does not change what stands around it, so whatever is said of
- * one such event is said of all, but for these strings.
+ * Template of an event that occurs repeatedly in a stream with the same bytes, except for JSON strings in one or two places. The
+ * first string is the text. Matching events are read without parsing. A JSON string does not affect the bytes around it, so a
+ * conclusion about one event holds for all of them.
  */
 export class EventTemplate {
   /** Set by {@link match}: position after the event. */
@@ -15,16 +15,16 @@ export class EventTemplate {
   #textStart = 0
   #textEnd = 0
   #isEscaped = false
-  /** Of the string that was read last. */
+  /** Whether the string that was read last has an escape. */
   #hasEscape = false
   readonly #fixed: readonly Buffer[]
 
-  /** @param fixed What stands before, between and after the strings, with the quotes. Two or three pieces. */
+  /** @param fixed The bytes before, between and after the strings, including the quotes. Two or three pieces. */
   constructor(fixed: readonly Buffer[]) {
     this.#fixed = fixed
   }
 
-  /** Splits the bytes of an event at these JSON strings, which stand in it in this order; undefined where one is not in it. */
+  /** Splits the bytes of an event at these JSON strings, in their order; `undefined` if one of them is missing. */
   static of(event: Buffer, literals: readonly string[]): EventTemplate | undefined {
     const fixed: Buffer[] = []
     let start = 0
@@ -39,12 +39,12 @@ export class EventTemplate {
     return new EventTemplate(fixed)
   }
 
-  /** The event with other strings in its places; they stand between quotes, as JSON has them. */
+  /** Returns the event with other strings, which must be JSON-escaped and without quotes. */
   filled(strings: readonly string[]): string {
     return this.#fixed.map((bytes, index) => bytes.toString('utf8') + (strings[index] ?? '')).join('')
   }
 
-  /** Does such an event begin here? Then {@link end} and {@link text} are those of this one. */
+  /** Whether a matching event begins here. If so, {@link end} and {@link text} describe it. */
   match(bytes: Buffer, start: number): boolean {
     const fixed = this.#fixed
     let position = start
@@ -58,7 +58,7 @@ export class EventTemplate {
       const close = this.#stringEnd(bytes, position)
       if (close === -1) return false
       if (index === 0) {
-        // What adds nothing is another kind of event.
+        // An empty text is another kind of event.
         if (close === position) return false
         this.#textStart = position
         this.#textEnd = close
@@ -70,7 +70,7 @@ export class EventTemplate {
     return true
   }
 
-  /** Position of the quote that closes a JSON string; -1 for one that does not end, or is none. */
+  /** Returns the position of the quote that closes a JSON string, or -1 if there is no string or it does not end. */
   #stringEnd(bytes: Buffer, start: number): number {
     this.#hasEscape = false
     for (let position = start; position < bytes.length; position++) {
@@ -85,7 +85,7 @@ export class EventTemplate {
     return -1
   }
 
-  /** The text of the event that was matched; undefined where it is no JSON string after all. */
+  /** Returns the text of the matched event, or `undefined` if it is not a valid JSON string. */
   text(bytes: Buffer): string | undefined {
     if (!this.#isEscaped) return bytes.toString('utf8', this.#textStart, this.#textEnd)
     try {

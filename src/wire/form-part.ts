@@ -9,23 +9,23 @@ export type PartHeaders = Readonly<Record<string, readonly string[] | undefined>
 /** The content of a part's headers. */
 export interface PartHead {
   readonly name: string
-  /** Without folders; undefined for a text field. */
+  /** File name without folders; undefined for a text field. */
   readonly filename: string | undefined
-  /** As written; undefined when there is none. */
+  /** Content type as written; undefined if there is none. */
   readonly contentType: string | undefined
 }
 
 // RFC 7578, section 4.7, forbids other encodings in forms; this code does not decode them.
 const PLAIN_ENCODINGS = new Set(['', '7bit', '8bit', 'binary'])
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters.
 const CONTROL_CHARACTER = /[\x00-\x1f\x7f]/
-// Parts of these types are files even when the caller gave no file name, as for a blob without one.
+// Parts of these types are files even without a file name, as for an unnamed blob.
 const BINARY_TYPE = /^(?:(?:image|audio|video|font)\/|application\/octet-stream$)/
 
 /**
- * Reads the headers of one part (RFC 7578). `filename*` (RFC 5987) comes before `filename`; `%22`, `%0D` and `%0A` in
- * quoted names are undone (HTML standard, "multipart form data"). Of a path only the last segment is kept, as RFC 7578, section
- * 4.2, advises: folders tell about the caller's machine, and a name with `..` may be used as a path elsewhere. Throws
+ * Reads the headers of one part (RFC 7578). `filename*` (RFC 5987) takes precedence over `filename`; `%22`, `%0D` and `%0A` in
+ * quoted names are decoded (HTML standard, "multipart form data"). Keeps only the last segment of a path, as RFC 7578, section
+ * 4.2, advises: folders reveal details of the caller's machine, and a name with `..` may be used as a path elsewhere. Throws
  * GatewayError `invalid_request`.
  */
 export function readPartHead(headers: PartHeaders): PartHead {
@@ -60,13 +60,13 @@ export function readPartHead(headers: PartHeaders): PartHead {
   return { name, filename, contentType: contentType === undefined ? undefined : utf8Of(contentType) }
 }
 
-/** The file's own name, of paths with either separator; empty when nothing of a name is left. */
+/** Returns the last segment of a path with either separator. Empty if no name remains. */
 function lastSegment(path: string): string {
   const name = path.split(/[\\/]/).findLast((segment) => segment !== '') ?? ''
   return name === '.' || name === '..' ? '' : name
 }
 
-/** Makes a part from its head and bytes. Throws GatewayError `invalid_request` for a field that is not text. */
+/** Creates a part from its head and bytes. Throws GatewayError `invalid_request` for a field that is not text. */
 export function formPart(head: PartHead, chunks: readonly Uint8Array[], byteLength: number): FormPart {
   const { name, filename, contentType } = head
   if (filename !== undefined) {
@@ -76,7 +76,7 @@ export function formPart(head: PartHead, chunks: readonly Uint8Array[], byteLeng
   return { kind: 'field', name, value: textOf(joinChunks(chunks), charset, name) }
 }
 
-/** Header text holds one character for each byte; the bytes are UTF-8. */
+/** Header text has one character per byte; the bytes are UTF-8. */
 function utf8Of(text: string): string {
   return textOf(Buffer.from(text, 'latin1'), 'utf-8', undefined)
 }

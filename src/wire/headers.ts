@@ -1,32 +1,32 @@
-/** Finds a response header when asked. The `Headers` of a fetch response are one. */
+/** Looks up response headers on demand. The `Headers` of a fetch response are one implementation. */
 export interface HeaderReader {
-  /** A header's first value, by lower-case name. */
+  /** Returns the first value of a header, given its lower-case name. */
   get(name: string): string | null | undefined
 }
 
-/** Response headers as a transport gives them: a record with lower-case names, or a reader of headers not decoded yet. */
+/** Response headers of a transport: a record with lower-case names, or a reader of headers that are not decoded yet. */
 export type HeaderMap = HeaderReader | Readonly<Record<string, string | readonly string[] | undefined>>
 
 export const NO_HEADERS: HeaderMap = {}
 
-/** The first value of a header, by lower-case name. */
+/** Returns the first value of a header, given its lower-case name. */
 export function firstHeader(headers: HeaderMap, name: string): string | undefined {
   if (isReader(headers)) return headers.get(name) ?? undefined
   const value = headers[name]
   return typeof value === 'string' ? value : value?.[0]
 }
 
-/** A record has no functions, so one that holds a header called `get` is still a record. */
+/** A record has no functions, so a record with a header called `get` is not mistaken for a reader. */
 function isReader(headers: HeaderMap): headers is HeaderReader {
   return typeof headers.get === 'function'
 }
 
-/** The id that a vendor gave its answer, by the headers that vendors use for it. */
+/** Returns the vendor's id of the request, from any of the headers that vendors use for it. */
 export function requestIdOf(headers: HeaderMap): string | undefined {
   return firstHeader(headers, 'x-request-id') ?? firstHeader(headers, 'request-id')
 }
 
-/** The media type of a `content-type` value, lower-case, without parameters: `application/json`. */
+/** Returns the media type of a `content-type` value in lower case without parameters: `application/json`. */
 export function mediaType(contentType: string | undefined): string {
   if (contentType === undefined) return ''
   const semicolon = contentType.indexOf(';')
@@ -34,8 +34,8 @@ export function mediaType(contentType: string | undefined): string {
 }
 
 /**
- * Seconds that a vendor asks to wait: `retry-after-ms`, else `retry-after` as seconds or as an HTTP date. Undefined if
- * absent or malformed; never negative.
+ * Returns the delay in seconds that a vendor requests: `retry-after-ms`, or else `retry-after` as seconds or as an HTTP date.
+ * Undefined if absent or malformed; never negative.
  */
 export function retryAfterSeconds(headers: HeaderMap, nowMs: number): number | undefined {
   const milliseconds = Number(firstHeader(headers, 'retry-after-ms') ?? Number.NaN)
@@ -52,18 +52,18 @@ export function retryAfterSeconds(headers: HeaderMap, nowMs: number): number | u
 interface ParameterizedValue {
   /** The text before the first semicolon, trimmed, in lower case. */
   readonly value: string
-  /** By lower-case name. A Map, because names come from outside. */
+  /** Parameters by lower-case name. A Map, because the names come from outside. */
   readonly parameters: ReadonlyMap<string, string>
 }
 
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/
 
 /**
- * Splits `value; name=token; name="text"`. Undefined if a parameter has no `=`, an invalid name or an open quote, or is
- * repeated: a repeated parameter is ambiguous.
+ * Splits `value; name=token; name="text"`. Returns undefined if a parameter has no `=`, has an invalid name or an open quote, or
+ * is repeated, because a repeated parameter is ambiguous.
  *
- * A backslash is literal, as browsers write it; only `\"` means a quote, as curl and Go write it. A quote ends the text if
- * a semicolon or the end follows, so a text may also end with a backslash.
+ * A backslash is literal, as browsers write it; only `\"` means a quote, as curl and Go write it. A quote ends the text if a
+ * semicolon or the end follows, so a text may also end with a backslash.
  */
 export function headerParameters(text: string): ParameterizedValue | undefined {
   const semicolon = text.indexOf(';')

@@ -1,20 +1,20 @@
-/** Facts in the first bytes of a picture file. */
+/** Facts from the first bytes of an image file. */
 export interface ImageHeader {
   readonly format: 'png' | 'jpeg' | 'webp'
-  /** Pixels as stored, before any EXIF rotation; 1 or more. */
+  /** Width in pixels as stored, before any EXIF rotation; 1 or more. */
   readonly width: number
-  /** Pixels as stored, before any EXIF rotation; 1 or more. */
+  /** Height in pixels as stored, before any EXIF rotation; 1 or more. */
   readonly height: number
   /**
-   * Does the file have an alpha channel? PNG: colour types 4 and 6 (a palette with transparent colours does not count).
-   * WebP: the alpha mark of its header. JPEG has none.
+   * Whether the file has an alpha channel. PNG: color types 4 and 6 (a palette with transparent colors does not count). WebP: the
+   * alpha flag of its header. JPEG has none.
    */
   readonly hasAlpha: boolean
 }
 
 /**
- * Reads the header of a PNG (PNG specification, "IHDR"), JPEG (ITU-T T.81, annex B) or WebP file (RFC 9649). Reads no more
- * than it needs. Undefined for anything else, for a file cut before its size, and for a size of zero. Never throws.
+ * Reads the header of a PNG (PNG specification, "IHDR"), JPEG (ITU-T T.81, annex B) or WebP file (RFC 9649). Reads only the
+ * necessary bytes. Returns undefined for other files, for a file that ends before its size, and for a size of zero. Never throws.
  */
 export function imageHeader(chunks: readonly Uint8Array[]): ImageHeader | undefined {
   const reader = new ChunkReader(chunks)
@@ -54,7 +54,7 @@ function jpegHeader(reader: ChunkReader): ImageHeader | undefined {
       if (frame === undefined) return undefined
       return { format: 'jpeg', height: frame.readUInt16BE(0), width: frame.readUInt16BE(2), hasAlpha: false }
     }
-    // The picture's data or its end came before a size.
+    // Image data or the end came before a size.
     if (marker === 0xda || marker === 0xd9) return undefined
     const length = reader.read(position + 2, 2)?.readUInt16BE() ?? 0
     if (length < 2) return undefined
@@ -88,14 +88,14 @@ function webpHeader(reader: ChunkReader): ImageHeader | undefined {
 function lossyHeader(bytes: Buffer): ImageHeader | undefined {
   const isKeyFrame = bytes.length >= 30 && (bytes.readUInt8(20) & 1) === 0
   if (!isKeyFrame || bytes.readUIntBE(23, 3) !== 0x9d012a) return undefined
-  // The upper two bits of each are a scale for the display.
+  // The upper two bits of each number are a scale for the display.
   const width = bytes.readUInt16LE(26) & 0x3fff
   return { format: 'webp', width, height: bytes.readUInt16LE(28) & 0x3fff, hasAlpha: false }
 }
 
 function losslessHeader(bytes: Buffer): ImageHeader | undefined {
   const bits = bytes.readUInt32LE(21)
-  // A signature byte, 14 bits for each side, one for alpha, and a version that must be zero.
+  // A signature byte, 14 bits for each side, one bit for alpha, and a version that must be zero.
   if (bytes.readUInt8(20) !== 0x2f || bits >>> 29 !== 0) return undefined
   return {
     format: 'webp',
@@ -126,7 +126,7 @@ class ChunkReader {
     this.#chunks = chunks
   }
 
-  /** A copy of `length` bytes from `offset`; undefined if there are fewer. Meant for a few bytes at a time. */
+  /** Returns a copy of `length` bytes from `offset`, or undefined if there are fewer. Intended for a few bytes at a time. */
   read(offset: number, length: number): Buffer | undefined {
     if (offset < this.#start) {
       this.#index = 0

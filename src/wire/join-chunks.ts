@@ -4,7 +4,7 @@ export function joinChunks(chunks: readonly Uint8Array[]): Buffer {
   return only === undefined ? Buffer.concat(chunks) : asBuffer(only)
 }
 
-/** The same bytes with a Buffer's methods. */
+/** Returns a Buffer that shares the bytes. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

@@ -16,7 +16,7 @@ const NO_CHUNKS: readonly Uint8Array[] = []
 /** Result of `JsonCursor.peek` after the last byte. */
 export const END = -1
 
-// Short strings are cheaper to walk in place; long ones (base64 pictures) to search natively.
+// Strings up to this length are scanned byte by byte; longer ones, such as base64 images, are searched natively.
 const WALK_BYTES = 64
 
 /** The span of a value: its first byte, and the position after its last one. */
@@ -25,7 +25,7 @@ export interface ByteSpan {
   readonly end: number
 }
 
-/** True if `expected` is at `position`. */
+/** Returns whether `expected` is at `position`. */
 export function startsWith(bytes: Buffer, position: number, expected: Buffer): boolean {
   const end = position + expected.length
   if (end > bytes.length) return false
@@ -36,7 +36,7 @@ export function startsWith(bytes: Buffer, position: number, expected: Buffer): b
   return true
 }
 
-/** True when `bytes[start, end)` is this ASCII text. */
+/** Returns whether `bytes[start, end)` is this ASCII text. */
 export function isText(bytes: Buffer, start: number, end: number, text: string): boolean {
   const length = end - start
   if (length !== text.length) return false
@@ -44,14 +44,14 @@ export function isText(bytes: Buffer, start: number, end: number, text: string):
   return true
 }
 
-/** Position of the first byte that is not white space. Valid JSON has no other byte up to the space between tokens. */
+/** Returns the position of the first byte that is not white space. In valid JSON, bytes up to 0x20 between tokens are blank. */
 export function skipBlanks(bytes: Buffer, from: number, end: number = bytes.length): number {
   let position = from
   while (position < end && bytes[position]! <= SPACE) position += 1
   return position
 }
 
-/** Position of the quote that closes the string opened at `openQuote`; -1 if it does not close before `end`. */
+/** Returns the position of the quote that closes the string opened at `openQuote`, or -1 if it does not close before `end`. */
 export function closingQuote(bytes: Buffer, openQuote: number, end: number): number {
   let position = openQuote + 1
   const walkEnd = Math.min(end, position + WALK_BYTES)
@@ -79,7 +79,7 @@ const DIGIT_8 = 0x38
 const LOWER_CASE = 0x20
 const UNICODE_ESCAPE_BYTES = 6
 
-/** Bytes of UTF-8 that the inside of a JSON string, `bytes[start, end)`, stands for. */
+/** Returns the UTF-8 length in bytes of the decoded content `bytes[start, end)` of a JSON string. */
 export function decodedByteLength(bytes: Buffer, start: number, end: number): number {
   let length = end - start
   for (let position = start; position < end; position++) {
@@ -95,7 +95,7 @@ export function decodedByteLength(bytes: Buffer, start: number, end: number): nu
   return length
 }
 
-/** Bytes of UTF-8 for the code unit whose four digits stand at `position`; half of four for each half of a pair. */
+/** Returns the UTF-8 length of the code unit whose four digits begin at `position`. Each half of a surrogate pair counts 2. */
 function escapedBytes(bytes: Buffer, position: number): number {
   const first = bytes[position]! | LOWER_CASE
   const second = bytes[position + 1]!
@@ -104,23 +104,23 @@ function escapedBytes(bytes: Buffer, position: number): number {
 }
 
 /**
- * Walks JSON text in one or many chunks, without joining, parsing or copying it. Linear; a native search skips long
- * strings. It validates only what it needs: it may accept invalid JSON, but never reads past the end.
+ * Walks JSON text in one or many chunks, without joining, parsing or copying it. Takes linear time; a native search skips long
+ * strings. It validates only the parts that it needs: it may accept invalid JSON, but never reads past the end.
  */
 export class JsonCursor {
   /** Opening quote of the name that `nextMember` found. Positions count from the first byte of all chunks. */
   memberStart = 0
   /** First byte of the value that `nextMember` found. */
   valueStart = 0
-  /** Objects directly inside the value skipped last; undefined if it was not a list. */
+  /** Number of objects directly inside the value skipped last; undefined if it was not a list. */
   items: number | undefined
-  /** True if the text is not JSON, or ended too early. */
+  /** Whether the text is not JSON, or ended too early. */
   isBroken = false
   #chunks: readonly Uint8Array[]
   #nextIndex = 0
   #bytes = NO_BYTES
   #offset = 0
-  /** Bytes of the chunks before this one. */
+  /** Number of bytes in the chunks before this one. */
   #base = 0
   #nameBytes = NO_BYTES
   #nameStart = 0
@@ -131,7 +131,7 @@ export class JsonCursor {
     this.#nextChunk()
   }
 
-  /** Begins again with other text, or none, and lets go of what it has read. */
+  /** Restarts with other text, or none, and releases the previous text. */
   restart(bytes: Buffer = NO_BYTES): void {
     this.#chunks = NO_CHUNKS
     this.#nextIndex = this.#offset = this.#base = 0
@@ -150,7 +150,7 @@ export class JsonCursor {
     return this.#nameBytes.toString('latin1', this.#nameStart, this.#nameEnd)
   }
 
-  /** True if that name is written as this ASCII text. */
+  /** Returns whether that name is written as this ASCII text. */
   isNamed(name: string): boolean {
     return isText(this.#nameBytes, this.#nameStart, this.#nameEnd, name)
   }
@@ -179,7 +179,7 @@ export class JsonCursor {
     return true
   }
 
-  /** Goes to the value of the next member of an entered object. False after its last one, and if the text is broken. */
+  /** Moves to the value of the next member of an entered object. Returns false after the last member, and if the text is broken. */
   nextMember(): boolean {
     let byte = this.peek()
     if (byte === COMMA) {
@@ -197,7 +197,7 @@ export class JsonCursor {
     return true
   }
 
-  /** Enters an object and goes to the value of its first member of this name. */
+  /** Enters an object and moves to the value of its first member of this name. */
   seek(name: string): boolean {
     if (!this.enter(OPEN_BRACE)) return false
     while (this.nextMember()) {
@@ -207,7 +207,7 @@ export class JsonCursor {
     return false
   }
 
-  /** Skips a value; false if it does not end. */
+  /** Skips a value. Returns false if it does not end. */
   skipValue(): boolean {
     const first = this.peek()
     this.items = first === OPEN_BRACKET ? 0 : undefined
@@ -229,7 +229,7 @@ export class JsonCursor {
         } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
           depth -= 1
           if (depth <= 0) {
-            // After a number or a literal: the end of the enclosing object or list.
+            // After a number or a literal: end of the enclosing object or list.
             this.#offset = depth === 0 ? offset + 1 : offset
             return true
           }
@@ -245,9 +245,9 @@ export class JsonCursor {
   }
 
   /**
-   * Skips the rest of an entered list of numbers, natively unless they are counted.
-   * @returns The number of commas (0 if they are not counted), or -1 if the list does not end or holds `null`,
-   *   `NaN` or `Infinity`.
+   * Skips the rest of an entered list of numbers, with a native search unless they are counted.
+   * @returns The number of commas (0 if they are not counted), or -1 if the list does not end or contains `null`, `NaN` or
+   *   `Infinity`.
    */
   skipNumbers(isCounted: boolean): number {
     let commas = 0
@@ -256,7 +256,7 @@ export class JsonCursor {
       const end = close === -1 ? this.#bytes.length : close
       const letter = this.#bytes.indexOf(LETTER_N, this.#offset)
       if (letter !== -1 && letter < end) return -1
-      // Answers may have no further N, so only the list is searched.
+      // The rest of the answer may contain no other N, so search only the list.
       if (this.#bytes.subarray(this.#offset, end).indexOf(LETTER_CAPITAL_N) !== -1) return -1
       if (isCounted) for (let at = this.#offset; at < end; at++) if (this.#bytes[at] === COMMA) commas += 1
       if (close === -1) continue
@@ -296,7 +296,7 @@ export class JsonCursor {
     }
   }
 
-  /** Goes to the next chunk that is not empty; after the last one if there is none. */
+  /** Moves to the next chunk that is not empty, or past the last one. */
   #nextChunk(): boolean {
     while (this.#nextIndex < this.#chunks.length) {
       this.#base += this.#bytes.length
@@ -314,7 +314,7 @@ export class JsonCursor {
   }
 }
 
-/** The chunks between two positions. */
+/** Returns the chunks between two positions. */
 export function bytesBetween(chunks: readonly Uint8Array[], start: number, end: number): Uint8Array[] {
   const pieces: Uint8Array[] = []
   let base = 0
@@ -328,12 +328,12 @@ export function bytesBetween(chunks: readonly Uint8Array[], start: number, end: 
   return pieces
 }
 
-/** The text between two positions. */
+/** Returns the text between two positions. */
 export function textBetween(chunks: readonly Uint8Array[], start: number, end: number): string {
   return Buffer.concat(bytesBetween(chunks, start, end)).toString('utf8')
 }
 
-/** True if an escape that begins in `bytes[from, end)` continues after `end`. No escape is open at `from`. */
+/** Returns whether an escape that begins in `bytes[from, end)` continues after `end`. No escape is open at `from`. */
 function endsInEscape(bytes: Buffer, from: number, end: number): boolean {
   let first = end
   while (first > from && bytes[first - 1] === BACKSLASH) first -= 1

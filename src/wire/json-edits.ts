@@ -10,7 +10,7 @@ export class ByteEdits {
   #count = 0
   #growth = 0
 
-  /** Starts again without replacements. */
+  /** Removes all replacements. */
   clear(): void {
     this.#count = 0
     this.#growth = 0
@@ -25,7 +25,7 @@ export class ByteEdits {
     this.#growth += (replacement === undefined ? 0 : replacement.length) - (end - start)
   }
 
-  /** The first `length` bytes with all replacements applied, which clears them. Without any, the same bytes. */
+  /** Returns the first `length` bytes with all replacements applied, and clears the replacements. Without any, returns the input. */
   apply(bytes: Buffer, length: number = bytes.length): Buffer {
     if (this.#count === 0) return length === bytes.length ? bytes : bytes.subarray(0, length)
     const edited = Buffer.allocUnsafe(length + this.#growth)
@@ -46,7 +46,7 @@ export class ByteEdits {
     return edited
   }
 
-  /** The same as chunks, without copying the unchanged parts. */
+  /** Returns the edited JSON as chunks, without copying unchanged parts. */
   pieces(bytes: Buffer): Uint8Array[] {
     const pieces: Uint8Array[] = []
     let read = 0
@@ -62,8 +62,8 @@ export class ByteEdits {
 }
 
 /**
- * Span of a string with a known value. Undefined if the first member of that path is not this string: with repeated names,
- * readers differ about which one counts.
+ * Returns the span of a string with a known value, or undefined if the first member at that path is not this string. Parsers
+ * differ about which of two members of the same name counts.
  */
 export function findKnownString(
   bytes: Buffer,
@@ -86,7 +86,7 @@ const LAST_PRINTABLE = 0x7e
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
-/** Is a text written in JSON as itself, one byte for each character? */
+/** Whether JSON writes a text unchanged, with one byte per character. */
 function isPlain(text: string): boolean {
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index)
@@ -95,15 +95,15 @@ function isPlain(text: string): boolean {
   return true
 }
 
-/** The text of a JSON object with one member's string replaced; undefined if its position is not certain. */
+/** Returns a JSON object with the string of one member replaced, or undefined if its position is not certain. */
 export function replaceString(bytes: Buffer, name: string, from: unknown, to: string): Buffer | undefined {
   const span = findKnownString(bytes, [name], from)
   return span === undefined || from === to ? span && bytes : spliceText(bytes, span, JSON.stringify(to))
 }
 
 /**
- * The same bytes with a text in place of a span. Copied whole, and its end moved: a copy of a part makes a view of it first, and
- * this is done for nearly every call.
+ * Returns the bytes with a text instead of a span. Copies everything and then moves the end: copying a part would first create a
+ * view, and this function runs for nearly every call.
  */
 export function spliceText(bytes: Buffer, { start, end }: ByteSpan, text: string): Buffer {
   const endsAt = start + Buffer.byteLength(text)
@@ -119,9 +119,9 @@ export function spliceText(bytes: Buffer, { start, end }: ByteSpan, text: string
 export type MemberChanges = ReadonlyMap<string, string | undefined>
 
 /**
- * Changes members in the text of a JSON object and keeps every other byte: values are replaced in place, new members come
- * first. Undefined unless the text has each of them at most once (names with escapes and repeated members count as
- * uncertain): readers differ about which of two counts.
+ * Changes members in the text of a JSON object and keeps every other byte: values are replaced in place, new members come first.
+ * Returns undefined unless each of them occurs at most once (names with escapes and repeated members count as uncertain), because
+ * parsers differ about which of two members counts.
  */
 export function editMembers(bytes: Buffer, changes: MemberChanges): ByteEdits | undefined {
   const members = outlineMembers([bytes])
@@ -147,7 +147,7 @@ export function editMembers(bytes: Buffer, changes: MemberChanges): ByteEdits | 
   return edits
 }
 
-/** Removes a member with the comma after it, or with the one before it if no remaining member follows. */
+/** Removes a member with the comma after it, or with the comma before it if no other member follows. */
 function removeMember(
   edits: ByteEdits,
   members: readonly JsonMember[],

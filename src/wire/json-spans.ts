@@ -3,18 +3,18 @@ import { type ByteSpan, CLOSE_BRACKET, COMMA, END, JsonCursor, OPEN_BRACE, OPEN_
 
 /** A member of a JSON object. */
 export interface JsonMember {
-  /** As written between its quotes, escapes unread. */
+  /** Name as written between its quotes, with undecoded escapes. */
   readonly name: string
-  /** Its opening quote. */
+  /** Position of the opening quote of its name. */
   readonly start: number
   readonly valueStart: number
   /** Position after the last byte of its value. */
   readonly end: number
-  /** Objects directly inside its list; undefined if its value is not a list. */
+  /** Number of objects directly inside its list; undefined if its value is not a list. */
   readonly items: number | undefined
 }
 
-/** The members of a JSON object, without the content of their values. Undefined if the text is not one complete object. */
+/** Returns the members of a JSON object without the content of their values, or undefined if the text is not one complete object. */
 export function outlineMembers(chunks: readonly Uint8Array[]): JsonMember[] | undefined {
   const cursor = new JsonCursor(chunks)
   const members: JsonMember[] = []
@@ -28,8 +28,8 @@ export function outlineMembers(chunks: readonly Uint8Array[]): JsonMember[] | un
 }
 
 /**
- * Spans of the values of an object's members with these names. Members that are absent, or whose name has escapes, are left
- * out. For a repeated name, the last one seen before all names were found counts. Stops after the last of them.
+ * Returns the spans of an object's members with these names. Absent members and names with escapes are omitted. If a name is
+ * repeated, the last one seen before all names were found counts. Stops after the last of them.
  */
 export function findMembers<Name extends string>(
   bytes: Buffer,
@@ -50,7 +50,7 @@ export function findMembers<Name extends string>(
   return spans
 }
 
-/** Span of the last item of a list, `bytes[start, end)`; undefined for an empty list, and for another value. */
+/** Returns the span of the last item of a list `bytes[start, end)`, or undefined for an empty list and for other values. */
 export function lastItem(bytes: Buffer, { start, end }: ByteSpan): ByteSpan | undefined {
   const cursor = new JsonCursor([bytes.subarray(start, end)])
   let last: ByteSpan | undefined
@@ -66,7 +66,7 @@ export function lastItem(bytes: Buffer, { start, end }: ByteSpan): ByteSpan | un
 }
 
 /**
- * Span of a string, quotes included: the value of the first member of that name; for a path of several names, of the first
+ * Returns the span of a string including its quotes: the value of the first member of that name, or for a path, of the first
  * member at each level. Undefined if there is none, if it is not a string, or if a name has escapes.
  */
 export function findString(
@@ -83,10 +83,10 @@ export function findString(
   return span
 }
 
-/** Serves all searches for a string, which are made for nearly every call and end where they begin. */
+/** Shared by all synchronous searches for a string, because nearly every call needs one. */
 const searching = new JsonCursor([])
 
-/** Goes to the string at a path, and behind it. */
+/** Moves to the string at a path, and past it. */
 function isAtString(cursor: JsonCursor, path: readonly string[]): boolean {
   for (let index = 0; index < path.length; index++) if (!cursor.seek(path[index]!)) return false
   return cursor.peek() === QUOTE && cursor.skipValue()

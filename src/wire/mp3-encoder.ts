@@ -1,10 +1,10 @@
 import { Buffer } from 'node:buffer'
 import type { WasmMediaEncoder } from 'wasm-media-encoders'
 
-/** Kilobits per second: transparent for a single voice. All frames have the same size. */
+/** Bit rate in kilobits per second: transparent for a single voice. All frames have the same size. */
 export const MP3_KILOBITS = 64
 
-/** Idle encoders kept for reuse. Each has its own WebAssembly memory and uses about one megabyte of it. */
+/** Maximum number of idle encoders kept for reuse. Each has its own WebAssembly memory of about one megabyte. */
 const MAX_IDLE_ENCODERS = 16
 
 const FULL_SCALE = 32_768
@@ -13,12 +13,12 @@ type Engine = WasmMediaEncoder<'audio/mpeg'>
 
 const idle: Engine[] = []
 let firstEngine: Promise<void> | undefined
-/** The compiled encoder of the first engine. */
+/** Compiled program of the first engine. */
 let compiled: WebAssembly.Module | undefined
 
 /**
- * Loads the encoder in advance, so that no request waits for it or fails without it. The package is loaded once, at the
- * first call; after a failed call the next one retries.
+ * Loads the encoder in advance, so that no request waits for it or fails without it. The package is loaded once, at the first
+ * call. After a failed call, the next call retries.
  */
 export function loadMp3Encoder(): Promise<void> {
   firstEngine ??= makeEngine().then(
@@ -33,7 +33,7 @@ export function loadMp3Encoder(): Promise<void> {
   return firstEngine
 }
 
-/** The package unpacks and compiles its program for each engine, which takes ten times as long as everything else. */
+/** The package unpacks and compiles its program for each engine, which takes ten times as long as all other steps. */
 async function makeEngine(): Promise<Engine> {
   const { createEncoder, createMp3Encoder } = await import('wasm-media-encoders')
   if (compiled !== undefined) return createEncoder('audio/mpeg', compiled)
@@ -42,7 +42,7 @@ async function makeEngine(): Promise<Engine> {
   return engine
 }
 
-/** The program behind an engine, which the package does not export; undefined if it is not where version 0.7 has it. */
+/** Returns the program of an engine, which the package does not export. Undefined if it is not at its place in version 0.7. */
 function compiledOf(engine: Engine): WebAssembly.Module | undefined {
   const exported: unknown = Reflect.get(engine, 'module')
   const program: unknown =
@@ -51,7 +51,7 @@ function compiledOf(engine: Engine): WebAssembly.Module | undefined {
 }
 
 /**
- * Makes an encoder for one file.
+ * Creates an encoder for one file.
  * @param sampleRate Samples per second; a rate of MPEG audio, such as 24000.
  */
 export async function mp3Encoder(sampleRate: number): Promise<Mp3Encoder> {
@@ -59,8 +59,8 @@ export async function mp3Encoder(sampleRate: number): Promise<Mp3Encoder> {
 }
 
 /**
- * Makes an MP3 file (MPEG layer III, mono, {@link MP3_KILOBITS}) from samples that arrive in chunks. It has no leading
- * tags, so a partial file can be played. One second of sound takes about 5 ms without a pause, so pass long sound in parts.
+ * Creates an MP3 file (MPEG layer III, mono, {@link MP3_KILOBITS}) from samples that arrive in chunks. It has no leading tags, so
+ * a partial file can be played. One second of audio takes about 5 ms without a pause, so pass long audio in parts.
  */
 export class Mp3Encoder {
   #engine: Engine | undefined
@@ -71,13 +71,13 @@ export class Mp3Encoder {
     this.#engine = engine
   }
 
-  /** Bytes of the file for these whole samples (signed, 16 bits, little-endian, mono); the last frames follow later. */
+  /** Returns the bytes of the file for these whole samples (signed, 16 bits, little-endian, mono). The last frames follow later. */
   encode(samples: Uint8Array): readonly Uint8Array[] {
     if (this.#engine === undefined) throw new Error('the file is finished')
     return samples.length < 2 ? [] : copyOf(this.#engine.encode([waveOf(samples)]))
   }
 
-  /** The last frames. The encoder cannot be used any more. */
+  /** Returns the last frames. The encoder cannot be used afterwards. */
   finish(): readonly Uint8Array[] {
     const engine = this.#engine
     if (engine === undefined) return []
@@ -88,7 +88,7 @@ export class Mp3Encoder {
   }
 }
 
-/** The samples as floats from -1 to 1, as the engine takes them. */
+/** Converts the samples to floats from -1 to 1, the format of the engine. */
 function waveOf(samples: Uint8Array): Float32Array {
   const view = new DataView(samples.buffer, samples.byteOffset, samples.byteLength)
   const wave = new Float32Array(samples.length >> 1)

@@ -10,7 +10,7 @@ export interface FormFile {
   readonly kind: 'file'
   readonly name: string
   readonly filename: string
-  /** As the caller wrote it; `application/octet-stream` by default. */
+  /** Content type as the caller wrote it. Default `application/octet-stream`. */
   readonly contentType: string
   readonly chunks: readonly Uint8Array[]
   readonly byteLength: number

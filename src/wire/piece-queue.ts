@@ -1,4 +1,4 @@
-/** Bytes that one side pushes and the other one reads. Nothing bounds it but `drained`, which the pushing side awaits. */
+/** Queue of bytes between a writer and a reader. Its size is not limited; the writer awaits `drained`. */
 export class PieceQueue implements AsyncIterable<Uint8Array> {
   #pieces: Uint8Array[] = []
   #isEnded = false
@@ -16,14 +16,14 @@ export class PieceQueue implements AsyncIterable<Uint8Array> {
     this.#wakeReader?.()
   }
 
-  /** Ends the reading with an error; without effect after the end. */
+  /** Ends the reading with an error. Without effect after the end. */
   fail(error: unknown): void {
     if (this.#isEnded) return
     this.#failure = error
     this.end()
   }
 
-  /** Resolves when everything that was pushed has been read. */
+  /** Resolves when the reader has read all bytes. */
   async drained(): Promise<void> {
     while (this.#pieces.length > 0)
       await new Promise<void>((resolve) => {
@@ -36,7 +36,7 @@ export class PieceQueue implements AsyncIterable<Uint8Array> {
       const [piece] = this.#pieces
       if (piece !== undefined) {
         yield piece
-        // Only now: the writer waits until its bytes are used.
+        // Removed only now, because the writer waits until its bytes are used.
         this.#pieces.shift()
         if (this.#pieces.length === 0) this.#wakeWriter?.()
         continue

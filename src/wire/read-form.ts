@@ -5,19 +5,19 @@ import { formPart, type PartHead, type PartHeaders, readPartHead } from './form-
 import { headerParameters } from './headers.ts'
 import type { Form } from './multipart.ts'
 
-/** Limits of `readForm`. A form that exceeds one is refused, never truncated. */
+/** Limits of `readForm`. A form that exceeds one is rejected, never truncated. */
 export interface FormLimits {
-  /** Parts of any kind. Default 200. */
+  /** Maximum number of parts of any kind. Default 200. */
   readonly parts: number
-  /** Text fields. Default 100. */
+  /** Maximum number of text fields. Default 100. */
   readonly fields: number
-  /** Files. Default 20. */
+  /** Maximum number of files. Default 20. */
   readonly files: number
-  /** Bytes of one text field. Default 4,194,304: room for ten seconds of sound as a `data:` URL. */
+  /** Maximum size of one text field in bytes. Default 4,194,304: room for ten seconds of audio as a `data:` URL. */
   readonly fieldBytes: number
-  /** Bytes of one part's name. Default 200. */
+  /** Maximum size of one part's name in bytes. Default 200. */
   readonly nameBytes: number
-  /** Bytes of one part's headers. Default 16,384. */
+  /** Maximum size of one part's headers in bytes. Default 16,384. */
   readonly headerBytes: number
 }
 
@@ -31,21 +31,21 @@ export const DEFAULT_FORM_LIMITS: FormLimits = {
   headerBytes: 16 * 1024,
 }
 
-/** Of a form whose files are not kept in memory its fields are, so that they have less room. */
+/** If files are not kept in memory, the fields still are, so they have a lower limit. */
 const STREAMED_FORM_LIMITS: FormLimits = { ...DEFAULT_FORM_LIMITS, fieldBytes: 1024 * 1024 }
 
 // RFC 2046, section 5.1.1.
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
 
 /**
- * Reads a `multipart/form-data` body in memory. The parts keep the order of the body; the chunks of files are slices of
- * `chunks`, apart from a few bytes at their edges. Files have no limit of their own: the body's limit applies.
+ * Reads a `multipart/form-data` body in memory. The parts keep the order of the body; the chunks of files are slices of `chunks`,
+ * apart from a few bytes at their edges. Files have no limit of their own: the body's limit applies.
  *
- * A part is a file if it has a file name, or if it has an image, audio, video, font or `application/octet-stream` type; its
- * file name is then empty. Any other part is a text field, read as UTF-8 or in the charset of its type.
+ * A part is a file if it has a file name, or if it has an image, audio, video, font or `application/octet-stream` type; its file
+ * name is then empty. Any other part is a text field, decoded as UTF-8 or in the charset of its type.
  *
- * Rejects with GatewayError `invalid_request` if `contentType` is not a form or has no valid boundary, if the form is
- * incomplete, if a part is malformed, or if a limit is exceeded.
+ * Rejects with GatewayError `invalid_request` if `contentType` is not a form or has no valid boundary, if the form is incomplete,
+ * if a part is malformed, or if a limit is exceeded.
  */
 export async function readForm(
   contentType: string,
@@ -55,17 +55,17 @@ export async function readForm(
   return new FormParser(boundaryOf(contentType), { ...DEFAULT_FORM_LIMITS, ...limits }).read(chunks)
 }
 
-/** Takes the bytes of a file while they arrive. */
+/** Receives the bytes of a file while they arrive. */
 export interface FileSink {
   push(bytes: Uint8Array): void
-  /** The file is complete. */
+  /** Called when the file is complete. */
   end(): void
 }
 
 /**
- * Reads a form whose files are not kept in memory. Each file is given to the sink that `sinkOf` gives for it; its part has no bytes.
- * @param drained Resolves when the sinks can take more; awaited after each piece of the body.
- * Rejects as {@link readForm} does, and with the errors of `body`, `sinkOf` and `drained`.
+ * Reads a form whose files are not kept in memory. Each file goes to the sink that `sinkOf` returns for it; its part has no bytes.
+ * @param drained Resolves when the sinks can accept more; awaited after each piece of the body. Rejects like {@link readForm}, and
+ *   with the errors of `body`, `sinkOf` and `drained`.
  */
 export async function streamForm(
   contentType: string,
@@ -95,21 +95,21 @@ interface ReadPart {
   head: PartHead | undefined
   readonly chunks: Uint8Array[]
   byteLength: number
-  /** Takes the bytes in place of `chunks`. */
+  /** Receives the bytes instead of `chunks`. */
   sink: FileSink | undefined
 }
 
 // Far above any body, so that parts accept all bytes at once and the parser never waits for a reader.
 const NO_BACKPRESSURE = 2 ** 40
-// Header lines of one part; browsers and clients write two or three.
+// Maximum number of header lines per part. Browsers and clients write two or three.
 const HEADER_LINES = 64
-// The parser truncates headers silently. It may keep this many times the limit; larger headers are refused here.
+// Factor by which the parser may exceed the header limit. It truncates headers silently; larger ones are rejected here.
 const KEPT_HEADERS = 4
 
-// Bytes read before other work gets a turn of the event loop: about a millisecond of work, ten for a malicious body.
+// Number of bytes read before other work gets a turn of the event loop: about a millisecond of work, ten for a malicious body.
 const TURN_BYTES = 1024 * 1024
 
-/** Reads one form with the parser package. For one use. */
+/** Reads one form with the parser package. Not reusable. */
 class FormParser {
   readonly #limits: FormLimits
   readonly #parser: Dicer
@@ -135,10 +135,10 @@ class FormParser {
     })
   }
 
-  /** The form. Throws GatewayError `invalid_request`; afterwards nothing of it is still running. */
+  /** Returns the form. Throws GatewayError `invalid_request`; afterwards no work is left running. */
   async read(chunks: readonly Uint8Array[]): Promise<Form> {
     try {
-      // A listener's error stops `write` at once, so a form of any length ends at the first exceeded limit.
+      // An error of a listener stops `write` immediately, so a form of any length ends at the first exceeded limit.
       let sinceTurn = 0
       for (const piece of piecesOf(chunks)) {
         this.#parser.write(piece)
@@ -153,7 +153,7 @@ class FormParser {
     }
   }
 
-  /** The same for a body that arrives. Files go to their sinks. */
+  /** Reads a form whose body is still arriving. Files go to their sinks. */
   async readStream(body: AsyncIterable<Uint8Array>, drained: () => Promise<void>): Promise<Form> {
     try {
       for await (const piece of body) {
@@ -200,7 +200,7 @@ class FormParser {
     stream.on('data', (chunk) => {
       part.byteLength += chunk.length
       if (part.sink !== undefined) part.sink.push(chunk as Buffer)
-      // A longer field is refused at the end; of a body that is streamed it must not fill the memory until then.
+      // A longer field is rejected at the end. In a streamed body it must not fill the memory until then.
       else if (this.#sinkOf === undefined || part.byteLength <= this.#limits.fieldBytes)
         part.chunks.push(chunk as Buffer)
     })
@@ -223,8 +223,8 @@ class FormParser {
   }
 
   /**
-   * Counts what the parser kept. The parser drops up to two thirds of a folded line. Headers that it truncates, at four
-   * times the limit, therefore still exceed the limit.
+   * Counts the headers that the parser kept. The parser drops up to two thirds of a folded line. Headers that it truncates, at
+   * four times the limit, therefore still exceed the limit.
    */
   #checkHeaders(headers: PartHeaders): void {
     let lines = 0

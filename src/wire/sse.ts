@@ -2,16 +2,16 @@ import { createParser } from 'eventsource-parser'
 
 /** One server-sent event. */
 export interface ServerSentEvent {
-  /** The `event:` name; undefined when the event has none. */
+  /** Value of the `event:` line, or undefined if there is none. */
   readonly event: string | undefined
-  /** The joined `data:` lines. */
+  /** Joined `data:` lines. */
   readonly data: string
 }
 
-/** Largest event accepted from a vendor: room for a 4K picture in base64, in one line. */
+/** Maximum size of an event from a vendor: room for a 4K image in base64, in one line. */
 export const MAX_EVENT_BYTES = 64 * 1024 * 1024
 
-/** An event exceeded the limit; the stream cannot be read further. */
+/** Thrown when an event exceeds the limit. The rest of the stream cannot be read. */
 export class OversizeEventError extends Error {
   override readonly name = 'OversizeEventError'
 }
@@ -19,15 +19,15 @@ export class OversizeEventError extends Error {
 /** Reads server-sent events from bytes, at any chunk borders. */
 export interface SseReader {
   /**
-   * Takes the next bytes and reports the events that they complete, in order.
-   * @throws OversizeEventError when one event exceeds the limit.
+   * Processes the next bytes and reports the events that they complete, in order.
+   * @throws OversizeEventError if one event exceeds the limit.
    */
   push(chunk: Uint8Array): void
-  /** The body ended: reports a last event whose closing blank line is missing. */
+  /** Ends the body: reports a last event whose closing blank line is missing. */
   end(): void
 }
 
-/** Makes a reader; it skips comments, ids and retry lines. */
+/** Creates a reader that skips comments, ids and retry lines. */
 export function sseReader(
   onEvent: (event: ServerSentEvent) => void,
   maxEventBytes: number = MAX_EVENT_BYTES,
@@ -63,8 +63,8 @@ export function sseEvent(event: string, json: string): string {
   return `event: ${event}\ndata: ${json}\n\n`
 }
 
-/** A comment line, which clients ignore; keeps idle connections open. */
+/** Comment line, which clients ignore; keeps idle connections open. */
 export const SSE_COMMENT = ': keep-alive\n\n'
 
-/** Marks the end of a stream in OpenAI's dialect. */
+/** End mark of a stream in OpenAI's dialect. */
 export const SSE_DONE = 'data: [DONE]\n\n'

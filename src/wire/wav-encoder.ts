@@ -1,17 +1,17 @@
 import { Buffer } from 'node:buffer'
 
-/** Bytes of a header made by {@link wavHeader}. */
+/** Size in bytes of a header from {@link wavHeader}. */
 export const WAV_HEADER_BYTES = 44
 
 /**
- * The length of a sound that is still being generated. Of the values in use, only this one means "until the file ends" to
- * sox, ffmpeg and browsers; for the largest possible number sox reports a truncated file.
+ * Length field of audio that is still being generated. Among the values in use, only this one means "until the file ends" to sox,
+ * ffmpeg and browsers; for the maximum value sox reports a truncated file.
  */
 const UNKNOWN_LENGTH = 0x7ffff000
 
 const BYTES_PER_SAMPLE = 2
 
-/** Beginning of a WAV file of 16-bit mono sound whose length is not known yet (RIFF, WAVE format with PCM data). */
+/** Returns the header of a WAV file of 16-bit mono audio of unknown length (RIFF, WAVE format with PCM data). */
 export function wavHeader(sampleRate: number): Uint8Array {
   const header = Buffer.alloc(WAV_HEADER_BYTES)
   header.write('RIFF', 0, 'latin1')
@@ -30,8 +30,8 @@ export function wavHeader(sampleRate: number): Uint8Array {
 }
 
 /**
- * Offset of the samples in the first bytes of a sound: after the header of a WAV file, whatever chunks it has, or 0 without
- * a header. The bytes must contain the complete header.
+ * Returns the offset of the samples in the first bytes of an audio file: after the header of a WAV file with any chunks, or 0
+ * without a header. The bytes must contain the complete header.
  */
 export function soundStart(bytes: Buffer): number {
   if (bytes.length < 12 || bytes.toString('latin1', 0, 4) !== 'RIFF' || bytes.toString('latin1', 8, 12) !== 'WAVE')
@@ -45,7 +45,7 @@ export function soundStart(bytes: Buffer): number {
   return bytes.length
 }
 
-/** Makes a WAV file from samples that arrive in chunks: a header before the first of them, and nothing after the last. */
+/** Creates a WAV file from samples that arrive in chunks: a header before the first samples, and nothing after the last. */
 export class WavEncoder {
   readonly #sampleRate: number
   #hasHeader = false
@@ -55,14 +55,14 @@ export class WavEncoder {
     this.#sampleRate = sampleRate
   }
 
-  /** Bytes of the file for these samples: signed, 16 bits, little-endian, mono. The samples are not copied. */
+  /** Returns the bytes of the file for these samples: signed, 16 bits, little-endian, mono. The samples are not copied. */
   encode(samples: Uint8Array): readonly Uint8Array[] {
     if (this.#hasHeader) return [samples]
     this.#hasHeader = true
     return [wavHeader(this.#sampleRate), samples]
   }
 
-  /** The end of the file. */
+  /** Returns the end of the file. */
   finish(): readonly Uint8Array[] {
     return []
   }

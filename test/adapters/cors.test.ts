@@ -195,7 +195,7 @@ describe('nextHandlers', () => {
       'endpoint: "/chat" must be a path of the gateway',
     )
     expect(() => nextHandlers(gateway, { endpoint: '/v1/models', basePath: '/ai' })).toThrow(
-      'not together with basePath',
+      'endpoint and basePath cannot be combined',
     )
   })
 })

@@ -447,8 +447,8 @@ describe('bad input', () => {
     ['/vendors?colour=red', 'colour', 'The query: there is no parameter "colour" here; it takes none'],
     ['/accounts?limit=1&limit=2', 'limit', 'limit: is given twice'],
     ['/accounts?after=garbage', 'after', 'this cursor is not one that was given'],
-    ['/requests?after=garbage', 'after', 'after: is not a cursor; give "next" of the page before'],
-    ['/usage?group_by=day,month', 'group_by', 'group_by: takes one of hour, day, month, not several'],
+    ['/requests?after=garbage', 'after', 'after: is not a cursor; use "next" of the previous page'],
+    ['/usage?group_by=day,month', 'group_by', 'group_by: accepts only one of hour, day, month'],
     [
       '/usage.csv?group_by=endUser',
       'group_by',

@@ -235,7 +235,7 @@ test.each([
   [['usage', '--from', '2026-11-01', '--to', '2026-11-31'], /^--to: "2026-11-31" is not/],
   [['usage', '--from', '2010-01-01'], /^--from: at most 400 days/],
   [['usage', '--from', '2026-11-02', '--to', '2026-11-01'], /^--to: must be after --from$/],
-  [['usage', '--by', 'day,hour'], /^--by: takes one of/],
+  [['usage', '--by', 'day,hour'], /^--by: accepts only one of/],
   [['usage', '--limit', '1000000'], /^--limit: must be a whole number/],
   [['usage', 'records', '--cursor', 'x'], /^--cursor: is not a cursor/],
   [['usage', 'records', '--to', 'x'], /^--to: "x" is not/],

@@ -143,7 +143,7 @@ describe('a cache of a credential', () => {
     const cache = new CredentialCache(source.provider, { clock })
     const taken = Promise.resolve(cache.take())
     clock.advance(10_000)
-    await expect(taken).rejects.toThrow('no credential was given within 10 s')
+    await expect(taken).rejects.toThrow('no credential was returned within 10 s')
     expect(source.waiting[0]!.signal.aborted).toBe(true)
   })
 

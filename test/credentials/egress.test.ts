@@ -196,7 +196,7 @@ test.each([
   [{ proxy: 'socks5://127.0.0.1:1' }, 'proxy: must be an http or https URL, not socks5:'],
   [{ proxy: 'http://127.0.0.1:1/path' }, 'proxy: must have no path'],
   [{ tls: { cert: 'x' } }, 'tls: a client certificate needs both cert and key'],
-  [{ headers: { 'a b': 'c' } }, 'headers: "a b" is no header name'],
+  [{ headers: { 'a b': 'c' } }, 'headers: "a b" is not a header name'],
   [{ headers: { host: 'c' } }, 'headers: "host" is set by the connection itself'],
   [{ headers: { a: 'c\r\nd: canary' } }, 'headers: the value of "a"'],
 ] as const)('refuses %j at start', (options, words) => {

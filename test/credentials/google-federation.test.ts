@@ -173,7 +173,7 @@ describe('the default credentials', () => {
 
     expect(await ask(found(content))).toEqual({ token: 'account-token', expiresAtMs: NOW_MS + 3_600_000 })
     expect(asked.map(({ path }) => path)).toEqual(['/token', '/account'])
-    expect(await failureOf(found({ ...content, source_credentials: content }))).toContain('are not read here')
+    expect(await failureOf(found({ ...content, source_credentials: content }))).toContain('are not supported')
     expect(JSON.parse(asked[1]!.text)).not.toHaveProperty('delegates')
   })
 
@@ -200,10 +200,10 @@ describe('what cannot be used', () => {
     expect(await failing({ file: join(folder, 'none') })).toMatch(
       /^credential_source of googleWorkloadIdentity.*none.*ENOENT/,
     )
-    expect(await failing({ file, format })).toMatch(/no token in what it gives; check its format/)
+    expect(await failing({ file, format })).toMatch(/its output contains no token; check its format/)
     expect(await failing({ file: fileOf('empty', '') })).toMatch(/check its format/)
-    expect(await failing({ url: `${origin}/nowhere` })).toMatch(/127\.0\.0\.1:\d+ gives no token: 404/)
-    expect(await failing({ environment_id: 'aws1' })).toMatch(/only file and url are read here.*google-auth-library/)
+    expect(await failing({ url: `${origin}/nowhere` })).toMatch(/127\.0\.0\.1:\d+ returned no token: 404/)
+    expect(await failing({ environment_id: 'aws1' })).toMatch(/only file and url are supported.*google-auth-library/)
     expect(await failing({ executable: { command: '/bin/true' } })).toMatch(/only file and url/)
     expect(await failing({ file }, { audience: '' })).toMatch(/audience is missing.*create-cred-config/)
 

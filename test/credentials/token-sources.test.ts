@@ -138,7 +138,7 @@ describe('Entra', () => {
     const secret = entraClientSecret({ ...app, clientSecret: 's', environment, proxy: listening.origin })
     const managed = entraManagedIdentity({ environment, metadataOrigin: origin })
 
-    expect(await failureOf(secret)).toMatch(/^https:\/\/login.microsoftonline.com cannot be asked for a token/)
+    expect(await failureOf(secret)).toMatch(/^https:\/\/login.microsoftonline.com cannot be called for a token/)
     expect((await ask(managed)).token).toBe('mi')
     expect(managed.slot).toBe('entra-managed-identity system')
     expect(() => entraManagedIdentity({ environment })).not.toThrow()
@@ -169,7 +169,7 @@ describe('Entra', () => {
     await close()
     const provider = entraClientSecret({ ...app, clientSecret: 's', authority: origin })
     expect(await failureOf(provider)).toMatch(
-      /cannot be asked for a token \(refused: .*check the address, proxy and tls\.ca/,
+      /cannot be called for a token \(refused: .*check the address, proxy and tls\.ca/,
     )
   })
 })
@@ -268,7 +268,7 @@ describe('Google', () => {
     const other = fileOf('other.json', JSON.stringify({ type: 'gdch_service_account' }))
     const environment = { GOOGLE_APPLICATION_CREDENTIALS: other }
     expect(await failureOf(googleDefaultCredentials({ environment }))).toContain(
-      '"gdch_service_account" are not read here',
+      '"gdch_service_account" are not supported',
     )
     fileOf('other.json', 'canary {')
     expect(await failureOf(googleDefaultCredentials({ environment }))).toBe(
@@ -281,7 +281,7 @@ describe('Google', () => {
       GOOGLE_APPLICATION_CREDENTIALS: JSON.stringify({ type: 'service_account', private_key: 'canary' }),
     }
     expect(await failureOf(googleDefaultCredentials({ environment: inPlace }))).toBe(
-      'GOOGLE_APPLICATION_CREDENTIALS: holds the content of a file; write it to one, and set the path of that',
+      'GOOGLE_APPLICATION_CREDENTIALS: contains the content of a file; write it to a file, and set its path',
     )
     const cut = { client_email: 'robot@example.com', private_key: '-----BEGIN PRIVATE KEY-----\ncanary' }
     expect(() => googleServiceAccount({ key: cut })).toThrow(
@@ -472,7 +472,7 @@ describe('AWS', () => {
     expect(await of({ AWS_PROFILE: 'team one' })).toMatchObject({ accessKeyId: 'AKIDONE', secretAccessKey: 'a#b;c' })
     expect(await of({})).toMatchObject({ accessKeyId: 'AKIDDEFAULT' })
     // The keys are those that may assume the role, and another identity.
-    await expect(of({ AWS_PROFILE: 'role' })).rejects.toThrow('for one with SSO, a role or a process')
+    await expect(of({ AWS_PROFILE: 'role' })).rejects.toThrow('if it uses SSO, a role or a process')
   })
 
   test('asks no instance where its server is switched off', async () => {

@@ -229,7 +229,7 @@ describe('a principal of the host', () => {
     expect([...answers, account].map(({ status }) => status)).toEqual([500, 500, 500])
     expect(answers[0]?.headers.get('x-signalbox-error-code')).toBe('invalid_principal')
     expect(reasonsOf(logger)).toEqual([
-      'there is no account "acct_typo": make it with gateway.accounts.create before its first call',
+      'there is no account "acct_typo": create it with gateway.accounts.create before its first call',
     ])
     expect(started.sandbox.requests).toHaveLength(0)
   })

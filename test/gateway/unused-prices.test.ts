@@ -67,7 +67,7 @@ test('leaves out an unpriced fallback with a warning, and refuses its own calls 
   const prices = { ...testPrices, prices: testPrices.prices.filter(({ model }) => model !== 'chat-qwen') }
   const models = [{ ...TEST_MODELS[0], fallbacks: ['chat-qwen', 'gmn-2.5-flash'] }, ...TEST_MODELS.slice(1)]
   const warnings = await warningsOf({ prices, models })
-  const told = 'The model "chat-qwen" has no price, so it is no fallback of "chat-relayed".'
+  const told = 'The model "chat-qwen" has no price, so it is not used as a fallback of "chat-relayed".'
   const answered = await started!.post('/v1/chat/completions', chatBody('chat-relayed', 'hello'))
   const own = await started!.post('/v1/chat/completions', chatBody('chat-qwen', 'hello'))
   await own.text()

@@ -98,7 +98,7 @@ describe('a private address at delivery', () => {
 
 test.each([
   ['ftp://receiver.example.com/', 'the URL must be an http or https URL'],
-  ['https://user:word@receiver.example.com/', 'the URL must not hold credentials'],
+  ['https://user:word@receiver.example.com/', 'the URL must not contain credentials'],
   ['not a url', 'the URL is not a URL'],
 ])('%s is recorded as failed even where private addresses are allowed', async (url, error) => {
   expect((await attemptAt(url, true))?.error).toBe(error)

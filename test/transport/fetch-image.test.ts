@@ -106,7 +106,7 @@ describe('no image, but a reason, comes', () => {
     ['for endless redirects', redirect('/x'), /redirects too often/],
     ['for a redirect to no URL', redirect('http://'), /not a URL/],
     ['for a redirect to another scheme', redirect('file:///etc/passwd'), /must be an http or https URL/],
-    ['for a redirect with credentials', redirect('http://a:b@example.com/'), /must not hold credentials/],
+    ['for a redirect with credentials', redirect('http://a:b@example.com/'), /must not contain credentials/],
   ])('%s', async (_name, answer, reason) => {
     answers.set('/x', answer)
 

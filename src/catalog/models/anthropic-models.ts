@@ -1,8 +1,8 @@
 import type { ModelDefinition } from '../model.ts'
 
 /**
- * Chat models of Anthropic (API specification, "Chat completion request"). Longest answers: the vendor's model table. Its
- * context size depends on the account, so none is given.
+ * Chat models of Anthropic (API specification, "Chat completion request"). Longest answers: the vendor's model table. Their
+ * context size depends on the account, so it is omitted.
  */
 export const ANTHROPIC_CHAT_MODELS: readonly ModelDefinition[] = [
   {

@@ -13,8 +13,8 @@ import { OPENAI_IMAGE_MODELS } from './openai-models.ts'
 import { VOYAGE_EMBEDDING_MODELS, VOYAGE_RERANK_MODELS } from './voyage-models.ts'
 
 /**
- * Every model id of the API specification, and then those of later endpoints, in the order of `GET /v1/models`. The vendors' own ids are aliases, and a host may
- * override any row. `created` is 0 where the release date is not certain.
+ * Every model id of the API specification, followed by those of later endpoints, in the order of `GET /v1/models`. The vendors'
+ * own ids are aliases, and a host may override any row. `created` is 0 if the release date is uncertain.
  */
 export const BUILT_IN_MODELS: readonly ModelDefinition[] = [
   ...ANTHROPIC_CHAT_MODELS,
@@ -31,7 +31,7 @@ export const BUILT_IN_MODELS: readonly ModelDefinition[] = [
   ...DASHSCOPE_RERANK_MODELS,
 ]
 
-/** Provider ids at models.dev of vendors with another id in the catalog: vendor id → provider ids. */
+/** Provider ids at models.dev for vendors with a different id in the catalog: vendor id → provider ids. */
 export const MODELS_DEV_PROVIDERS: Readonly<Record<string, readonly string[]>> = {
   gemini: ['google'],
   dashscope: ['alibaba'],
@@ -50,12 +50,12 @@ export const MODELS_DEV_PROVIDERS: Readonly<Record<string, readonly string[]>> =
 }
 
 /**
- * Ids of vendors, here and at models.dev, that price all output of a call by whether the model thinks (Model Studio, "Model pricing").
- * Public catalogs list the price of output in thinking mode as one of reasoning tokens.
+ * Ids of vendors, here and at models.dev, that price all output of a call by its thinking mode (Model Studio, "Model pricing").
+ * Public catalogs list the output price in thinking mode as a price of reasoning tokens.
  */
 export const PRICED_BY_THINKING_MODE: ReadonlySet<string> = new Set(['dashscope', 'alibaba'])
 
-/** The same at LiteLLM. */
+/** Provider ids at LiteLLM: vendor id → provider ids. */
 export const LITELLM_PROVIDERS: Readonly<Record<string, readonly string[]>> = {
   fireworks: ['fireworks_ai'],
   nvidia: ['nvidia_nim'],

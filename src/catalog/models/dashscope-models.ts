@@ -1,8 +1,8 @@
 import type { ImageAbilities, ModelDefinition, VideoAbilities } from '../model.ts'
 
-// Each list is made by a call that is marked as pure, so that a bundle with one builder has the rows of its kind only.
+// Each list is created by a call that is marked as pure, so that a bundle with one builder contains only the rows of its kind.
 
-/** Image sizes, width and height in pixels: the eight of the API specification, and two that the vendor writes differently. */
+/** Image sizes in pixels, width by height: the eight of the API specification, and two that the vendor writes differently. */
 export const MULTIMODAL_SIZES = [
   ...['1024*1024', '1664*928', '1472*1140', '1472*1104', '1328*1328', '1140*1472', '1104*1472', '928*1664'],
   ...['1280*720', '720*1280'],
@@ -15,14 +15,14 @@ export const SHARED_VOICES = [
   'Stella',
 ] as const
 
-/** Voices of dialects and languages, and others, that only the basic speech model has. */
+/** Voices of dialects, languages and others that only the basic speech model has. */
 export const BASIC_VOICES = [
   ...['Jennifer', 'Ryan', 'Katerina', 'Aiden', 'Dylan', 'Jada', 'Sunny', 'Li', 'Marcus', 'Roy', 'Peter', 'Eric'],
   ...['Rocky', 'Kiki', 'Ebona', 'Bodega', 'Sonrisa', 'Alek', 'Dolce', 'Sohee', 'Ono Anna', 'Lenn', 'Emilien', 'Andre'],
   'Radio Gol',
 ] as const
 
-/** Embedding models of DashScope (API specification, "Embedding request and response"). `contextTokens` holds for one text. */
+/** Embedding models of DashScope (API specification, "Embedding request and response"). `contextTokens` applies to one text. */
 export const DASHSCOPE_EMBEDDING_MODELS: readonly ModelDefinition[] = [
   {
     id: 'text-embedding-v4',
@@ -55,21 +55,21 @@ export const DASHSCOPE_RERANK_MODELS: readonly ModelDefinition[] = [
 ]
 
 /**
- * Image models of the multimodal shape (API specification, "Multimodal image request"). The `qw-image-edit*` models edit
- * pictures but are called on the generations route, so their kind is `image`. The vendor's `2.0` models edit too. Some
- * could make up to six pictures per request; the specification allows one.
+ * Image models of the multimodal shape (API specification, "Multimodal image request"). The `qw-image-edit*` models edit images
+ * but are called on the generations route, so their kind is `image`. The vendor's `2.0` models edit too. Some could generate up
+ * to six images per request; the specification allows one.
  */
 export const DASHSCOPE_IMAGE_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ imageModels()
 
 /**
- * Video models (API specification, "Video generation request"). The protocol is the vendor's body layout of a model; 2.5
- * uses that of 2.6.
+ * Video models (API specification, "Video generation request"). The protocol is the vendor's body layout of a model; 2.5 uses the
+ * layout of 2.6.
  */
 export const DASHSCOPE_VIDEO_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ videoModels()
 
 /**
- * Speech models (API specification, "Speech request"). A voice about which sources disagree is listed: the vendor refuses
- * what it lacks, and its message reaches the caller.
+ * Speech models (API specification, "Speech request"). A voice about which sources disagree is listed: the vendor rejects
+ * unsupported voices, and its message reaches the caller.
  */
 export const DASHSCOPE_SPEECH_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ speechModels()
 
@@ -83,7 +83,7 @@ function imageModels(): ModelDefinition[] {
   }
   const fromTextOrImages: ImageAbilities = { ...fromText, referenceImages: { min: 0, max: 3 } }
   const fromImages: ImageAbilities = { ...common, sizes: MULTIMODAL_SIZES, referenceImages: { min: 1, max: 3 } }
-  // DashScope, Qwen-Image editing: the first editing model takes neither of the two fields.
+  // DashScope, Qwen-Image editing: the first editing model does not support the two fields.
   const keepingSize: ImageAbilities = {
     ...common,
     referenceImages: { min: 1, max: 3 },
@@ -202,7 +202,7 @@ function wan(
 }
 
 function speechModels(): ModelDefinition[] {
-  // Model Studio, speech synthesis: most characters of one call.
+  // Model Studio, speech synthesis: maximum number of characters per call.
   const maxCharacters = 600
   return [
     {

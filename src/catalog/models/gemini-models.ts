@@ -1,16 +1,16 @@
 import type { ImageAbilities, ModelDefinition } from '../model.ts'
 import type { ImageFamily } from './image-family.ts'
 
-// Each list is made by a call that is marked as pure, so that a bundle with one builder has the rows of its kind only.
+// Each list is created by a call that is marked as pure, so that a bundle with one builder contains only the rows of its kind.
 
-/** Ratios of every image model, and of those that also make strips (Gemini API, "Image generation"). */
+/** Ratios of every image model, and of models that also generate strips (Gemini API, "Image generation"). */
 export const INTERACTION_RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9'] as const
 export const STRIP_RATIOS = ['1:4', '4:1', '1:8', '8:1'] as const
 
 /** Chat models of Gemini (API specification, "Chat completion request"). Longest answers: the vendor's model table. */
 export const GEMINI_CHAT_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ chatModels()
 
-/** Embedding models of Gemini (API specification, "Embedding request and response"). `contextTokens` holds for one text. */
+/** Embedding models of Gemini (API specification, "Embedding request and response"). `contextTokens` applies to one text. */
 export const GEMINI_EMBEDDING_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ embeddingModels()
 
 /**
@@ -20,8 +20,8 @@ export const GEMINI_EMBEDDING_MODELS: readonly ModelDefinition[] = /* @__PURE__ 
 export const GEMINI_IMAGE_MODELS: readonly ModelDefinition[] = /* @__PURE__ */ imageModels()
 
 /**
- * Image models of Gemini that need no row, in the order in which they are tried: the final forms of previews, and every later model
- * whose abilities only the vendor knows. The hold of the latter is that of the most expensive model.
+ * Image models of Gemini that need no row, in matching order: final forms of previews, then all later models, whose abilities
+ * only the vendor knows. Calls to later models reserve the price of the most expensive model.
  */
 export const GEMINI_IMAGE_FAMILIES: readonly ImageFamily[] = /* @__PURE__ */ imageFamilies()
 

@@ -1,4 +1,4 @@
-// The vendors' own ids that hold a vendor's name, for the types of requests. `Row` is what holds for the public id of a built-in model.
+// The vendors' own ids that contain a vendor's name, for the types of requests. `Row` is the type for the public id of a built-in model.
 
 /** Chat models of Gemini. */
 export interface GeminiChatAliases<Row> {

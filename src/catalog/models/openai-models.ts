@@ -2,9 +2,9 @@ import type { ImageAbilities, ModelDefinition } from '../model.ts'
 import type { ImageFamily } from './image-family.ts'
 
 /**
- * What the `gp-image-*` models have in common (API specification, "Image edit request"; OpenAI API reference, images).
- * Tokens are those of OpenAI's guide to image generation. A reference picture counts at most some hundred tokens, and
- * 6,240 more at high fidelity.
+ * Common abilities of the `gp-image-*` models (API specification, "Image edit request"; OpenAI API reference, images). Token
+ * counts are from OpenAI's guide to image generation. A reference image counts at most some hundred tokens, and 6,240 more at
+ * high fidelity.
  */
 const GPT_IMAGE: ImageAbilities = {
   sizes: ['auto', '1024x1024', '1024x1536', '1536x1024'],
@@ -27,7 +27,7 @@ const GPT_IMAGE: ImageAbilities = {
   inputTokensPerImage: 7000,
 }
 
-/** The specification's rule for free sizes, and the vendor's largest image: 3840x2160. */
+/** Rule of the specification for free sizes, and the vendor's largest image: 3840x2160. */
 const FREE_SIZE_IMAGE: ImageAbilities = {
   ...GPT_IMAGE,
   freeSize: { multipleOf: 16, maxSide: 3840, maxRatio: 3, maxPixels: 3840 * 2160 },
@@ -56,7 +56,7 @@ const PLANNED_IMAGE: ImageAbilities = {
   ),
 }
 
-/** Fields of GPT Image models, which the older models do not have (OpenAI API, "Create image"). */
+/** Fields that GPT Image models support and older models do not (OpenAI API, "Create image"). */
 const GPT_IMAGE_FIELDS = [
   'output_format',
   'background',
@@ -89,8 +89,8 @@ const DALL_E_3: ImageAbilities = {
 const IMAGES = { catalogs: ['openai'], protocol: 'generations' } as const
 
 /**
- * Image models of OpenAI that need no row, in the order in which they are tried. The last family is the default of all later
- * `gpt-image-*` models. OpenAI shut down `dall-e-3` on 2026-05-12; a server of its dialect may still have it.
+ * Image models of OpenAI that need no row, in matching order. The last family is the default of all later `gpt-image-*` models.
+ * OpenAI shut down `dall-e-3` on 2026-05-12; a server of its dialect may still have it.
  */
 export const OPENAI_IMAGE_FAMILIES: readonly ImageFamily[] = [
   { ...IMAGES, ids: /^dall-e-3$/, kinds: ['image'], image: DALL_E_3 },

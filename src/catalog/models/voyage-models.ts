@@ -1,13 +1,13 @@
 import type { ModelDefinition } from '../model.ts'
 
-/** Embedding models of Voyage (API specification, "Embedding request and response"). `contextTokens` holds for one text. */
+/** Embedding models of Voyage (API specification, "Embedding request and response"). `contextTokens` applies to one text. */
 export const VOYAGE_EMBEDDING_MODELS: readonly ModelDefinition[] = [
   embeddingModel('4-large', 'Voyage 4 Large'),
   embeddingModel('4', 'Voyage 4'),
   embeddingModel('4-lite', 'Voyage 4 Lite'),
 ]
 
-/** Rerank models of Voyage (Voyage, "Rerankers"). `contextTokens` holds for the query with one document. */
+/** Rerank models of Voyage (Voyage, "Rerankers"). `contextTokens` applies to the query with one document. */
 export const VOYAGE_RERANK_MODELS: readonly ModelDefinition[] = [
   /* @__PURE__ */ rerankModel('2.5', 'Voyage Rerank 2.5'),
   /* @__PURE__ */ rerankModel('2.5-lite', 'Voyage Rerank 2.5 Lite'),
@@ -38,7 +38,7 @@ function embeddingModel(version: string, displayName: string): ModelDefinition {
       contextTokens: 32_000,
       dimensions: 1024,
       nativeDimensions: [256, 512, 1024, 2048],
-      // The specification lists the sizes as closed, so no other size is made by cutting.
+      // The specification lists all sizes, so vectors are not truncated to other sizes.
       truncatesDimensions: false,
     },
     displayName,

@@ -4,9 +4,9 @@ import { isPattern } from '../id-pattern.ts'
 import type { Prices } from './prices.ts'
 
 /**
- * Returns the prices, after a check that vendors in names such as `openai/gpt-4o` exist: configured, or known to the public catalog.
- * Prices that do not list their rows are not checked.
- * @throws TypeError naming the row and the unknown vendor.
+ * Returns the prices after checking that vendors in names such as `openai/gpt-4o` exist: configured, or known to the public
+ * catalog. Prices that do not list their rows are not checked.
+ * @throws TypeError with the row and the unknown vendor.
  */
 export function withKnownVendors<Given extends Prices>(prices: Given, catalog: Catalog): Given {
   for (const [index, { model }] of (prices.rows?.() ?? []).entries()) {

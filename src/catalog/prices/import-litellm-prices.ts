@@ -17,7 +17,7 @@ import type { Meter } from './rate.ts'
 
 type Entry = Readonly<Record<string, unknown>>
 
-/** Fields whose meaning does not depend on the rest of the entry. Of two for one meter the first that is there counts. */
+/** Fields whose meaning does not depend on the rest of the entry. If an entry has two fields for one meter, the first one counts. */
 const FIELDS: readonly (readonly [field: string, meter: Meter])[] = [
   ['input_cost_per_token', 'input_token'],
   ['output_cost_per_token', 'output_token'],
@@ -35,25 +35,25 @@ const FIELDS: readonly (readonly [field: string, meter: Meter])[] = [
   ['output_cost_per_video_per_second', 'video_second'],
 ]
 
-/** The price of all tokens of a call whose prompt is longer. */
+/** Price of all tokens of a call whose prompt is longer. */
 const ABOVE_TOKENS = /^(.+)_above_(\d+)k_tokens$/
 
 const SECONDS_BY_RESOLUTION = /^output_cost_per_second_(\d{3,4}p|\dk)$/
 
 /**
- * Reads LiteLLM's `model_prices_and_context_window.json`: an object of entries by model, `input_cost_per_token` and the
- * like in dollars for one unit. An entry counts for a model of the catalog when its `litellm_provider` is the model's vendor,
- * perhaps by another id (`azure` for `azure-openai`), and its name, without `provider/`, is the vendor's own id of the model, its public id or an alias. The same model at
- * another provider has another price and is left out.
+ * Reads LiteLLM's `model_prices_and_context_window.json`: an object of entries by model, with `input_cost_per_token` and similar
+ * fields in dollars per unit. An entry applies to a model of the catalog if its `litellm_provider` is the model's vendor,
+ * possibly under another id (`azure` for `azure-openai`), and its name, without `provider/`, is the vendor's own id of the model,
+ * its public id or an alias. The price of the same model at another provider is skipped.
  *
- * Amounts keep every digit. Prices of long prompts (`…_above_200k_tokens`, `tiered_pricing`) become rows with `inputTokensAbove`. At
- * vendors that price output by mode, `output_cost_per_reasoning_token` becomes a row with `thinking: 'on'`. Prices
- * that a price file cannot express are reported and not used: batch, flex and priority prices, spoken answers, web search
- * (whose price depends on its size there).
+ * Amounts keep every digit. Prices of long prompts (`…_above_200k_tokens`, `tiered_pricing`) become rows with `inputTokensAbove`.
+ * At vendors that price output by mode, `output_cost_per_reasoning_token` becomes a row with `thinking: 'on'`. Prices that a
+ * price file cannot express are reported and not used: batch, flex and priority prices, audio output, web search (whose price
+ * depends on its size there).
  *
- * @param json the parsed file.
- * @param catalog the models to look for; by default the built-in ones.
- * @throws TypeError naming entry and field of a price that is none.
+ * @param json Parsed file.
+ * @param catalog Catalog of the models to look for. Defaults to the built-in models.
+ * @throws TypeError with the entry and the field of an invalid price.
  */
 export function importLitellmPrices(json: unknown, catalog: Catalog = createCatalog(BUILT_IN_MODELS)): ImportedPrices {
   const collected = new PriceImport(catalog, 0)
@@ -63,7 +63,7 @@ export function importLitellmPrices(json: unknown, catalog: Catalog = createCata
       continue
     }
     const provider = String(value['litellm_provider'] ?? '')
-    // `vertex_ai/…` of the provider `vertex_ai-language-models`.
+    // `vertex_ai/…` for the provider `vertex_ai-language-models`.
     const prefix = [provider, provider.split('-')[0]].find((name) => key.startsWith(`${name}/`))
     const id = prefix === undefined ? key : key.slice(prefix.length + 1)
     const models = collected.models(vendorsOf(provider), id)
@@ -88,7 +88,7 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
     const taken = prices.get(slot)
     if (dollars === undefined || taken?.dollars === dollars) return
     if (taken === undefined) prices.set(slot, { field, meter, dollars, when })
-    else unused.push({ field, reason: `${taken.field} says otherwise and was taken` })
+    else unused.push({ field, reason: `${taken.field} has another value, which was used` })
   }
 
   for (const [field, meter] of FIELDS) add(field, meter)
@@ -103,7 +103,7 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
   for (const tier of tiersOf(entry)) {
     const { path, fields, above } = tier
     if (above === undefined) {
-      unused.push({ field: path, reason: 'holds under a condition that cannot be expressed' })
+      unused.push({ field: path, reason: 'has a condition that cannot be expressed' })
       continue
     }
     const when = above === 0 ? undefined : { inputTokensAbove: above }
@@ -127,12 +127,12 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
     !isGiven(entry, 'output_cost_per_image') &&
     !isGiven(entry, 'output_cost_per_image_token')
   ) {
-    // The list prices a picture made by its request where the vendor sells by the picture.
+    // The list prices a generated image by its request if the vendor sells images individually.
     add('input_cost_per_image', 'image')
     special.add('input_cost_per_image')
   }
   const addOtherwise = (field: string, meter: Meter): void => {
-    // 0 beside a price says that it is no price.
+    // A 0 next to another price means that there is no price.
     if (dollarsOf(key, entry, field) !== 0) add(field, meter)
     special.add(field)
   }
@@ -149,23 +149,26 @@ function priceEntry(key: string, entry: Entry, model: CatalogModel): PriceEntry 
   return { key, prices: [...prices.values()], unused }
 }
 
-/** The list often gives the price of a picture and of its tokens, which are the same money said twice. */
+/** The list often has both a price per image and a price of its tokens, although only one of them is due. */
 function payPicturesOnce(prices: Map<string, EntryPrice>, unused: UnusedField[]): void {
   const picture = prices.get('image ')
   if (picture === undefined) return
   if (prices.has('output_image_token ')) {
     prices.delete('image ')
-    unused.push({ field: picture.field, reason: 'the tokens of a picture have a price, and it must not be paid twice' })
+    unused.push({
+      field: picture.field,
+      reason: 'image tokens have a price, so the image would be charged twice',
+    })
   } else if (prices.has('output_token ')) {
     prices.set('output_image_token ', { field: picture.field, meter: 'output_image_token', dollars: 0 })
   }
 }
 
-/** An entry of `tiered_pricing`: prices by the size of the prompt. */
+/** Entry of `tiered_pricing`: prices by the size of the prompt. */
 interface PricedTier {
   readonly path: string
   readonly fields: Entry
-  /** Input tokens above which it holds, as an entry of `range` says; undefined if it says otherwise. */
+  /** Number of input tokens above which it applies, from an entry of `range`; undefined if the entry has another form. */
   readonly above: number | undefined
 }
 
@@ -192,7 +195,7 @@ function isPriceField(field: string): boolean {
 }
 
 function reasonFor(field: string): string {
-  if (/_(?:batches|flex|priority)$/.test(field)) return 'holds for another service tier only'
+  if (/_(?:batches|flex|priority)$/.test(field)) return 'applies only to another service tier'
   if (field === 'search_context_cost_per_query') return 'prices by the size of a search cannot be expressed'
   return NO_METER
 }

@@ -17,7 +17,7 @@ import {
 } from './price-import.ts'
 import type { Meter } from './rate.ts'
 
-/** Members of `cost`, in dollars for a million tokens. */
+/** Members of `cost`, in dollars per million tokens. */
 const FIELDS: Readonly<Record<string, Meter>> = {
   input: 'input_token',
   output: 'output_token',
@@ -31,18 +31,18 @@ const FIELDS: Readonly<Record<string, Meter>> = {
 const ABOVE_TOKENS = /^context_over_(\d+)k$/
 
 /**
- * Reads the `api.json` of models.dev: providers by id, each with `models` by id, each with `cost` in dollars for a million
- * tokens. An entry counts for a model of the catalog when the provider is the model's vendor and the entry's id is the
- * vendor's own id of the model, its public id or an alias.
+ * Reads the `api.json` of models.dev: providers by id, each with `models` by id, each with `cost` in dollars per million tokens.
+ * An entry applies to a model of the catalog if the provider is the model's vendor and the entry's id is the vendor's own id of
+ * the model, its public id or an alias.
  *
- * Amounts keep every digit. Prices of long prompts (`tiers`, `context_over_200k`) become rows with `inputTokensAbove`. Of two
- * that differ the one in `tiers` counts, and the other is reported; so is the price of spoken answers. At vendors that price output
- * by mode, `reasoning` becomes a row with `thinking: 'on'`.
- * Models of video, speech and transcription are left out, because they are not sold by the token there.
+ * Amounts keep every digit. Prices of long prompts (`tiers`, `context_over_200k`) become rows with `inputTokensAbove`. If the two
+ * differ, the one in `tiers` counts and the other is reported. Prices of audio output are reported, too. At vendors that price
+ * output by mode, `reasoning` becomes a row with `thinking: 'on'`. Models of video, speech and transcription are skipped, because
+ * the list does not price them by token.
  *
- * @param json the parsed file.
- * @param catalog the models to look for; by default the built-in ones.
- * @throws TypeError naming entry and field of a price that is none.
+ * @param json Parsed file.
+ * @param catalog Catalog of the models to look for. Defaults to the built-in models.
+ * @throws TypeError with the entry and the field of an invalid price.
  */
 export function importModelsDevPrices(
   json: unknown,
@@ -97,7 +97,7 @@ function priceEntry(key: string, row: Readonly<Record<string, unknown>>): PriceE
       const taken = prices.find((one) => one.meter === meter && one.when?.inputTokensAbove === when?.inputTokensAbove)
       if (taken === undefined) prices.push({ field: path, meter, dollars, when })
       else if (taken.dollars !== dollars)
-        unused.push({ field: path, reason: `${taken.field} says otherwise and was taken` })
+        unused.push({ field: path, reason: `${taken.field} has another value, which was used` })
     }
   }
   add('cost', cost)
@@ -108,7 +108,7 @@ function priceEntry(key: string, row: Readonly<Record<string, unknown>>): PriceE
     const size: unknown = isObject(tierPrices['tier']) ? tierPrices['tier']['size'] : undefined
     const isOfPrompt = isObject(tierPrices['tier']) && tierPrices['tier']['type'] === 'context'
     if (isOfPrompt && Number.isSafeInteger(size)) add(field, tierPrices, { inputTokensAbove: size as number })
-    else unused.push({ field, reason: 'holds under a condition that cannot be expressed' })
+    else unused.push({ field, reason: 'has a condition that cannot be expressed' })
   }
   for (const name of Object.keys(cost)) {
     const thousands = ABOVE_TOKENS.exec(name)?.[1]

@@ -10,16 +10,16 @@ import type { Meter } from './rate.ts'
 
 /** Options of {@link listPrices}. */
 export interface ListPriceOptions {
-  /** What list prices are multiplied by, as a decimal string: `'1.2'` charges a fifth more. `'1'` by default. */
+  /** Factor of the list prices as a decimal string: `'1.2'` adds a fifth. Default `'1'`. */
   readonly markup?: string | undefined
   /**
-   * Prices of your own. A model with a row of its own id has no list price: give all that it needs. Rows for batches and for cache hits
-   * stand beside the list price. Rows with a pattern hold for models without a list price.
+   * Your own prices. A model with a row of its own id has no list price, so its rows must cover everything it needs. Rows for
+   * batches and for cache hits apply in addition to the list price. Rows with a pattern apply to models without a list price.
    */
   readonly prices?: PriceFile | undefined
   /**
-   * Charge requests of batches the vendors' list prices of their own batches, which are half of the others at most models. False by
-   * default: a batch that the vendor's API refuses becomes ordinary calls, which the vendor bills at its usual prices.
+   * Whether batch requests are charged at the vendors' list prices for their own batches, which are half of the others for most
+   * models. Default false: a batch that the vendor's API rejects becomes ordinary calls, which the vendor bills at its usual prices.
    */
   readonly batches?: boolean | undefined
 }
@@ -32,13 +32,13 @@ const LIST_PRICE_OPTIONS = {
 
 /** Prices that depend on the models of a gateway; for `createGateway({ prices })`. */
 export interface CatalogPrices {
-  /** The price list for a catalog. */
+  /** Returns the price list for a catalog. */
   forCatalog(catalog: Catalog): Required<Prices>
 }
 
 const PER_MILLION = 1_000_000
 
-/** The meter of each amount, and the number of units that it pays for. */
+/** Meter of each amount, and the number of units that the amount covers. */
 const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: number]>> = {
   input: ['input_token', PER_MILLION],
   output: ['output_token', PER_MILLION],
@@ -53,9 +53,9 @@ const METERS: Readonly<Record<keyof ListPrice, readonly [meter: Meter, per: numb
 }
 
 /**
- * The vendors' public list prices of the built-in snapshot on the day on which they are read, times a markup. A model without a list price is refused while billing
- * is on, as everywhere; so is a call with a surcharge, such as a web search, which needs a row of your own.
- * @throws TypeError for a markup that is no decimal string above zero, and for faulty prices.
+ * Returns the vendors' public list prices of the built-in snapshot on the day of the call, times a markup. While billing is on, a
+ * model without a list price is rejected. So is a call with a surcharge, such as a web search, unless you add a row.
+ * @throws TypeError if the markup is not a decimal string above zero, or if prices are invalid.
  */
 export function listPrices(options: ListPriceOptions = {}): CatalogPrices {
   checkMembers(options, LIST_PRICE_OPTIONS, 'listPrices')
@@ -80,31 +80,31 @@ export function listPrices(options: ListPriceOptions = {}): CatalogPrices {
 }
 
 /**
- * Checks a markup, and gives it back.
- * @throws TypeError when it is no decimal string above zero.
+ * Checks a markup and returns it.
+ * @throws TypeError if it is not a decimal string above zero.
  */
 export function checkMarkup(markup: string): string {
   try {
     if (parseDecimal(markup).numerator > 0n) return markup
   } catch {
-    // Told below, in the words of the option.
+    // The error below uses the wording of the option.
   }
   throw new TypeError(`a markup must be a decimal string above zero, such as "1.2": ${JSON.stringify(markup)}`)
 }
 
-/** The price rows of one model; none where its vendor lists no price that can be charged by. */
+/** Returns the price rows of one model. Empty if its vendor lists no usable price. */
 export function listPriceRows(
   { id, kinds }: Pick<CatalogModel, 'id' | 'kinds'>,
   { price, tiers }: VendorModel,
   factor: string,
 ): PriceRow[] {
   if (price === undefined) return []
-  // Some public lists write seconds of sound as tokens, so an amount may be a thousandth of what is meant; not where sound is apart.
+  // Some public lists write seconds of audio as tokens, so an amount may be a thousandth of the real one, unless audio has its own price.
   const hears = kinds.includes('transcription') && !kinds.includes('chat')
   if (hears && price.audioHour === undefined && price.inputAudio === undefined) return []
   if (kinds.includes('speech')) {
     const { input, output } = price
-    // A model with a price of its answers is sold by tokens, which speech is not counted in.
+    // A price of output means that the model is sold by tokens, which speech calls do not report.
     return input === undefined || output !== undefined
       ? []
       : [{ model: id, meter: 'character', amount: product(input, factor), per: PER_MILLION }]
@@ -121,14 +121,14 @@ export function listPriceRows(
       return [Object.keys(when).length === 0 ? row : { ...row, when }]
     })
   const ofTiers = tiers.flatMap(({ inputTokensAbove, ...tier }) => {
-    // A tier with one price of output has it for both modes.
+    // A tier with one price of output uses it for both modes.
     const { output, thinkingOutput = price.thinkingOutput && output } = tier
     return rows({ ...tier, ...(thinkingOutput === undefined ? {} : { thinkingOutput }) }, { inputTokensAbove })
   })
   return [...rows(price, {}), ...ofTiers]
 }
 
-/** The facts with the price that holds today. */
+/** Returns the facts with the price that applies today. */
 function current(facts: VendorModel | undefined): VendorModel | undefined {
   if (facts?.laterPrice === undefined || Date.now() < facts.laterPrice.from * 1000) return facts
   const {
@@ -139,7 +139,7 @@ function current(facts: VendorModel | undefined): VendorModel | undefined {
   return { ...others, price, tiers: [] }
 }
 
-/** The price rows of one model in batches; none where its vendor lists no such price. */
+/** Returns the price rows of one model in batches. Empty if its vendor lists no batch price. */
 function batchPriceRows(model: CatalogModel, facts: VendorModel, factor: string): PriceRow[] {
   const { batchPrice, batchTiers = [] } = facts
   if (batchPrice === undefined) return []

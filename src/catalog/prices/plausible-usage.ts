@@ -1,35 +1,35 @@
 import type { ModelUsage, Usage, UsageField } from '../../core/usage.ts'
 import type { ModelLimits } from '../model.ts'
 
-/** What a vendor's report is checked against. */
+/** Bounds against which a vendor's report is checked. */
 export interface UsageBounds {
-  /** The gateway's own estimate, by which money was held; trusted. */
+  /** The gateway's own estimate, from which the hold was calculated. Trusted. */
   readonly hold: Usage
   readonly limits: Pick<ModelLimits, 'contextTokens' | 'maxOutputTokens'>
   /** Returns how often the model may read its prompt and write an answer in the call; see `Endpoint.samplings`. If omitted, once. */
   readonly samplings?: (() => number) | undefined
 }
 
-/** A report that can be charged for, and the names of its fields that were replaced or cut. */
+/** Report that can be charged, and the names of its fields that were replaced or reduced. */
 export interface PlausibleUsage {
   readonly usage: Usage
-  /** Fields of {@link Usage}, or `usage` when the report was no object at all. */
+  /** Fields of {@link Usage}, or `usage` if the report was not an object. */
   readonly implausible: readonly string[]
 }
 
-/** Highest plausible count where the model's own limit is not known. */
+/** Highest plausible count if the model's own limit is not known. */
 export const MAX_PLAUSIBLE_COUNT = 10_000_000
 
-/** Reports up to this many times the limits of the model, or the hold, are charged as they are. */
+/** Factor of the model's limits, or of the hold, up to which reports are charged unchanged. */
 const SLACK = 4
 
-/** Limits of a model whose own ones are not known: larger than those of nearly all models. */
+/** Assumed limits of a model without known ones: larger than those of nearly all models. */
 const ASSUMED_LIMITS = { contextTokens: 1_048_576, maxOutputTokens: 131_072 }
 
-/** Samplings that are always plausible in a request with tools that the vendor runs. */
+/** Number of samplings that are always plausible in a request with tools that the vendor runs. */
 export const SAMPLINGS_WITH_TOOLS = 64
 
-/** Searches, images and other units that one sampling may use. */
+/** Number of searches, images and other units that one sampling may use. */
 const UNITS_PER_SAMPLING = 16
 
 const NONE: readonly string[] = []
@@ -55,10 +55,10 @@ const FIELDS: Readonly<Record<UsageField, 'inputTokens' | 'outputTokens' | undef
 const FIELD_NAMES = Object.keys(FIELDS) as UsageField[]
 
 /**
- * Makes a vendor's report safe to charge for. A field that is not a finite number, or is negative or fractional (seconds may be) is
- * replaced by the hold's value, or dropped if the hold has none. A field above what the model can do is cut to that, which is never
- * less than the hold. Both are listed. Reported zeros are kept, absent fields stay absent, and a part larger than its total is cut to
- * the total. Never throws.
+ * Makes a vendor's report safe to charge. A field that is not a finite number, or is negative or fractional (seconds may be
+ * fractional), is replaced by the hold's value, or dropped if the hold has none. A field above the ability of the model is
+ * reduced to that bound, which is never less than the hold. Both are listed. Reported zeros are kept, absent fields stay absent,
+ * and a part larger than its total is reduced to the total. Never throws.
  */
 export function plausibleUsage(reported: unknown, bounds: UsageBounds): PlausibleUsage {
   if (typeof reported !== 'object' || reported === null || Array.isArray(reported)) {
@@ -69,7 +69,7 @@ export function plausibleUsage(reported: unknown, bounds: UsageBounds): Plausibl
     : plausibleFields(reported, bounds)
 }
 
-// Apart from its caller: a function that may make closures allocates for them in every call.
+// Separate from its caller, because a function that may create closures allocates for them in every call.
 function plausibleFields(reported: object, bounds: UsageBounds): PlausibleUsage {
   const usage: Mutable = {}
   let implausible = NONE
@@ -82,7 +82,7 @@ function plausibleFields(reported: object, bounds: UsageBounds): PlausibleUsage 
       value = isCount(field, value) ? most : bounds.hold[field]
     }
     if (value === undefined) continue
-    // Totals stand before their parts in the list, so the total is already known here.
+    // Totals precede their parts in the list, so the total is already known here.
     const totalName = FIELDS[field]
     const total = totalName === undefined ? undefined : usage[totalName]
     usage[field] = Math.min(value as number, total ?? Number.POSITIVE_INFINITY)
@@ -109,7 +109,7 @@ const TOKEN_COUNTS: ReadonlySet<string> = new Set<keyof Usage>([
   'reasoningTokens',
 ])
 
-/** Does a report have nothing but plausible counts of tokens? Nearly all do, and their fields need not be looked up by name. */
+/** Whether a report contains only plausible token counts. Nearly all reports do, and then no lookup by field name is needed. */
 function isPlausibleTokens(reported: Usage, bounds: UsageBounds): boolean {
   for (const field in reported) if (!TOKEN_COUNTS.has(field)) return false
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = reported
@@ -123,7 +123,7 @@ function isPlausibleTokens(reported: Usage, bounds: UsageBounds): boolean {
 }
 
 function isTotal(field: UsageField, count: number | undefined, bounds: UsageBounds): boolean {
-  // Nearly every report is within its hold, so that its ceiling is not counted.
+  // Nearly every report is within its hold, so its ceiling is not computed.
   return isTokenCount(count, bounds.hold[field] ?? 0) || isTokenCount(count, ceiling(field, bounds))
 }
 
@@ -137,7 +137,7 @@ function isTokenCount(value: number | undefined, most: number): boolean {
 
 type Mutable = { -readonly [Name in keyof Usage]?: Usage[Name] }
 
-/** Whether a value is a count of this field, however large. */
+/** Whether a value is a count of this field, whatever its size. */
 export function isCount(field: string, value: unknown): value is number {
   if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) return false
   return field === 'videoSeconds' || field === 'audioSeconds' || Number.isInteger(value)
@@ -150,7 +150,7 @@ function ceiling(field: UsageField, { hold, limits, samplings: samplingsOf }: Us
   const held = (hold[total] ?? 0) * SLACK
   if (total === 'inputTokens')
     return Math.max(held, (limits.contextTokens ?? ASSUMED_LIMITS.contextTokens) * SLACK * samplings)
-  // Some vendors do not count thinking in the longest answer, but it never exceeds the context.
+  // Some vendors do not include thinking in the maximum output, but it never exceeds the context.
   if (total === 'outputTokens') {
     // The request decides how many tokens its images take.
     const assumed = hold.images === undefined ? ASSUMED_LIMITS.maxOutputTokens : 0

@@ -5,21 +5,21 @@ import { onDemand } from '../../core/on-demand.ts'
 import { configurationError } from '../configuration-error.ts'
 import { METERS, METERS_WITH_MINIMUM, type Meter } from './rate.ts'
 
-/** One price. */
+/** Row of a price list. */
 export interface PriceRow {
-  /** Public id of the model. With one `*` in it: every model whose id matches and that has no row of its own. */
+  /** Public id of the model. A pattern with one `*` applies to every matching id without a row of its own. */
   readonly model: string
   readonly meter: Meter
-  /** Dollars for `per` units, as a decimal string: `"3.00"`. `"0"` is a price: free. */
+  /** Dollars for `per` units, as a decimal string: `"3.00"`. `"0"` means free. */
   readonly amount: string
-  /** Units that `amount` buys; 1 when absent. */
+  /** Number of units that `amount` buys. Default 1. */
   readonly per?: number | undefined
   /**
-   * Least units for which a call that has some is charged: `10` for a vendor that bills at least ten seconds. Only of `image`,
-   * `video_second`, `audio_second`, `character`, `search_unit`.
+   * Minimum number of units charged for a call that uses any: `10` for a vendor that bills at least ten seconds. Allowed for
+   * `image`, `video_second`, `audio_second`, `character` and `search_unit`.
    */
   readonly minimum?: number | undefined
-  /** What the row holds for, all of it: `{ resolution: '1080p' }`. Absent: always. */
+  /** Conditions of the row, all of which must match: `{ resolution: '1080p' }`. If omitted, the row always applies. */
   readonly when?: PriceConditions | undefined
 }
 
@@ -34,18 +34,18 @@ const PRICE_ROW_MEMBERS = {
 
 /** Conditions of a price: billing fields and their values, and the size of the prompt. */
 export interface PriceConditions {
-  /** Only for calls whose vendor counted more input tokens than this; then for all tokens of the call. */
+  /** Number of input tokens, as counted by the vendor, that a call must exceed. The price then applies to all tokens of the call. */
   readonly inputTokensAbove?: number | undefined
   readonly [field: string]: string | number | undefined
 }
 
-/** A price list, as `createGateway({ prices })` takes it and a price file holds it. */
+/** Price list in the format of `createGateway({ prices })` and of a price file. */
 export interface PriceFile {
-  /** `USD`: there is no other. */
+  /** Always `USD`. */
   readonly currency: 'USD'
-  /** Checked when the gateway is made; an error names row and field. */
+  /** Rows, checked when the gateway is created; an error names row and field. */
   readonly prices: readonly PriceRow[]
-  /** For people. */
+  /** Comment for readers, without effect. */
   readonly comment?: string | undefined
 }
 
@@ -98,12 +98,12 @@ const priceFile = onDemand(() =>
   }),
 )
 
-/** The shape of a price file, for its schema; {@link checkPriceFile} tells faults row by row. */
+/** Shape of a price file, for its schema. {@link checkPriceFile} reports faults row by row. */
 export const wholePriceFile = onDemand(() => z.strictObject({ ...priceFile().shape, prices: z.array(priceRow()) }))
 
 /**
- * Checks the shape of a price list; what its rows mean together is for `definePrices` to judge.
- * @throws TypeError naming the first unknown member, else the index and field of every fault: `prices[3].amount: …`.
+ * Checks the shape of a price list. `definePrices` checks whether its rows are consistent.
+ * @throws TypeError with the first unknown member, otherwise with index and field of every fault: `prices[3].amount: …`.
  */
 export function checkPriceFile(file: unknown): PriceFile {
   if (typeof file !== 'object' || file === null || Array.isArray(file))

@@ -6,15 +6,15 @@ import type { PriceConditions, PriceFile, PriceRow } from './price-file.ts'
 import { THINKING_FIELD, THINKING_ON } from './prices.ts'
 import type { Meter } from './rate.ts'
 
-/** An entry of a foreign price list that gave no price. */
+/** Entry of a foreign price list without a usable price. */
 export interface SkippedEntry {
   /** Name of the entry in that list. */
   readonly key: string
-  /** For people. */
+  /** Reason as readable text. */
   readonly reason: string
 }
 
-/** A price of a known model that a price file cannot express, or that was not used for another reason. */
+/** Price of a known model that a price file cannot express, or that was not used for another reason. */
 export interface ReportedPrice {
   /** Public id of the model. */
   readonly model: string
@@ -22,39 +22,39 @@ export interface ReportedPrice {
   readonly key: string
   /** Field of the entry, as written there. */
   readonly field: string
-  /** For people. */
+  /** Reason as readable text. */
   readonly reason: string
 }
 
-/** What an importer made of a foreign price list. Read `reported` before you charge by `file`. */
+/** Result of the import of a foreign price list. Check `reported` before you charge by `file`. */
 export interface ImportedPrices {
-  /** For the option `prices` of `createGateway`. */
+  /** Price file for the option `prices` of `createGateway`. */
   readonly file: PriceFile
-  /** Entries left out: models that the catalog does not have, other providers' offers, entries without a usable price. */
+  /** Skipped entries: models that the catalog does not have, other providers' offers, entries without a usable price. */
   readonly skipped: readonly SkippedEntry[]
-  /** Prices left out of models that stand in `file` or might have. */
+  /** Skipped prices of models that are, or could be, in `file`. */
   readonly reported: readonly ReportedPrice[]
 }
 
-/** A price of an entry, not yet of a model. */
+/** Price of an entry before it is assigned to a model. */
 export interface EntryPrice {
   readonly field: string
   readonly meter: Meter
-  /** Dollars. */
+  /** Amount in dollars. */
   readonly dollars: number
   readonly when?: PriceConditions | undefined
 }
 
-/** A field of an entry that is no usable price, and why. */
+/** Field of an entry without a usable price, and the reason. */
 export interface UnusedField {
   readonly field: string
   readonly reason: string
 }
 
-/** Why a price of something else is not used. */
+/** Reason for skipping a price of something that has no meter. */
 export const NO_METER = 'there is no meter for it'
 
-/** An entry of a foreign list, for one model of the catalog. */
+/** Entry of a foreign list for one model of the catalog. */
 export interface PriceEntry {
   readonly key: string
   readonly prices: readonly EntryPrice[]
@@ -67,16 +67,16 @@ interface Candidate {
   readonly rows: readonly PriceRow[]
 }
 
-/** Price lists state prices of tokens and characters by the million. */
+/** Power of ten of the units of token and character prices in price lists: millions. */
 export const MILLION_DIGITS = 6
 
-/** Gathers the entries of a foreign price list, model by model. */
+/** Collects the entries of a foreign price list by model. */
 export class PriceImport {
   readonly #catalog: Catalog
   readonly #candidates = new Map<string, Candidate[]>()
   readonly #skipped: SkippedEntry[] = []
   readonly #reported: ReportedPrice[] = []
-  /** Power of ten of the units that the list's prices of tokens are for. */
+  /** Power of ten of the units of the list's token prices. */
   readonly #tokenDigits: number
 
   constructor(catalog: Catalog, tokenDigits: number) {
@@ -84,7 +84,7 @@ export class PriceImport {
     this.#tokenDigits = tokenDigits
   }
 
-  /** Models that one of these vendors serves under this id. */
+  /** Returns the models that one of these vendors serves under this id. */
   models(vendors: readonly string[], id: string): CatalogModel[] {
     const names = (model: CatalogModel) => model.upstream === id || model.id === id || model.aliases.includes(id)
     return this.#catalog.list().filter((model) => vendors.includes(model.vendor) && names(model))
@@ -96,9 +96,9 @@ export class PriceImport {
 
   /**
    * Adds an entry for a model.
-   * @param id the model's name in the list, without provider. An entry under the vendor's own id of a model goes before
-   *   entries under its other names.
-   * @throws TypeError naming entry and field of a price that is no amount of dollars.
+   * @param id Name of the model in the list, without provider. An entry under the vendor's own id of a model takes precedence
+   *   over entries under its other names.
+   * @throws TypeError with entry and field of a price that is not an amount of dollars.
    */
   add(model: CatalogModel, id: string, entry: PriceEntry): void {
     for (const { field, reason } of entry.unused) this.#report(model.id, entry.key, field, reason)
@@ -114,7 +114,7 @@ export class PriceImport {
     this.#candidates.set(model.id, candidates)
   }
 
-  /** The price file, models in the catalog's order. */
+  /** Returns the price file, with models in the catalog's order. */
   finish(comment: string): ImportedPrices {
     const prices = this.#catalog.list().flatMap(({ id }) => this.#chosen(id, this.#candidates.get(id) ?? []))
     return { file: { currency: 'USD', comment, prices }, skipped: this.#skipped, reported: this.#reported }
@@ -128,7 +128,7 @@ export class PriceImport {
     const rival = others.find((other) => JSON.stringify(other.rows) !== rows)
     if (rival === undefined) return first.rows
     for (const { key } of [first, ...others]) {
-      this.#report(model, key, '', `${first.key} and ${rival.key} differ, so neither was taken`)
+      this.#report(model, key, '', `${first.key} and ${rival.key} differ, so neither was used`)
     }
     return []
   }
@@ -149,7 +149,7 @@ export class PriceImport {
   }
 }
 
-/** Prices of a vendor that prices all output by mode, which lists write as a price of reasoning tokens. */
+/** Converts prices of a vendor that prices all output by mode, which lists write as a price of reasoning tokens. */
 function byMode(prices: readonly EntryPrice[]): EntryPrice[] {
   const thinks = prices.some(({ meter }) => meter === 'reasoning_token')
   return prices.flatMap((price) => {
@@ -158,25 +158,25 @@ function byMode(prices: readonly EntryPrice[]): EntryPrice[] {
     if (meter === 'reasoning_token') return [inThinking]
     const isListed = (other: EntryPrice): boolean =>
       other.meter === 'reasoning_token' && other.when?.inputTokensAbove === when?.inputTokensAbove
-    // A tier with one price of output has it for both modes.
+    // A tier with one price of output uses it for both modes.
     return meter === 'output_token' && thinks && !prices.some(isListed) ? [price, inThinking] : [price]
   })
 }
 
-/** Why these prices cannot be charged by; undefined when they can. */
+/** Returns the reason why these prices are unusable, or undefined if they are usable. */
 function faultOf(model: CatalogModel, prices: readonly EntryPrice[]): string | undefined {
   if (prices.length === 0) return `no price that can be used for ${model.id}`
   // Lists also write 0 for an unknown price.
   if (prices.every(({ dollars }) => dollars === 0))
-    return `every price is 0; write down yourself that ${model.id} is free, if it is`
+    return `every price is 0; if ${model.id} is free, add a price of 0 yourself`
   const has = (meter: Meter) => prices.some((price) => price.meter === meter)
   if (!model.kinds.includes('chat') || has('request') || (has('input_token') && has('output_token'))) return undefined
   return `${model.id} needs a price of input and of output`
 }
 
 /**
- * Reads an amount of dollars; undefined when the field is absent or null.
- * @throws TypeError naming entry and field.
+ * Reads an amount of dollars; undefined if the field is absent or null.
+ * @throws TypeError with entry and field.
  */
 export function dollarsOf(key: string, entry: Readonly<Record<string, unknown>>, field: string): number | undefined {
   const value = entry[field]
@@ -187,24 +187,24 @@ export function dollarsOf(key: string, entry: Readonly<Record<string, unknown>>,
 
 /**
  * Reads a JSON object.
- * @throws TypeError naming it when it is none.
+ * @throws TypeError with the name if it is not an object.
  */
 export function objectOf(name: string, value: unknown): Readonly<Record<string, unknown>> {
   if (!isObject(value)) throw new TypeError(`${name}: must be an object`)
   return value
 }
 
-/** Is this a JSON object, and neither list nor null? */
+/** Whether a value is a JSON object, and neither list nor null. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The error for a price that is no amount of dollars, naming entry and field. */
+/** Returns the error for a price that is not an amount of dollars, with entry and field. */
 function priceError(key: string, field: string, value: unknown): TypeError {
   return new TypeError(`${JSON.stringify(key)}.${field}: ${JSON.stringify(value)} is not a price in dollars`)
 }
 
-/** A price as a price row states it. */
+/** Price in the format of a price row. */
 export interface DecimalAmount {
   /** Dollars for `per` units, as a decimal string. */
   readonly amount: string
@@ -218,13 +218,13 @@ const MOST_WHOLE_DIGITS = 15
 const LARGEST_PER_DIGITS = 12
 
 /**
- * Writes a price that JSON holds as a number, such as `3e-06` dollars for one token, as dollars for `10^perDigits` units:
- * `{ amount: '3', per: 1000000 }`. The number counts as the shortest decimal that stands for it, which is what the file's
- * author wrote, and is only ever shifted: nothing is rounded. `per` grows where the digits would not fit otherwise.
+ * Converts a price that JSON holds as a number, such as `3e-06` dollars per token, to dollars per `10^perDigits` units: `{
+ * amount: '3', per: 1000000 }`. The shortest decimal of the number counts, which the file's author wrote, and it is only shifted:
+ * nothing is rounded. `per` grows if the digits would not fit otherwise.
  *
- * @param fromDigits power of ten of the units that `dollars` is for: 0 for one, 6 for a million.
- * @param perDigits power of ten wanted for `per`; not below `fromDigits`.
- * @throws RangeError for negative or infinite numbers, and for those that no price row can hold.
+ * @param fromDigits Power of ten of the units that `dollars` is for: 0 for one, 6 for a million.
+ * @param perDigits Requested power of ten for `per`; not below `fromDigits`.
+ * @throws RangeError for negative or infinite numbers, and for numbers that do not fit into a price row.
  */
 export function decimalAmount(dollars: number, fromDigits: number, perDigits: number): DecimalAmount {
   const { numerator, denominator } = exactDecimal(dollars)
@@ -233,10 +233,10 @@ export function decimalAmount(dollars: number, fromDigits: number, perDigits: nu
     const amount = shiftedText(numerator, scale - (digits - fromDigits))
     if (amount !== undefined) return { amount, per: 10 ** digits }
   }
-  throw new RangeError(`no price can hold ${dollars}`)
+  throw new RangeError(`price out of range: ${dollars}`)
 }
 
-/** `numerator / 10^scale` without trailing zeros; undefined when it has too many digits. */
+/** Returns `numerator / 10^scale` without trailing zeros, or undefined if it has too many digits. */
 function shiftedText(numerator: bigint, scale: number): string | undefined {
   const text = formatDecimal({
     numerator: scale < 0 ? numerator * 10n ** BigInt(-scale) : numerator,

@@ -12,35 +12,35 @@ export type BillingFields = Readonly<Record<string, string>>
 /** A price list ready for use. */
 export interface Prices {
   /**
-   * All prices that hold for a call, by the model's public id. Undefined when the model has no price at all, or has prices
-   * of some meter of which none holds for these fields, or no price that names a surcharge among them.
+   * Returns all prices that apply to a call, by the model's public id. Undefined if the model has no price at all, if it has
+   * prices of some meter but none applies to these fields, or if no price names one of the surcharges.
    * @param surcharges Names of fields for which the vendor charges extra: a call that has one needs a row that names it.
    */
   quote(model: string, billingFields: BillingFields, surcharges?: readonly string[]): Rate | undefined
   /**
-   * The rows as written; of one model and meter the matching row with the most conditions counts. Without this method the
-   * gateway's price list shows quotes for the sizes and tiers that the catalog has.
+   * Returns the rows as written. If several rows of one model and meter match, the one with the most conditions counts. Without
+   * this method, the gateway's price list shows quotes for the sizes and tiers in the catalog.
    */
   rows?(): readonly PriceRow[]
 }
 
-/** A price list that can be replaced while the gateway runs. */
+/** Price list that can be replaced while the gateway runs. */
 export interface ReloadablePrices extends Required<Prices> {
   /**
-   * Replaces the whole list at once: a call is charged by the old list or by the new one. Calls in progress keep the prices
-   * of their hold.
-   * @throws TypeError naming row and field when the new list is invalid; the previous list then stays in force.
+   * Replaces the whole list atomically: a call is charged by either the old list or the new one. Calls in progress keep the
+   * prices of their hold.
+   * @throws TypeError with row and field if the new list is invalid; the previous list then stays in use.
    */
   reload(file: PriceFile): void
 }
 
-// Bounds the memory of a list whose conditions have very many combinations of values.
+// Limits the memory of a list whose conditions have very many combinations of values.
 const MAX_RATES_KEPT = 1000
 
 /**
- * Reads a price list. It is checked in full, so the parsed JSON of a file may be passed as it is.
- * @throws TypeError naming index and field: unknown meters or members, amounts that are no decimal strings, a row that
- *   repeats another's model, meter and conditions, and two rows that could hold for the same call with equal claim.
+ * Checks a price list completely, so the parsed JSON of a file may be passed directly.
+ * @throws TypeError with index and field: unknown meters or members, amounts that are not decimal strings, a row that repeats
+ *   another's model, meter and conditions, and two rows that match the same call with equal specificity.
  */
 export function definePrices(file: PriceFile): Required<Prices> {
   const { prices: rows } = checkPriceFile(file)
@@ -57,29 +57,29 @@ export function definePrices(file: PriceFile): Required<Prices> {
   }
 }
 
-/** The condition of prices for answers from the cache: `when: { cache: 'hit' }`. Such an answer is charged by these rows alone. */
+/** Condition of prices for answers from the cache: `when: { cache: 'hit' }`. Only these rows apply to such an answer. */
 export const CACHE_FIELD = 'cache'
 export const CACHE_HIT = 'hit'
 
-/** The condition of prices for requests of batches: `when: { batch: 'true' }`. They are charged by these rows alone. */
+/** Condition of prices for requests of batches: `when: { batch: 'true' }`. Only these rows apply to such requests. */
 export const BATCH_FIELD = 'batch'
 export const IN_BATCH = 'true'
 
 /**
- * The condition of prices for calls in which the model thinks: `when: { thinking: 'on' }`. The vendor's report decides: it counts
- * reasoning tokens. A request that turns thinking on is charged by these prices anyway.
+ * Condition of prices for calls in which the model thinks: `when: { thinking: 'on' }`. It applies if the vendor's report counts
+ * reasoning tokens, and always if the request turns thinking on.
  */
 export const THINKING_FIELD = 'thinking'
 export const THINKING_ON = 'on'
 export const THINKING_OFF = 'off'
 
 /**
- * Price field of the tier of service. Requests name the ordinary tier explicitly as {@link ORDINARY_TIER}, which needs no row; a
+ * Price field of the service tier. Requests name the ordinary tier explicitly as {@link ORDINARY_TIER}, which needs no row; a
  * request without the field may be served at any tier.
  */
 export const TIER_FIELD = 'service_tier'
 
-/** Is a row for calls of their own, and not for requests of batches or answers from the cache alone? */
+/** Whether a row applies to ordinary calls, and not only to batch requests or answers from the cache. */
 export function isOfCalls({ when }: PriceRow): boolean {
   return String(when?.[BATCH_FIELD]) !== IN_BATCH && String(when?.[CACHE_FIELD]) !== CACHE_HIT
 }
@@ -124,8 +124,8 @@ function quotesOf(rules: readonly PriceRule[]): Prices['quote'] {
 }
 
 /**
- * Prices for `createGateway({ prices })` that may change without a restart.
- * @throws TypeError as {@link definePrices} does.
+ * Creates prices for `createGateway({ prices })` that may change without a restart.
+ * @throws TypeError under the conditions of {@link definePrices}.
  */
 export function reloadablePrices(initial: PriceFile): ReloadablePrices {
   let current = definePrices(initial)
@@ -138,7 +138,7 @@ export function reloadablePrices(initial: PriceFile): ReloadablePrices {
   }
 }
 
-/** A row of a price list with its index there. */
+/** Row of a price list with its index. */
 interface PriceRule {
   readonly index: number
   readonly model: string
@@ -146,7 +146,7 @@ interface PriceRule {
   readonly price: MeterPrice
   /** Name and value of every condition on billing fields. */
   readonly conditions: ReadonlyMap<string, string>
-  /** Input tokens above which it holds; 0: always. */
+  /** Number of input tokens above which the rule applies; 0 for all calls. */
   readonly above: number
 }
 
@@ -177,7 +177,7 @@ function quoteOf(model: string, rulesByMeter: readonly (readonly PriceRule[])[])
   }
   return (fields, surcharges) => {
     if (!isCovered(fields, surcharges)) return undefined
-    // Only values that the list names stand in the key, so callers cannot make keys without end.
+    // The key contains only values that the list names, so callers cannot create an unlimited number of keys.
     let key = ''
     for (const [name, known] of named) {
       const value = Object.hasOwn(fields, name) ? fields[name] : undefined
@@ -223,7 +223,7 @@ function pricesFor(
   const prices: MeterPrice[] = []
   for (const rules of rulesByMeter) {
     const held = rules.filter((rule) => holds(rule, fields))
-    // A call that cannot search needs no price of searches.
+    // A call that cannot search needs no search price.
     if (held.length === 0) {
       if (rules[0]?.meter !== 'web_search' || fields['web_search'] === 'true') return undefined
       continue
@@ -250,8 +250,8 @@ function pricesByTier(held: readonly PriceRule[]): readonly MeterPrice[] {
 }
 
 /**
- * Reads a row as a rule.
- * @throws TypeError for a price of searches in calls that cannot search, and for another mode than thinking.
+ * Converts a row to a rule.
+ * @throws TypeError for a search price in calls that cannot search, and for a mode other than thinking.
  */
 function priceRule(row: PriceRow, index: number): PriceRule {
   const { meter, amount, per = 1, minimum } = row
@@ -259,17 +259,17 @@ function priceRule(row: PriceRow, index: number): PriceRule {
   const { inputTokensAbove: above = 0, ...named } = row.when ?? {}
   const conditions = new Map(Object.entries(named).map(([name, value]) => [name, String(value)]))
   if ((conditions.get(THINKING_FIELD) ?? THINKING_ON) !== THINKING_ON)
-    throw new TypeError(`prices[${index}]: thinking can only be "on"; a row without it holds for all other calls`)
-  // Only a call that may search is charged for searches, and the row is a price for such a call.
+    throw new TypeError(`prices[${index}]: thinking can only be "on"; a row without it applies to all other calls`)
+  // Search charges apply only to calls that may search, so the row requires such a call.
   if (row.meter === 'web_search') {
     if ((conditions.get('web_search') ?? 'true') !== 'true')
-      throw new TypeError(`prices[${index}]: a price of searches can hold only when web_search is "true"`)
+      throw new TypeError(`prices[${index}]: a search price can apply only when web_search is "true"`)
     conditions.set('web_search', 'true')
   }
   return { index, model: row.model, meter: row.meter, price, conditions, above }
 }
 
-/** The rule with the most conditions among those that hold above so many input tokens, of equals that of the highest tier. */
+/** Returns the rule with the most conditions among those that apply above this number of input tokens. The highest tier wins a tie. */
 function mostSpecificRule(rules: readonly PriceRule[], above: number): PriceRule | undefined {
   let best: PriceRule | undefined
   for (const rule of rules) {
@@ -292,8 +292,8 @@ function holds(rule: PriceRule, fields: BillingFields): boolean {
 }
 
 /**
- * Refuses rules of one model and meter among which a request could not decide.
- * @throws TypeError naming both rows.
+ * Rejects ambiguous rules of one model and meter.
+ * @throws TypeError with both rows.
  */
 function checkRules(model: string, rules: readonly PriceRule[]): void {
   rules.forEach((rule, position) => {
@@ -304,7 +304,7 @@ function checkRules(model: string, rules: readonly PriceRule[]): void {
       if (isRule && isEarlier) throw rulesError(model, rule, earlier, 'repeats')
       const isUndecided = !isRule && !isEarlier && conditionCount(rule) === conditionCount(earlier)
       if (isUndecided && !rules.some((other) => isSame(other, both)))
-        throw rulesError(model, rule, earlier, 'can hold at the same time as, and is no more specific than,')
+        throw rulesError(model, rule, earlier, 'can apply at the same time as, and is not more specific than,')
     }
   })
 }
@@ -317,7 +317,7 @@ function rulesError(model: string, rule: PriceRule, earlier: PriceRule, relation
 
 type Conditions = Pick<PriceRule, 'conditions' | 'above'>
 
-/** All conditions of both; undefined when no request can meet both. */
+/** Returns all conditions of both; undefined if no request can meet both. */
 function unionOf(left: Conditions, right: Conditions): Conditions | undefined {
   const conditions = new Map(left.conditions)
   for (const [name, value] of right.conditions) {
@@ -327,7 +327,7 @@ function unionOf(left: Conditions, right: Conditions): Conditions | undefined {
   return { conditions, above: Math.max(left.above, right.above) }
 }
 
-/** Is a rule the one for these conditions, which hold all of its own? */
+/** Whether a rule has exactly these conditions, which include all of its own. */
 function isSame(rule: Conditions, { conditions, above }: Conditions): boolean {
   if (rule.above !== above || rule.conditions.size !== conditions.size) return false
   return [...rule.conditions].every(([name, value]) => conditions.get(name) === value)

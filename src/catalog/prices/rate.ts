@@ -2,8 +2,8 @@ import { divideRoundingUp, exactDecimal, NANO_DOLLARS_PER_DOLLAR, parseDecimal }
 import { ORDINARY_TIER, type Usage, type UsageField } from '../../core/usage.ts'
 
 /**
- * What may have a price. Tokens of a kind with a price of its own are charged at it and not again as part of their total;
- * a kind without one is charged as part of its total. `request` counts one a call.
+ * Units that may have a price. Tokens of a kind with its own price are charged at it and not again as part of their total; a kind
+ * without its own price is charged as part of its total. `request` counts one per call.
  */
 export const METERS = [
   'input_token',
@@ -25,10 +25,10 @@ export const METERS = [
   'request',
 ] as const
 
-/** One thing that may have a price. */
+/** Unit that may have a price. */
 export type Meter = (typeof METERS)[number]
 
-/** Meters that a vendor may charge for at least so many units a call, with their counts. */
+/** Meters with a minimum charge per call at some vendors, and their counts. */
 const MINIMUM_FIELDS = {
   image: 'images',
   video_second: 'videoSeconds',
@@ -40,63 +40,65 @@ const MINIMUM_FIELDS = {
 /** Meters whose prices may have a `minimum`. */
 export const METERS_WITH_MINIMUM: readonly Meter[] = Object.keys(MINIMUM_FIELDS) as (keyof typeof MINIMUM_FIELDS)[]
 
-/** The price of one meter. */
+/** Price of one meter. */
 export interface MeterPrice {
   readonly meter: Meter
   /** Dollars for `per` units, as a decimal string. */
   readonly amount: string
-  /** How many units `amount` pays for. */
+  /** Number of units that `amount` covers. */
   readonly per: number
   /**
-   * Least units for which a call that has some is charged; absent: what it has. Only of `image`, `video_second`, `audio_second`,
-   * `character` and `search_unit`.
+   * Minimum number of units charged for a call that uses any. If omitted, the used units are charged. Allowed for `image`,
+   * `video_second`, `audio_second`, `character` and `search_unit`.
    */
   readonly minimum?: number
-  /** Holds for calls with more input tokens than this, for all of their tokens; absent: for all calls. */
+  /** Number of input tokens that a call must exceed; the price then applies to all of its tokens. If omitted, it applies to all calls. */
   readonly inputTokensAbove?: number
-  /** Whether the price holds for calls in which the model thinks, in place of the other prices of its meter. */
+  /** Whether the price applies to calls in which the model thinks, instead of the other prices of its meter. */
   readonly thinking?: true
-  /** Tier of service that the vendor must have used. If omitted, the price holds for the requested tier. */
+  /** Service tier that the vendor must have used. If omitted, the price applies to the requested tier. */
   readonly serviceTier?: string
 }
 
-/** All prices of one call, ready to charge with: nano-dollars a unit as exact fractions over one common denominator. */
+/** All prices of one call, ready to charge: nano-dollars per unit as exact fractions with one common denominator. */
 export interface Rate {
   /** Public id of the model. */
   readonly model: string
-  /** The prices as they were written. Plain data: a long job stores them, and {@link createRate} rebuilds the rate. */
+  /** Prices as they were written. Plain data: a long job stores them, and {@link createRate} restores the rate. */
   readonly prices: readonly MeterPrice[]
-  /** Undefined where there is no price; zero where the price is zero. */
+  /** Numerators of the prices: undefined without a price, 0 if the price is zero. */
   readonly numerators: Readonly<Record<Meter, bigint | undefined>>
   readonly denominator: bigint
-  /** Is any kind of token priced? */
+  /** Whether any kind of token is priced. */
   readonly pricesTokens: boolean
-  /** Least units of a call that has some; absent where no price has a minimum. */
+  /** Minimum units of a call that uses any; undefined if no price has a minimum. */
   readonly minimums?: readonly (readonly [field: UsageField, units: number])[]
-  /** Prices that hold in place of these above a number of input tokens, the highest number first. */
+  /** Prices that replace these above a number of input tokens, highest number first. */
   readonly tiers: readonly RateTier[]
-  /** Prices of calls in which the model thinks, by its vendor's report. If omitted, no price depends on it. */
+  /** Prices of calls in which the model thinks, according to its vendor's report. If omitted, no price depends on it. */
   readonly thinking?: Rate
-  /** Whether the request turns thinking off, so that no money is held for it. */
+  /** Whether the request turns thinking off, so that no money is reserved for it. */
   readonly isThinkingOff?: true
-  /** Rates by the tier of service that the vendor used, or `undefined` if no price depends on it. */
+  /** Rates by the service tier that the vendor used, or `undefined` if no price depends on it. */
   readonly serviceTiers?: ReadonlyMap<string, Rate>
-  /** Whether the request names its tier, so that only this one or the ordinary one can be used. If omitted, the vendor may choose any. */
+  /**
+   * Whether the request names its tier, so that only that or the ordinary one can be used. Default: the vendor may choose any.
+   */
   readonly isTierAsked?: true
-  /** Rates of models that may work within the call, by the vendor's id of the model. Absent: none may. */
+  /** Rates of models that may work within the call, by the vendor's id of the model. If omitted, no other model may. */
   readonly otherModels?: ReadonlyMap<string, Rate>
 }
 
-/** Prices of calls with more than so many input tokens. */
+/** Prices of calls above a number of input tokens. */
 export interface RateTier {
   readonly inputTokensAbove: number
   readonly rate: Rate
 }
 
 /**
- * Brings the prices of a model over one denominator. Without a price of their own, tokens written to a cache for an hour cost
- * 1.6 times those written for minutes.
- * @throws RangeError when an amount is not a decimal string.
+ * Converts the prices of a model to one denominator. Without a price of their own, tokens cached for an hour cost 1.6 times as
+ * much as those cached for minutes.
+ * @throws RangeError if an amount is not a decimal string.
  */
 export function createRate(model: string, prices: readonly MeterPrice[]): Rate {
   const names = new Set(prices.flatMap(({ serviceTier }) => serviceTier ?? []))
@@ -121,7 +123,7 @@ function rateOfTier(model: string, prices: readonly MeterPrice[]): Rate {
 
 const NO_TIERS: readonly RateTier[] = []
 
-/** Prices of the highest tier that a call with more than so many input tokens is in, for each meter and mode. */
+/** Returns, for each meter and mode, the prices of the highest tier that applies above this number of input tokens. */
 function pricesAbove(prices: readonly MeterPrice[], above: number): readonly MeterPrice[] {
   const chosen = new Map<string, MeterPrice>()
   for (const price of prices) {
@@ -133,7 +135,7 @@ function pricesAbove(prices: readonly MeterPrice[], above: number): readonly Met
   return [...chosen.values()]
 }
 
-/** The price of what hooks charge, and of nothing else. */
+/** Returns a rate with only the price of hook units. */
 export function hookUnitRate({ model, prices }: Rate): Rate {
   return createRate(
     model,
@@ -158,7 +160,7 @@ function rateOfMode(model: string, prices: readonly MeterPrice[], tiers: readonl
   const fractions = prices.map((price) => ({ meter: price.meter, ...nanoDollarsPerUnit(price) }))
   const written = fractions.find(({ meter }) => meter === 'cache_write_token')
   if (written !== undefined && !prices.some(({ meter }) => meter === 'cache_write_1h_token')) {
-    // Price lists often name one price of writing only, and vendors sell an hour at 2 times and minutes at 1.25 times input.
+    // Many lists have only one price of cache writes; vendors charge 2 times the input price for an hour, 1.25 times for minutes.
     const { numerator, denominator } = written
     fractions.push({ meter: 'cache_write_1h_token', numerator: numerator * 8n, denominator: denominator * 5n })
   }
@@ -185,16 +187,14 @@ function withMinimums(usage: Usage, minimums: NonNullable<Rate['minimums']>): Us
 }
 
 /**
- * What a call costs, in nano-dollars: computed exactly and rounded up once, at the end. Parts of a total that have a price
- * of their own are taken out of the total in the order cached, cache-written, image, audio (input) and image, reasoning (output),
- * and never make up more than the total. A rate has a price of searches only for a call that may search; where their number
- * is not known they count as one.
+ * Returns the cost of a call in nano-dollars, computed exactly and rounded up once at the end. Parts of a total that have their
+ * own price are subtracted from the total in the order cached, cache-written, image, audio (input) and image, reasoning (output),
+ * and never exceed the total. Only calls that may search have a search price; an unknown number of searches counts as one.
  *
- * Undefined when the call used something that has no price: then no amount is right. Tokens need
- * no price of their own where the model is sold by the request, picture, second or character and no kind of token is
- * priced; pictures, seconds, search units and characters need none where there is a price by the request, or tokens that are priced.
- * @throws RangeError for counts that are negative, fractional or not finite; vendors' reports go through
- *   `plausibleUsage` first.
+ * Undefined if the call used something without a price, because no amount would be right. Tokens need no price if the model is
+ * sold by request, image, second or character and no kind of token is priced. Images, seconds, search units and characters need
+ * none if requests or tokens have a price.
+ * @throws RangeError for counts that are negative, fractional or not finite; vendors' reports go through `plausibleUsage` first.
  */
 export function charge(rate: Rate, usage: Usage): bigint | undefined {
   const { serviceTier } = usage
@@ -209,8 +209,8 @@ function tierFor(rate: Rate, usage: Usage): Rate {
 }
 
 /**
- * Adds what other models used within the call, each at its own rate. A model that was not expected is charged at
- * the rate of the call, so that it is not free.
+ * Adds the cost of other models used within the call, each at its own rate. An unexpected model is charged at the rate of the
+ * call, so that it is not free.
  */
 function withOtherModels(
   rate: Rate,
@@ -273,7 +273,7 @@ function chargeFlat(ofTier: Rate, counted: Usage): bigint | undefined {
   } else if ((input > 0 && price.input_token === undefined) || (output > 0 && price.output_token === undefined)) {
     return undefined
   }
-  // No other price covers what a hook charges.
+  // No other price covers hook units.
   if (hookUnits > 0 && price.hook_unit === undefined) return undefined
   if (images > 0 || characters > 0 || videoSeconds > 0 || audioSeconds > 0 || searchUnits > 0) {
     const isSoldOtherwise = price.request !== undefined || (rate.pricesTokens && totalInput + totalOutput > 0)
@@ -312,10 +312,10 @@ function chargeFlat(ofTier: Rate, counted: Usage): bigint | undefined {
 }
 
 /**
- * The most that a call can cost whose usage stays within an estimate, in nano-dollars: a part of the input that the estimate
- * names may turn out to be smaller, and its price may be above or below that of the rest; all of the output may be reasoning; the
- * model may think unless the request turns it off; the input as a whole may stay in a lower tier; and the vendor may use another tier
- * of service. Undefined as {@link charge} is.
+ * Returns the maximum cost of a call whose usage stays within an estimate, in nano-dollars. Assumptions: a part of the input may
+ * be smaller than estimated, and its price may be above or below the price of the rest; all output may be reasoning; the model
+ * may think unless the request turns it off; the input may stay in a lower tier; the vendor may use another service tier.
+ * Undefined under the conditions of {@link charge}.
  */
 export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
   let highest = highestOwnCharge(rate, estimate)
@@ -324,7 +324,7 @@ export function highestCharge(rate: Rate, estimate: Usage): bigint | undefined {
     const amount = highestOwnCharge(served, estimate)
     if (highest !== undefined && amount !== undefined && amount > highest) highest = amount
   }
-  // An estimate names models that only some vendors run within a call.
+  // The estimate names models that only some vendors run within a call.
   return rate.otherModels === undefined ? highest : withOtherModels(rate, estimate, highest, highestCharge)
 }
 
@@ -347,14 +347,14 @@ function highestOwnCharge(rate: Rate, estimate: Usage): bigint | undefined {
   return highest
 }
 
-/** All of the output may be reasoning. */
+/** All output may be reasoning. */
 function withDearestOutput({ numerators: price }: Rate, estimate: Usage): Usage {
   const { reasoning_token: reasoning, output_token: output } = price
   if (reasoning === undefined || output === undefined || reasoning <= output) return estimate
   return { ...estimate, reasoningTokens: estimate.outputTokens ?? 0 }
 }
 
-/** The amount is linear in each part, so the highest has all of the input in one part. */
+/** The amount is linear in each part, so the maximum has all of the input in one part. */
 function partings(estimate: Usage): readonly Usage[] {
   const { cacheWriteTokens, cacheWrite1hTokens, inputAudioTokens, ...fresh } = estimate
   const usages: Usage[] = [fresh]
@@ -381,15 +381,15 @@ function leastCommonMultiple(left: bigint, right: bigint): bigint {
   return (left / greatestCommonDivisor(left, right)) * right
 }
 
-/** How much of a total is charged at a price of its own. */
+/** Returns how much of a total is charged at its own price. */
 function priced(price: bigint | undefined, part: number | undefined, left: number): number {
   return price === undefined || part === undefined ? 0 : Math.min(part, left)
 }
 
-/** A sum of costs, exact in both forms. A number holds that of nearly every call, and each step on bigints allocates. */
+/** Sum of costs, exact in both forms. A number suffices for nearly every call, and bigint operations allocate. */
 type CostSum = number | bigint
 
-/** A sum and what so many units cost. */
+/** Adds the cost of `count` units to a sum. */
 function plusCost(sum: CostSum, price: bigint | undefined, count: number): CostSum {
   if (count === 0) return sum
   if (!(count > 0) || !Number.isInteger(count)) throw new RangeError(`not a count: ${count}`)

@@ -3,8 +3,8 @@ import type { Catalog } from '../catalog.ts'
 import { definePrices, type PriceRow, type Prices } from './prices.ts'
 
 /**
- * Rule for ids that no catalog knows, but a vendor claims. `refuse`: they get 404, except ids that a price names. `pricedAs`: they
- * cost what the newest priced model of their family costs at the same vendor, or what these rows say, whose `model` may be a pattern.
+ * Rule for ids that no catalog knows but a vendor claims. `refuse`: they get 404, except ids that a price names. `pricedAs`: they cost as
+ * much as the newest priced model of their family at the same vendor, or the amounts of these rows, whose `model` may be a pattern.
  */
 export type UnknownModels = 'refuse' | { readonly pricedAs: typeof NEWEST_OF_FAMILY | readonly PriceRow[] }
 
@@ -12,7 +12,7 @@ export const NEWEST_OF_FAMILY = 'newest of its family'
 const MEMBERS = { pricedAs: true } satisfies MemberNames<Exclude<UnknownModels, 'refuse'>>
 
 /**
- * Returns prices that also cover unknown models, as the option says. Prices that name such a model come first.
+ * Returns prices that also cover unknown models according to the option. Prices that name such a model take precedence.
  * @throws TypeError if the option is malformed, or has prices although billing is off (`prices` is `undefined`).
  */
 export function withUnknownModels(

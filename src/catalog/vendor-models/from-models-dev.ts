@@ -11,7 +11,7 @@ import {
 
 type CostFields = Readonly<Record<string, keyof ListPrice>>
 
-/** Members of `cost` at models.dev, in dollars for a million tokens. */
+/** Members of `cost` at models.dev, in dollars per million tokens. */
 const COST_FIELDS: CostFields = {
   input: 'input',
   output: 'output',
@@ -25,10 +25,10 @@ const COST_FIELDS: CostFields = {
 const MODE_COST_FIELDS: CostFields = { ...COST_FIELDS, reasoning: 'thinkingOutput' }
 
 /**
- * Reads one provider of the `api.json` of models.dev: its models in the order of their ids. Models that write nothing which
- * an endpoint serves, such as video, are left out. An amount of 0 beside others counts; a model all of whose amounts are 0 has no
- * price, because such lists also write 0 for an unknown price.
- * @throws TypeError naming the entry that is not of this format.
+ * Reads one provider of the `api.json` of models.dev and returns its models in the order of their ids. Skips models whose output
+ * no endpoint serves, such as video. An amount of 0 next to other amounts counts. A model with only zeros has no price, because
+ * such lists also write 0 for an unknown price.
+ * @throws TypeError with the entry that does not have this format.
  */
 export function modelsFromModelsDev(provider: string, json: unknown): VendorModel[] {
   const entries = objectOf(`${provider}.models`, objectOf(provider, json)['models'])
@@ -42,7 +42,7 @@ export function modelsFromModelsDev(provider: string, json: unknown): VendorMode
     })
 }
 
-/** The id as its vendor documents it: `@default` names the version that an id without a version has, too. */
+/** Returns the id as its vendor documents it. `@default` names the version that an id without a version also means. */
 export function withoutDefault(id: string): string {
   return id.replace(/@default$/, '')
 }
@@ -66,7 +66,7 @@ function modelOf(id: string, entry: Readonly<Record<string, unknown>>, fields: C
     limits: {
       ...(contextTokens === undefined ? {} : { contextTokens }),
       ...(output === undefined || !isChat ? {} : { maxOutputTokens: output }),
-      // Some entries say 1, which is no size of a vector.
+      // Some entries contain 1, which is not a vector size.
       ...(output === undefined || output === 1 || kinds[0] !== 'embedding' ? {} : { dimensions: output }),
     },
     inputModalities,
@@ -80,7 +80,7 @@ function modelOf(id: string, entry: Readonly<Record<string, unknown>>, fields: C
   }
 }
 
-/** Undefined: no endpoint serves such a model. */
+/** Returns the kinds of a model, or `undefined` if no endpoint serves it. */
 function kindsOf(
   id: string,
   entry: Readonly<Record<string, unknown>>,
@@ -108,7 +108,7 @@ function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : undefined
 }
 
-/** Undefined: no price, or one of zeros only. */
+/** Returns the price, or `undefined` if there is none or only zeros. */
 function priceOf(cost: Readonly<Record<string, unknown>>, fields: CostFields): ListPrice | undefined {
   const price: Partial<Record<keyof ListPrice, string>> = {}
   for (const [name, field] of Object.entries(fields)) {
@@ -118,7 +118,7 @@ function priceOf(cost: Readonly<Record<string, unknown>>, fields: CostFields): L
   return Object.values(price).some((amount) => amount !== '0') ? price : undefined
 }
 
-/** The shortest decimal that stands for the number, which is what the list's author wrote. */
+/** Returns the shortest decimal of a number, which the list's author wrote. */
 export function decimalText(amount: number): string {
   const text = String(amount)
   return text.includes('e') ? amount.toFixed(18).replace(/0+$/, '') : text

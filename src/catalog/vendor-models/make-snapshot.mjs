@@ -1,7 +1,7 @@
-// Refreshes snapshot.json from packages on npm, and prints what changed: node src/catalog/vendor-models/make-snapshot.mjs
-//   --packages FOLDER          has the packages of PACKAGES as `npm pack` names them; without it they are fetched
-//   --models-dev FILE DAY      reads the api.json of models.dev of that day again, in place of what the snapshot has of it
-// The snapshot as it is stays the base: a model is left out once no source lists it any more.
+// Refreshes snapshot.json from npm packages, and prints the changes: node src/catalog/vendor-models/make-snapshot.mjs
+//   --packages FOLDER          folder of the packages in PACKAGES, named by `npm pack`; without it they are downloaded
+//   --models-dev FILE DAY      read the api.json of models.dev of that day, instead of its data in the snapshot
+// The current snapshot is the base. A model is removed when no source lists it any more.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util'
 import { runInNewContext } from 'node:vm'
 import { build } from 'esbuild'
 
-/** The packages that are read, by the letter of their rows. For a refresh, write the newest version and its day: `npm view NAME time`. */
+/** Packages to read, keyed by the letter of their rows. For a refresh, enter the newest version and its day: `npm view NAME time`. */
 const PACKAGES = {
   p: { name: '@earendil-works/pi-ai', version: '1.6.0', date: '2026-11-20', licence: 'MIT licence' },
   g: {
@@ -22,14 +22,14 @@ const PACKAGES = {
   },
 }
 
-/** Vendors whose models are listed; who they are at models.dev, `built-in-models.ts` says. */
+/** Vendors whose models are listed. `built-in-models.ts` has their ids at models.dev. */
 const VENDORS =
   `openai anthropic gemini dashscope azure bedrock vertex baseten cerebras cloudflare cohere deepinfra deepseek fireworks
   groq huggingface minimax mistral moonshot nebius novita nvidia openrouter perplexity siliconflow together xai zai voyage`.split(
     /\s+/,
   )
 
-/** Who they are in pi-ai, whose chat models all take tools. */
+/** Ids of the vendors in pi-ai, whose chat models all support tools. */
 const PI_PROVIDERS = {
   openai: 'openai',
   anthropic: 'anthropic',
@@ -54,7 +54,7 @@ const PI_PROVIDERS = {
   zai: 'zai',
 }
 
-/** Who they are in genai-prices. Only exact ids count there: its patterns give a model of speech the price of its chat model. */
+/** Ids of the vendors in genai-prices. Only exact ids count: its patterns give speech models the price of their chat models. */
 const GENAI_PROVIDERS = {
   openai: 'openai',
   anthropic: 'anthropic',
@@ -64,8 +64,8 @@ const GENAI_PROVIDERS = {
 }
 
 /**
- * Models that these sources leave out, from the vendors' own lists of models and prices and the types of their SDKs; the rows' format is that
- * of vendor-model.ts.
+ * Models that these sources lack, from the vendors' own lists of models and prices and the types of their SDKs, in the format of
+ * vendor-model.ts.
  */
 const OTHERS = {
   openai: [
@@ -104,7 +104,7 @@ const OTHERS = {
     'nano-banana-pro-preview|Nano Banana Pro Preview|im|||ti|ti',
   ],
   anthropic: [
-    // Anthropic, "Claude Fable 5": it shares the specifications and the prices of that model.
+    // Anthropic, "Claude Fable 5": same specifications and prices as that model.
     'claude-mythos-5|Claude Mythos 5|c|1000000|128000|tip|t|rf||10,50,1,12.5||lmhxa',
     'claude-mythos-5-1|Claude Mythos 5.1|c|||tip|t|rf',
     'claude-mythos-5-2|Claude Mythos 5.2|c|1000000|128000|tip|t|rf|20261109',
@@ -127,13 +127,13 @@ const OTHERS = {
   ],
 }
 
-/** The day on which PRICES was read. */
+/** Day on which PRICES was read. */
 const PRICES_DATE = '2026-11-29'
 
 /**
- * Prices by the size of the prompt and by thinking mode, which the packages leave out and models.dev lists since August 2026. They are
- * those of the international deployment, from models.dev and from the list of LiteLLM, both of which cite the vendor's page "Model
- * pricing". A newer `--models-dev` takes their place. The format is that of vendor-model.ts.
+ * Prices by prompt size and by thinking mode, which the packages lack and models.dev lists since August 2026. They apply to the
+ * international deployment and come from models.dev and LiteLLM, both of which cite the vendor's page "Model pricing". A newer
+ * `--models-dev` replaces them. The format is that of vendor-model.ts.
  */
 const PRICES = {
   dashscope: {
@@ -152,12 +152,12 @@ const PRICES = {
   },
 }
 
-/** The day on which the lists below were read. */
+/** Day on which the lists below were read. */
 const LISTS_DATE = '2026-11-28'
 
 /**
- * Days on which vendors end models, from their pages of deprecations (OpenAI, "Deprecations"; Gemini API, "Gemini deprecations", where
- * a day is fixed and not the earliest possible one) and reports about them. The SDK of Anthropic lists its own days.
+ * Days on which vendors retire models, from their pages of deprecations (OpenAI, "Deprecations"; Gemini API, "Gemini
+ * deprecations", only fixed days and no earliest possible ones) and reports about them. The SDK of Anthropic lists its own days.
  */
 const RETIREMENTS = {
   openai: {
@@ -213,7 +213,7 @@ const MORE_INPUTS = {
   vertex: ['audio', 'video', 'pdf'],
 }
 
-/** Prices that pi-ai has itself. */
+/** Prices that pi-ai lists. */
 const PI_AMOUNTS = new Set(['input', 'output', 'cachedInput', 'cacheWrite'])
 
 /** Members of prices in genai-prices. */
@@ -270,7 +270,7 @@ const source = `Made by make-snapshot.mjs of public lists (MIT licence) such as 
 writeFileSync(`${folder}/snapshot.json`, `${JSON.stringify({ source, sources, date, models }, null, 2)}\n`)
 report()
 
-/** The modules of the library that read and write lines. */
+/** Modules of the library that read and write lines. */
 async function sourceModule() {
   const bundle = await build({
     stdin: {
@@ -298,7 +298,7 @@ function readPackages() {
     }
     const providers = ['openrouter', ...Object.values(PI_PROVIDERS)]
     const text = readFileSync(`${genaiFolder}/dist/index.js`, 'utf8')
-    // The bundle begins with the list, and does not export it.
+    // The bundle begins with the list and does not export it.
     const list = runInNewContext(`(${text.slice(text.indexOf('['), text.indexOf('\n]') + 2)})`)
     return {
       pi: new Map(providers.map((provider) => [provider, pi(provider)])),
@@ -319,7 +319,7 @@ function unpack({ name, version }, target) {
   return join(target, 'package')
 }
 
-/** Days on which models end, by vendor and id: what the SDK of Anthropic warns of, and RETIREMENTS. */
+/** Retirement days by vendor and id: warnings of Anthropic's SDK, and RETIREMENTS. */
 function readRetirements() {
   const { resolve } = createRequire(import.meta.url)
   const sdk = createRequire(resolve('@anthropic-ai/sdk'))
@@ -360,7 +360,7 @@ function modelsOf(vendor) {
   return [...found.values()].map(writeVendorModel).sort()
 }
 
-/** The models of models.dev: from a new file, or those rows of the snapshot that came from models.dev. */
+/** Models of models.dev: from a new file, or from the rows of the snapshot that came from models.dev. */
 function baseOf(vendor) {
   const withSource = (model, letters) => ({ ...model, source: letters })
   if (modelsDev === undefined) {
@@ -374,16 +374,17 @@ function baseOf(vendor) {
   return listed.map((model) => withSource(model, 'm'))
 }
 
-/** Lists of models.dev write the price of all output in thinking mode as one of reasoning tokens. */
+/** Lists of models.dev write the price of all output in thinking mode as a price of reasoning tokens. */
 function withMode(vendor, model) {
   if (!PRICED_BY_THINKING_MODE.has(vendor) || model.price?.reasoning === undefined) return model
   const { reasoning: thinkingOutput, ...price } = model.price
   return { ...model, price: { ...price, thinkingOutput } }
 }
 
-/** A model of pi-ai, completed with the facts that other sources have. */
+/** Returns a model of pi-ai with additional facts of other sources. */
 function fromPi(vendor, listed, known) {
-  // The package says less about models at Azure than about the same models at OpenAI. models.dev lists some chat models as image models.
+  // The package knows less about models at Azure than about the same models at OpenAI. models.dev lists some chat models as image
+  // models.
   const twin = vendor === 'azure' ? pi.get('openai').find(({ id }) => id === listed.id) : undefined
   const entry = { ...listed, ...(twin && { compat: twin.compat, thinkingLevelMap: twin.thinkingLevelMap }) }
   const base =
@@ -394,7 +395,7 @@ function fromPi(vendor, listed, known) {
   const compat = entry.compat ?? {}
   const isStrict =
     compat.supportsStrictMode === true || compat.supportsStrictTools === true || /^(?:gemini|vertex)$/.test(vendor)
-  // Models of OpenAI that think take no temperature; according to models.dev, Claude Fable takes none either.
+  // OpenAI's reasoning models do not accept temperature; according to models.dev, neither does Claude Fable.
   const isWarm =
     compat.supportsTemperature !== false &&
     !/claude-fable/.test(entry.id) &&
@@ -426,7 +427,7 @@ function fromPi(vendor, listed, known) {
   }
 }
 
-/** pi-ai names the size up to which a prompt is cheap as that of the context; its list of OpenRouter has the true one. */
+/** pi-ai lists the prompt size up to which a price applies as the context size; its list of OpenRouter has the real context size. */
 function contextOf({ id, cost, contextWindow }) {
   if (cost.tiers?.[0]?.inputTokensAbove !== contextWindow) return contextWindow
   return pi.get('openrouter').find((other) => other.id === `openai/${id}`)?.contextWindow
@@ -435,7 +436,7 @@ function contextOf({ id, cost, contextWindow }) {
 /** xAI, "Reasoning": models before Grok 4.6 accept no effort above `high`. */
 const WITHOUT_XHIGH = /^grok-4\.[0-5](?!\d)/
 
-/** Levels of thinking that are sent as they are named. Where a list has none of low, medium and high, they are sent by that name. */
+/** Thinking levels that are sent under their own names; also low, medium and high if a list has none of them. */
 function effortsOf({ id, thinkingLevelMap: levels, reasoning, compat = {} }) {
   if (levels === undefined || reasoning !== true || compat.supportsReasoningEffort === false) return []
   const names = Object.values({ low: 'low', medium: 'medium', high: 'high', ...levels }).map((level) =>
@@ -444,7 +445,10 @@ function effortsOf({ id, thinkingLevelMap: levels, reasoning, compat = {} }) {
   return EFFORTS.filter((effort) => names.includes(effort) && !(effort === 'xhigh' && WITHOUT_XHIGH.test(id)))
 }
 
-/** Zeros alone mean that the price is unknown, and a zero for a cache that it is not listed. Other amounts of the base remain if input and output cost the same. */
+/**
+ * Only zeros mean an unknown price, and a zero for a cache means an unlisted one. Other amounts of the base stay if input and
+ * output cost the same.
+ */
 function pricesOf(cost, base) {
   if (!(cost.input > 0 || cost.output > 0)) return { price: undefined, tiers: base?.tiers ?? [] }
   const price = amountsOf(cost)
@@ -472,7 +476,7 @@ function withMore(vendor, model) {
   const entry = genaiEntry(vendor, model.id)
   const speaks = model.kinds.includes('chat') && model.outputModalities.includes('audio')
   const told = entry === undefined || speaks ? {} : genaiPrice(entry)
-  // Newer than models.dev, older than pi-ai.
+  // Newer than models.dev but older than pi-ai.
   const isNewer = model.source === 'm' || model.source === 'v'
   const base =
     isNewer && told.input !== undefined && model.kinds[0] !== 'speech'
@@ -507,13 +511,13 @@ function genaiEntry(vendor, id) {
   return genai.get(GENAI_PROVIDERS[vendor])?.find((entry) => entry.id === id || isIt(entry.match))
 }
 
-/** Amounts of the day of the newest package. */
+/** Amounts on the day of the newest package. */
 function genaiPrice({ prices }) {
   const dated = Array.isArray(prices) ? prices : [{ prices }]
   return genaiAmounts(dated.filter(({ constraint }) => (constraint?.start_date ?? '') <= date).at(-1)?.prices ?? {})
 }
 
-/** The price after one that is said to be introductory, with its day; both sources must agree on today's. */
+/** Returns the price after an introductory one, with its day. Both sources must agree on the current price. */
 function laterPriceOf({ prices }, price) {
   const next = Array.isArray(prices)
     ? prices.find(({ constraint }) => (constraint?.start_date ?? '') > date)
@@ -523,7 +527,7 @@ function laterPriceOf({ prices }, price) {
   return { from: dateSeconds(next.constraint.start_date), ...genaiAmounts(next.prices) }
 }
 
-/** None where answers are spoken or filmed, for which there is no meter. */
+/** Returns nothing if answers are audio or video, for which there is no meter. */
 function genaiAmounts(amounts) {
   if (amounts.output_audio_mtok !== undefined || amounts.output_video_mtok !== undefined) return {}
   return Object.fromEntries(
@@ -535,8 +539,8 @@ function genaiAmounts(amounts) {
 }
 
 /**
- * Prices in batches: what OpenRouter lists as `:batch` of a model for which it asks its vendor's price, and half of the price where
- * genai-prices says so. Cached tokens count as others where no source tells their price.
+ * Batch prices: OpenRouter's `:batch` price of a model if it charges the vendor's price, and half of the price if genai-prices
+ * lists it. Cached tokens cost as much as others if no source has their price.
  */
 function batchOf(vendor, { id, price, tiers }, entry) {
   if (price === undefined) return {}

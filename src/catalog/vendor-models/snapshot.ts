@@ -7,7 +7,7 @@ import { dateSeconds, readVendorModel, type VendorModel, writeVendorModel } from
 export interface SnapshotFile {
   /** Day of the data: `2026-07-02`. */
   readonly date: string
-  /** Lines of `writeVendorModel`, keyed by the vendor's id. */
+  /** Lines in the format of `writeVendorModel`, keyed by the vendor's id. */
   readonly models: Readonly<Record<string, readonly string[]>>
 }
 
@@ -46,7 +46,7 @@ export class Snapshot {
     return Object.keys(this.#lists)
   }
 
-  /** Returns the lines of a vendor, without keeping them. */
+  /** Returns the lines of a vendor without caching them. */
   lines(catalogId: string): readonly string[] {
     if (Object.hasOwn(this.#lists, catalogId)) return this.#lists[catalogId]!
     return this === BUILT_IN_SNAPSHOT ? [] : BUILT_IN_SNAPSHOT.lines(catalogId)
@@ -124,7 +124,7 @@ export function parseSnapshot(json: unknown, nowMs: number): SnapshotFile {
   return { date, models: models as SnapshotFile['models'] }
 }
 
-/** Returns the id of a line, or `undefined` if the line is malformed. A well-formed line is the one that its model is written as. */
+/** Returns the id of a line, or `undefined` if the line is malformed: writing its model must produce the same line. */
 function idOfLine(line: unknown): string | undefined {
   if (typeof line !== 'string') return undefined
   const model = readVendorModel(line)

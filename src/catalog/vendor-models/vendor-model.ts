@@ -1,24 +1,24 @@
 import type { AnyModelKind } from '../../core/model-kind.ts'
 import type { ModelLimits } from '../model-facts.ts'
 
-/** What a model reads or writes, as public catalogs name it. */
+/** Input and output modalities of models, as named by public catalogs. */
 export const MODALITIES = ['text', 'image', 'audio', 'video', 'pdf'] as const
 
 /** One of {@link MODALITIES}. */
 export type Modality = (typeof MODALITIES)[number]
 
-/** What a model can do, as public catalogs name it. */
+/** Abilities of models, as named by public catalogs. */
 export const ABILITIES = ['reasoning', 'tool_call', 'structured_output', 'temperature'] as const
 
 /** One of {@link ABILITIES}. */
 export type Ability = (typeof ABILITIES)[number]
 
-/** How much a model may think, from least to most; `none` turns it off. */
+/** Reasoning efforts, from least to most; `none` turns reasoning off. */
 export const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 
 /**
- * List prices in dollars for a million tokens, or a million characters where the model reads text and speaks without a price of
- * `output`; decimal strings.
+ * List prices as decimal strings, in dollars per million tokens. If the model converts text to speech and has no price of
+ * `output`, per million characters.
  */
 export interface ListPrice {
   readonly input?: string
@@ -29,23 +29,23 @@ export interface ListPrice {
   readonly inputAudio?: string
   readonly inputImage?: string
   readonly outputImage?: string
-  /** Dollars for an hour of sound that is read. */
+  /** Dollars per hour of input audio. */
   readonly audioHour?: string
   /** Price of all output of a call in which the model thinks, at vendors that price output by mode. */
   readonly thinkingOutput?: string
 }
 
-/** A list price for calls with more input tokens than `inputTokensAbove`. */
+/** List price for calls with more input tokens than `inputTokensAbove`. */
 export interface ListPriceTier extends ListPrice {
   readonly inputTokensAbove: number
 }
 
-/** A list price that holds from a day on, in Unix seconds. */
+/** List price that applies from a day on, in Unix seconds. */
 export interface LaterListPrice extends ListPrice {
   readonly from: number
 }
 
-/** A model as its vendor names it, with what public catalogs know of it. */
+/** Model under its vendor's own id, with facts of public catalogs. */
 export interface VendorModel {
   /** The vendor's own id. */
   readonly id: string
@@ -57,21 +57,21 @@ export interface VendorModel {
   readonly abilities: readonly Ability[]
   /** Members of {@link EFFORTS} that it accepts; absent if they are not known. */
   readonly efforts?: readonly string[]
-  /** Unix seconds of its release; 0: not known. */
+  /** Time of release in Unix seconds; 0 if it is not known. */
   readonly created: number
-  /** Absent: not known. */
+  /** List price; undefined if it is not known. */
   readonly price?: ListPrice
   /** Prices of long prompts, by size. */
   readonly tiers: readonly ListPriceTier[]
-  /** The wire protocol by which its vendor offers it, where that is not the usual one of its kind. */
+  /** Wire protocol at its vendor, if it differs from the usual one of its kind. */
   readonly protocol?: string
-  /** Unix seconds of the day on which its vendor ends it; absent if no day is known. */
+  /** Day on which its vendor retires it, in Unix seconds; undefined if no day is known. */
   readonly retires?: number
-  /** Prices of calls in the vendor's own batches; absent if they are not known. */
+  /** Prices of calls in the vendor's own batches; undefined if they are not known. */
   readonly batchPrice?: ListPrice
   /** Prices of long prompts in batches, by size. */
   readonly batchTiers?: readonly ListPriceTier[]
-  /** The price after an introductory one, in place of all others. */
+  /** Price after an introductory one. Replaces all others. */
   readonly laterPrice?: LaterListPrice
   /** Letter of the snapshot's `sources` that this comes from. */
   readonly source?: string
@@ -129,7 +129,7 @@ const EFFORT_LETTERS: Readonly<Record<string, string>> = {
   max: 'a',
 }
 
-/** One field of a line: its text, and the members that a text gives; `known` has those of the fields before it. */
+/** Field of a line: its text, and the members that a text encodes; `known` has the members of the fields before it. */
 interface LineField {
   readonly write: (model: VendorModel) => string | number | undefined
   readonly read: (text: string, known: Partial<VendorModel>) => Partial<VendorModel>
@@ -145,7 +145,7 @@ const NOTHING = {
   tiers: [],
 }
 
-/** The fields of a line in their order. An empty one is not read. */
+/** Fields of a line in their order. Empty fields are not parsed. */
 const FIELDS: readonly LineField[] = [
   { write: ({ id }) => id, read: (id) => ({ ...NOTHING, id, displayName: id }) },
   member('displayName', ({ id, displayName }) => (displayName === id ? '' : displayName.replaceAll('|', '/')), String),
@@ -188,7 +188,7 @@ function member<Name extends keyof VendorModel>(
   return { write, read: (text) => ({ [name]: read(text) }) }
 }
 
-/** A field with a letter for each word. */
+/** Creates a field with a letter for each word. */
 function listed(
   name: 'kinds' | 'inputModalities' | 'outputModalities' | 'abilities' | 'efforts',
   table: Readonly<Record<string, string>>,
@@ -197,7 +197,7 @@ function listed(
 }
 
 /**
- * Writes a model as one line:
+ * Formats a model as one line:
  * `id|name|kinds|context|output or dimensions|input modalities|output modalities|abilities|release date|price;above:price…|protocol|
  * efforts|retirement date|batch price;above:price…|day:later price|source`, without empty fields at its end. A price is
  * `input,output,cachedInput,cacheWrite,reasoning,inputAudio,inputImage,outputImage,audioHour,thinkingOutput`, likewise.
@@ -208,7 +208,7 @@ export function writeVendorModel(model: VendorModel): string {
     .replace(/\|+$/, '')
 }
 
-/** Reads a line of {@link writeVendorModel}. */
+/** Parses a line of {@link writeVendorModel}. */
 export function readVendorModel(line: string): VendorModel {
   const texts = line.split('|')
   const model: Partial<VendorModel> = {}
@@ -216,7 +216,7 @@ export function readVendorModel(line: string): VendorModel {
   return model as VendorModel
 }
 
-/** Seconds of a date such as `2026-04-23`, or of its month or year alone; 0: no date. */
+/** Returns the Unix seconds of a date such as `2026-04-23`, or of its month or year; 0 without a date. */
 export function dateSeconds(date: string): number {
   const match = /^(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?$/.exec(date)
   if (match === null) return 0
@@ -229,12 +229,12 @@ function letters<Word extends string>(table: Readonly<Record<Word, string>>, wor
   return words.map((word) => table[word]).join('')
 }
 
-/** The words of the letters, in the order of the table. */
+/** Returns the words of the letters, in the order of the table. */
 function named<Word extends string>(table: Readonly<Record<Word, string>>, text: string): readonly Word[] {
   return (Object.keys(table) as Word[]).filter((word) => text.includes(table[word]))
 }
 
-/** A day as `20260423`, or `''` if there is none. */
+/** Formats a day as `20260423`, or `''` if there is none. */
 function dayText(seconds = 0): string {
   return seconds === 0 ? '' : new Date(seconds * 1000).toISOString().slice(0, 10).replaceAll('-', '')
 }

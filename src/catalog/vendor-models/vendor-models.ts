@@ -6,26 +6,26 @@ import { imageFamilyOf } from '../models/image-families.ts'
 import { BUILT_IN_SNAPSHOT, PUBLIC_ID, type Snapshot } from './snapshot.ts'
 import { effortsOf, readVendorModel, type VendorModel } from './vendor-model.ts'
 
-/** A vendor, as far as its models are concerned. */
+/** Facts of a vendor that determine its models. */
 export interface ModelVendor {
   readonly id: string
-  /** Its id in the snapshot; that of the vendor when absent. */
+  /** Id of the vendor in the snapshot. Defaults to its own id. */
   readonly catalogId?: string | undefined
-  /** The ids under which the snapshot may list a model, that of its price first. Absent: its own. */
+  /** Returns the ids under which the snapshot may list a model, with the id of its price first. Defaults to the model's own id. */
   readonly catalogIds?: ((upstream: string) => readonly string[]) | undefined
-  /** Has it a key? Models of others are found, but not listed, and go behind those of vendors with a key. */
+  /** Whether the vendor has a key. Models of vendors without a key are found but not listed, and come last. */
   readonly isConfigured: boolean
-  /** The kinds it can serve, and the protocol of those that have several. */
+  /** Kinds that it can serve, and the protocol of kinds with several protocols. */
   readonly kinds: ReadonlyMap<AnyModelKind, string | undefined>
-  /** Patterns of the ids that it gives its own models. */
+  /** Patterns of the vendor's ids for its own models. */
   readonly claims?: readonly string[]
-  /** Whether ids that no catalog knows and no vendor claims are sent to it. */
+  /** Whether the vendor receives ids that no catalog knows and no vendor claims. */
   readonly passUnknownModels: boolean
   /** Snapshot that lists its models. Default: the built-in one. */
   readonly snapshot?: Snapshot | undefined
 }
 
-/** Most ids outside the catalog that are remembered; a caller may invent any number of them. */
+/** Maximum number of cached ids outside the catalog. Callers may invent any number of them. */
 export const MAX_UNKNOWN_MODELS = 1_000
 
 /** Returns what the vendor's snapshot lists for it. */
@@ -39,9 +39,9 @@ function readModels({ id, catalogId = id, snapshot = BUILT_IN_SNAPSHOT }: ModelV
 }
 
 /**
- * The models that vendors offer under their own ids, without rows: `gpt-4o` or `openai/gpt-4o`. A bare id that several offer
- * is that of the first with a key, in the order of the vendors. An id that no catalog knows goes to the vendor it names, else to the
- * one that claims it by the longest pattern, else to the first that passes unknown models.
+ * Models that vendors offer under their own ids, without rows: `gpt-4o` or `openai/gpt-4o`. If several vendors offer a bare id,
+ * the first one with a key is used, in the order of the vendors. An unknown id goes to the vendor it names, otherwise to the
+ * vendor that claims it by the longest pattern, otherwise to the first vendor that passes unknown models.
  */
 export class VendorModels implements ModelSource {
   readonly #vendors: readonly ModelVendor[]
@@ -50,7 +50,7 @@ export class VendorModels implements ModelSource {
   readonly #unknown = new Map<string, CatalogModel>()
   #listed: readonly CatalogModel[] | undefined
 
-  /** @param given.refusesUnknown True if claims are ignored, so that unknown ids are found only at vendors that pass them. */
+  /** @param given.refusesUnknown Whether claims are ignored, so that unknown ids are found only at vendors that pass them. */
   constructor(vendors: readonly ModelVendor[], given: { readonly refusesUnknown?: boolean } = {}) {
     this.#refusesUnknown = given.refusesUnknown === true
     this.#vendors = [...vendors].sort((one, other) => Number(other.isConfigured) - Number(one.isConfigured))
@@ -144,7 +144,7 @@ export class VendorModels implements ModelSource {
     const named = this.#vendors.find(
       (vendor) => bareId(vendor) !== '' && (vendor.passUnknownModels || claimOf(vendor, bareId(vendor)) > 0),
     )
-    // Sorting is stable: of equal claims the first vendor counts, one with a key before the others.
+    // Sorting is stable: among equal claims the first vendor counts, and vendors with a key come first.
     const claiming = this.#vendors
       .filter((vendor) => claimOf(vendor, name) > 0)
       .sort((one, other) => claimOf(other, name) - claimOf(one, name))
@@ -168,14 +168,14 @@ export class VendorModels implements ModelSource {
   }
 }
 
-/** Length of the longest pattern by which a vendor claims an id; 0 if it does not. */
+/** Returns the length of the longest pattern by which a vendor claims an id; 0 if it does not. */
 function claimLength({ claims = [] }: ModelVendor, id: string): number {
   return Math.max(0, ...claims.filter((pattern) => isClaimedBy(pattern, id)).map((pattern) => pattern.length))
 }
 
 /**
- * Returns the known models of a vendor that have the words of an id, newest first, whatever their versions. If none has, the last
- * word is left out, and so on: `gpt-7-nova` is of the family of `gpt-5`, unless there is another nova.
+ * Returns the known models of a vendor that have the words of an id, newest first, whatever their versions. If there are none, it
+ * drops the last word and repeats the search: `gpt-7-nova` belongs to the family of `gpt-5`, unless there is another nova.
  */
 function familyOf(vendor: ModelVendor, id: string): VendorModel[] {
   const known = snapshotOf(vendor)
@@ -193,7 +193,7 @@ function isListed(vendor: ModelVendor, modelId: string): boolean {
   return snapshotOf(vendor).has(modelId)
 }
 
-/** What the snapshot knows of a model, under whichever of its ids. A price holds for that id only. */
+/** Returns the snapshot's facts of a model under any of its ids. A price applies only to that id. */
 function factsOf(vendor: ModelVendor, modelId: string): VendorModel | undefined {
   const { catalogIds } = vendor
   const listed = snapshotOf(vendor)
@@ -207,7 +207,7 @@ function factsOf(vendor: ModelVendor, modelId: string): VendorModel | undefined 
   return { ...facts, tiers: [] }
 }
 
-/** An image model that the snapshot lacks, if the vendor serves its whole family. */
+/** Returns an image model that the snapshot lacks, if the vendor serves its whole family. */
 function imageOf({ id, catalogId = id }: ModelVendor, modelId: string): VendorModel | undefined {
   const family = modelId.includes('/') ? undefined : imageFamilyOf(modelId)
   if (family?.catalogs.includes(catalogId) !== true) return undefined
@@ -216,7 +216,7 @@ function imageOf({ id, catalogId = id }: ModelVendor, modelId: string): VendorMo
   return { ...unknown, id: modelId, displayName: modelId, kinds }
 }
 
-/** The row of a public model; undefined where its vendor serves no such model here. */
+/** Returns the row of a public model, or undefined if the gateway does not serve it at this vendor. */
 export function definitionOf(known: VendorModel, vendor: ModelVendor): ModelDefinition | undefined {
   const kinds = known.kinds.filter((kind) => vendor.kinds.has(kind))
   const [kind] = kinds

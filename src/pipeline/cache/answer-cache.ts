@@ -10,65 +10,68 @@ import { endUserOf } from '../end-user.ts'
 import { cacheKey, formKey, type KeyParts } from './cache-key.ts'
 import { Flight } from './flight.ts'
 
-/** Who shares an entry. */
+/** Callers that share an entry. */
 export type CachePartition = 'account' | 'key' | 'user'
 
-/** Which requests are answered from the cache. */
+/** Rule for requests that are answered from the cache. */
 export interface CacheRule {
-  /** Endpoint ids; default: all that can be cached. */
+  /** Endpoint ids. Default: all that can be cached. */
   readonly endpoints?: readonly string[] | undefined
-  /** Public ids of models, with at most one `*` each; default: all. */
+  /** Public ids of models, with at most one `*` each. Default all. */
   readonly models?: readonly string[] | undefined
   /**
-   * `deterministic`, the default: requests that ask for the same answer each time: embeddings, and generated text with
-   * `temperature: 0`; one without a temperature does not. `any`: all.
+   * `deterministic` (default): requests that should get the same answer each time, namely embeddings, and generated text with an
+   * explicit `temperature: 0`. `any`: all requests.
    */
   readonly sampling?: 'deterministic' | 'any' | undefined
-  /** Default: that of the cache. `gateway`: all accounts share entries, so what they ask is public among them. */
+  /**
+   * Callers that share entries. Defaults to that of the cache. `gateway`: all accounts share entries and can see each other's
+   * answers.
+   */
   readonly partition?: CachePartition | 'gateway' | undefined
-  /** How long an answer is fresh, in milliseconds. Default: that of the cache. */
+  /** Time for which an answer is fresh, in milliseconds. Defaults to that of the cache. */
   readonly ttlMs?: number | undefined
 }
 
-/** The response cache of a gateway, with the defaults filled in. */
+/** Response cache of a gateway, with its defaults. */
 export interface CacheSettings {
   readonly store: ResponseCache
   readonly rules: readonly CacheRule[]
-  /** May callers ask for it by header? */
+  /** Whether callers may request the cache by header. */
   readonly callers: 'may-ask' | 'ignored'
   readonly partition: CachePartition
   readonly ttlMs: number
   readonly maxTtlMs: number
-  /** How long an answer may be given after that when no vendor answers; 0: never. */
+  /** Time after that in which a stale answer may be sent if no vendor answers, in milliseconds; 0 for never. */
   readonly staleIfErrorMs: number
-  /** Do equal requests at the same time ask a vendor once? */
+  /** Whether concurrent equal requests cause only one call to a vendor. */
   readonly collapse: boolean
-  /** Stands for the hooks of an endpoint that change requests, or what a vendor is sent for them. */
+  /** Returns a fingerprint of an endpoint's hooks that change requests or the calls to a vendor. */
   fingerprint(endpoint: Endpoint): string
 }
 
-/** What a request asks of the cache. */
+/** Cache settings of a request. */
 export interface CacheWish {
   readonly rules: CachedAnswers<Admitted['body'], object>
-  /** What the caller said; undefined: nothing. */
+  /** Mode that the caller requested, or `undefined` for none. */
   readonly mode: 'use' | 'refresh' | 'only' | undefined
   readonly ttlMs: number
   readonly partition: readonly string[]
-  /** Is the entry of one account alone? */
+  /** Whether the entry belongs to only one account. */
   readonly isOfAccount: boolean
 }
 
-/** What the cache has done in this process so far. */
+/** Statistics of the cache in this process. */
 export interface CacheStats {
-  /** Answers that were fresh. */
+  /** Number of fresh answers. */
   hits: number
-  /** Requests that were looked up and not found. */
+  /** Number of requests without an entry. */
   misses: number
-  /** Expired answers that were given because no vendor answered. */
+  /** Number of stale answers sent because no vendor answered. */
   stale: number
-  /** Answers that were kept. */
+  /** Number of stored answers. */
   writes: number
-  /** Writes that the store refused. */
+  /** Number of writes that the store rejected. */
   failedWrites: number
 }
 
@@ -86,8 +89,8 @@ export class AnswerCache {
   }
 
   /**
-   * What a request asks of the cache; undefined: it goes past it.
-   * @throws GatewayError `invalid_request` for a header that says nothing known.
+   * Returns the cache settings of a request, or `undefined` if it bypasses the cache.
+   * @throws GatewayError `invalid_request` for a header with an unknown value.
    */
   wishOf(admitted: Admitted): CacheWish | undefined {
     const { endpoint, body, bytes, request, principal, chain, routeOverride, answerId } = admitted
@@ -111,7 +114,7 @@ export class AnswerCache {
     if (who === 'key') partition.push(principal.keyId)
     if (who === 'user') {
       const user = endUserOf(principal, body)
-      // Users without a name would share what is theirs.
+      // Users without a name would share private entries.
       if (user === undefined) return undefined
       partition.push(user)
     }
@@ -119,12 +122,12 @@ export class AnswerCache {
     return { rules, mode, ttlMs, partition, isOfAccount: who !== 'gateway' }
   }
 
-  /** Does the caller want an answer of the cache or none? */
+  /** Whether the caller accepts only a cached answer. */
   wantsOnly(request: Admitted['request']): boolean {
     return this.settings.callers === 'may-ask' && request.header('x-signalbox-cache')?.trim().toLowerCase() === 'only'
   }
 
-  /** The key of a request in these generations; see {@link ResponseCache.generation}. */
+  /** Returns the key of a request in these generations; see {@link ResponseCache.generation}. */
   keyOf(admitted: Admitted, wish: CacheWish, generations: readonly number[], vendors: Vendors): string | undefined {
     const { endpoint, body, bytes, chain, request } = admitted
     const { rules, partition } = wish
@@ -137,7 +140,7 @@ export class AnswerCache {
     return rules.parts && formKey(parts, rules.parts(body), rules.leftOut)
   }
 
-  /** The requests under way that have this key; undefined: there is none. */
+  /** Returns the requests in flight with this key, or `undefined` if there are none. */
   flightOf(key: string): Flight | undefined {
     return this.#flights.get(key)
   }
@@ -167,7 +170,7 @@ type Vendors = ReadonlyMap<string, Vendor>
 const NOBODY: readonly string[] = []
 const NO_HEADERS: readonly string[] = []
 
-/** Callers may keep entries apart from others of their own, whatever the operator allows beyond that. */
+/** Callers may separate their own entries further, beyond the partition of the operator. */
 function partitionOf(header: string | undefined): string | undefined {
   if (header === undefined || header.length <= LONGEST_PARTITION) return header
   throw headerError('x-signalbox-cache-partition', `must have at most ${LONGEST_PARTITION} characters`)
@@ -192,7 +195,7 @@ function isMatch(pattern: string, id: string): boolean {
   return isPattern(pattern) ? starOf(pattern, id) !== undefined : pattern === id
 }
 
-/** Name and value of each header that decides the answer at one of the vendors of a model. */
+/** Returns name and value of each header that affects the answer at one of the vendors of a model. */
 function headersOf(
   rules: CacheWish['rules'],
   { vendor, routes }: CatalogModel,

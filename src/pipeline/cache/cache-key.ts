@@ -5,28 +5,28 @@ import type { CachedPart } from '../../endpoints/cached-answers.ts'
 import { asBuffer } from '../../wire/join-chunks.ts'
 import { type JsonMember, outlineMembers } from '../../wire/json-spans.ts'
 
-/** Version of what entries look like and of what keys are made of. Raise it when either changes. */
+/** Version of the formats of entries and keys. Increase it when either changes. */
 const FORMAT_VERSION = 2
 
-/** What decides an answer, or who may have it, beside the members of its request. */
+/** Parts of a key in addition to the members of the request: everything that affects the answer or its readers. */
 export interface KeyParts {
-  /** Of everything, then of the account where it has entries of its own. */
+  /** Generation of all entries, then of the account if it has its own entries. */
   readonly generations: readonly number[]
-  /** Who shares the entry. */
+  /** Callers that share the entry. */
   readonly partition: readonly string[]
   readonly path: string
   readonly model: CatalogModel
-  /** Stream or whole, and what else of the members left out decides the form. */
+  /** Form of the answer: stream or whole, and other ignored members that affect it. */
   readonly form: string
   /** Names and values of headers that decide the answer. */
   readonly headers: readonly (string | undefined)[]
-  /** What stands for the rules that may have changed the request. */
+  /** Fingerprint of the rules that may have changed the request. */
   readonly fingerprint: string
 }
 
 /**
- * The key of a request: a digest of the parts and of each member of the body that is not left out, by its name, length and bytes.
- * Two requests whose bodies parse differently in such a member never have the same key. Undefined for a body that is no object.
+ * Returns the key of a request: a digest of the parts and of each member of the body that is not ignored, by name, length and
+ * bytes. Requests that parse differently in such a member never have the same key. Undefined for a body that is not an object.
  */
 export function cacheKey(parts: KeyParts, body: Uint8Array, leftOut: ReadonlySet<string>): string | undefined {
   const members = outlineMembers([body])
@@ -35,13 +35,13 @@ export function cacheKey(parts: KeyParts, body: Uint8Array, leftOut: ReadonlySet
   for (const member of members) if (!leftOut.has(member.name)) deciding.push(member)
   deciding.sort(byName)
   let head = headOf(parts)
-  // Lengths stand here, so the values need nothing between them.
+  // The head contains the lengths, so the values need no separator.
   for (const { name, valueStart, end } of deciding) head += `${withLength(name)} ${end - valueStart}`
   return digestOf(head, asBuffer(body), deciding)
 }
 
 /**
- * The same for a form: of each part that is not left out its name, length and bytes. Parts of one name stay in their order.
+ * Returns the key of a form: a digest of name, length and bytes of each part that is not ignored. Parts of one name stay in order.
  */
 export function formKey(parts: KeyParts, form: readonly CachedPart[], leftOut: ReadonlySet<string>): string {
   const deciding = form.filter(({ name }) => !leftOut.has(name)).sort(byName)
@@ -56,12 +56,12 @@ function lengthOf(chunks: readonly Uint8Array[]): number {
   return chunks.reduce((sum, { byteLength }) => sum + byteLength, 0)
 }
 
-/** Each text stands behind its length, so that two lists of parts never make the same head. */
+/** Each text follows its length, so that two lists of parts never have the same head. */
 function headOf({ generations, partition, path, model, form, headers, fingerprint }: KeyParts): string {
   let head = `${FORMAT_VERSION} ${generations.join()} ${revisionOf(model)} ${partition.length}`
   for (const text of partition) head += withLength(text)
   head += withLength(path) + withLength(form) + withLength(fingerprint) + headers.length
-  // A header that is not there is none that is empty.
+  // A missing header differs from an empty one.
   for (const value of headers) head += value === undefined ? ' -' : withLength(value)
   return head
 }
@@ -70,7 +70,7 @@ function withLength(text: string): string {
   return ` ${text.length}:${text}`
 }
 
-/** One call for all of a small request costs less than one for each member. What is larger is not copied. */
+/** One call for all of a small request is cheaper than one call per member. Larger data is not copied. */
 const scratch = Buffer.allocUnsafeSlow(16 * 1024)
 const MOST_BYTES_OF_CHARACTER = 3
 
@@ -93,7 +93,7 @@ function byName({ name: left }: Named, { name: right }: Named): number {
 
 const revisions = new WeakMap<CatalogModel, string>()
 
-/** Stands for everything that the catalog says of a model: a row that was changed may mean another model. */
+/** Returns a digest of the catalog's facts of a model: a changed row may mean another model. */
 function revisionOf(model: CatalogModel): string {
   let revision = revisions.get(model)
   if (revision === undefined) {

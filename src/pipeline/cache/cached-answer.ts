@@ -7,49 +7,49 @@ import type { Usage } from '../../core/usage.ts'
 import type { CachedAnswers } from '../../endpoints/cached-answers.ts'
 import { findString } from '../../wire/json-spans.ts'
 
-/** Smaller answers gain less than their compression costs, 15 µs; large ones are compressed on another thread. */
+/** Minimum size for compression. Smaller answers gain less than the 15 µs it costs; large ones are compressed on another thread. */
 const COMPRESSED_FROM_BYTES = 4096
 const OWN_THREAD_FROM_BYTES = 128 * 1024
 
-/** Events in which the id of a streamed answer is looked for, and its shortest length: a short one may stand elsewhere too. */
+/** Number of events that are searched for the id of a streamed answer, and its minimum length: a short id may occur elsewhere too. */
 const EVENTS_WITH_ID = 4
 const SHORTEST_ID = 8
 
-/** Speed counts for more than size: the events of a stream repeat themselves. */
+/** Speed matters more than size, because the events of a stream are repetitive. */
 const COMPRESSION = { level: 1 } as const
 
 const deflate = promisify(deflateRaw)
 const inflate = promisify(inflateRaw)
 
-/** What is known of an answer beside its bytes. */
+/** Facts of an answer in addition to its bytes. */
 export interface AnswerFacts {
   /** Unix milliseconds. */
   readonly storedAtMs: number
-  /** Unix milliseconds from which on it is stale. */
+  /** Time from which the answer is stale, in Unix milliseconds. */
   readonly staleFromMs: number
   readonly isStream: boolean
   readonly contentType: string
-  /** Id of the vendor that made it; hooks are told. */
+  /** Id of the vendor that created it, for hooks. */
   readonly vendor: string
-  /** What the call used that made it. */
+  /** Usage of the original call. */
   readonly usage: Usage
   readonly dropped: readonly string[]
 }
 
-/** What stands before the bytes of an entry. */
+/** Head of an entry, before its bytes. */
 interface EntryHead extends AnswerFacts {
   readonly byteLength: number
   readonly isCompressed: boolean
-  /** Where the id stands, each after the one before; and its length. */
+  /** Offset of each id from the previous one, and the length of the id. */
   readonly idSteps: readonly number[]
   readonly idLength: number
-  /** Where the cost of the call stands; undefined: nowhere. */
+  /** Position of the cost of the call, or `undefined` if the answer has none. */
   readonly cost?: { readonly start: number; readonly end: number } | undefined
 }
 
-/** An entry that has been read. */
+/** Decoded entry. */
 export interface CachedAnswer extends AnswerFacts {
-  /** The bytes with an id of their own and this cost, in one run or in pieces. */
+  /** Returns the bytes with a new id and this cost, in one or several chunks. */
   chunks(cost: string): MaybePromise<readonly Buffer[]>
 }
 
@@ -57,7 +57,7 @@ const HEAD_LENGTH_BYTES = 4
 
 type AnswerRules = Pick<CachedAnswers<never, never>, 'idPaths' | 'costMark'>
 
-/** Writes an entry: the head as JSON behind its length, then the bytes. */
+/** Encodes an entry: length of the head, the head as JSON, then the bytes. */
 export function encodeAnswer(facts: AnswerFacts, body: Buffer, rules: AnswerRules): MaybePromise<Uint8Array> {
   const { byteLength } = body
   if (byteLength >= OWN_THREAD_FROM_BYTES)
@@ -70,7 +70,7 @@ function entryOf(facts: AnswerFacts, body: Buffer, deflated: Buffer, rules: Answ
   const { idPaths, costMark } = rules
   const ids = idPaths === undefined ? NO_IDS : idsIn(body, facts.isStream, idPaths)
   const packed = deflated.byteLength < body.byteLength ? deflated : body
-  // Every member by name: to write out an object that was made by spreading takes four microseconds more.
+  // Every member by name: serializing an object created by spreading takes four microseconds more.
   const head: EntryHead = {
     storedAtMs: facts.storedAtMs,
     staleFromMs: facts.staleFromMs,
@@ -87,7 +87,7 @@ function entryOf(facts: AnswerFacts, body: Buffer, deflated: Buffer, rules: Answ
   }
   const text = JSON.stringify(head)
   const textLength = Buffer.byteLength(text)
-  // Not of a pool, which would be kept as a whole with the entry.
+  // Not from a pool, which would be retained as a whole with the entry.
   const entry = Buffer.allocUnsafeSlow(HEAD_LENGTH_BYTES + textLength + packed.byteLength)
   entry.writeUInt32LE(textLength, 0)
   entry.write(text, HEAD_LENGTH_BYTES)
@@ -95,7 +95,7 @@ function entryOf(facts: AnswerFacts, body: Buffer, deflated: Buffer, rules: Answ
   return entry
 }
 
-/** Reads an entry; undefined if it is none. */
+/** Decodes an entry; undefined if it is invalid. */
 export function decodeAnswer(entry: Uint8Array): CachedAnswer | undefined {
   try {
     const bytes = Buffer.from(entry.buffer, entry.byteOffset, entry.byteLength)
@@ -114,7 +114,7 @@ export function decodeAnswer(entry: Uint8Array): CachedAnswer | undefined {
 
 const HEADER_TEXT = /^[\x20-\x7e]+$/
 
-/** Has a head what an answer is made of? One that a store has damaged may still be JSON. */
+/** Whether a head is complete. A damaged head may still be JSON. */
 function isHead({ contentType, storedAtMs, staleFromMs, byteLength, usage, dropped, idSteps }: EntryHead): boolean {
   if (typeof contentType !== 'string' || !HEADER_TEXT.test(contentType)) return false
   if (typeof storedAtMs !== 'number' || typeof staleFromMs !== 'number' || typeof byteLength !== 'number') return false
@@ -149,7 +149,7 @@ function edited({ idSteps, idLength, cost: place, byteLength }: EntryHead, body:
 
 const NO_IDS = { idSteps: [] as readonly number[], idLength: 0 }
 
-/** Where the id of an answer stands: in one place of a JSON answer, or in any number of events. */
+/** Finds the id of an answer: at one position of a JSON answer, or in any number of events. */
 function idsIn(body: Buffer, isStream: boolean, paths: readonly (readonly string[])[]): typeof NO_IDS {
   const id = isStream ? streamId(body, paths) : idAt(body, paths, 0, body.byteLength)
   if (id === undefined || id.length < SHORTEST_ID || !/^[\w.-]+$/.test(id)) return NO_IDS
@@ -187,7 +187,7 @@ function idAt(body: Buffer, paths: readonly (readonly string[])[], start: number
   return undefined
 }
 
-/** Where the cost stands; the last place counts, because it is told at the end. */
+/** Finds the cost. The last occurrence counts, because the cost is at the end. */
 function costIn(body: Buffer, mark: string): EntryHead['cost'] {
   const at = body.lastIndexOf(mark)
   if (at === -1) return undefined
@@ -200,7 +200,7 @@ const LONGEST_PREFIX = 16
 const DIGITS = '0123456789abcdef'
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** Another id of the same length and kind: what stands before the first `-` or `_` stays, and so do such signs behind it. */
+/** Returns another id of the same length and kind: the prefix up to the first `-` or `_` stays, and so do such characters after it. */
 function freshId(id: string): string {
   const mark = id.search(/[-_]/)
   const kept = mark === -1 || mark > LONGEST_PREFIX || /^[0-9a-f]+$/.test(id.slice(0, mark)) ? 0 : mark + 1

@@ -1,31 +1,31 @@
-/** What a request that waited for an equal one is told: the entry that it made, or to ask a vendor itself. */
+/** Result for a request that waited for an equal one: the entry, `lead` to call a vendor for all, or `alone` for itself. */
 export type FlightOutcome = Uint8Array | 'lead' | 'alone'
 
-/** How many times a waiting request takes the place of one that failed; after that each asks for itself. */
+/** Number of times that a waiting request replaces a failed leader. After that, each request calls a vendor itself. */
 const MOST_SUCCESSIONS = 2
 
 /**
- * Equal requests at the same time: one asks the vendor, and the others wait for its answer. What the leader fails with is its
- * own; one of those that wait then takes its place.
+ * Equal concurrent requests: one calls the vendor, and the others wait for its answer. Errors of the leader stay its own; one of
+ * the waiting requests then replaces it.
  */
 export class Flight {
-  /** Made for the first one that waits: most requests have no equal. */
+  /** Created for the first waiting request, because most requests have no equal. */
   #waiting: Set<(outcome: FlightOutcome) => void> | undefined
   readonly #over: () => void
   #successions = 0
   #isOver = false
 
-  /** @param over Called once, when nobody may join any more. */
+  /** @param over Called once, when no other request may join. */
   constructor(over: () => void) {
     this.#over = over
   }
 
-  /** Does anybody wait for the leader? */
+  /** Whether a request waits for the leader. */
   get isAwaited(): boolean {
     return this.#waiting !== undefined && this.#waiting.size > 0
   }
 
-  /** Waits; the function that it returns ends the waiting. */
+  /** Waits for the outcome. The returned function ends the waiting. */
   join(listener: (outcome: FlightOutcome) => void): () => void {
     this.#waiting ??= new Set()
     const waiting = this.#waiting
@@ -33,12 +33,12 @@ export class Flight {
     return () => void waiting.delete(listener)
   }
 
-  /** The leader's answer is there. */
+  /** Passes the leader's answer on. */
   answered(entry: Uint8Array): void {
     this.#end(entry)
   }
 
-  /** The leader is over; without an answer somebody else leads, or all go alone. No effect after {@link answered}. */
+  /** Ends the leader. Without an answer another request leads, or all go alone. Without effect after {@link answered}. */
   leaderOver(): void {
     if (this.#isOver) return
     const waiting = this.#waiting

@@ -7,17 +7,17 @@ import type { AnswerCache } from './answer-cache.ts'
 import { type CachePlan, MAX_ENTRY_BYTES, type UnscreenedAnswer } from './cache-plan.ts'
 import { encodeAnswer } from './cached-answer.ts'
 
-/** A whole answer of a vendor. */
+/** Whole answer of a vendor. */
 export interface FinishedAnswer {
-  /** As it stands before hooks change it. */
+  /** Answer before hooks change it. */
   readonly given: UnscreenedAnswer
   readonly candidate: Candidate
-  /** What the call used. */
+  /** Usage of the call. */
   readonly usage: Usage | undefined
   readonly contentType: string
 }
 
-/** The one place where an answer enters the cache. Never throws; writing is not awaited. */
+/** Only place where an answer enters the cache. Never throws; the write is not awaited. */
 export function keepInCache(context: PipelineContext, reserved: Reserved, answer: FinishedAnswer): void {
   const { cache } = context
   const { cachePlan: plan } = reserved
@@ -26,14 +26,14 @@ export function keepInCache(context: PipelineContext, reserved: Reserved, answer
   if (isPending(kept)) plan.kept = kept
 }
 
-/** An answer is kept if it is the whole answer of the requested model to the request as it came, and no refusal. */
+/** Whether to store an answer: only whole answers of the requested model to the unchanged request, and no refusals. */
 function mayKeep(
   { outputBounds: { defaultMaxOutputTokens } }: PipelineContext,
   { chain, endpoint, fittedOutputTokens, cachePlan }: Reserved,
   { candidate, usage, given: { chunks, isRefusal } }: FinishedAnswer,
 ): boolean {
   if (isRefusal || endpoint.cached === undefined) return false
-  // A bound that the free money decided is not of the request, and an answer that reached its bound may have been cut.
+  // A bound from the free money is not part of the request, and an answer that reached its bound may have been cut.
   const { maxOutputTokens: longest = defaultMaxOutputTokens } = candidate.model.limits
   const bound = fittedOutputTokens
   const isShort = bound !== undefined && bound < Math.min(longest, defaultMaxOutputTokens)
@@ -50,7 +50,7 @@ interface EntryPlace {
   readonly requestId: string
 }
 
-/** Done, or settled, once those who wait for the answer have it; the store may take longer. Never throws or rejects. */
+/** Settles when the waiting requests have the answer; the store may take longer. Never throws or rejects. */
 function write(
   context: PipelineContext,
   cache: AnswerCache,
@@ -58,7 +58,7 @@ function write(
   { endpoint, isStream }: Reserved,
   { candidate, usage: charged = {}, contentType, given: { dropped, chunks } }: FinishedAnswer,
 ): MaybePromise<void> {
-  // Hooks work anew on each request, and charge for it anew.
+  // Hooks run again for each request, and charge for it again.
   const { hookUnits: _hookUnits, ...usage } = charged
   const rules = endpoint.cached!
   const body = joinChunks(chunks)

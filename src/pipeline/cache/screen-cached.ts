@@ -11,22 +11,22 @@ import type { StreamEnd, StreamReceiver } from '../stream-call.ts'
 import type { OpenStream } from '../vendor-response.ts'
 import type { AnswerFacts } from './cached-answer.ts'
 
-/** An answer from the cache as hooks leave it. */
+/** Answer from the cache after the hooks. */
 export interface ScreenedHit {
   readonly chunks: readonly Buffer[]
-  /** Is it charged for? */
+  /** Whether it is charged. */
   readonly isCharged: boolean
 }
 
-/** What the caller gets in place of an answer from the cache. */
+/** Error that the caller gets instead of an answer from the cache. */
 export interface DeniedHit {
   readonly error: GatewayError
   readonly isCharged: boolean
 }
 
 /**
- * Asks the answer hooks of today about an answer that was kept before they were asked. A stream is read to its end before any of it
- * is sent, so a denial as an error has its own status. Never rejects.
+ * Runs the current answer hooks on an answer that was stored before hooks. A stream is read completely before any of it is sent,
+ * so a denial as an error has its own status. Never rejects.
  */
 export async function screenCached(
   context: PipelineContext,
@@ -74,7 +74,7 @@ async function screenEvents(
   return { chunks: sent, isCharged }
 }
 
-/** A stream that was kept, as one that has come at once. */
+/** Stored stream that is available at once as a whole. */
 class KeptStream implements OpenStream {
   readonly transform: StreamTransform
   readonly vendorRequestId = undefined
@@ -90,14 +90,14 @@ class KeptStream implements OpenStream {
     receiver.onStreamEnd({ kind: 'ended' })
   }
 
-  // It is here as a whole, so there is nothing to hold up or to stop.
+  // The stream is available as a whole, so there is nothing to pause or abort.
   pause(): void {}
   resume(): void {}
   readAtMost(): void {}
   abort(): void {}
 }
 
-/** What is known of a stream that was kept: it was whole. */
+/** Transform of a stored stream, which was complete. */
 class KeptTransform implements StreamTransform {
   readonly hasContent = true
   readonly isComplete = true

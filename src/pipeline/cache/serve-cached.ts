@@ -21,10 +21,10 @@ import { screenCached } from './screen-cached.ts'
 const COMPLETED: CallEnding = { kind: 'completed', usage: undefined, estimatedUsage: undefined, error: undefined }
 
 /**
- * Answers a request from the cache: holds and charges what a hit costs, claims the Idempotency-Key, asks the answer hooks, and
- * releases the admission.
- * False, with nothing done: the entry cannot be used.
- * @throws GatewayError as `reserve` does, and what an answer hook denies it with.
+ * Answers a request from the cache: reserves and charges the price of a hit, claims the Idempotency-Key, runs the answer hooks,
+ * and releases the admission.
+ * Returns false, without any effect, if the entry is unusable.
+ * @throws GatewayError of `reserve`, and the denial of an answer hook.
  */
 export async function serveHit(
   context: PipelineContext,
@@ -52,7 +52,7 @@ export async function serveHit(
   cache.stats.hits += 1
   announce(context, outcome)
   const screened = context.hooks === undefined ? undefined : await screenCached(context, outcome, answer, chunks)
-  // Undefined: the hold is given back.
+  // Amount of the charge; undefined releases the hold.
   const nanoDollars = screened?.isCharged === false ? undefined : (priced?.amount ?? 0n)
   const own = { source: 'cache', cachedUsage: answer.usage, nanoDollars } as const
   if (screened !== undefined && 'error' in screened) {
@@ -73,13 +73,13 @@ export async function serveHit(
   return true
 }
 
-/** An answer with the bytes that its caller gets. */
+/** Answer with the bytes that its caller gets. */
 export interface ShownAnswer {
   readonly answer: CachedAnswer
   readonly chunks: readonly Buffer[]
 }
 
-/** The stale answer for a call that no vendor answered; undefined: there is none, a hook withholds it, or it is another fault. */
+/** Returns the stale answer for a failed call, or `undefined` if there is none, a hook withholds it, or it does not apply. */
 export async function staleFor(
   context: PipelineContext,
   reserved: Reserved,
@@ -95,7 +95,7 @@ export async function staleFor(
   return 'error' in screened ? undefined : { answer, chunks: screened.chunks }
 }
 
-/** Sends it, free of charge; the call has been settled as the failure that it was. */
+/** Sends the stale answer free of charge. The call has been settled as a failure. */
 export function serveStale(context: PipelineContext, reserved: Reserved, shown: ShownAnswer): void {
   reserved.cachePlan!.status = 'stale'
   if (context.cache !== undefined) context.cache.stats.stale += 1
@@ -118,7 +118,7 @@ async function pricedOrReleased(
   }
 }
 
-/** What a hit costs by the rows for it alone, and what hooks charge; undefined: nothing. */
+/** Returns the price of a hit by its own rows, plus the charges of hooks; `undefined` if it is free. */
 function priceOfHit(
   context: PipelineContext,
   admitted: Admitted,
@@ -133,7 +133,7 @@ function priceOfHit(
   if (rate === undefined) return priceHookUnits(context, admitted)
   const isOfHit = rate.numerators.hook_unit !== undefined
   const amount = charge(rate, isOfHit ? withHookUnits(usage, hookUnits) : usage)
-  // The rows price some of what was used and not the rest, so no amount is right.
+  // The rows price only a part of the usage, so no amount is right.
   if (amount === undefined) return 'unpriced'
   const ofHooks = isOfHit ? undefined : priceHookUnits(context, admitted)
   return { amount: amount + (ofHooks?.amount ?? 0n), rates: [rate], chain, estimates: [usage] }
@@ -141,7 +141,7 @@ function priceOfHit(
 
 const HIT_ONLY: readonly string[] = [CACHE_FIELD]
 
-/** The bytes of an answer; undefined for an entry that is damaged. */
+/** Returns the bytes of an answer, or undefined for a damaged entry. */
 async function chunksOf(
   answer: CachedAnswer,
   priced: PricedRequest | undefined,

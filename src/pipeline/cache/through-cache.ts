@@ -10,19 +10,19 @@ import { type CachedAnswer, decodeAnswer } from './cached-answer.ts'
 import type { Flight, FlightOutcome } from './flight.ts'
 import { serveHit } from './serve-cached.ts'
 
-/** What follows where the cache has no answer: money is held, and a vendor is asked. */
+/** Next stage if the cache has no answer: it reserves money and calls a vendor. */
 export interface NextStage<Completion> {
   readonly completion: Completion
-  /** Resolves with what is left of the answer; undefined: nothing. */
+  /** Resolves with the rest of the answer, or `undefined` if there is none. */
   proceed(context: PipelineContext, admitted: Admitted, completion: Completion): MaybePromise<Unfinished | undefined>
 }
 
 /**
- * The one place where a request meets the response cache: after its limits, before its money. It is answered from the cache, waits
- * for an equal request, or proceeds, and its answer is then kept. The admission is released once on each way.
- * @param isImmediate Is the request answered on its own connection? Others go past the cache.
- * @throws GatewayError `cache_miss` where the caller wants nothing else, `invalid_request` for a header that says nothing known,
- *   and everything that `proceed` throws.
+ * Only place where a request meets the response cache: after its limits and before its hold. The request is answered from the
+ * cache, waits for an equal request, or proceeds, and its answer is then stored. Each path releases the admission once.
+ * @param isImmediate Whether the request is answered on its own connection. Others bypass the cache.
+ * @throws GatewayError `cache_miss` if the caller accepts only a cached answer, `invalid_request` for a header with an unknown
+ *   value, and all errors of `proceed`.
  */
 export async function throughCache<Completion>(
   context: PipelineContext,
@@ -42,12 +42,12 @@ export async function throughCache<Completion>(
   try {
     outcome = await lookUp(context, cache, admitted, plan)
   } catch (error) {
-    // A request that is refused here has used nothing.
+    // A request that is rejected here has used nothing.
     await release(context, admitted, 0)
     throw error
   }
   if (outcome !== 'proceed' && (await serveHit(context, cache, admitted, outcome))) return undefined
-  // An entry that cannot be used is none.
+  // An unusable entry counts as a miss.
   if (plan.isOnly) {
     await release(context, admitted, 0)
     throw new GatewayError('cache_miss')
@@ -64,7 +64,7 @@ export async function throughCache<Completion>(
   }
 }
 
-/** Finds the answer to a request, or says what is to be done with the one that it will get. */
+/** Finds the answer to a request, or plans what happens to the answer that it will get. */
 async function lookUp(
   context: PipelineContext,
   cache: AnswerCache,
@@ -74,7 +74,7 @@ async function lookUp(
   const wish = cache.wishOf(admitted)
   const keying = wish && keyOf(context, cache, admitted, wish)
   const key = isPending(keying) ? await keying : keying
-  // Also of a request that is never looked up: its vendor would be paid.
+  // Also applies to requests that are never looked up, because their vendor would be paid.
   const isOnly = cache.wantsOnly(admitted.request)
   plan.isOnly = isOnly
   if (wish === undefined || key === undefined) {
@@ -100,12 +100,12 @@ async function lookUp(
   return 'proceed'
 }
 
-/** An answer that was kept in the future, by more than clocks of processes differ, shows that the clock was set back. */
+/** An entry from the future, beyond the clock differences of processes, shows that the clock was set back. */
 function isFresh({ storedAtMs, staleFromMs }: CachedAnswer, nowMs: number): boolean {
   return nowMs < staleFromMs && storedAtMs - nowMs < staleFromMs - storedAtMs
 }
 
-/** Undefined: it is not known at present which entries count. */
+/** Returns the key, or `undefined` if the current generations are unknown. */
 function keyOf(
   context: PipelineContext,
   cache: AnswerCache,
@@ -134,10 +134,10 @@ function keyOf(
   }
 }
 
-/** The scope of everything. No account has this id. */
+/** Scope of all entries. No account has this id. */
 export const ALL_ACCOUNTS = ''
 
-/** A cache that fails is one that has nothing. */
+/** Treats a failing cache as an empty one. */
 function read(
   context: PipelineContext,
   cache: AnswerCache,
@@ -156,7 +156,7 @@ function read(
   }
 }
 
-/** Waits for an equal request that is under way, and takes its place if it fails. */
+/** Waits for an equal request in flight, and replaces it if it fails. */
 async function collapse(
   context: PipelineContext,
   admitted: Admitted,
@@ -169,8 +169,8 @@ async function collapse(
 }
 
 /**
- * Waits within the request's own time.
- * @throws GatewayError `upstream_timeout`, `client_closed_request` when the caller leaves, `gateway_closing`.
+ * Waits within the request's own time limit.
+ * @throws GatewayError `upstream_timeout`, `client_closed_request` if the caller disconnects, `gateway_closing`.
  */
 function waitFor(context: PipelineContext, { caller, calls }: Admitted, flight: Flight): Promise<FlightOutcome> {
   return new Promise((resolve, reject) => {

@@ -2,7 +2,7 @@ import type { StoredUsage } from '../stored-usage.ts'
 import { MapCursor } from './map-scans.ts'
 
 interface Share {
-  /** Bytes of each entry, the oldest first. */
+  /** Bytes of each entry, oldest first. */
   readonly entries: Map<string, number>
   readonly oldest: MapCursor<string, number>
   byteLength: number
@@ -11,8 +11,8 @@ interface Share {
 }
 
 /**
- * Entries of one kind by their accounts, and which of them is dropped when there are too many. An account that holds no more than its
- * share, which is the bound divided by the number of accounts, loses none.
+ * Entries of one kind by account, which determine the entries to drop if there are too many. An account within its share, which
+ * is the maximum divided by the number of accounts, loses none.
  */
 export class AccountShares {
   readonly #maxCount: number
@@ -27,7 +27,7 @@ export class AccountShares {
     this.#maxBytes = maxBytes
   }
 
-  /** Counts the entries of an account that have not expired. Reads them only if one may have. */
+  /** Returns the number and size of an account's entries that have not expired. Reads them only if one may have. */
   usage(accountId: string, nowMs: number, expiresAtMsOf: (name: string) => number): StoredUsage {
     const share = this.#accounts.get(accountId)
     if (share === undefined) return { count: 0, byteLength: 0 }
@@ -47,7 +47,7 @@ export class AccountShares {
 
   /**
    * Adds an entry as the newest of its account, or moves it there with a new size.
-   * @param expiresAtMs earliest time at which the entry expires; only {@link usage} needs it.
+   * @param expiresAtMs Earliest time at which the entry expires; only {@link usage} needs it.
    */
   set(accountId: string, name: string, byteLength = 0, expiresAtMs = Number.POSITIVE_INFINITY): void {
     this.delete(accountId, name)
@@ -77,7 +77,7 @@ export class AccountShares {
     if (share.entries.size === 0) this.#accounts.delete(accountId)
   }
 
-  /** Names of the entries to delete until all fit. The account that was added to comes first if it has more than its share. */
+  /** Returns the names of entries to delete until all fit. Begins with the account that was added to if it exceeds its share. */
   *surplus(accountId: string): Iterable<string> {
     let share = this.#accounts.get(accountId)
     while (this.#count > this.#maxCount || this.#byteLength > this.#maxBytes) {
@@ -85,7 +85,7 @@ export class AccountShares {
         this.#count > this.#maxCount
           ? [share?.entries.size ?? 0, this.#maxCount]
           : [share?.byteLength ?? 0, this.#maxBytes]
-      // Some account has more than its share, because all together have more than the bound.
+      // Some account exceeds its share, because all together exceed the maximum.
       if (held * this.#accounts.size > max) yield share!.oldest.next()![0]
       else share = this.#cursor.next()?.[1]
     }

@@ -2,8 +2,8 @@ import type { ListPlace, NewestFirstQuery } from '../newest-first.ts'
 
 /**
  * Iterates over a map endlessly, one entry at a time, so that every call pays the same small cost of cleaning instead of an
- * occasional pause. Entries may be added and deleted meanwhile. If each returned entry is deleted, the next one is always
- * the oldest, without walking over deleted entries as a new iterator would.
+ * occasional pause. Entries may be added and deleted meanwhile. If each returned entry is deleted, the next one is always the
+ * oldest, without scanning deleted entries as a new iterator would.
  */
 export class MapCursor<Key, Value> {
   readonly #map: ReadonlyMap<Key, Value>
@@ -14,7 +14,7 @@ export class MapCursor<Key, Value> {
     this.#entries = map.entries()
   }
 
-  /** The next entry; undefined when the map is empty. */
+  /** Returns the next entry; undefined if the map is empty. */
   next(): [Key, Value] | undefined {
     const step = this.#entries.next()
     if (step.done !== true) return step.value
@@ -25,8 +25,8 @@ export class MapCursor<Key, Value> {
 }
 
 /**
- * The due entries that wait longest, in that order, at most `limit`. One pass, whatever the order of the entries; at most
- * twice `limit` of them are sorted at once.
+ * Returns up to `limit` due entries that have waited longest, in that order. Needs one pass for any order of the entries, and
+ * sorts at most twice `limit` of them at a time.
  *
  * @param timeOf Unix milliseconds at which the entry is due; undefined skips it.
  */
@@ -55,7 +55,7 @@ export function longestOverdue<Entry>(
   return waiting.map(({ entry }) => entry)
 }
 
-/** What a list of all accounts shows; one pass over all, and a sort of what fits. */
+/** Returns a page of a list of all accounts, with one pass over all items and a sort of the matches. */
 export function newestFirst<Item extends ListPlace & { readonly accountId: string; readonly state: string }>(
   items: Iterable<Item>,
   { accountId, state, after, limit }: NewestFirstQuery<string>,
@@ -69,12 +69,12 @@ export function newestFirst<Item extends ListPlace & { readonly accountId: strin
   return found.sort(byAge).slice(0, Math.max(0, limit))
 }
 
-/** The newer first. */
+/** Orders the newer item first. */
 function byAge(one: ListPlace, other: ListPlace): number {
   return other.createdAtMs - one.createdAtMs || (one.id < other.id ? 1 : one.id > other.id ? -1 : 0)
 }
 
-/** Key of what belongs to an account. The length keeps account and id apart, whatever characters they hold. */
+/** Returns the key of an object of an account. The length separates account and id, whatever characters they contain. */
 export function accountKey(accountId: string, id: string): string {
   return `${accountId.length}:${accountId}${id}`
 }

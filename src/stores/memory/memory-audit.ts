@@ -1,6 +1,6 @@
 import { AUDIT_RETENTION_MS, type AuditEntry, type AuditQuery, type AuditStore } from '../audit-store.ts'
 
-/** Bounds of the audit in memory. */
+/** Limits of the audit in memory. */
 export interface MemoryAuditOptions {
   /** Maximum number of entries of the audit; the oldest are dropped first. Default 10,000. */
   readonly maxAuditEntries?: number | undefined

@@ -16,12 +16,12 @@ import type { KeySpending, Spending } from './memory-key-spending.ts'
 
 type Mutable<Type> = { -readonly [Member in keyof Type]: Type[Member] }
 
-/** A ledger that answers at once, so that a change of a task says how its charge went. */
+/** Synchronous ledger, so that a change of a task returns the result of its charge. */
 export interface MemoryLedger extends Ledger {
   settle(settlement: Settlement, nowMs: number): Resolution
 }
 
-/** An account of a memory ledger. */
+/** Account of a memory ledger. */
 export interface MutableAccount extends Mutable<Account> {
   /** Balance and held money after the latest credit. */
   funded: bigint
@@ -30,7 +30,7 @@ export interface MutableAccount extends Mutable<Account> {
   readonly credits: MemoryCredits
 }
 
-/** What the outside sees of it. */
+/** Returns the public state of an account. */
 export function snapshot({
   funded: _,
   spending: __,
@@ -41,12 +41,12 @@ export function snapshot({
   return account
 }
 
-/** What changes by hand share with the rest of a memory ledger. */
+/** Functions that manual changes share with the rest of a memory ledger. */
 interface ByHandParts {
   readonly accounts: ReadonlyMap<string, MutableAccount>
   readonly keySpending: Pick<KeySpending, 'counts'>
   write(account: MutableAccount, line: Omit<JournalLine, 'number' | 'balanceAfter'>): void
-  /** After money was added. */
+  /** Called after money was added. */
   settleDebt(account: MutableAccount, nowMs: number): void
   expireDue(account: MutableAccount, nowMs: number): void
 }
@@ -57,7 +57,7 @@ interface MadeRefund {
   readonly amount: bigint
 }
 
-/** Changes by hand, and the journal, in this process. */
+/** Manual changes and the journal, in this process. */
 export function byHand({
   accounts,
   keySpending,
@@ -157,7 +157,7 @@ export function byHand({
   }
 }
 
-/** Holds by age. */
+/** Returns holds by age. */
 export function inOrder(
   one: Pick<OpenHold, 'createdAtMs' | 'id'>,
   other: Pick<OpenHold, 'createdAtMs' | 'id'>,

@@ -4,13 +4,13 @@ import { MapCursor } from './map-scans.ts'
 
 /** Options of `memoryCache`. */
 export interface MemoryCacheOptions {
-  /** Most memory for entries, in bytes. Default 64 MiB. */
+  /** Maximum memory for entries, in bytes. Default 64 MiB. */
   readonly maxBytes?: number | undefined
 }
 
 const MEMORY_CACHE_OPTIONS = { maxBytes: true } satisfies MemberNames<MemoryCacheOptions>
 
-/** A cache in this process. */
+/** Cache in this process. */
 export interface MemoryCache extends ResponseCache {
   /** Memory of all entries, in bytes. */
   readonly byteLength: number
@@ -20,7 +20,7 @@ export interface MemoryCache extends ResponseCache {
 
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 
-/** What an entry takes beside its bytes: the key, the map's place, the objects. */
+/** Memory of an entry in addition to its bytes: the key, the map's slot, the objects. */
 const ENTRY_OVERHEAD_BYTES = 400
 
 interface Kept {
@@ -29,15 +29,15 @@ interface Kept {
 }
 
 /**
- * A response cache in memory, bounded by bytes: the entries that were not read for the longest time go first. Every process has
- * its own.
- * @throws TypeError for a bound that is not a positive number.
+ * Creates a response cache in memory with a maximum size in bytes; the least recently read entries are evicted first. Every
+ * process has its own.
+ * @throws TypeError for a maximum that is not a positive number.
  */
 export function memoryCache(options: MemoryCacheOptions = {}): MemoryCache {
   checkMembers(options, MEMORY_CACHE_OPTIONS, 'memoryCache')
   const { maxBytes = DEFAULT_MAX_BYTES } = options
   if (!(maxBytes > 0)) throw new TypeError('memoryCache: maxBytes must be a positive number')
-  // In the order of their last use.
+  // Ordered by their last use.
   const entries = new Map<string, Kept>()
   const oldest = new MapCursor(entries)
   const generations = new Map<string, number>()
@@ -71,7 +71,7 @@ export function memoryCache(options: MemoryCacheOptions = {}): MemoryCache {
     set(key, entry, keepMs, nowMs) {
       const before = entries.get(key)
       if (before !== undefined) forget(key, before)
-      // A view into a larger buffer would keep all of it.
+      // A view of a larger buffer would retain all of it.
       const bytes = entry.buffer.byteLength === entry.byteLength ? entry : new Uint8Array(entry)
       const size = sizeOf(key, bytes)
       if (size > maxBytes || keepMs <= 0) return

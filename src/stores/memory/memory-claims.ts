@@ -3,18 +3,18 @@ import type { StoredUsage } from '../stored-usage.ts'
 import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 
-/** Bounds of what is kept for replay. */
+/** Limits of stored answers for replay. */
 export interface MemoryClaimsOptions {
-  /** Most answers kept, each for at most 24 hours; 100,000 when absent. */
+  /** Maximum number of stored answers, each for at most 24 hours. Default 100,000. */
   readonly maxAnswers?: number | undefined
-  /** Most bytes of answer bodies kept; 128 MiB when absent. */
+  /** Maximum size of stored answer bodies in bytes. Default 128 MiB. */
   readonly maxAnswerBytes?: number | undefined
 }
 
 interface ClaimEntry {
   readonly accountId: string
   readonly fingerprint: string
-  /** When the key is free: without an answer it may be sooner. */
+  /** Time at which the key becomes free; possibly sooner without an answer. */
   expiresAtMs: number
   readonly claimedBy: string | undefined
   answer: StoredAnswer | undefined
@@ -27,7 +27,7 @@ const SWEPT_PER_CLAIM = 2
 
 /**
  * Idempotency keys in this process, shared by the memory ledger and the memory idempotency store. Keys in flight are never
- * dropped. Answers beyond the bounds are, the oldest of accounts that have more than their share.
+ * dropped. Answers beyond the limits are dropped, beginning with the oldest of accounts that exceed their share.
  */
 export class MemoryClaims {
   readonly #entries = new Map<string, ClaimEntry>()
@@ -39,12 +39,12 @@ export class MemoryClaims {
     this.#answered = new AccountShares(maxAnswers, maxAnswerBytes)
   }
 
-  /** Counts what an account has stored and what has not expired. */
+  /** Returns how much an account has stored, without expired data. */
   stored(accountId: string, nowMs: number): StoredUsage {
     return this.#claimed.usage(accountId, nowMs, (name) => this.#entries.get(name)!.expiresAtMs)
   }
 
-  /** What claiming would find, without claiming. */
+  /** Returns the result of a claim without claiming. */
   peek(claim: IdempotencyClaim, nowMs: number): ClaimResult {
     const entry = this.#entries.get(accountKey(claim.accountId, claim.key))
     if (entry === undefined || entry.expiresAtMs <= nowMs) return CLAIMED
@@ -105,7 +105,7 @@ export class MemoryClaims {
   }
 }
 
-/** A key whose time was over may belong to another request by now, told apart by its body, or by who has claimed it. */
+/** An expired key may belong to another request by now, which has another body or another claimant. */
 function isOf(entry: ClaimEntry, { fingerprint, claimedBy }: IdempotencyClaim): boolean {
   const isOther = claimedBy !== undefined && entry.claimedBy !== undefined && entry.claimedBy !== claimedBy
   return entry.fingerprint === fingerprint && !isOther

@@ -5,15 +5,15 @@ import { MapCursor } from './map-scans.ts'
 interface Bucket {
   /** Expiry of each lease, by lease id. */
   readonly leases: TransientMap<string, number>
-  /** No lease of the bucket expires before this, so no earlier search is needed. */
+  /** Time before which no lease of the bucket expires, so no earlier search is needed. */
   earliestExpiryMs: number
   usedAtMs: number
 }
 
-/** An empty bucket in use is kept for a while: creating it for each request costs more. */
+/** Time for which an empty bucket is kept, because creating it for each request costs more. */
 const IDLE_MS = 60_000
 
-/** Leases in this process; answers at once. */
+/** Leases in this process; synchronous. */
 export function memoryConcurrencyLimiter(): ConcurrencyLimiter {
   const buckets = new Map<string, Bucket>()
   const cursor = new MapCursor(buckets)
@@ -29,7 +29,7 @@ export function memoryConcurrencyLimiter(): ConcurrencyLimiter {
     }
   }
 
-  /** Once a millisecond, in which nothing more falls due, and once for each new bucket. */
+  /** Runs once a millisecond, in which nothing more falls due, and once for each new bucket. */
   function sweepOne(nowMs: number): void {
     if (nowMs === sweptAtMs && !hasGrown) return
     sweptAtMs = nowMs

@@ -5,7 +5,7 @@ import type { StoredUsage } from '../stored-usage.ts'
 import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 
-/** Bounds of what is kept of conversations that turns are added to. */
+/** Limits of stored conversations. */
 export interface MemoryConversationsOptions {
   /** Maximum number of conversations; of accounts with more than their share, those used longest ago are dropped first. Default 10,000. */
   readonly maxConversations?: number | undefined
@@ -13,18 +13,18 @@ export interface MemoryConversationsOptions {
   readonly maxConversationBytes?: number | undefined
 }
 
-/** Conversations, and how the store of answers adds to them. */
+/** Conversations, and the function with which the store of answers adds to them. */
 export interface MemoryConversations extends ConversationStore {
   /** Adds the items of a turn to its conversation, if it has one. */
   addTurn(turn: StoredResponse): void
-  /** Counts what an account has stored and what has not expired. */
+  /** Returns how much an account has stored, without expired data. */
   stored(accountId: string, nowMs: number): StoredUsage
 }
 
 const SWEPT_PER_CHANGE = 2
 const DEFAULT_MAX_BYTES = 128 * 1024 * 1024
 
-/** An item as text, so that neither callers nor later requests share objects with the store. */
+/** Item as text, so that neither callers nor later requests share objects with the store. */
 interface KeptItem {
   readonly position: number
   readonly text: string
@@ -35,14 +35,14 @@ interface KeptConversation {
   readonly facts: Omit<StoredConversation, 'metadata'>
   /** JSON text. */
   readonly metadata: string
-  /** By their ids, in order. */
+  /** Items by their ids, in order. */
   readonly items: Map<string, KeptItem>
   position: number
   byteLength: number
   credentialId: string | undefined
 }
 
-/** Conversations in this process, bounded in number and in bytes; answers at once. */
+/** Conversations in this process, limited in number and size; synchronous. */
 export function memoryConversations(options: MemoryConversationsOptions = {}): MemoryConversations {
   const { maxConversations = 10_000, maxConversationBytes = DEFAULT_MAX_BYTES } = options
   const shares = new AccountShares(maxConversations, maxConversationBytes)

@@ -1,11 +1,11 @@
 import { type CreditTake, type ExpiringCredit, expireCredits, spendCredits } from '../expiring-credits.ts'
 
-/** The credits of one account that expire, with what is left of them. */
+/** Expiring credits of one account, and the rest of each. */
 export class MemoryCredits {
-  /** In the order of their expiry. */
+  /** Credits in the order of their expiry. */
   #credits: readonly ExpiringCredit[] = []
 
-  /** When the first one expires; undefined: there is none. */
+  /** Time at which the first one expires, or `undefined` if there is none. */
   get firstExpiryMs(): number | undefined {
     return this.#credits[0]?.expiresAtMs
   }
@@ -16,12 +16,12 @@ export class MemoryCredits {
     this.#credits = [...this.#credits.slice(0, place), credit, ...this.#credits.slice(place)]
   }
 
-  /** As {@link spendCredits} says. */
+  /** Spends money; see {@link spendCredits}. */
   spend(amount: bigint, atMs: number): void {
     if (this.#credits.length > 0) this.#take(spendCredits(this.#credits, amount, atMs))
   }
 
-  /** As {@link expireCredits} says; gives what was taken. */
+  /** Removes expired credits and returns the removed amounts; see {@link expireCredits}. */
   expire(state: Parameters<typeof expireCredits>[1]): CreditTake[] {
     const takes = expireCredits(this.#credits, state)
     this.#take(takes)

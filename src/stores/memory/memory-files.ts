@@ -5,9 +5,9 @@ import type { StoredUsage } from '../stored-usage.ts'
 import { AccountShares } from './account-shares.ts'
 import { accountKey } from './map-scans.ts'
 
-/** Bounds of what is kept of files. */
+/** Limits of stored files. */
 export interface MemoryFilesOptions {
-  /** Most bytes of all files together; one that has no room is refused. 512 MiB when absent. */
+  /** Maximum size of all files together, in bytes. A file that exceeds it is rejected. Default 512 MiB. */
   readonly maxFileBytes?: number | undefined
 }
 
@@ -19,7 +19,7 @@ interface KeptBlob {
   readonly expiresAtMs: number
 }
 
-/** Content in this process, bounded in bytes. */
+/** Content in this process, limited in size. */
 export function memoryBlobs({ maxFileBytes = DEFAULT_MAX_BYTES }: MemoryFilesOptions = {}): BlobStore {
   const blobs = new Map<string, KeptBlob>()
   let total = 0
@@ -36,7 +36,7 @@ export function memoryBlobs({ maxFileBytes = DEFAULT_MAX_BYTES }: MemoryFilesOpt
       let byteLength = 0
       try {
         for await (const piece of content) {
-          // Counted as it comes: several that arrive together share the bound.
+          // Counted on arrival, because several files that arrive concurrently share the limit.
           byteLength += piece.byteLength
           total += piece.byteLength
           if (total > maxFileBytes) throw new Error(`there is no room for more than ${maxFileBytes} bytes of files`)
@@ -79,7 +79,7 @@ async function* rangeOf({ bytes }: KeptBlob, start: number, end: number): AsyncI
   }
 }
 
-/** Who owns which file, in this process; answers at once. */
+/** Owners of files in this process; synchronous. */
 export function memoryFiles(): FileStore & { stored(accountId: string, nowMs: number): StoredUsage } {
   const files = new Map<string, FileRecord>()
   const sizes = new AccountShares()
@@ -131,7 +131,7 @@ interface KeptBatch {
 
 const NO_BATCH: KeptBatch = { outcomes: new Map(), expiresAtMs: 0, lastLine: -1 }
 
-/** Outcomes of batches in this process; answers at once. Their batches are bounded by what callers may have open. */
+/** Outcomes of batches in this process; synchronous. The maximum of open batches per caller limits them. */
 export function memoryBatches(): BatchStore {
   const batches = new Map<string, KeptBatch>()
 

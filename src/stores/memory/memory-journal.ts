@@ -1,17 +1,17 @@
 import { entryNumber, type JournalQuery, type JournalSums, type LedgerEntry, sumsOf } from '../journal.ts'
 import type { Spending } from './memory-key-spending.ts'
 
-/** A stored line, without the fields that all lines of the account share. */
+/** Stored line, without the fields that all lines of the account share. */
 export interface JournalLine extends Omit<LedgerEntry, 'id' | 'accountId'> {
-  /** Counts the lines of the ledger, from 1. */
+  /** Number of the line in the ledger, from 1. */
   readonly number: number
-  /** Of a charge: the key and the day that it counts in. */
+  /** Key and day of a charge, in which it counts. */
   readonly counted?: { readonly keySpending: Spending; readonly period: number } | undefined
 }
 
 /**
- * The journal of one account. So that a process may run for ever, only the newest lines are kept: older ones are carried
- * forward into one line, which keeps the sum of all lines what it was.
+ * Journal of one account. Only the newest lines are kept, so that a process may run indefinitely: older ones are combined into
+ * one line, which preserves the sum of all lines.
  */
 export class MemoryJournal {
   readonly #accountId: string
@@ -31,11 +31,11 @@ export class MemoryJournal {
 
   append(line: JournalLine): void {
     this.#lines.push(line)
-    // Trimmed in large steps, so that one line costs the same however many there are.
+    // Trimmed in large steps, so that the cost of a line does not depend on the number of lines.
     if (this.#lines.length >= this.#maxLines * 2) this.#carryForward(this.#lines.length - this.#maxLines)
   }
 
-  /** Newest first. */
+  /** Returns the newest lines, newest first. */
   newest(limit: number): readonly LedgerEntry[] {
     const count = Math.max(0, Math.min(limit, this.#lines.length))
     const newest = this.#lines
@@ -49,7 +49,7 @@ export class MemoryJournal {
     return this.#lines.find((line) => BigInt(line.number) === number)
   }
 
-  /** As `Journal.lines`. */
+  /** Returns lines; see {@link Journal.lines}. */
   query({ fromMs, untilMs, order, after, limit }: Omit<JournalQuery, 'accountId'>): readonly LedgerEntry[] {
     const oldestFirst = this.#all().filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs < untilMs)
     const ordered = order === 'oldest' ? oldestFirst : oldestFirst.reverse()
@@ -61,7 +61,7 @@ export class MemoryJournal {
     return ordered.filter(isBehind).slice(0, Math.max(0, limit))
   }
 
-  /** As `Journal.sums`. */
+  /** Returns sums; see {@link Journal.sums}. */
   sums({ fromMs, untilMs }: Pick<JournalQuery, 'fromMs' | 'untilMs'>): JournalSums {
     const entries = this.#all()
     const before = entries.filter(({ createdAtMs }) => createdAtMs < fromMs)
@@ -72,7 +72,7 @@ export class MemoryJournal {
     }
   }
 
-  /** Oldest first. */
+  /** Returns all lines, oldest first. */
   #all(): LedgerEntry[] {
     const entries = this.#lines.map((line) => this.#entry(line))
     return this.#carriedForward === undefined ? entries : [this.#carriedForward, ...entries]

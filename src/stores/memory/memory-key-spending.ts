@@ -2,14 +2,14 @@ import { isForgotten, monthOf, NOTHING_SPENT, type SpendingCounts } from '../spe
 import { MapCursor } from './map-scans.ts'
 
 /**
- * What an account or a key has spent, changed in place by the rules of `spendingAt` and `spendingChanged`. A month is the day and what was
- * before it, so that most changes make one sum anew instead of two: every request makes some.
+ * Spending of an account or a key, changed in place by the rules of `spendingAt` and `spendingChanged`. A month is the day plus
+ * earlier days, so that most changes update one sum instead of two, because every request causes some.
  */
 export class Spending implements SpendingCounts {
   period = NOTHING_SPENT.period
   chargedDay = 0n
   heldDay = 0n
-  /** In the month, on other days than the latest. */
+  /** Charges of the month on other days than the latest. */
   #chargedBefore = 0n
   #heldBefore = 0n
 
@@ -21,13 +21,13 @@ export class Spending implements SpendingCounts {
     return this.#heldBefore + this.heldDay
   }
 
-  /** As they are now. */
+  /** Returns the current counts. */
   counts(): SpendingCounts {
     const { period, chargedDay, chargedMonth, heldDay, heldMonth } = this
     return { period, chargedDay, chargedMonth, heldDay, heldMonth }
   }
 
-  /** Goes on to a day, unless a later one was reached. */
+  /** Advances to a day, unless a later one was reached. */
   reach(period: number): void {
     if (period <= this.period) return
     const isSameMonth = monthOf(period) === monthOf(this.period)
@@ -38,7 +38,7 @@ export class Spending implements SpendingCounts {
     this.period = period
   }
 
-  /** Counts a charge of a hold of that day; below zero: what is given back of one. */
+  /** Counts a charge of a hold of that day; negative for a refund. */
   charge(period: number, amount: bigint): void {
     if (period === this.period) this.chargedDay += amount
     else if (monthOf(period) === monthOf(this.period)) this.#chargedBefore += amount
@@ -50,7 +50,7 @@ export class Spending implements SpendingCounts {
     else if (monthOf(period) === monthOf(this.period)) this.#heldBefore += amount
   }
 
-  /** The hold has ended. */
+  /** Counts the end of a hold of that day. */
   release(period: number, amount: bigint): void {
     if (period === this.period) this.heldDay -= amount
     else if (monthOf(period) === monthOf(this.period)) this.#heldBefore -= amount
@@ -59,20 +59,20 @@ export class Spending implements SpendingCounts {
 
 const SWEPT_PER_LOOK = 2
 
-/** What keys have spent in this process. Keys that nothing was counted for in this month or the last are forgotten. */
+/** Spending of keys in this process. Keys without spending in this month or the last are dropped. */
 export class KeySpending {
   readonly #byKey = new Map<string, Spending>()
   readonly #cursor = new MapCursor(this.#byKey)
   #sweptPeriod = 0
-  /** Keys to look at until all were seen in the period; in one of them nothing more falls due. */
+  /** Number of keys to check until all were seen in the period; nothing more falls due in it. */
   #leftToSweep = 0
 
-  /** As they were last counted. */
+  /** Returns the latest counts of a key. */
   counts(keyId: string): SpendingCounts {
     return this.#byKey.get(keyId)?.counts() ?? NOTHING_SPENT
   }
 
-  /** As of a day. */
+  /** Returns the spending of a key as of a day. */
   of(keyId: string, period: number): Spending {
     if (period !== this.#sweptPeriod) {
       this.#sweptPeriod = period
@@ -87,7 +87,7 @@ export class KeySpending {
     if (spending === undefined) {
       spending = new Spending()
       this.#byKey.set(keyId, spending)
-      // The new one may come before those that are left.
+      // The new key may precede the remaining ones.
       if (this.#leftToSweep > 0) this.#leftToSweep += 1
     }
     spending.reach(period)

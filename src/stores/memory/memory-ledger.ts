@@ -23,23 +23,23 @@ import { moneyRefusal } from './memory-refusals.ts'
 import { MemoryTaskTable } from './memory-task-table.ts'
 import { NewestEntries } from './newest-entries.ts'
 
-/** How much a memory ledger remembers. */
+/** Limits of a memory ledger. */
 export interface MemoryLedgerOptions {
-  /** Give the idempotency store's, so that hold and key are one step; a set of its own when absent. */
+  /** Claims of the idempotency store, so that hold and key are one step. Defaults to a separate set. */
   readonly claims?: MemoryClaims | undefined
-  /** Give the task store's, so that hold and task are one step; a table of its own when absent. */
+  /** Table of the task store, so that hold and task are one step. Defaults to a separate table. */
   readonly tasks?: MemoryTaskTable | undefined
-  /** Caps of keys by their ids; none when absent. */
+  /** Returns the cap of a key by its id. Default none. */
   readonly keyCap?: ((keyId: string) => SpendingCap | undefined) | undefined
-  /** Takes the record of a charged call, in the same step; none is kept when absent. */
+  /** Stores the record of a charged call, in the same step. If omitted, no record is stored. */
   readonly addRecord?: ((draft: UsageDraft, ended: ChargedEnd) => void) | undefined
-  /** Journal lines kept of each account at least, older ones are summed up in one; 10,000 when absent. */
+  /** Minimum number of journal lines per account; older ones are combined into one. Default 10,000. */
   readonly maxJournalLines?: number | undefined
-  /** Newest reservations whose outcome is remembered at least; up to twice as many are. 1,000 when absent. */
+  /** Minimum number of recent reservations whose outcome is stored; up to twice as many. Default 1,000. */
   readonly maxOutcomes?: number | undefined
 }
 
-/** Of a reservation what its end needs: a task stays open for hours, and its reservation need not stay with it. */
+/** Part of a reservation that its end needs: a task stays open for hours, and its reservation need not stay with it. */
 interface HeldMoney {
   readonly amount: bigint
   readonly isMetered: boolean
@@ -50,12 +50,12 @@ interface HeldMoney {
   readonly account: MutableAccount
   readonly keyId: string
   readonly keySpending: Spending
-  /** The day that it counts in. */
+  /** Day in which it counts. */
   readonly period: number
 }
 
 const HELD: ReserveResult = { status: 'held' }
-// The same outcome of reserving; which object it is tells how the hold has ended.
+// Equal outcomes of reserving. The identity of the object shows how the hold has ended.
 const HELD_AND_SETTLED: ReserveResult = { status: 'held' }
 const HELD_AND_VOIDED: ReserveResult = { status: 'held' }
 const ACCOUNT_FROZEN: ReserveResult = { status: 'account_frozen' }
@@ -66,9 +66,8 @@ const VOIDED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'voided' }
 const EXPIRED_BEFORE: Resolution = { ...UNRESOLVED, endedBy: 'expired' }
 
 /**
- * Balances and holds in this process; answers at once, so each method is one step. Everything is lost when the process
- * ends. Amounts below zero or above 2^63 − 1, the bounds of every driver, are refused with a RangeError before anything is
- * changed.
+ * Creates a ledger in this process; synchronous, so each method is one step. Everything is lost when the process ends. Amounts
+ * below zero or above 2^63 − 1, the limits of every driver, are rejected with a RangeError before anything is changed.
  */
 export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   const claims = options.claims ?? new MemoryClaims()
@@ -86,7 +85,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   const keySpending = new KeySpending()
   let lineCount = 0
 
-  /** Called after each change of an account's money. Takes the line, and completes it: a copy would cost a microsecond. */
+  /** Called after each change of an account's money. Completes the line in place, because a copy would cost a microsecond. */
   function write(account: MutableAccount, line: Omit<JournalLine, 'number' | 'balanceAfter'>): void {
     const written = line as { -readonly [Field in keyof JournalLine]: JournalLine[Field] }
     written.number = ++lineCount
@@ -95,7 +94,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
     account.journal.append(written)
   }
 
-  /** Takes what has expired of credits. */
+  /** Removes expired credits. */
   function expireDue(account: MutableAccount, nowMs: number): void {
     if ((account.credits.firstExpiryMs ?? Number.POSITIVE_INFINITY) > nowMs) return
     const counts = (hold: HeldMoney, timeMs: number): boolean =>
@@ -165,11 +164,11 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
   }
 
   function remember(holdId: string, outcome: ReserveResult): void {
-    // A replay is found again through its key; remembering it here would keep its body alive.
+    // A replay is found again through its key; storing it here would retain its body.
     if (outcome.status !== 'replay') outcomes.set(holdId, outcome)
   }
 
-  /** Holds money, with its place under the caps. */
+  /** Holds money and counts it under the caps. */
   function setAside({ account, isMetered, keySpending, period, amount }: HeldMoney): void {
     if (isMetered) account.creditHeld += amount
     else {
@@ -180,7 +179,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
     keySpending.hold(period, amount)
   }
 
-  /** Gives a hold back. */
+  /** Releases a hold. */
   function giveBack(holdId: string, { account, isMetered, keySpending, period, amount }: HeldMoney): void {
     openHolds.delete(holdId)
     if (isMetered) account.creditHeld -= amount
@@ -208,7 +207,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
     expired.set(holdId, hold)
   }
 
-  /** Takes out a hold that has expired, and may still be settled. */
+  /** Removes an expired hold that may still be settled. */
   function takeExpired(holdId: string, nowMs: number): HeldMoney | undefined {
     const late = expired.get(holdId)
     expired.delete(holdId)
@@ -230,7 +229,7 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
     return { amount, paid, period, isMetered, account: { cap, counts }, key, money, funded, owed, creditLimit }
   }
 
-  /** Pays what an account owes from its balance, as far as that goes. */
+  /** Pays an account's debt from its balance, as far as possible. */
   function repay(account: MutableAccount, nowMs: number): void {
     const paid = lesserOf(account.owed, account.balance)
     if (paid === 0n) return
@@ -352,10 +351,10 @@ export function memoryLedger(options: MemoryLedgerOptions = {}): MemoryLedger {
       const { account, claim, isMetered, keySpending, period } = hold
       const paid = lesserOf(amount, account.balance)
       account.balance -= paid
-      // A sum is another bigint even where nothing is added, as for nearly every call.
+      // Avoids an addition, which would create another bigint, for nearly every call.
       const owed = paid === amount ? 0n : amount - paid
       if (owed > 0n) account.owed += owed
-      // What had expired when the money was promised stays for those it was promised to.
+      // Credits that were valid when the hold was created can still pay for it.
       account.credits.spend(paid, isMetered ? nowMs : hold.createdAtMs)
       account.spending.charge(period, amount)
       keySpending.charge(period, amount)

@@ -1,11 +1,11 @@
 import type { BucketState, RateDecision, RateLimiter, RateTake } from '../rate-limiter.ts'
 import { MapCursor } from './map-scans.ts'
 
-/** How much a memory rate limiter remembers. */
+/** Options of {@link memoryRateLimiter}. */
 export interface MemoryRateLimiterOptions {
   /**
-   * Most buckets kept; default 100,000. Full buckets are dropped first, because they hold no information; then those that
-   * will be full soonest.
+   * Maximum number of buckets. Default 100,000. Full buckets are dropped first, because they contain no information; then those
+   * that will be full soonest.
    */
   readonly maxBuckets?: number | undefined
 }
@@ -14,31 +14,31 @@ export interface MemoryRateLimiterOptions {
 export interface MemoryRateLimiter extends RateLimiter {
   take(takes: readonly RateTake[], nowMs: number): RateDecision
   adjust(take: RateTake, nowMs: number): void
-  /** Replaces what is known about a bucket: `take.amount` is all that was taken from it and has not flowed back. */
+  /** Replaces the state of a bucket: `take.amount` is everything that was taken from it and has not been refilled. */
   assume(take: RateTake, nowMs: number): void
 }
 
 interface Bucket {
-  /** What was taken and has not flowed back yet, as of `atMs`. */
+  /** Amount that was taken and not refilled yet at `atMs`. */
   level: number
   atMs: number
-  /** When the bucket is full again and can be dropped. */
+  /** Time at which the bucket is full again and can be dropped. */
   fullAtMs: number
 }
 
 const MINUTE_MS = 60_000
 const SWEPT_PER_TAKE = 2
-/** A full bucket in use is kept for a while, so that it is not created for every request. */
+/** Time for which a full bucket is kept, so that it is not created for every request. */
 const IDLE_MS = 60_000
 const EVICTION_SAMPLE = 8
-/** A bucket that is further ahead than this was written before the clock was set back. It goes on by the new time. */
+/** Maximum lead of a bucket's time. A larger lead shows that the clock was set back, and the new time is used. */
 const SET_BACK_MS = 5_000
-/** Takes are whole numbers, so a millionth of one is rounding error of the division by time. */
+/** Takes are whole numbers, so a millionth is a rounding error of the division by time. */
 const TOLERANCE = 1e-6
 
 /**
- * Limits in this process, by the generic cell rate algorithm kept as a level that drains; synchronous. Time that runs
- * backwards counts as unchanged, for a few seconds; a clock that is set back further goes on from there. A limit of zero refuses everything.
+ * Creates limits in this process, by the generic cell rate algorithm stored as a level that drains; synchronous. Time that runs backwards
+ * counts as unchanged for a few seconds; if the clock is set back further, the new time is used. A limit of zero rejects everything.
  */
 export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): MemoryRateLimiter {
   const maxBuckets = options.maxBuckets ?? 100_000
@@ -70,7 +70,7 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
     }
   }
 
-  /** Once a millisecond, in which nothing more falls due, and once for each take that made a bucket. */
+  /** Runs once a millisecond, in which nothing more falls due, and once for each take that created a bucket. */
   function sweep(nowMs: number): void {
     if (nowMs === sweptAtMs && !hasGrown) return
     sweptAtMs = nowMs
@@ -94,7 +94,7 @@ export function memoryRateLimiter(options: MemoryRateLimiterOptions = {}): Memor
     take(takes, nowMs) {
       sweep(nowMs)
       let retryAfterMs = 0
-      // Lists of the right size: one that grows has room for seventeen, and every request makes these.
+      // Lists of the right size: V8 allocates 17 entries for a growing list, and every request creates these.
       const levels = new Array<number>(takes.length)
       for (let index = 0; index < takes.length; index++) {
         const take = takes[index]!

@@ -1,7 +1,7 @@
 import type { EnlargeStatus } from '../ledger.ts'
 import type { MutableAccount } from './memory-by-hand.ts'
 
-/** Why an account's money does not allow a hold; undefined: it does. */
+/** Returns why an account's money does not allow a hold, or `undefined` if it does. */
 export function moneyRefusal(
   account: MutableAccount,
   amount: bigint,

@@ -5,7 +5,7 @@ import { AccountShares } from './account-shares.ts'
 import { accountKey, MapCursor } from './map-scans.ts'
 import type { MemoryConversations } from './memory-conversations.ts'
 
-/** Bounds of what is kept of answers. */
+/** Limits of stored answers. */
 export interface MemoryResponsesOptions {
   /** Maximum number of answers; the oldest of accounts with more than their share are dropped first. Default 10,000. */
   readonly maxResponses?: number | undefined
@@ -16,7 +16,7 @@ export interface MemoryResponsesOptions {
 const SWEPT_PER_SAVE = 2
 const DEFAULT_MAX_BYTES = 128 * 1024 * 1024
 
-/** A turn as text, so that neither callers nor later requests share objects with the store. */
+/** Turn as text, so that neither callers nor later requests share objects with the store. */
 interface KeptTurn {
   readonly text: string
   readonly byteLength: number
@@ -26,8 +26,8 @@ interface KeptTurn {
 }
 
 /**
- * Stored answers in this process, bounded in number and in bytes; answers at once.
- * @param conversations What their turns are added to; absent: there are none.
+ * Creates a store of answers in this process, limited in number and size; synchronous.
+ * @param conversations Conversations that their turns are added to. May be omitted.
  */
 export function memoryResponses(
   options: MemoryResponsesOptions = {},
@@ -36,7 +36,7 @@ export function memoryResponses(
   const { maxResponses = 10_000, maxResponseBytes = DEFAULT_MAX_BYTES } = options
   const shares = new AccountShares(maxResponses, maxResponseBytes)
   const turns = new Map<string, KeptTurn>()
-  /** Names of the turns that hold an item, the newest last. */
+  /** Names of the turns that contain an item, newest last. */
   const byItem = new Map<string, Set<string>>()
   const cursor = new MapCursor(turns)
   let newestMs = Number.NEGATIVE_INFINITY
@@ -67,7 +67,7 @@ export function memoryResponses(
     const turn = turns.get(name)
     if (turn === undefined || turn.expiresAtMs <= nowMs) return undefined
     const { previousId, upstreamId, ...rest } = JSON.parse(turn.text) as StoredResponse
-    // JSON leaves out what is undefined.
+    // JSON omits undefined members.
     return { ...rest, previousId, upstreamId }
   }
 
@@ -75,7 +75,7 @@ export function memoryResponses(
     save(turn) {
       const { accountId, expiresAtMs } = turn
       const name = accountKey(accountId, turn.id)
-      // What cannot be kept leaves the turn before it in its place.
+      // If the turn cannot be stored, the earlier one stays in its place.
       const text = JSON.stringify(turn)
       const itemIds = itemIdsOf(turn)
       drop(name)
@@ -88,7 +88,7 @@ export function memoryResponses(
         if (holders === undefined) byItem.set(item, new Set([name]))
         else holders.add(name)
       }
-      // Saving gets no time, so the turn's time is now.
+      // `save` has no time argument, so the time of the turn counts as now.
       newestMs = Math.max(newestMs, turn.createdAtMs)
       sweep(accountId)
       conversations?.addTurn(turn)

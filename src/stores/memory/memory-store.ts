@@ -18,13 +18,13 @@ import { memoryTasks } from './memory-tasks.ts'
 import { MemoryUsage, type MemoryUsageOptions } from './memory-usage.ts'
 import { type MemoryWebhooksOptions, memoryWebhooks } from './memory-webhooks.ts'
 
-/** Bounds of what is kept of conversations. */
+/** Limits of stored conversation owners. */
 export interface MemoryInteractionsOptions {
   /** Maximum number of records; the oldest of accounts with more than their share are dropped first. Default 100,000. */
   readonly maxInteractions?: number | undefined
 }
 
-/** Bounds of a memory store. */
+/** Limits of a memory store. */
 export interface MemoryStoreOptions
   extends MemoryAuditOptions,
     MemoryClaimsOptions,
@@ -56,8 +56,8 @@ const MEMORY_STORE_OPTIONS = {
 } satisfies MemberNames<MemoryStoreOptions>
 
 /**
- * Accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for trying things out, and
- * for hosts that keep no money here. Nothing survives the process, and no second process sees it.
+ * Creates a store for accounts, keys, idempotency keys, tasks, messages and conversations in this process: for tests, for
+ * evaluation, and for hosts without billing here. Its data ends with the process, and other processes cannot see it.
  */
 export function memoryStore(options: MemoryStoreOptions = {}): GatewayStore {
   checkMembers(options, MEMORY_STORE_OPTIONS, 'memoryStore')
@@ -162,7 +162,7 @@ function memoryKeys(): KeyStore & { capOf(keyId: string): SpendingCap | undefine
 
 const SWEPT_PER_SAVE = 2
 
-/** Owners of conversations in this process; answers at once. */
+/** Owners of conversations in this process; synchronous. */
 function memoryInteractions(options: MemoryInteractionsOptions = {}): InteractionStore {
   const shares = new AccountShares(options.maxInteractions ?? 100_000)
   const records = new Map<string, InteractionRecord>()
@@ -188,7 +188,7 @@ function memoryInteractions(options: MemoryInteractionsOptions = {}): Interactio
       records.delete(name)
       records.set(name, record)
       shares.set(record.accountId, name)
-      // Saving gets no time, so the record's time is now.
+      // `save` has no time argument, so the time of the record counts as now.
       newestMs = Math.max(newestMs, record.createdAtMs)
       sweep(record.accountId)
     },

@@ -3,7 +3,7 @@ import type { StoredUsage } from '../stored-usage.ts'
 import { OPEN_TASK_STATES, type TaskPage, type TaskRecord } from '../task-store.ts'
 import { AccountShares } from './account-shares.ts'
 
-/** Bounds of what is kept of tasks. */
+/** Limits of stored tasks. */
 export interface MemoryTasksOptions {
   /**
    * Maximum number of ended tasks; of accounts with more than their share, those that ended first are dropped first. Default 10,000.
@@ -11,16 +11,16 @@ export interface MemoryTasksOptions {
   readonly maxFinishedTasks?: number | undefined
 }
 
-/** A task and its lease. */
+/** Task and its lease. */
 export interface TaskEntry {
   record: TaskRecord
-  /** Unix milliseconds; zero: no lease. */
+  /** Unix milliseconds, or zero without a lease. */
   leaseUntilMs: number
 }
 
-/** The tasks of one account. */
+/** Tasks of one account. */
 class AccountTasks {
-  /** Oldest first. */
+  /** Entries, oldest first. */
   readonly entries: TaskEntry[] = []
   readonly byUpstreamId = new Map<string, TaskEntry>()
 }
@@ -60,7 +60,7 @@ export class MemoryTaskTable {
     return record?.accountId === accountId ? record : this.#accounts.get(accountId)?.byUpstreamId.get(id)?.record
   }
 
-  /** Counts the tasks of an account, and the bytes of requests that wait, which are the only large part. */
+  /** Counts the tasks of an account, and the bytes of waiting requests, which are the only large part. */
   stored(accountId: string): StoredUsage {
     const entries = this.#accounts.get(accountId)?.entries ?? []
     const sizes = entries.map(({ record }) => Buffer.byteLength(record.details.deferred?.body ?? ''))
@@ -76,23 +76,23 @@ export class MemoryTaskTable {
     for (const entry of this.#entries.values()) yield entry.record
   }
 
-  /** Open tasks of all vendor accounts. */
+  /** Returns open tasks of all vendor accounts. */
   *open(): Iterable<TaskEntry> {
     for (const entry of this.#unpolled) yield entry
     for (const polled of this.#polled.values()) for (const entry of polled) yield entry
   }
 
-  /** Tasks that have ended, the earliest end first. */
+  /** Returns tasks that have ended, the earliest end first. */
   finished(): Iterable<TaskEntry> {
     return this.#finished
   }
 
-  /** Credential ids of tasks in state `queued` or `in_progress`. */
+  /** Returns the credential ids of tasks in state `queued` or `in_progress`. */
   credentialIds(): readonly string[] {
     return [...this.#polled.keys()]
   }
 
-  /** Tasks in state `queued` or `in_progress`, or one of them. */
+  /** Returns tasks in state `queued` or `in_progress`, or one of them. */
   polled(credentialId: string, id?: string): Iterable<TaskEntry> {
     const polled = this.#polled.get(credentialId) ?? new Set()
     if (id === undefined) return polled
@@ -101,8 +101,8 @@ export class MemoryTaskTable {
   }
 
   /**
-   * Replaces a task; its lease ends. Account, id and creation time stay. Only changed keys are indexed again: most changes
-   * only set the next poll.
+   * Replaces a task; its lease ends. Account, id and creation time stay. Only changed keys are indexed again, because most
+   * changes only set the next poll.
    */
   replace(entry: TaskEntry, record: TaskRecord): void {
     const before = entry.record
@@ -195,7 +195,7 @@ export class MemoryTaskTable {
   }
 }
 
-/** The table's set that contains a task. */
+/** Returns the table's set that contains a task. */
 function placeOfState({ state }: TaskRecord): 'unpolled' | 'polled' | 'finished' {
   if (state === 'queued' || state === 'in_progress') return 'polled'
   return OPEN_TASK_STATES.includes(state) ? 'unpolled' : 'finished'
@@ -207,10 +207,10 @@ function insertByAge(siblings: TaskEntry[], entry: TaskEntry): void {
   else siblings.splice(place, 0, entry)
 }
 
-/** A new task is younger than all but those of the same moment: so many of the youngest are looked at first. */
+/** Number of youngest tasks that are searched first: a new task is younger than all except those of the same millisecond. */
 const YOUNGEST = 32
 
-/** Position of a task, or of a new one, among those of its account, oldest first. */
+/** Returns the position of a task, or of a new one, among those of its account, oldest first. */
 function placeOf(siblings: readonly TaskEntry[], record: TaskRecord): number {
   const beforeYoungest = siblings.length - YOUNGEST
   const isYoung = beforeYoungest > 0 && isOlder(siblings[beforeYoungest - 1]!.record, record)

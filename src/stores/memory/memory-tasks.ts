@@ -7,9 +7,9 @@ import type { MemoryClaims } from './memory-claims.ts'
 import type { MemoryTaskTable, TaskEntry } from './memory-task-table.ts'
 import type { MemoryWebhooks } from './memory-webhooks.ts'
 
-/** What tasks share with the rest of a memory store, so that a change and what follows from it are one step. */
+/** Parts that tasks share with the rest of a memory store, so that a change and its consequences are one step. */
 export interface MemoryTasksParts {
-  /** The table that the ledger writes to. */
+  /** Table that the ledger writes to. */
   readonly table: MemoryTaskTable
   readonly ledger: MemoryLedger
   readonly claims: MemoryClaims
@@ -17,7 +17,7 @@ export interface MemoryTasksParts {
   readonly responses: Pick<ResponseStore, 'save'>
 }
 
-/** Tasks in this process; answers at once. */
+/** Tasks in this process; synchronous. */
 export function memoryTasks({ table, ledger, claims, webhooks, responses }: MemoryTasksParts): TaskStore {
   const budgets = new PollBudget()
 
@@ -41,9 +41,9 @@ export function memoryTasks({ table, ledger, claims, webhooks, responses }: Memo
       if (resolve?.kind === 'settle') assertAmount(resolve.amount)
       const entry = table.get(id)
       if (entry === undefined || !from.includes(entry.record.state)) return undefined
-      // First of all: an answer that cannot be kept leaves everything as it was.
+      // First, so that a failure to store the answer leaves everything unchanged.
       if (keeps !== undefined) responses.save(keeps)
-      // Before the hold ends: a key that has its answer is not freed with the hold.
+      // Before the hold ends, because a key with its answer is not freed with the hold.
       if (answered !== undefined) claims.complete(answered.claim, answered.answer)
       const result = endHold(entry.record, resolve, nowMs)
       table.replace(entry, changed(entry.record, set))
@@ -97,7 +97,7 @@ function lease(entries: readonly TaskEntry[], leaseUntilMs: number): readonly Ta
   return entries.map((entry) => entry.record)
 }
 
-/** The task with the members that have a value: undefined means unchanged, even if it is written out. */
+/** Returns the task with the members that have a value: undefined means unchanged, even if it is explicit. */
 function changed(task: TaskRecord, set: TaskChange['set']): TaskRecord {
   return {
     id: task.id,
@@ -120,11 +120,11 @@ interface Window {
   taken: number
 }
 
-/** How many tasks of each vendor account were leased in the window of time that runs. */
+/** Number of tasks of each vendor account that were leased in the current window of time. */
 class PollBudget {
   readonly #windows = new Map<string, Window>()
 
-  /** What may still be leased. */
+  /** Returns how many tasks may still be leased. */
   left(credentialId: string, budget: { readonly takes: number; readonly windowMs: number }, nowMs: number): number {
     const startMs = Math.floor(nowMs / budget.windowMs) * budget.windowMs
     const window = this.#windows.get(credentialId)

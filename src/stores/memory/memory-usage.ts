@@ -15,23 +15,23 @@ import {
 } from '../../usage/usage-store.ts'
 import type { LedgerEntry } from '../journal.ts'
 
-/** Bounds of what is kept of usage. */
+/** Limits of stored usage. */
 export interface MemoryUsageOptions {
-  /** Newest records kept at least, up to twice as many; 10,000 when absent. Their sums stay. */
+  /** Minimum number of newest records; up to twice as many. Default 10,000. Their sums stay. */
   readonly maxUsageRecords?: number | undefined
-  /** Most sums kept by day and by hour, the oldest are dropped first; 100,000 of each when absent. */
+  /** Maximum number of sums by day and by hour; the oldest are dropped first. Default 100,000 of each. */
   readonly maxUsageSums?: number | undefined
 }
 
-/** The journal of an account. */
+/** Returns the journal of an account. */
 type EntriesOf = (accountId: string) => MaybePromise<readonly LedgerEntry[]>
 
-/** Records and sums in this process; the ledger of the same driver adds its own records. */
+/** Records and sums in this process. The ledger of the same driver adds its own records. */
 export class MemoryUsage implements UsageStore {
   readonly #maxRecords: number
-  /** Oldest first. */
+  /** Calls, oldest first. */
   #calls: StoredCall[] = []
-  /** How many of them, from the front, are in the sums. */
+  /** Number of calls, from the front, that are in the sums. */
   #counted = 0
   #lastNumber = 0
   readonly #hours: SumTable
@@ -51,7 +51,7 @@ export class MemoryUsage implements UsageStore {
     const number = this.#lastNumber
     this.#calls.push({ number, draft, endedAtMs: Math.floor(endedAtMs), dueNanoDollars, chargedNanoDollars })
     if (this.#calls.length < this.#maxRecords * 2) return
-    // In large steps, so that one record costs the same however many there are.
+    // In large steps, so that the cost of a record does not depend on the number of records.
     this.rollUp(Number.POSITIVE_INFINITY, 0)
     this.#drop(this.#maxRecords)
   }
@@ -198,13 +198,13 @@ export class MemoryUsage implements UsageStore {
   }
 }
 
-/** The two parts of a record, of which one is made when it is read: nearly none is. */
+/** Two parts of a record. The record is created only when it is read, which is rare. */
 interface StoredCall extends ChargedEnd {
   readonly number: number
   readonly draft: UsageDraft
 }
 
-/** Sums at one place, in time and among the dimensions. */
+/** Sums of one time and one combination of dimensions. */
 interface Sums {
   readonly atMs: number
   readonly name: string
@@ -231,11 +231,11 @@ const ZERO = {
   ...{ dueNanoDollars: 0n, chargedNanoDollars: 0n },
 }
 
-/** Sums of one length by name of their place, the oldest first. Those by hour are of all accounts together, and alone count latency. */
+/** Sums of one length by name of their place, oldest first. Sums by hour cover all accounts together, and only they count latency. */
 class SumTable extends Map<string, Sums> {
   readonly lengthMs: number
   readonly #maxSums: number
-  /** Where the last record was counted: the next one is often of the same place. */
+  /** Sums of the last record, because the next one often has the same place. */
   #last: Sums | undefined
 
   constructor(lengthMs: number, maxSums: number) {
@@ -281,7 +281,7 @@ class SumTable extends Map<string, Sums> {
   }
 }
 
-/** The sums of one call. */
+/** Returns the sums of one call. */
 function sumsOf(call: StoredCall, tag: string): Sums {
   const { accountId: account, keyId: key, model, endpoint, vendor = '', endUser = '' } = call.draft
   const place = { account, key, model, endpoint, vendor, endUser, tag }

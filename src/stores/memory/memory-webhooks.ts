@@ -9,21 +9,21 @@ import {
 import { AccountShares } from './account-shares.ts'
 import { longestOverdue, newestFirst } from './map-scans.ts'
 
-/** Bounds of what is kept of messages. */
+/** Limits of stored messages. */
 export interface MemoryWebhooksOptions {
   /** Maximum number of finished messages; the oldest of accounts with more than their share are dropped first. Default 10,000. */
   readonly maxFinishedDeliveries?: number | undefined
 }
 
-/** Messages in this process, and the way in for those that the tasks of the same store cause. */
+/** Messages in this process, and the function that queues messages of the same store's tasks. */
 export interface MemoryWebhooks extends WebhookStore {
   /** Queues a message; an existing one with the same id stays unchanged. */
   add(delivery: NewDelivery): void
-  /** Does a message about a task wait for delivery? */
+  /** Whether a message about a task waits for delivery. */
   isAnyPending(taskId: string): boolean
-  /** Counts the secrets of an account that have not expired. */
+  /** Returns the number of an account's secrets that have not expired. */
   stored(accountId: string, nowMs: number): StoredUsage
-  /** Deletes the messages about a task, of which none waits for delivery. */
+  /** Deletes the messages about a task. None of them may wait for delivery. */
   purge(taskId: string): void
 }
 
@@ -32,7 +32,7 @@ interface Entry {
   leaseUntilMs: number
 }
 
-/** Messages and secrets in this process; answers at once. */
+/** Messages and secrets in this process; synchronous. */
 export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebhooks {
   const finished = new AccountShares(options.maxFinishedDeliveries ?? 10_000)
   const entries = new Map<string, Entry>()
@@ -93,9 +93,8 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
       const entry = entries.get(id)
       if (entry === undefined) return
       const { delivery } = entry
-      // An attempt that outlived its lease may report after another's. It must not reopen the message, but a success still
-      // counts.
-      // One that began before its owner had the message sent again does not put that off.
+      // An attempt that outlived its lease may report after another one. It must not reopen the message, but a success still
+      // counts. An attempt that began before its owner resent the message does not delay the resend.
       const isBefore = delivery.resentAtMs !== undefined && attempt.atMs < delivery.resentAtMs
       const isLate = state !== 'delivered' && (delivery.state !== 'pending' || isBefore)
       const attempts = [...delivery.attempts, attempt].slice(-MAX_ATTEMPTS_KEPT)
@@ -151,7 +150,7 @@ export function memoryWebhooks(options: MemoryWebhooksOptions = {}): MemoryWebho
         .filter((known) => known.secret !== secret)
         .map((known) => ({
           secret: known.secret,
-          // Never later than it was: a secret that has run out, or soon does, is not brought back.
+          // Never extended: a secret that has expired, or soon does, stays so.
           expiresAtMs: Math.min(known.expiresAtMs ?? overlapUntilMs, overlapUntilMs),
         }))
       secretsByAccount.set(accountId, [{ secret, expiresAtMs: undefined }, ...older])

@@ -1,6 +1,6 @@
 /**
- * The newest entries, at least `least` of them and up to twice as many. There are two generations: when the newer one is full it becomes
- * the older, so that nothing is ever deleted one by one.
+ * Newest entries, at least `least` of them and up to twice as many. There are two generations: when the newer one is full it
+ * becomes the older, so that entries are never deleted one by one.
  */
 export class NewestEntries<Value> {
   readonly #least: number

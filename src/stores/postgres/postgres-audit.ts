@@ -6,7 +6,7 @@ import type { PostgresConnection } from './postgres-connection.ts'
 export function postgresAudit({ run }: PostgresConnection, schema: string): AuditStore {
   return {
     async add(entry) {
-      // PostgreSQL stores no NUL in a text; the escape of JSON stays.
+      // PostgreSQL stores no NUL in a text; the escaped form in JSON stays.
       const subject = entry.subject?.replaceAll('\0', '\\u0000') ?? null
       await run(
         `WITH old AS (

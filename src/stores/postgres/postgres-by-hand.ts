@@ -19,13 +19,13 @@ export const ENTRY_SELECTED = `e.id::text, account_id, kind, amount::text, owed:
 /** `numeric_value_out_of_range` (PostgreSQL, appendix A). */
 const OUT_OF_RANGE = '22003'
 
-/** @throws RangeError for an amount that the account has no room for, else the error as it is. */
+/** @throws RangeError for an amount that exceeds the maximum of the account, otherwise the original error. */
 export function refuseOverflow(error: unknown): never {
   if (codeOf(error) !== OUT_OF_RANGE) throw error
   throw new RangeError('the account cannot hold more than 2^63 - 1 nano-dollars', { cause: error })
 }
 
-/** A journal line; one of the kind of old has its size in a column of its own. */
+/** Returns a journal line. A line of an earlier kind has its size in a column of its own. */
 export function entryWithMissing(row: PostgresRow): LedgerEntry {
   const entry = entryOf(row)
   const missing = BigInt(row['missing'] as string)
@@ -34,7 +34,7 @@ export function entryWithMissing(row: PostgresRow): LedgerEntry {
     : { ...entry, description: `${formatDollars(missing)} USD not covered: ${entry.description}` }
 }
 
-/** Changes by hand, and the journal, in PostgreSQL. Each method is one statement. */
+/** Manual changes and the journal, in PostgreSQL. Each method is one statement. */
 export function postgresByHand({ run }: PostgresConnection, schema: string, clock: 'database' | 'caller'): Journal {
   return {
     async adjust({ adjustmentId, accountId, amount, description, billing }, nowMs) {
@@ -70,7 +70,7 @@ export function postgresByHand({ run }: PostgresConnection, schema: string, cloc
 
     async lines({ accountId, fromMs, untilMs, order, after, limit }) {
       const [direction, behind] = order === 'newest' ? ['DESC', '<'] : ['ASC', '>']
-      // Beyond both ends of the range there is no line.
+      // There is no line beyond the ends of the range.
       const place =
         after ?? (order === 'newest' ? { createdAtMs: untilMs, number: 0n } : { createdAtMs: fromMs, number: 0n })
       const rows = await run(

@@ -8,10 +8,10 @@ import {
 } from '../spending.ts'
 import { capOf, optionalAmountOf, type SqlRow } from '../sql-rows.ts'
 
-/** Columns of what the functions `settle` and `change_task` give, named `s`, as {@link chargeOf} needs them. */
+/** Result columns of the functions `settle` and `change_task`, named `s`, for {@link chargeOf}. */
 export const CHARGE_COLUMNS = 's.charged::text, s.shortfall::text, s.ended_by, s.facts::text'
 
-/** How a hold ended with a charge of `amount`. */
+/** Returns the result of a hold with a charge of `amount`. */
 export function chargeOf(row: SqlRow, amount: bigint, thresholds: SpendingThresholds | undefined): Resolution {
   if (row['charged'] === null) return endedBefore(row['ended_by'])
   const crossings =
@@ -24,9 +24,9 @@ export function chargeOf(row: SqlRow, amount: bigint, thresholds: SpendingThresh
   }
 }
 
-/** What `settle` tells of account and key; amounts are text. */
+/** Account and key in the result of `settle`; amounts are text. */
 interface ChargeRow extends SqlRow {
-  /** Period, charged in the day and in the month. */
+  /** Period, charges of the day and of the month. */
   readonly account: readonly [string, string, string]
   readonly key: readonly [string, string, string]
 }
@@ -54,8 +54,8 @@ function countsOf(period: string, day: string, month: string): SpendingCounts {
 }
 
 /**
- * Reads what the charge of hold `$1` came to that was made before, by the journal; in the columns of {@link CHARGE_COLUMNS}, and `due`.
- * The latest credit of that time is not known where there was another since: nothing is told of the balance then.
+ * Reads the result of an earlier charge of hold `$1` from the journal, in {@link CHARGE_COLUMNS} plus `due`. If there was a later
+ * credit, the latest credit of that time is not known, so no balance threshold is reported.
  */
 export function earlierCharge(schema: string): string {
   return `WITH charge AS (
@@ -88,7 +88,7 @@ export function earlierCharge(schema: string): string {
       ) l`
 }
 
-/** A hold that was not changed. @param status how it had ended. */
+/** Returns the result for an unchanged hold. @param status How it had ended. */
 export function endedBefore(status: unknown): Resolution {
   const endedBy = (status as Resolution['endedBy'] | null) ?? undefined
   return { resolved: false, charged: 0n, shortfall: 0n, ...(endedBy === undefined ? {} : { endedBy }) }

@@ -1,63 +1,63 @@
 import { systemClock } from '../../core/clock.ts'
 
-/** The result of a statement. */
+/** Result of a statement. */
 export interface PostgresResult {
-  /** Objects by column name. */
+  /** Rows as objects by column name. */
   readonly rows: readonly unknown[]
 }
 
-/** Something that runs one statement with `$1`, `$2` … as values. */
+/** Runs one statement with `$1`, `$2` … as values. */
 export interface PostgresSession {
-  /** Rejects where the server refuses the statement. */
+  /** Runs a statement. Rejects if the server rejects it. */
   query(text: string, values?: unknown[]): PromiseLike<PostgresResult>
 }
 
-/** A connection lent by a pool. `release` with an error throws the connection away. */
+/** Connection from a pool. */
 export interface PostgresClient extends PostgresSession {
-  /** Gives the connection back to the pool; with an error it is closed. */
+  /** Returns the connection to the pool, or closes it if there is an error. */
   release(error?: Error): void
-  /** Faults of the connection while it runs nothing. */
+  /** Emits faults of the connection while no statement runs. */
   on?(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** A connection pool, such as `Pool` of `pg`. */
+/** Connection pool, such as `Pool` of `pg`. */
 export interface PostgresPool extends PostgresSession {
-  /** Lends a connection for a transaction. */
+  /** Acquires a connection for a transaction. */
   connect(): PromiseLike<PostgresClient>
-  /** Faults of idle connections, and connections as they are opened. */
+  /** Emits faults of idle connections, and new connections. */
   on?(event: 'error', listener: (error: Error) => void): unknown
   on?(event: 'connect', listener: (client: PostgresClient) => void): unknown
 }
 
-/** Any other client: one method for a statement of its own, one for several in a transaction. */
+/** Any other client: one method for a single statement, one for several in a transaction. */
 export interface PostgresTransactions extends PostgresSession {
-  /** Runs statements on one connection: all are committed where `run` resolves, and none where it rejects. */
+  /** Runs statements on one connection: all are committed if `run` resolves, and none if it rejects. */
   transaction<Value>(run: (session: PostgresSession) => Promise<Value>): PromiseLike<Value>
 }
 
-/** How the driver talks to the server. Rows are plain objects by column name. */
+/** Connection of the driver to the server. Rows are plain objects by column name. */
 export interface PostgresConnection {
   /**
-   * Runs one statement. Deadlocks and serialization failures are retried a few times; any other error is thrown as the
-   * client library's.
+   * Runs one statement. Deadlocks and serialization failures are retried a few times; any other error of the client library is
+   * rethrown.
    */
   run(text: string, values?: unknown[]): Promise<readonly PostgresRow[]>
-  /** Runs several statements on one connection, all or none. Never tried again. */
+  /** Runs several statements on one connection, all or none. Never retried. */
   transaction<Value>(run: (session: PostgresSession) => Promise<Value>): Promise<Value>
-  /** Resolves when no statement is running; later ones are refused. */
+  /** Resolves when no statement is running; later ones are rejected. */
   close(): Promise<void>
 }
 
-/** One row. The driver selects only text, numbers, booleans, bytes and null. */
+/** Row of a result. The driver selects only text, numbers, booleans, bytes and null. */
 export type PostgresRow = Readonly<Record<string, unknown>>
 
 const MAX_ATTEMPTS = 5
-/** Serialization failure and deadlock: the server rolled back and asks to retry (PostgreSQL, appendix A). */
+/** Serialization failure and deadlock: the server rolled back and a retry is possible (PostgreSQL, appendix A). */
 const RETRYABLE = new Set(['40001', '40P01'])
 
 const watched = new WeakSet<object>()
 
-/** @param timeoutMs most that a statement may take, the wait for a connection included. */
+/** @param timeoutMs Maximum duration of a statement in milliseconds, including the wait for a connection. */
 export function postgresConnection(
   database: PostgresPool | PostgresTransactions,
   timeoutMs: number,
@@ -98,7 +98,7 @@ export function postgresConnection(
   }
 }
 
-/** SQLSTATE of an error that the server reported. */
+/** Returns the SQLSTATE of an error that the server reported. */
 export function codeOf(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
 }
@@ -123,7 +123,7 @@ function lender(pool: PostgresPool, timeoutMs: number): <Value>(use: Use<Value>)
         reject(error)
       }
       const timer = systemClock.schedule(timeoutMs, () => fail(timeoutError(timeoutMs)))
-      // A separate function, so that a pool that throws becomes a rejection like any other.
+      // A separate function, so that an exception of the pool becomes a rejection like any other.
       const connecting = (async () => pool.connect())()
       connecting
         .then((lent) => {
@@ -143,8 +143,8 @@ function lender(pool: PostgresPool, timeoutMs: number): <Value>(use: Use<Value>)
 }
 
 /**
- * An error event without a listener would end the host's process. It can be ignored: a running statement fails with the
- * same error, the pool drops an idle connection by itself, and the next statement reports an unavailable server.
+ * An error event without a listener would end the host's process. It can be ignored: a running statement fails with the same
+ * error, the pool drops an idle connection automatically, and the next statement reports an unavailable server.
  */
 function watchPool(pool: PostgresPool): void {
   if (watched.has(pool)) return
@@ -162,7 +162,7 @@ function watchClient(client: PostgresClient): void {
 
 function ignore(): void {}
 
-/** Statements between BEGIN and COMMIT. */
+/** Runs statements between BEGIN and COMMIT. */
 function inside<Value>(run: (session: PostgresSession) => Promise<Value>): Use<Value> {
   return async (session) => {
     await session.query('BEGIN')
@@ -174,7 +174,7 @@ function inside<Value>(run: (session: PostgresSession) => Promise<Value>): Use<V
       try {
         await session.query('ROLLBACK')
       } catch {
-        // No error of a statement, so that the connection is thrown away instead of lent on inside a transaction.
+        // Not the error of a statement, so that the connection is closed instead of reused inside a transaction.
         throw new Error('a transaction on PostgreSQL failed and could not be undone', { cause: error })
       }
       throw error
@@ -186,8 +186,8 @@ function inside<Value>(run: (session: PostgresSession) => Promise<Value>): Use<V
 const READ_ONLY = '25006'
 
 /**
- * After an error of severity ERROR the server waits for the next statement; after any other the connection is gone. One to a server
- * that takes no changes is thrown away too: a new one may find the server that does.
+ * After an error of severity ERROR the server waits for the next statement; after any other the connection is gone. A connection
+ * to a read-only server is closed too, because a new one may find the writable server.
  */
 function isBroken(error: unknown): boolean {
   const isRefusal = typeof error === 'object' && error !== null && 'severity' in error && error.severity === 'ERROR'

@@ -10,7 +10,7 @@ const PURGED_PER_CREATE = 2
 const COLUMNS = `c.account_id, c.id, c.metadata, c.vendor_key, c.last_position::text, c.item_count::text,
   c.byte_length::text, c.created_at_ms::text, c.expires_at_ms::text`
 
-/** Conversations in PostgreSQL. A conversation is locked while items are added to it, so that their places follow one another. */
+/** Conversations in PostgreSQL. A conversation is locked while items are added to it, so that their positions are consecutive. */
 export function postgresConversations(connection: PostgresConnection, schema: string): ConversationStore {
   const { run, transaction } = connection
 
@@ -65,7 +65,7 @@ export function postgresConversations(connection: PostgresConnection, schema: st
       transaction((session) => append(session, schema, { accountId, id, items, expiresAtMs, nowMs, isBounded: true })),
 
     async history(accountId, id, nowMs, untilPosition = Number.MAX_SAFE_INTEGER) {
-      // One statement, so that the place belongs to these items.
+      // One statement, so that the position belongs to these items.
       const rows = await run(
         `SELECT ${COLUMNS}, i.item FROM ${schema}.conversations c LEFT JOIN ${schema}.conversation_items i
           ON i.account_id = c.account_id AND i.conversation_id = c.id AND i.position <= $4
@@ -108,7 +108,7 @@ export function postgresConversations(connection: PostgresConnection, schema: st
     },
 
     async deleteItem(accountId, id, itemId, nowMs) {
-      // The conversation is locked first, as where items are added.
+      // The conversation is locked first, as when items are added.
       const [row] = await run(
         `WITH conversation AS (
           SELECT account_id, id FROM ${schema}.conversations
@@ -163,7 +163,7 @@ interface Addition {
   readonly credentialId?: string
   readonly expiresAtMs: number
   readonly nowMs: number
-  /** Do the bounds of a conversation apply? */
+  /** Whether the limits of a conversation apply. */
   readonly isBounded: boolean
 }
 

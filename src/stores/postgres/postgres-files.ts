@@ -128,14 +128,14 @@ export function postgresBlobs({ run, transaction }: PostgresConnection, schema: 
       try {
         let place = 0
         for await (const bytes of equalPieces(content, BLOB_ROW_BYTES)) {
-          // Some clients take bytes as a Buffer only.
+          // Some clients accept bytes only as a Buffer.
           const row = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
           await run(`INSERT INTO ${schema}.blob_rows (blob, place, bytes) VALUES ($1, $2, $3)`, [number, place++, row])
           byteLength += bytes.byteLength
         }
         const size = byteLength
         await transaction(async (session) => {
-          // Two that write the same id take turns.
+          // Concurrent writers of the same id take turns.
           await session.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 1))', [`${schema}:${id}`])
           await session.query(`DELETE FROM ${table} WHERE id = $1 AND is_whole`, [id])
           const { rows } = await session.query(
@@ -171,7 +171,7 @@ export function postgresBlobs({ run, transaction }: PostgresConnection, schema: 
       return rows.length > 0
     },
     async purge(nowMs, limit) {
-      // One after the other: content may be large, and a statement has only so much time.
+      // One after the other, because content may be large, and a statement has a time limit.
       for (let count = 0; count < limit; count++) {
         const rows = await run(
           `DELETE FROM ${table} WHERE number IN (SELECT number FROM ${table} WHERE expires_at_ms <= $1

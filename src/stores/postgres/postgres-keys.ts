@@ -81,7 +81,7 @@ export function postgresKeys({ run }: PostgresConnection, schema: string): KeySt
     },
 
     async expire(keyId, expiresAtMs) {
-      // `least` passes over a null: no end yet.
+      // `least` ignores null, which means no expiry yet.
       const rows = await run(
         `UPDATE ${schema}.keys SET expires_at_ms = least(expires_at_ms, $2) WHERE id = $1 RETURNING id`,
         [keyId, timeParameter(expiresAtMs)],

@@ -30,13 +30,13 @@ import { orWithoutRecord } from './postgres-usage.ts'
 /** Few enough that nobody waits for the locks, often enough to keep up with 1,000 requests a second. */
 const PURGED_PER_ROUND = 2_000
 const MAX_PURGE_ROUNDS = 25
-/** Columns of an account, 64-bit integers as text: a host may have told its client library to read them as floats. */
+/** Columns of an account, 64-bit integers as text: a host may have configured its client library to read them as floats. */
 const SELECTED = `id, balance::text, held::text, owed::text, credit_held::text, tier, cap_amount::text, cap_period, name, plan,
   billing, credit_limit::text, frozen_at_ms::text, frozen_reason, created_at_ms::text`
 
 /**
- * Balances and holds in PostgreSQL. Each method is one statement, so one transaction and one round trip; the functions it
- * calls are made by the migrations.
+ * Balances and holds in PostgreSQL. Each method is one statement, so one transaction and one round trip. The migrations create
+ * the functions that it calls.
  */
 export function postgresLedger(connection: PostgresConnection, schema: string, clock: 'database' | 'caller'): Ledger {
   const { run } = connection
@@ -126,7 +126,7 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
     },
 
     async reserve(reservation, nowMs) {
-      // Here, before others share the round trip: a wrong amount is the problem of the one who sent it.
+      // Checked before others share the round trip, so that a wrong amount affects only its own request.
       assertAmount(reservation.amount)
       for (const cap of Object.values(reservation.caps ?? {})) if (cap !== undefined) assertAmount(cap.amount)
       return reserve(reservation, nowMs)
@@ -194,7 +194,7 @@ export function postgresLedger(connection: PostgresConnection, schema: string, c
   }
 }
 
-/** A reservation as the function `reserve` reads it. Amounts are text: a JSON number would be a float here. */
+/** Returns a reservation as input of the function `reserve`. Amounts are text, because a JSON number would be a float here. */
 function requestOf(
   { holdId, keyId, amount, requiredFree, larger, expiresAtMs, claim, billing, caps, task }: Reservation,
   clock: 'database' | 'caller',
@@ -213,7 +213,7 @@ function requestOf(
     caps: Object.entries(caps ?? {}).flatMap(([owner, cap]) =>
       cap === undefined ? [] : [{ owner, amount: String(cap.amount), period: cap.period }],
     ),
-    // Members that are undefined are left out of JSON text.
+    // JSON text omits undefined members.
     claim_account: claim?.accountId,
     claim_key: claim?.key,
     claim_fingerprint: claim?.fingerprint,
@@ -222,7 +222,7 @@ function requestOf(
   }
 }
 
-/** Judges reservations of one account, in order, in one round trip; one outcome for each. */
+/** Decides reservations of one account, in order, in one round trip, with one outcome for each. */
 export type ReserveBatch = (
   accountId: string,
   reservations: readonly Reservation[],
@@ -236,13 +236,12 @@ interface Waiting {
   readonly reject: (error: unknown) => void
 }
 
-/** Most reservations in one round trip. */
+/** Maximum number of reservations per round trip. */
 const MAX_BATCH = 100
 
 /**
- * Combines reservations: those of one account that come in the same turn, or while an earlier round trip of that account is
- * under way, share the next one. They would wait for each other's lock on the account's row anyway. Accounts do not wait
- * for each other.
+ * Combines reservations: those of one account that arrive in the same turn, or during an earlier round trip of that account,
+ * share the next one. They would wait for each other's lock on the account's row anyway. Accounts do not wait for each other.
  */
 export function reserveQueue(judge: ReserveBatch): (reservation: Reservation, nowMs: number) => Promise<ReserveResult> {
   const queues = new Map<string, Waiting[]>()

@@ -2,7 +2,7 @@ import type { NewestFirstQuery } from '../newest-first.ts'
 import { isStorable, timeParameter } from './column-values.ts'
 import type { PostgresConnection, PostgresRow } from './postgres-connection.ts'
 
-/** Rows of all accounts, newest first, of a table named `t`. */
+/** Selects rows of all accounts, newest first, of a table named `t`. */
 export async function selectNewest(
   { run }: PostgresConnection,
   { table, columns }: { readonly table: string; readonly columns: string },

@@ -70,14 +70,14 @@ export function postgresResponses({ run, transaction }: PostgresConnection, sche
   }
 }
 
-/** The new values of a turn that is saved again. */
+/** New values of a turn that is saved again. */
 const REPLACED = RESPONSE_COLUMNS.split(', ')
   .map((column) => `${column} = EXCLUDED.${column}`)
   .join(', ')
 
-/** Keeps a turn, and adds it to its conversation, inside the caller's transaction. */
+/** Stores a turn, and adds it to its conversation, inside the caller's transaction. */
 export async function saveResponse(session: PostgresSession, schema: string, turn: StoredResponse): Promise<void> {
-  // Each insert deletes some expired rows, so no separate job is needed. Of several that save one id, each waits here for the one before.
+  // Each insert deletes some expired rows, so no separate job is needed. Concurrent saves of one id wait here for each other.
   await session.query(
     `WITH purged AS (
       DELETE FROM ${schema}.responses WHERE (account_id, id) IN (

@@ -38,20 +38,20 @@ export type {
   PostgresTransactions,
 } from './postgres-connection.ts'
 
-/** Where the store keeps its tables. */
+/** Options of {@link postgresStore}. */
 export interface PostgresStoreOptions {
   /**
-   * A `Pool` of `pg`, or any object with `query(text, values)` and `transaction(run)`. The host owns it: the store never
-   * ends it. A separate pool keeps the host's slow statements from delaying billing.
+   * `Pool` of `pg`, or any object with `query(text, values)` and `transaction(run)`. The host owns it: the store never closes it.
+   * With a separate pool, the host's slow statements do not delay billing.
    */
   readonly pool: PostgresPool | PostgresTransactions
-  /** Schema of the tables, made when missing; `signalbox` when absent. */
+  /** Schema of the tables, created if missing. Default `signalbox`. */
   readonly schema?: string | undefined
-  /** Most that one statement may take, the wait for a connection included, in milliseconds; 5,000 when absent. */
+  /** Maximum duration of one statement in milliseconds, including the wait for a connection. Default 5,000. */
   readonly statementTimeoutMs?: number | undefined
   /**
-   * Whose clock decides when a hold expires: the server's when absent, so that a process whose own clock is wrong ends no
-   * hold of another. `caller`, for tests: the clock that was given to the gateway.
+   * Clock that decides when a hold expires. Defaults to the server's clock, so that a process with a wrong clock ends no hold of
+   * another. `caller`, for tests: the clock of the gateway.
    */
   readonly clock?: 'database' | 'caller' | undefined
 }
@@ -65,16 +65,16 @@ const POSTGRES_STORE_OPTIONS = {
 
 /** Migrations wait for the process that runs them. */
 const MIGRATION_TIMEOUT_MS = 120_000
-/** PostgreSQL cuts longer names in silence. */
+/** PostgreSQL silently truncates longer names. */
 const MAX_SCHEMA_BYTES = 63
 
 /**
- * Accounts, keys, holds, idempotency keys, tasks, messages and conversations in PostgreSQL 13 or newer, shared by any number
- * of processes and machines.
+ * Creates a store for accounts, keys, holds, idempotency keys, tasks, messages and conversations in PostgreSQL 13 or newer, shared by any
+ * number of processes and machines.
  *
- * Every change of money is one statement, and durable when its promise resolves, subject to the server's
- * `synchronous_commit`. A constraint refuses balances below zero, and a trigger refuses changes of the journal. If the
- * server is unavailable, calls reject with the client library's error, at the latest after `statementTimeoutMs`.
+ * Every change of money is one statement, and durable when its promise resolves, subject to the server's `synchronous_commit`. A
+ * constraint rejects balances below zero, and a trigger rejects changes of the journal. If the server is unavailable, calls reject with
+ * the client library's error, at the latest after `statementTimeoutMs`.
  *
  * @example
  * import pg from 'pg'
@@ -84,7 +84,9 @@ const MAX_SCHEMA_BYTES = 63
  * const pool = new pg.Pool({ connectionString: process.env.DATABASE_URL })
  * const gateway = createGateway({ vendors, prices, store: postgresStore({ pool }) })
  *
- * @throws TypeError without a pool, and for an unknown option; RangeError for a schema name that is empty or longer than 63 bytes, or a timeout that is not above zero.
+ * @throws TypeError without a pool, and for an unknown option; RangeError for a schema name that is empty or longer than 63
+ * bytes,
+ * or a timeout that is not above zero.
  */
 export function postgresStore(options: PostgresStoreOptions): GatewayStore {
   checkGivenMembers(options, POSTGRES_STORE_OPTIONS, 'postgresStore')
@@ -119,14 +121,14 @@ export function postgresStore(options: PostgresStoreOptions): GatewayStore {
       await migration.transaction((session) => migrate(session, schema))
     },
     async checkWritable() {
-      // A lock on no row: refused where changes are, and the connection is closed then, as after any refused change.
+      // A lock on no row: rejected by a read-only server, and the connection is closed then, as after any rejected change.
       await connection.run(`SELECT FROM ${quotedSchema}.accounts WHERE false FOR UPDATE`)
     },
     close: () => connection.close(),
   }
 }
 
-/** Tables of the kinds, the size of a row, and the condition for rows that have not expired. `octet_length` reads no large values. */
+/** Tables of the kinds, the size of a row, and the condition for unexpired rows. `octet_length` reads no large values. */
 const STORED_TABLES: Readonly<Record<StoredKind, readonly [table: string, byteLength: string, isLive: string]>> = {
   idempotencyKeys: ['claims', 'coalesce(octet_length(answer_body), 0)', 'expires_at_ms > $2'],
   responses: ['responses', 'octet_length(input) + octet_length(response)', 'expires_at_ms > $2'],
@@ -150,7 +152,7 @@ async function storedOf(
   return { count: Number(row!['count']), byteLength: Number(row!['byte_length']) }
 }
 
-/** Idempotency keys in PostgreSQL, the same ones that the ledger claims. */
+/** Idempotency keys in PostgreSQL, shared with the ledger. */
 function postgresIdempotency(
   { run }: PostgresConnection,
   schema: string,

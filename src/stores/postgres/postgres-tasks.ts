@@ -16,11 +16,11 @@ import { selectNewest } from './postgres-newest.ts'
 import { saveResponse } from './postgres-responses.ts'
 import { orWithoutRecord } from './postgres-usage.ts'
 
-/** Columns of a task `t`, as {@link taskOf} needs them. */
+/** Columns of a task `t` for {@link taskOf}. */
 const SELECTED = `t.id, t.account_id, t.key_id, t.state, t.upstream_id, t.vendor_account, t.hold_id,
   t.created_at_ms::text, t.updated_at_ms::text, t.next_poll_at_ms::text, t.deadline_at_ms::text, t.details`
 
-/** Tasks in PostgreSQL. Each method is one statement, or one transaction; the functions it calls are made by the migrations. */
+/** Tasks in PostgreSQL. Each method is one statement or transaction. The migrations create the functions that it calls. */
 export function postgresTasks(connection: PostgresConnection, schema: string, clock: 'database' | 'caller'): TaskStore {
   const { run, transaction } = connection
   return {
@@ -46,7 +46,7 @@ export function postgresTasks(connection: PostgresConnection, schema: string, cl
       const isBackwards = after === undefined && before !== undefined
       const size = Math.max(0, limit)
       const values: unknown[] = [accountId, size + 1]
-      // The time of the bound by itself, so that its index leads straight to the page. None for an unknown id.
+      // The time of the bound in a separate condition, so that its index leads directly to the page. No rows for an unknown id.
       const bound = (id: string | undefined, relation: '<' | '>'): string => {
         if (id === undefined) return ''
         const place = `$${values.push(id)}`
@@ -159,7 +159,7 @@ export function postgresTasks(connection: PostgresConnection, schema: string, cl
   }
 }
 
-/** A task as the function `reserve_with_tasks` reads it. */
+/** Returns a task as input of the function `reserve_with_tasks`. */
 export function taskRequestOf(task: TaskRecord): object {
   const { id, accountId, keyId, holdId, createdAtMs } = task
   return {
@@ -172,7 +172,7 @@ export function taskRequestOf(task: TaskRecord): object {
   }
 }
 
-/** New values for the function `change_task`. Undefined members are absent from JSON text. */
+/** Returns new values for the function `change_task`. JSON text omits undefined members. */
 function setRequestOf(set: TaskChange['set']): object {
   const time = (timeMs: number | undefined) => (timeMs === undefined ? undefined : timeParameter(timeMs))
   return {
@@ -182,12 +182,12 @@ function setRequestOf(set: TaskChange['set']): object {
     updated: time(set.updatedAtMs),
     next_poll: time(set.nextPollAtMs),
     deadline: time(set.deadlineAtMs),
-    // Text inside of the JSON: kept to the byte, where jsonb would refuse U+0000.
+    // A string inside the JSON, which is stored byte for byte, while jsonb would reject U+0000.
     details: set.details === undefined ? undefined : JSON.stringify(set.details),
   }
 }
 
-/** A message as the function `change_task` reads it. */
+/** Returns a message as input of the function `change_task`. */
 function deliveryRequestOf(delivery: NewDelivery): object {
   return {
     id: delivery.id,

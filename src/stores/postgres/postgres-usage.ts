@@ -17,10 +17,10 @@ const MISMATCHES = `
       WHERE created_at_ms >= $1 AND created_at_ms < $2 AND kind = 'charge'
   ) AS parts GROUP BY account_id HAVING sum(records) <> sum(days) OR sum(records) <> sum(journal) ORDER BY account_id`
 
-/** A row for each tag of a record; the empty one where it has none. */
+/** Expands a record to one row per tag, or to one row with an empty tag. */
 const TAGS = `, unnest(CASE WHEN tags IS NULL THEN ARRAY[''] ELSE string_to_array(tags, ',') END) AS tag(value)`
 
-/** Records and sums in PostgreSQL. Each method is one statement; the functions it calls are made by the migrations. */
+/** Records and sums in PostgreSQL. Each method is one statement. The migrations create the functions that it calls. */
 export function postgresUsage({ run }: PostgresConnection, schema: string): UsageStore {
   return {
     async write(records) {
@@ -43,7 +43,7 @@ export function postgresUsage({ run }: PostgresConnection, schema: string): Usag
       const first = parts.sums.filter(
         ([name]) => query.top !== undefined && (name === 'charged' || name === 'requests'),
       )
-      // Charges come behind calls among the sums.
+      // In the sums, the column of charges follows that of calls.
       const order = first.map(([, expression]) => `${expression} DESC`).reverse()
       const filters = filterColumns.map((column, index) => ` AND ${column} = $${index + 4}`).join('')
       const rows = await run(
@@ -122,7 +122,7 @@ export function postgresUsage({ run }: PostgresConnection, schema: string): Usag
             SELECT s.ctid FROM ${schema}.${table} s WHERE s.${column} < $1 LIMIT $2))`,
           untilMs / lengthMs,
         )
-        // Those of whole days follow their hours, which are more.
+        // Sums of whole days are deleted with their hours, which are more rows.
         if (table !== 'usage_model_days') count += gone
       }
       return count
@@ -130,7 +130,7 @@ export function postgresUsage({ run }: PostgresConnection, schema: string): Usag
   }
 }
 
-/** A record as the function `write_usage` reads it: amounts are text, because a JSON number would be a float here. */
+/** Returns a record as input of the function `write_usage`. Amounts are text, because a JSON number would be a float here. */
 function recordRequestOf(record: UsageRecord): object {
   const values = recordValues(record)
   const request: Record<string, string | number | null> = {}
@@ -141,7 +141,7 @@ function recordRequestOf(record: UsageRecord): object {
   return request
 }
 
-/** The record of a settlement as a parameter; what was charged, and when, the server adds. */
+/** Returns the record of a settlement as a parameter; the server adds its charge and time. */
 export function recordParameter(draft: UsageDraft | undefined): string | null {
   if (draft === undefined) return null
   const ended = { endedAtMs: 0, dueNanoDollars: 0n, chargedNanoDollars: 0n }
@@ -149,8 +149,8 @@ export function recordParameter(draft: UsageDraft | undefined): string | null {
 }
 
 /**
- * Runs a statement that writes a record, and again without it where the server refuses the record: data exceptions and integrity
- * violations (PostgreSQL, appendix A, classes 22 and 23). A record must not cost a charge.
+ * Runs a statement that writes a record, and again without it if the server rejects the record: data exceptions and integrity
+ * violations (PostgreSQL, appendix A, classes 22 and 23). A record must not prevent a charge.
  */
 export async function orWithoutRecord<Value>(
   draft: UsageDraft | undefined,

@@ -6,7 +6,7 @@ import { selectNewest } from './postgres-newest.ts'
 
 const COLUMNS = `d.id, d.account_id, d.task_id, d.url, d.body, d.state, array_to_json(d.attempts)::text AS attempts,
   d.created_at_ms::text, d.next_attempt_at_ms::text, d.resent_at_ms::text`
-/** Messages and secrets in PostgreSQL. Tasks queue the messages, in the transaction of their change. */
+/** Messages and secrets in PostgreSQL. Tasks queue the messages in the transaction of their change. */
 export function postgresWebhooks(connection: PostgresConnection, schema: string): WebhookStore {
   const { run, transaction } = connection
   return {
@@ -19,8 +19,8 @@ export function postgresWebhooks(connection: PostgresConnection, schema: string)
     },
 
     async record(id, { attempt, state, nextAttemptAtMs }) {
-      // An attempt that outlived its lease may report after another's. It must not reopen the message, but a success still
-      // counts. One that began before its owner had the message sent again does not put that off.
+      // An attempt that outlived its lease may report after another one. It must not reopen the message, but a success still
+      // counts. An attempt that began before its owner resent the message does not delay the resend.
       const counts = `($3 = 'delivered' OR (state = 'pending' AND coalesce(resent_at_ms, 0) <= $5))`
       await run(
         `UPDATE ${schema}.deliveries SET
@@ -82,7 +82,7 @@ export function postgresWebhooks(connection: PostgresConnection, schema: string)
     ensureSecret(accountId, secret) {
       const hasNoEnd = `FROM ${schema}.webhook_secrets s WHERE s.account_id = $1 AND s.expires_at_ms IS NULL`
       return transaction(async (session) => {
-        // The lock of `replace_webhook_secret`. Each statement behind it sees what its last owner wrote.
+        // Lock of `replace_webhook_secret`. Later statements see the changes of its previous owner.
         await session.query(
           `SELECT pg_advisory_xact_lock(
             hashtextextended(format('%s:webhook_secrets:%s', (parse_ident($1))[1], $2::text), 0))`,

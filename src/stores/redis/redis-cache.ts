@@ -12,19 +12,19 @@ import { PROBE, script } from './redis-scripts.ts'
 
 /** Options of `redisCache`. */
 export interface RedisCacheOptions {
-  /** As for `redisLimits`: a client of ioredis, iovalkey or node-redis, or a cluster of these; the host's, who connects and closes it. */
+  /** Client of ioredis, iovalkey or node-redis, or a cluster of these, as for `redisLimits`. The host connects and closes it. */
   readonly client: RedisClient
-  /** Stands before all keys; default `signalbox:`. */
+  /** Prefix of all keys. Default `signalbox:`. */
   readonly prefix?: string | undefined
-  /** Digests keys, so that who reads the server cannot test guesses of what was asked; at least 24 characters. Default: none. */
+  /** Secret for hashing keys, so that readers of the server cannot test guesses of prompts; at least 24 characters. Default none. */
   readonly secret?: string | undefined
-  /** Kept in this process before the server is asked; default `memoryCache({ maxBytes: 16 MiB })`; false: nothing. */
+  /** Cache in this process that is checked before the server, or false for none. Default `memoryCache({ maxBytes: 16 MiB })`. */
   readonly local?: ResponseCache | false | undefined
-  /** Longest time that a request waits for the server, in milliseconds. Default 50. */
+  /** Maximum time that a request waits for the server, in milliseconds. Default 50. */
   readonly deadlineMs?: number | undefined
-  /** Default: silent. */
+  /** Logger. Default silent. */
   readonly logger?: Logger | undefined
-  /** Times the deadline; default: the machine's. */
+  /** Clock of the deadline. Defaults to the machine's. */
   readonly clock?: Clock | undefined
 }
 
@@ -38,37 +38,37 @@ const REDIS_CACHE_OPTIONS = {
   clock: true,
 } satisfies MemberNames<RedisCacheOptions>
 
-/** Answers that several processes share. */
+/** Cache that several processes share. */
 export interface RedisCache extends ResponseCache {
-  /** Stops trying to reach a server that is away. The client stays open; it is the host's. */
+  /** Stops probing an unavailable server. The client stays open, because it belongs to the host. */
   close(): void
 }
 
 const DEFAULT_LOCAL_BYTES = 16 * 1024 * 1024
 const SHORTEST_SECRET = 24
 
-/** How long this process goes by a generation that another one may have raised. */
+/** Time for which this process uses a generation that another one may have raised. */
 const GENERATION_MS = 1_000
 const MAX_GENERATIONS = 10_000
 
-// Clients give texts, so bytes are base64 there.
+// Clients return strings, so bytes are base64 there.
 const READ = script(`
 local value = redis.call('GET', KEYS[1])
 if not value then return {} end
 return {value, redis.call('PTTL', KEYS[1])}`)
 const WRITE = script(`redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return {}`)
 const READ_GENERATION = script(`return {redis.call('GET', KEYS[1]) or '0'}`)
-// No entry outlives a generation that is forgotten.
+// No entry outlives a generation that was dropped.
 const RAISE_GENERATION = script(`
 local generation = redis.call('INCR', KEYS[1])
 redis.call('PEXPIRE', KEYS[1], ${LONGEST_CACHE_KEEP_MS * 2})
 return {generation}`)
 
 /**
- * A response cache that all processes share on one server: Redis 5 or later, or a compatible one, with a part of it in each
- * process. After an error or a missed deadline the server is not used until it answers a probe; requests then ask their vendors.
- * Give the server a bound (`maxmemory` with `allkeys-lru`), because entries live until they expire.
- * @throws TypeError naming the invalid option.
+ * Creates a response cache that all processes share on one server: Redis 5 or later, or a compatible one, with a local cache in
+ * each process. After an error or a missed deadline the server is not used until it answers a probe; requests then call their
+ * vendors. Configure a limit on the server (`maxmemory` with `allkeys-lru`), because entries live until they expire.
+ * @throws TypeError with the invalid option.
  */
 export function redisCache(options: RedisCacheOptions): RedisCache {
   checkGivenMembers(options, REDIS_CACHE_OPTIONS, 'redisCache')
@@ -87,7 +87,7 @@ export function redisCache(options: RedisCacheOptions): RedisCache {
     probe: PROBE,
     probeKey: () => `${prefix}cache:probe`,
     onDown: ({ reason, error }) =>
-      logger.warn('the shared cache is unreachable; requests ask their vendors', { reason, error }),
+      logger.warn('the shared cache is unreachable; requests call their vendors', { reason, error }),
     onUp: (degradedMs) => logger.info('the cache is shared again', { degradedMs }),
   })
   const generations = new RecentMap<number>(MAX_GENERATIONS)

@@ -6,7 +6,7 @@ import type { RedisLink } from './redis-link.ts'
 import { localShare } from './redis-rate-limiter.ts'
 import { ACQUIRE, bucketKey, ENTER, RELEASE, RENEW } from './redis-scripts.ts'
 
-/** The parts of the concurrency limiter. */
+/** Parts of the concurrency limiter. */
 export interface RedisConcurrencyLimiterOptions {
   readonly link: RedisLink
   readonly prefix: string
@@ -14,40 +14,40 @@ export interface RedisConcurrencyLimiterOptions {
   readonly clock: Clock
 }
 
-/** A limiter that puts the server right after it was away. */
+/** Limiter that synchronizes the server after an outage. */
 export interface RedisConcurrencyLimiter extends ConcurrencyLimiter {
   /**
-   * Tells a server that was away, by `call`, which leases are held here and which were given back meanwhile, until few are left: more at
-   * once would not be carried out before the deadline. False: the server does not answer.
+   * Reports to a recovered server, by `call`, which leases this process holds and which it has released meanwhile, until few are
+   * left, because more at once would miss the deadline. Returns false if the server does not answer.
    */
   prepare(call: RedisLink['call']): Promise<boolean>
-  /** Tells the server what is left. */
+  /** Reports the remaining leases to the server. */
   reconcile(): Promise<void>
 }
 
 interface KnownLease extends Lease {
-  /** By our own clock. */
+  /** Expiry by the local clock. */
   expiresAtMs: number
 }
 
-/** Most leases that are told at once. */
+/** Maximum number of leases per report. */
 const TOLD_AT_ONCE = 200
 
-// Leases end by themselves, so what is dropped beyond this number is only late.
+// Leases expire anyway, so dropping those beyond this number only delays their end.
 const MAX_OWED = 10_000
 
 /**
- * Leases shared through the server. Each process also counts its own leases. A server outage or restart therefore neither
- * frees the slots of running requests nor keeps those of finished ones.
+ * Leases shared through the server. Each process also counts its own leases. A server outage or restart therefore neither frees
+ * the slots of running requests nor keeps those of finished ones.
  */
 export function redisConcurrencyLimiter(options: RedisConcurrencyLimiterOptions): RedisConcurrencyLimiter {
   const { link, prefix, expectedInstances, clock } = options
   const local = memoryConcurrencyLimiter()
   const held = new Map<string, KnownLease>()
   const heldCursor = new MapCursor(held)
-  /** Given back while the server was away, and perhaps still counted there. */
+  /** Leases released while the server was unavailable, which may still count there. */
   const owed = new Map<string, KnownLease>()
-  /** Those of {@link held} that the server was told of since its last outage. */
+  /** Leases of {@link held} that were reported to the server since its last outage. */
   let entered = new WeakSet<KnownLease>()
 
   const idOf = ({ bucket, leaseId }: Lease): string => `${leaseId} ${bucket}`
@@ -80,18 +80,18 @@ export function redisConcurrencyLimiter(options: RedisConcurrencyLimiterOptions)
     return isTold
   }
 
-  /** What the server must be told, without what has ended by itself. */
+  /** Returns the leases that the server must receive, without expired ones. */
   function untold(): KnownLease[] {
     for (const [id, lease] of owed) if (lease.expiresAtMs <= clock.now()) owed.delete(id)
     const alive = [...held.values()].filter((lease) => lease.expiresAtMs > clock.now() && !entered.has(lease))
     return [...alive, ...owed.values()]
   }
 
-  /** False: the server did not answer. */
+  /** Returns false if the server did not answer. */
   async function tell(lease: KnownLease, call: RedisLink['call']): Promise<boolean> {
     const id = idOf(lease)
     if (owed.get(id) === lease) return takeOut(lease, call)
-    // It was given back since.
+    // The lease was released since.
     if (held.get(id) !== lease) return true
     entered.add(lease)
     const lifetimeMs = Math.max(1, Math.ceil(lease.expiresAtMs - clock.now()))
@@ -114,7 +114,7 @@ export function redisConcurrencyLimiter(options: RedisConcurrencyLimiterOptions)
         if (reply !== undefined) await local.acquire({ ...request, limit: Number.POSITIVE_INFINITY }, nowMs)
         noteHeld(request, lifetimeMs)
       } else if (isAsked && reply === undefined) {
-        // The server may yet carry out what it did not answer in time.
+        // The server may still execute the call that it did not answer in time.
         void giveBack({ bucket: request.bucket, leaseId, expiresAtMs: clock.now() + lifetimeMs })
       }
       return isGiven

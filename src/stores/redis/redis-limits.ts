@@ -14,21 +14,21 @@ export type { NamedClient, RedisClient, RowClient } from './redis-link.ts'
 /** Options of `redisLimits`. */
 export interface RedisLimitsOptions {
   /**
-   * A client of ioredis, iovalkey or node-redis (4 and later), or a cluster of these; connected, reconnected and closed by the
-   * host. How soon the limits are shared again after an outage is up to its reconnect delay: keep that at a second or less.
+   * Client of ioredis, iovalkey or node-redis (4 and later), or a cluster of these; connected, reconnected and closed by the
+   * host. Its reconnect delay determines how soon the limits are shared again after an outage: keep it at a second or less.
    */
   readonly client: RedisClient
-  /** Stands before all keys; default `signalbox:`. Without braces, which mean something to a cluster. */
+  /** Prefix of all keys, without braces, which have a meaning in clusters. Default `signalbox:`. */
   readonly prefix?: string | undefined
-  /** How many processes share the limits; each keeps that part of them while the server is away. Default 1. */
+  /** Number of processes that share the limits; each enforces its share while the server is unavailable. Default 1. */
   readonly expectedInstances?: number | undefined
-  /** Longest time that a request waits for the server, in milliseconds. Default 50. */
+  /** Maximum time that a request waits for the server, in milliseconds. Default 50. */
   readonly deadlineMs?: number | undefined
   /** Receives `limits-degraded` and `limits-recovered`. */
   readonly onEvent?: EventListener | undefined
-  /** Default: silent. */
+  /** Logger. Default silent. */
   readonly logger?: Logger | undefined
-  /** Times the deadline and the local limits; default: the machine's. */
+  /** Clock of the deadline and the local limits. Defaults to the machine's. */
   readonly clock?: Clock | undefined
 }
 
@@ -44,23 +44,23 @@ const REDIS_LIMITS_OPTIONS = {
 
 /** Limits that several processes share. */
 export interface RedisLimits {
-  /** For the option `rateLimiter` of `createGateway`. */
+  /** Rate limiter for the option `rateLimiter` of `createGateway`. */
   readonly rateLimiter: RateLimiter
-  /** For the option `concurrencyLimiter` of `createGateway`. */
+  /** Concurrency limiter for the option `concurrencyLimiter` of `createGateway`. */
   readonly concurrencyLimiter: ConcurrencyLimiter
-  /** Stops trying to reach a server that is away. The client stays open; it is the host's. */
+  /** Stops probing an unavailable server. The client stays open, because it belongs to the host. */
   close(): void
 }
 
-// By then a bucket without debt is full, so lost server state has no effect.
+// After this time a bucket without debt is full, so lost server state has no effect.
 const REMEMBERED_MS = 60_000
 
 /**
- * Limits shared by all processes on one server: Redis 5 or later, or a compatible one. Every decision is one script on the
- * server, by the server's clock; the callers' `nowMs` only sets how long leases live.
+ * Creates limits shared by all processes on one server: Redis 5 or later, or a compatible one. Every decision is one script on
+ * the server, by the server's clock; the callers' `nowMs` only sets the lifetime of leases.
  *
- * After an error or a missed deadline the server is not used until it answers a probe. Meanwhile each process enforces its
- * share of the limits: nothing waits, and with a correct `expectedInstances` the total stays within the limit.
+ * After an error or a missed deadline the server is not used until it answers a probe. Meanwhile each process enforces its share
+ * of the limits: nothing waits, and with a correct `expectedInstances` the total stays within the limit.
  *
  * @example
  * const limits = redisLimits({ client: new Redis(process.env.REDIS_URL), expectedInstances: 4 })
@@ -71,7 +71,7 @@ const REMEMBERED_MS = 60_000
  *   concurrencyLimiter: limits.concurrencyLimiter,
  * })
  *
- * @throws TypeError naming the invalid option.
+ * @throws TypeError with the invalid option.
  */
 export function redisLimits(options: RedisLimitsOptions): RedisLimits {
   checkGivenMembers(options, REDIS_LIMITS_OPTIONS, 'redisLimits')
@@ -116,7 +116,7 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
   })
   const mayHaveLostBuckets = (): boolean => {
     const nowMs = clock.now()
-    // The clock was set back: a minute from now is long enough.
+    // The clock was set back, so a minute from now is long enough.
     wentUpAtMs = Math.min(wentUpAtMs, nowMs)
     return nowMs - wentUpAtMs < REMEMBERED_MS
   }
@@ -125,7 +125,7 @@ export function redisLimits(options: RedisLimitsOptions): RedisLimits {
   return { rateLimiter, concurrencyLimiter, close: () => link.close() }
 }
 
-/** The text between the braces of a key. */
+/** Returns the text between the braces of a key. */
 function tagOf(key: string): string {
   return key.slice(key.indexOf('{') + 1, key.indexOf('}'))
 }

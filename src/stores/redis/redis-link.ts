@@ -1,26 +1,26 @@
 import type { Clock, Timer } from '../../core/clock.ts'
 import type { Script } from './redis-scripts.ts'
 
-/** A client that takes keys and arguments in one row: ioredis, iovalkey, and the clusters of both. */
+/** Client with keys and arguments in one list: ioredis, iovalkey, and the clusters of both. */
 export interface RowClient {
-  /** Runs a script that the server knows, by its SHA-1. */
+  /** Runs a cached script by its SHA-1. */
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
   /** Sends the text of a script and runs it. */
   eval(script: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
 }
 
-/** A client that takes keys and arguments by name: node-redis 4 and later, and its cluster. */
+/** Client with named keys and arguments: node-redis 4 and later, and its cluster. */
 export interface NamedClient {
-  /** Runs a script that the server knows, by its SHA-1. */
+  /** Runs a cached script by its SHA-1. */
   evalSha(sha1: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   /** Sends the text of a script and runs it. */
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
 }
 
-/** A connected client of the host. The gateway only sends scripts through it; the host manages its connection. */
+/** Connected client of the host. The gateway only sends scripts through it; the host manages its connection. */
 export type RedisClient = RowClient | NamedClient
 
-/** Runs one script and returns what the server replied. */
+/** Runs one script and returns the reply of the server. */
 export type ScriptRunner<Reply> = (script: Script, keys: readonly string[], args: readonly string[]) => Promise<Reply>
 
 /** Runs scripts that reply with integers; see {@link replyRunner}. */
@@ -30,8 +30,8 @@ export function scriptRunner(client: RedisClient): ScriptRunner<number[]> {
 
 /**
  * Runs scripts by their hash. If the server does not have a script, for example after a restart, its text is sent.
- * @param read What a reply is; throws for one that is none.
- * @throws TypeError when the client has no method to run scripts by hash.
+ * @param read Parses a reply; throws if it is invalid.
+ * @throws TypeError if the client has no method to run scripts by hash.
  */
 export function replyRunner<Reply>(client: RedisClient, read: (reply: unknown) => Reply): ScriptRunner<Reply> {
   const calls = callsOf(client)
@@ -67,60 +67,60 @@ function callsOf(client: RedisClient): { byHash: ScriptCall; byText: ScriptCall 
   throw new TypeError(NO_CLIENT)
 }
 
-/** A reply as a list of integers. Clients may be configured to return numbers as text. */
+/** Returns a reply as a list of integers. Clients may be configured to return numbers as strings. */
 function numbersOf(reply: unknown): number[] {
   const numbers = (Array.isArray(reply) ? reply : [reply]).map(Number)
   if (numbers.some((value) => !Number.isFinite(value))) throw new TypeError('the server did not return numbers')
   return numbers
 }
 
-/** Why the server is currently unused. */
+/** Reason why the server is currently unused. */
 export interface LinkFailure {
   readonly reason: 'deadline' | 'error'
   readonly error: unknown
 }
 
-/** The parts of a link. */
+/** Parts of a link. */
 export interface RedisLinkOptions<Reply> {
   readonly run: ScriptRunner<Reply>
-  /** Longest time a call may take. */
+  /** Maximum duration of a call. */
   readonly deadlineMs: number
   readonly clock: Clock
-  /** Key to try the server with after a call on the given key has failed; on the same node of a cluster. */
+  /** Returns the key of a probe after a failed call on the given key; on the same node of a cluster. */
   readonly probeKey: (failedKey: string) => string
   readonly probe: Script
   readonly onDown: (failure: LinkFailure) => void
   /**
-   * Tells a server that is back what it must know before it is used. `call` has the deadline of every call, and works though the link
-   * is down. False: it is tried again after the next probe.
+   * Synchronizes a recovered server before it is used. `call` has the deadline of every call, and works although the link is
+   * down. Returns false to retry after the next probe.
    */
   readonly beforeUp?: (call: RedisLink<Reply>['call']) => Promise<boolean>
   readonly onUp: (downMs: number) => void
 }
 
-/** The way to a server that may be slow or gone. */
+/** Connection to a server that may be slow or unavailable. */
 export interface RedisLink<Reply = readonly number[]> {
-  /** False while the server is not used; calls then return undefined at once. */
+  /** False while the server is not used; calls then return undefined immediately. */
   readonly isUp: boolean
-  /** The script's result; undefined if the server did not answer in time. Never rejects. A late reply is ignored. */
+  /** Returns the script's result, or undefined if the server did not answer in time. Never rejects. Ignores late replies. */
   call(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply | undefined>
-  /** Stops trying. */
+  /** Stops probing. */
   close(): void
 }
 
 const PROBE_INTERVAL_MS = 200
-// Clients queue what they cannot send. A few probes suffice to notice a server that is back.
+// Clients queue commands that they cannot send. A few probes suffice to detect a recovered server.
 const MAX_PROBES_UNDER_WAY = 8
 
 /**
- * Puts a deadline on every call. The first failed call marks the link as down, so that a dead server costs one deadline and
- * not one per request. It is up again when a probe, sent every 200 ms, is answered within the deadline.
+ * Puts a deadline on every call. The first failed call marks the link as down, so that an unavailable server costs one deadline
+ * in total and not one per request. The link is up again when a probe, sent every 200 ms, is answered within the deadline.
  */
 export function redisLink<Reply>(options: RedisLinkOptions<Reply>): RedisLink<Reply> {
   const { run, deadlineMs, clock } = options
   let isUp = true
   let isClosed = false
-  /** Counts how often the link came up. Failures of calls that began before the last time are outdated. */
+  /** Counts how often the link came up. Failures of earlier calls are outdated. */
   let generation = 0
   let downSinceMs = 0
   let probesUnderWay = 0

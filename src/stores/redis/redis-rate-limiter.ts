@@ -3,27 +3,27 @@ import type { BucketState, RateLimiter, RateTake } from '../rate-limiter.ts'
 import type { RedisLink } from './redis-link.ts'
 import { ADJUST, bucketKey, TAKE } from './redis-scripts.ts'
 
-/** The parts of the rate limiter. */
+/** Parts of the rate limiter. */
 export interface RedisRateLimiterOptions {
   readonly link: RedisLink
   readonly prefix: string
   readonly expectedInstances: number
-  /** True for a while after the server returned, when it may have lost its buckets. */
+  /** Returns true for a while after the server recovered, because it may have lost its buckets. */
   readonly mayHaveLostBuckets: () => boolean
 }
 
 const MINUTE_MS = 60_000
 
 /**
- * Limits shared through the server, with a local share for outages. Each process mirrors the bucket levels in its share, so
- * an outage grants no second burst. A server that returns empty is set from the local share.
+ * Creates limits shared through the server, with a local share for outages. Each process mirrors the bucket levels in its share,
+ * so an outage grants no second burst. If the server returns without data, it is restored from the local share.
  */
 export function redisRateLimiter(options: RedisRateLimiterOptions): RateLimiter {
   const { link, prefix, expectedInstances } = options
   const local = memoryRateLimiter()
   const shareOf = (take: RateTake): RateTake => localTake(take, expectedInstances)
 
-  /** The local bucket is as empty, in proportion, as the shared one. */
+  /** Sets the local bucket to the same relative level as the shared one. */
   function assume(take: RateTake, resetMs: number, nowMs: number): void {
     const share = shareOf(take)
     local.assume({ ...share, amount: (resetMs / MINUTE_MS) * share.perMinute }, nowMs)
@@ -74,13 +74,13 @@ export function redisRateLimiter(options: RedisRateLimiterOptions): RateLimiter 
   }
 }
 
-/** What one of several processes may grant by itself: an even part, rounded down, at least one. */
+/** Returns the share of a limit that one of several processes may grant: an even part, rounded down, at least one. */
 export function localShare(limit: number, expectedInstances: number): number {
   const share = limit / expectedInstances
   return share >= 1 ? Math.floor(share) : Math.min(limit, 1)
 }
 
-/** The take as one process judges it by itself. */
+/** Returns the take in the local share of one process. */
 function localTake(take: RateTake, expectedInstances: number): RateTake {
   return {
     ...take,

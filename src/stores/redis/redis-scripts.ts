@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 
-/** A script that the server runs atomically, and its hash. */
+/** Script that the server runs atomically, and its hash. */
 export interface Script {
   readonly text: string
   readonly sha1: string
-  /** True for a script that is always sent in full, so that nothing sent after it can run before it. */
+  /** Whether the script is always sent in full, so that no later command can run before it. */
   readonly isSentWhole?: boolean
 }
 
@@ -14,9 +14,9 @@ export function script(text: string): Script {
 }
 
 /**
- * A bucket is the text `level microseconds`: what was taken and had not flowed back at that time of the server's clock.
- * Levels are kept with all digits, so that limits which do not divide a minute do not drift. Time that runs backwards
- * counts as standing still, for a few seconds; a clock that is set back further, or that of a replica that took over, goes on from there.
+ * A bucket is the text `level microseconds`: the amount that was taken and not refilled at that time of the server's clock.
+ * Levels keep all digits, so that limits that do not divide a minute do not drift. Time that runs backwards counts as standing
+ * still for a few seconds; if the clock is set back further, or a replica with another clock takes over, the new time is used.
  */
 const BUCKETS = `
 local time = redis.call('TIME')
@@ -54,9 +54,9 @@ end
 `
 
 /**
- * Takes from all buckets or from none. Arguments for each key: amount, limit per minute, size, and the level to assume if
- * the server has no such bucket.
- * Gives the milliseconds to wait (0: taken), then for each key what is left and the milliseconds until it is full.
+ * Takes from all buckets or from none. Arguments for each key: amount, limit per minute, size, and the level to assume if the
+ * server has no such bucket. Returns the milliseconds to wait (0: taken), then for each key the remaining amount and the
+ * milliseconds until it is full.
  */
 export const TAKE = script(`${BUCKETS}
 local levels, times, wait = {}, {}, 0
@@ -87,7 +87,7 @@ end
 return reply
 `)
 
-/** Adds an amount, negative to give back. Arguments: amount, limit per minute. Gives the milliseconds until it is full. */
+/** Adds an amount, or returns it if negative. Arguments: amount, limit per minute. Returns the milliseconds until it is full. */
 export const ADJUST = script(`${BUCKETS}
 local per_minute = tonumber(ARGV[2])
 local level, at = read(KEYS[1], per_minute)
@@ -108,7 +108,7 @@ local function hold(key, id, lifetime)
 end
 `
 
-/** Arguments: lease id, limit, lifetime in milliseconds. Gives 1 when the lease was given. */
+/** Arguments: lease id, limit, lifetime in milliseconds. Returns 1 if the lease was granted. */
 export const ACQUIRE = script(`${LEASES}
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end
@@ -116,7 +116,7 @@ hold(KEYS[1], ARGV[1], tonumber(ARGV[3]))
 return 1
 `)
 
-/** Arguments: lease id, lifetime in milliseconds. Gives 1 when the lease was still there. */
+/** Arguments: lease id, lifetime in milliseconds. Returns 1 if the lease still existed. */
 export const RENEW = script(`${LEASES}
 local expiry = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not expiry or tonumber(expiry) <= now then return 0 end
@@ -125,8 +125,8 @@ return 1
 `)
 
 /**
- * Enters a lease that was granted elsewhere, whatever the limit. Arguments: lease id, lifetime in milliseconds. Runs on
- * servers that have just started and know no hash; later requests must find the lease counted.
+ * Adds a lease that was granted elsewhere, whatever the limit. Arguments: lease id, lifetime in milliseconds. Sent in full,
+ * because a restarted server knows no hash, and later requests must find the lease counted.
  */
 export const ENTER: Script = {
   ...script(`${LEASES}
@@ -136,21 +136,21 @@ return 1
   isSentWhole: true,
 }
 
-/** Argument: lease id. Hardly longer than its hash, and a request that comes next must not find a lease that was given back. */
+/** Argument: lease id. Hardly longer than its hash, and the next request must not find a released lease. */
 export const RELEASE: Script = { ...script(`return redis.call('ZREM', KEYS[1], ARGV[1])`), isSentWhole: true }
 
-/** Shows that the server takes writes. */
+/** Tests whether the server accepts writes. */
 export const PROBE = script(`redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1`)
 
 /**
- * Name of the server's key for a bucket. In a cluster, buckets with the same text between their first colon and the next slash
+ * Returns the server's key of a bucket. In a cluster, buckets with the same text between their first colon and the next slash
  * (`requests:acct_1/key:key_1`, `tokens:acct_1/account`) are on one node, so that one script can take from all of them.
  */
 export function bucketKey(prefix: string, bucket: string): string {
   return `${prefix}{${hashTag(bucket)}}:${bucket}`
 }
 
-/** What the server hashes to choose a node: never empty, and without the brace that would end it. */
+/** Returns the text that the server hashes to choose a node: never empty, and without the closing brace. */
 function hashTag(bucket: string): string {
   const [tag = ''] = bucket.slice(bucket.indexOf(':') + 1).split('/', 1)
   return tag.replaceAll('}', '') || '-'

@@ -8,38 +8,38 @@ import {
   SqliteStoreError,
 } from './sqlite-database.ts'
 
-/** Most operations in one transaction, so that the event loop is never kept for longer than some milliseconds. */
+/** Maximum number of operations per transaction, so that the event loop is blocked for only some milliseconds. */
 const MAX_OPERATIONS = 512
 
-/** A busy lock is retried after a random time up to this. */
+/** Maximum delay before a retry of a busy lock. The delay is random. */
 const MAX_RETRY_DELAY_MS = 5
 
-/** Writes that operations buffer inside their transaction, so that several go to the database together. */
+/** Writes that operations buffer inside their transaction, so that several reach the database together. */
 export interface WriteBuffer {
-  /** Writes what was buffered. When it throws, the transaction is undone. */
+  /** Writes the buffer. If it throws, the transaction is undone. */
   flush(): void
-  /** Drops what was buffered: the operations that buffered it are undone. */
+  /** Drops the buffer, because its operations are undone. */
   discard(): void
 }
 
-/** Puts what is committed on the disk without blocking, and calls back once. */
+/** Flushes committed data to the disk without blocking, and calls back once. */
 export type Flush = (done: (error: Error | null) => void) => void
 
-/** The log that a database commits to, where a commit alone is not on the disk. */
+/** Log that a database commits to, if a commit alone is not on the disk. */
 export interface CommitLog {
   readonly flush: Flush
   /**
-   * Writes what the log holds into the database itself, flushed, where a flush of the log has failed. False: another connection reads an
-   * older state, so it has to be tried again. Throws what the engine throws.
+   * Writes the content of the log into the database itself, flushed, after a flush of the log has failed. Returns false if
+   * another connection reads an older state, so that it must be retried. Throws the errors of the engine.
    */
   empty(): boolean
 }
 
-/** How long to wait for the lock, and what errors call the database. */
+/** Waiting time for the lock, and the database's name in errors. */
 export interface GroupCommitOptions {
   readonly label: string
   readonly busyTimeoutMs: number
-  /** Absent: what is committed is on the disk. */
+  /** Commit log. If omitted, committed data is on the disk. */
   readonly log?: CommitLog | undefined
 }
 
@@ -51,11 +51,11 @@ interface Waiting {
 }
 
 /**
- * Group commit: the operations of one turn of the event loop share one transaction, and so one flush. None is resolved
- * before all of them are on disk. Operations that come during a flush wait for its end and share the next one, so that groups grow
- * with the load and not with a delay. If an operation throws, the group is rolled back and run again with a savepoint for each
- * operation, so that only the failing one is rejected; savepoints are too expensive for every group. While another process
- * writes, the group waits without blocking this one.
+ * Group commit: the operations of one turn of the event loop share one transaction, and so one flush. None is resolved before all
+ * of them are on disk. Operations that arrive during a flush share the next one, so that groups grow with the load instead of a
+ * delay. If an operation throws, the group is rolled back and run again with a savepoint for each operation, so that only the
+ * failing one is rejected; savepoints are too expensive for every group. While another process writes, the group waits without
+ * blocking this one.
  */
 export class GroupCommit {
   readonly #database: SqliteDatabase
@@ -69,9 +69,9 @@ export class GroupCommit {
   #waiting: Waiting[] = []
   #isScheduled = false
   #isFlushing = false
-  /** A flush has failed: what was committed, and is read by later operations, may not be on the disk. */
+  /** Whether a flush has failed: committed data, which later operations read, may not be on the disk. */
   #isLogInDoubt = false
-  /** The next group begins with operations of which one has failed before. */
+  /** Whether the next group begins with operations of which one has failed before. */
   #needsSavepoints = false
   #busySinceMs: number | undefined
   #idle: (() => void)[] = []
@@ -88,10 +88,10 @@ export class GroupCommit {
   }
 
   /**
-   * Runs a synchronous operation in the next group; resolves with its result once that is durable. It must only read and
+   * Runs a synchronous operation in the next group, and resolves with its result when that is durable. It must only read and
    * write the database, because it may be rolled back and run again.
    *
-   * @param isFlushed False: it resolves once it is committed, and needs no flush of its own. The next one takes it along.
+   * @param isFlushed Whether to wait for a flush. If false, it resolves after the commit, and the next flush includes it.
    */
   write<Value>(operation: () => Value, isFlushed = true): Promise<Value> {
     return new Promise<Value>((resolve, reject) => {
@@ -100,7 +100,7 @@ export class GroupCommit {
     })
   }
 
-  /** Resolves when nothing waits. */
+  /** Resolves when no operation waits. */
   drained(): Promise<void> {
     return new Promise((resolve) => {
       this.#idle.push(resolve)
@@ -134,7 +134,7 @@ export class GroupCommit {
     for (const resolve of idle) resolve()
   }
 
-  /** Begins the transaction. False if that must wait; then a retry is scheduled, or everything that waited was rejected. */
+  /** Begins the transaction. Returns false if that must wait; a retry is then scheduled, or all waiting operations were rejected. */
   #isReady(): boolean {
     try {
       if (this.#isLogInDoubt && this.#options.log?.empty() === false) return this.#isRetried()
@@ -147,7 +147,7 @@ export class GroupCommit {
     }
   }
 
-  /** Always false: waits for another connection, and at the end of that time rejects everything. */
+  /** Always returns false: waits for another connection, and rejects everything after the time limit. */
   #isRetried(busy?: unknown): false {
     const nowMs = performance.now()
     this.#busySinceMs ??= nowMs
@@ -202,7 +202,7 @@ export class GroupCommit {
     log.flush((error) => {
       this.#isFlushing = false
       this.#isLogInDoubt ||= error !== null
-      // What is committed may be lost, and may stay: as after a connection that breaks during a commit, the caller knows neither.
+      // Committed data may be lost or kept: as after a connection that breaks during a commit, the caller cannot know.
       const fault = error && new SqliteStoreError('io', `${label} could not be flushed (${error.message})`, error)
       for (const index of flushed)
         if (fault === null) answer(group[index]!, values[index])
@@ -225,7 +225,7 @@ export class GroupCommit {
         this.#rollBackTo.run()
         this.#release.run()
       } catch {
-        // SQLite has given up the whole transaction, so the others are undone too, for the same reason.
+        // SQLite has rolled back the whole transaction, so the others are undone too, for the same reason.
         throw error
       }
       return new Refused(explained(error, this.#options.label))
@@ -243,7 +243,7 @@ export class GroupCommit {
   }
 }
 
-/** What an operation of a group that threw has instead of a value. */
+/** Result of a failed operation of a group. */
 class Refused {
   readonly reason: unknown
 
@@ -252,14 +252,14 @@ class Refused {
   }
 }
 
-/** Tells the caller of an operation how it ended, after the commit. */
+/** Passes the result of an operation to its caller, after the commit. */
 function answer({ resolve, reject }: Waiting, value: unknown): void {
   if (value instanceof Refused) reject(value.reason)
   else resolve(value)
 }
 
 /**
- * Runs something that needs no group, again and again while another connection holds the lock, for `busyTimeoutMs` at most.
+ * Repeats an operation that needs no group while another connection holds the lock, for at most `busyTimeoutMs`.
  * @throws SqliteStoreError
  */
 export async function retryOnBusy<Value>(

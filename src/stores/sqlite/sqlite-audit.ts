@@ -21,7 +21,7 @@ CREATE INDEX signalbox_audit_by_time ON signalbox_audit (created_at_ms, id);
 CREATE INDEX signalbox_audit_by_subject ON signalbox_audit (subject, created_at_ms, id) WHERE subject IS NOT NULL;
 `
 
-/** The audit of an open database, by synchronous calls. */
+/** Synchronous audit of an open database. */
 export interface SqliteAudit {
   add(entry: AuditEntry): void
   list(query: AuditQuery): readonly AuditEntry[]

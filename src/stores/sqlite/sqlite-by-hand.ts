@@ -12,7 +12,7 @@ import { entryOf, journalSumsOf, openHoldOf, type SqlRow, spendingCountsOf } fro
 import { prepareExact, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 import { type BufferedAccount, COUNTS, type SqliteMoney } from './sqlite-money.ts'
 
-/** Credits, changes by hand, and the journal, inside the caller's transaction. */
+/** Credits, manual changes, and the journal, inside the caller's transaction. */
 export type SqliteByHand = Synchronous<Journal & Pick<Ledger, 'credit'>>
 
 interface ByHandParts {
@@ -76,9 +76,9 @@ export function sqliteByHand(database: SqliteDatabase, { money, timeOf }: ByHand
     return known
   }
 
-  /** After money was added. */
+  /** Called after money was added. */
   function settleDebt(accountId: string, nowMs: number): void {
-    // What has expired pays no debts.
+    // Remove expired credits first, so that they cannot repay the debt.
     money.expireDue(accountId, nowMs)
     money.repay(accountId, nowMs)
     const account = money.changing(accountId)
@@ -174,7 +174,7 @@ export function sqliteByHand(database: SqliteDatabase, { money, timeOf }: ByHand
 
     lines({ accountId, fromMs, untilMs, order, after, limit }) {
       const select = selectLines[order]
-      // Beyond both ends of the range there is no line.
+      // There is no line beyond the ends of the range.
       const place = after ?? {
         createdAtMs: order === 'newest' ? untilMs : fromMs,
         number: order === 'newest' ? 0n : -1n,
@@ -195,7 +195,7 @@ export function sqliteByHand(database: SqliteDatabase, { money, timeOf }: ByHand
       return (rows as SqlRow[]).map(openHoldOf)
     },
 
-    // Not by `money`: what that has read may have changed before the next group.
+    // Not from `money`, whose data may have changed before the next group.
     spending(accountId, keyIds) {
       const account = selectAccountSpending.get(accountId) as SqlRow | undefined
       if (account === undefined) return undefined
@@ -215,7 +215,7 @@ export function sqliteByHand(database: SqliteDatabase, { money, timeOf }: ByHand
   }
 }
 
-/** Lines of a range behind a place, in one order. */
+/** Prepares reading lines of a range after a place, in one order. */
 function linesOf(database: SqliteDatabase, direction: 'ASC' | 'DESC', behind: '<' | '>') {
   return prepareExact(
     database,

@@ -1,31 +1,31 @@
-/** What SQLite can store in a column. */
+/** Value that SQLite can store in a column. */
 export type SqlValue = string | number | bigint | null | Uint8Array
 
 /**
- * A prepared statement, in the shape that `node:sqlite` and better-sqlite3 share. Parameters are written `?`: numbered ones
- * (`?1`) are no positions to better-sqlite3.
+ * Prepared statement with the common methods of `node:sqlite` and better-sqlite3. Parameters are written `?`, because
+ * better-sqlite3 does not treat numbered ones (`?1`) as positions.
  */
 export interface SqliteStatement {
-  /** Runs it; gives how many rows it changed. */
+  /** Runs the statement and returns how many rows it changed. */
   run(...parameters: SqlValue[]): { readonly changes: number | bigint }
-  /** The first row; undefined when there is none. */
+  /** Returns the first row; undefined if there is none. */
   get(...parameters: SqlValue[]): unknown
-  /** Every row, as an object by column name. */
+  /** Returns every row, as an object by column name. */
   all(...parameters: SqlValue[]): unknown[]
-  /** `node:sqlite`: integers are read as bigint. */
+  /** Reads integers as bigint, in `node:sqlite`. */
   setReadBigInts?(enabled: boolean): unknown
-  /** better-sqlite3: integers are read as bigint. */
+  /** Reads integers as bigint, in better-sqlite3. */
   safeIntegers?(enabled?: boolean): unknown
 }
 
-/** The methods of a contract, answered at once: for drivers inside a transaction. */
+/** Synchronous methods of a contract, for drivers inside a transaction. */
 export type Synchronous<Contract> = {
   readonly [Method in keyof Contract]: Contract[Method] extends (...parameters: infer Parameters) => infer Result
     ? (...parameters: Parameters) => Awaited<Result>
     : never
 }
 
-/** An open SQLite database: a `DatabaseSync` of `node:sqlite` or `@photostructure/sqlite`, or a better-sqlite3 `Database`. */
+/** Open SQLite database: a `DatabaseSync` of `node:sqlite` or `@photostructure/sqlite`, or a better-sqlite3 `Database`. */
 export interface SqliteDatabase {
   /** Runs statements without parameters. */
   exec(sql: string): unknown
@@ -54,12 +54,12 @@ export function prepareExact(database: SqliteDatabase, sql: string): SqliteState
 const ROWS_PER_CALL = [16, 4, 1] as const
 
 /**
- * Prepares a statement for many rows, to run in as few calls as possible. The values of all rows stand in one list, one row
- * behind the other.
+ * Prepares a statement for many rows, which runs in as few calls as possible. One list contains the values of all rows, row after
+ * row.
  *
- * @param width how many values a row has.
- * @param sqlFor returns the statement for this many rows; parameters bound once come before the list.
- * @returns runs it; says how many rows of the database were changed.
+ * @param width Number of values per row.
+ * @param sqlFor Returns the statement for this many rows. Parameters that are bound once come before the list.
+ * @returns A function that runs it and returns how many rows of the database were changed.
  */
 export function prepareRows(
   database: SqliteDatabase,
@@ -86,34 +86,32 @@ export function prepareRows(
 
 const NO_VALUES: readonly SqlValue[] = []
 
-/** A list such as `(?, ?), (?, ?)`, from one row and the number of rows. */
+/** Returns a list such as `(?, ?), (?, ?)`, from one row and the number of rows. */
 export function listOf(row: string, rowCount: number): string {
   return Array<string>(rowCount).fill(row).join(', ')
 }
 
-/** Ends a transaction that may have ended by itself. */
+/** Ends a transaction that may have been rolled back already. */
 export function rollBack(database: SqliteDatabase): void {
   try {
     database.exec('ROLLBACK')
   } catch {
-    // After errors such as a full disk SQLite has rolled back already, and a second rollback fails; the first error is the
-    // useful one.
+    // After errors such as a full disk SQLite has rolled back already, and a second rollback fails; the first error is the useful
+    // one.
   }
 }
 
-/** A time for an integer column: clocks and options may have fractions of a millisecond. */
+/** Returns a time for an integer column, because clocks and options may have fractions of a millisecond. */
 export function wholeMilliseconds(timeMs: number): number {
   return Math.floor(timeMs)
 }
 
-/** The same for a time that may be absent; null is none. */
+/** Returns an optional time for an integer column, or null if it is omitted. */
 export function wholeMillisecondsOrNull(timeMs: number | undefined): number | null {
   return timeMs === undefined ? null : Math.floor(timeMs)
 }
 
-/**
- * The kind of database fault. `locked`: another connection held it longer than the busy timeout. `failed`: any other fault.
- */
+/** Kind of database fault. `locked`: another connection held it longer than the busy timeout. `failed`: any other fault. */
 export type SqliteFault =
   | 'locked'
   | 'read_only'
@@ -128,13 +126,13 @@ export type SqliteFault =
   | 'failed'
 
 /**
- * A database that cannot be used, described for the operator; a caller of the gateway gets 503 without details. The failed
+ * Error of an unusable database, described for the operator; a caller of the gateway gets 503 without details. The failed
  * operation had no effect, not even a partial one.
  */
 export class SqliteStoreError extends Error {
   // Bundlers rename classes; logs show this name.
   override readonly name = 'SqliteStoreError'
-  /** What is wrong, for programs; `message` says it for people. */
+  /** Kind of the fault for programs; `message` describes it for readers. */
   readonly fault: SqliteFault
 
   constructor(fault: SqliteFault, message: string, cause?: unknown) {
@@ -155,7 +153,7 @@ const FAULTS: readonly (readonly [code: number, name: string, fault: SqliteFault
   [26, 'SQLITE_NOTADB', 'corrupt', 'is not a SQLite database, or its beginning is damaged'],
 ]
 
-/** Primary result code of an engine's error; undefined for anything else. */
+/** Returns the primary result code of an engine's error; undefined for other errors. */
 function primaryCode(error: unknown): number | undefined {
   if (typeof error !== 'object' || error === null) return undefined
   const { errcode, code } = error as { readonly errcode?: unknown; readonly code?: unknown }
@@ -166,12 +164,12 @@ function primaryCode(error: unknown): number | undefined {
   return FAULTS.find(([, name]) => name === primaryName)?.[0] ?? 1
 }
 
-/** Does another connection hold the lock? Such a call changed nothing and may be retried. */
+/** Whether another connection holds the lock. Such a call changed nothing and may be retried. */
 export function isBusy(error: unknown): boolean {
   return primaryCode(error) === 5
 }
 
-/** An engine's error, described for the operator; other errors are returned unchanged. */
+/** Returns an engine's error with a description for the operator; other errors are returned unchanged. */
 export function explained(error: unknown, label: string): unknown {
   const code = primaryCode(error)
   if (code === undefined) return error

@@ -19,16 +19,16 @@ interface LaterRow {
   readonly month: bigint
 }
 
-/** Tells what a charge came to that was made before, by the journal: {@link Resolution.earlier}. */
+/** Reads the result of an earlier charge from the journal; see {@link Resolution.earlier}. */
 export type SqliteEarlierCharge = (
   holdId: string,
   hold: HoldRow,
   thresholds: SpendingThresholds,
 ) => Resolution['earlier']
 
-/** Prepares the statements. `money` must have written what it buffers. */
+/** Prepares the statements. `money` must have flushed its buffer. */
 export function sqliteEarlierCharge(database: SqliteDatabase, money: SqliteMoney): SqliteEarlierCharge {
-  // By the index of account and time: the journal has none of holds, and few lines are younger than a hold.
+  // By the index of account and time: the journal has no index of holds, and few lines are younger than a hold.
   const selectCharge = prepareExact(
     database,
     `SELECT id, amount, due, balance_after, owed_after, created_at_ms FROM signalbox_entries
@@ -67,7 +67,7 @@ export function sqliteEarlierCharge(database: SqliteDatabase, money: SqliteMoney
         ),
       },
       money: balance,
-      // The latest credit of that time is not known where there was another since: nothing is told of the balance then.
+      // If there was a later credit, the latest credit of that time is not known, so no balance threshold is reported.
       funded: isCredited ? 0n : account.funded,
       owed: owedBefore + amount - paid,
       creditLimit: account.creditLimit,
@@ -77,7 +77,7 @@ export function sqliteEarlierCharge(database: SqliteDatabase, money: SqliteMoney
   }
 }
 
-/** What was spent before later charges of the same day and month. */
+/** Returns the spending without later charges of the same day and month. */
 function countsWithout(counts: SpendingCounts, later: readonly LaterRow[]): SpendingCounts {
   const sumOf = (member: 'day' | 'month') => later.reduce((sum, row) => sum + row[member], 0n)
   return {

@@ -1,12 +1,12 @@
 import { type SqliteDatabase, SqliteStoreError } from './sqlite-database.ts'
 
 /**
- * Oldest safe SQLite version. Earlier ones can corrupt a database in WAL mode when two connections write and checkpoint at
- * the same moment (SQLite, "Write-Ahead Logging", the WAL-reset bug; fixed in 3.51.3).
+ * Oldest safe SQLite version. Earlier ones can corrupt a database in WAL mode if two connections write and checkpoint at the same
+ * moment (SQLite, "Write-Ahead Logging", the WAL-reset bug; fixed in 3.51.3).
  */
 const OLDEST_SQLITE = '3.51.3'
 
-/** Has the API of `node:sqlite`, for Node versions that lack it or bundle a SQLite that is too old. */
+/** Package with the API of `node:sqlite`, for Node versions that lack it or bundle an old SQLite. */
 const STAND_IN = '@photostructure/sqlite'
 
 interface EngineModule {
@@ -14,9 +14,9 @@ interface EngineModule {
 }
 
 /**
- * Opens a database file with Node's own SQLite, or with `@photostructure/sqlite` where Node has none that is new enough.
- * @throws SqliteStoreError `engine_missing` or `engine_too_old`, saying what to install; what the engine throws when the
- *   file cannot be opened.
+ * Opens a database file with Node's own SQLite, or with `@photostructure/sqlite` if Node has no recent one.
+ * @throws SqliteStoreError `engine_missing` or `engine_too_old` with the package to install; the engine's error if the file
+ *   cannot be opened.
  */
 export async function openWithEngine(path: string): Promise<SqliteDatabase> {
   const builtin = builtinEngine()
@@ -31,7 +31,7 @@ export async function openWithEngine(path: string): Promise<SqliteDatabase> {
 }
 
 /**
- * Checks the SQLite behind a database that the host opened.
+ * Checks the SQLite version of a database that the host opened.
  * @throws SqliteStoreError `engine_too_old`.
  */
 export function assertTrustedEngine(database: SqliteDatabase): void {
@@ -46,7 +46,7 @@ function builtinEngine(): EngineModule | undefined {
 
 async function standInEngine(builtinVersion: string | undefined): Promise<EngineModule> {
   try {
-    // A variable and comments, so that bundlers do not resolve this import of an optional package but leave it to Node.
+    // A variable and comments, so that bundlers leave this import of an optional package to Node.
     const name: string = STAND_IN
     const loaded = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as EngineModule & {
       readonly default?: EngineModule
@@ -70,7 +70,7 @@ function versionOf(database: SqliteDatabase, isOurs: boolean): string {
   return version
 }
 
-/** Is a version such as `3.51.3` new enough? */
+/** Whether a version such as `3.51.3` is recent enough. */
 export function isTrusted(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number)
   const [wantedMajor = 0, wantedMinor = 0, wantedPatch = 0] = OLDEST_SQLITE.split('.').map(Number)

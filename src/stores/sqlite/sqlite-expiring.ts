@@ -15,17 +15,17 @@ import { listOf, prepareExact, type SqliteDatabase, type Synchronous, wholeMilli
 /** Idempotency keys, inside the caller's transaction. */
 export type SqliteClaims = ReturnType<typeof sqliteClaims>
 
-/** What a claim is told apart by. */
+/** Identifying fields of a claim. */
 export type ClaimName = Omit<IdempotencyClaim, 'expiresAtMs' | 'pendingUntilMs'>
 
-// A key whose time was over may belong to another request by now, told apart by its body, or by who has claimed it.
+// An expired key may belong to another request by now, which has another body or another claimant.
 const IS_OWN = `account_id = ? AND key = ? AND fingerprint = ?
   AND (claimed_by IS NULL OR claimed_by = coalesce(?, claimed_by))`
 
 /**
  * Prepares the statements of {@link SqliteClaims}.
  *
- * @param timeOf the time by which keys expire, when a caller's clock says `callerMs`.
+ * @param timeOf Returns the time by which keys expire, given the caller's time `callerMs`.
  */
 export function sqliteClaims(database: SqliteDatabase, timeOf: (callerMs: number) => number) {
   const select = prepareExact(
@@ -33,7 +33,7 @@ export function sqliteClaims(database: SqliteDatabase, timeOf: (callerMs: number
     `SELECT fingerprint, claimed_by, answer_status, answer_headers, answer_body FROM signalbox_idempotency
      WHERE account_id = ? AND key = ? AND expires_at_ms > ?`,
   )
-  // What is replaced has expired: the caller has looked before.
+  // A replaced row has expired: the caller has checked it before.
   const insert = database.prepare(
     `INSERT OR REPLACE INTO signalbox_idempotency (account_id, key, fingerprint, expires_at_ms, claimed_by)
      VALUES (?, ?, ?, ?, ?)`,
@@ -49,10 +49,10 @@ export function sqliteClaims(database: SqliteDatabase, timeOf: (callerMs: number
   const selectOwn = database.prepare(`SELECT 1 FROM signalbox_idempotency WHERE ${IS_OWN}`)
   const release = database.prepare(`DELETE FROM signalbox_idempotency WHERE ${IS_OWN} AND answer_status IS NULL`)
 
-  /** The time of the database at what is `untilMs` for the caller. */
+  /** Returns the database's time that corresponds to the caller's time `untilMs`. */
   const endOf = (untilMs: number, nowMs: number): number => wholeMilliseconds(timeOf(nowMs) + (untilMs - nowMs))
 
-  /** What claiming would find, without claiming. */
+  /** Returns the result of a claim without claiming. */
   function peek({ accountId, key, fingerprint }: IdempotencyClaim, nowMs: number): ClaimResult {
     const row = select.get(accountId, key, timeOf(nowMs)) as SqlRow | undefined
     if (row === undefined) return { status: 'claimed' }
@@ -71,7 +71,7 @@ export function sqliteClaims(database: SqliteDatabase, timeOf: (callerMs: number
       return Number(renew.run(endMs, accountId, key, claimedBy).changes) > 0 ? { status: 'claimed' } : found
     },
     endOf,
-    /** @param endMs until when it is kept, by the time of the database, if that is later than it is claimed for. */
+    /** @param endMs Expiry by the database's time, if it is later than that of the claim. */
     complete(claim: ClaimName, answer: StoredAnswer, endMs = 0): boolean {
       const own = ownValues(claim)
       if (Number(complete.run(...answerValues(answer), endMs, ...own).changes) > 0) return true
@@ -118,13 +118,13 @@ export function sqliteInteractions(database: SqliteDatabase): SqliteInteractions
   }
 }
 
-/** Rows of each kind that one step deletes at most. */
+/** Maximum number of rows of each kind that one step deletes. */
 const ROWS_PER_STEP = 500
 
 /**
- * Prepares the deletion of obsolete rows: one bounded step, inside the caller's transaction.
+ * Prepares the deletion of obsolete rows: one limited step, inside the caller's transaction.
  *
- * @returns a function that returns true once nothing is left to delete.
+ * @returns A function that returns true when nothing is left to delete.
  */
 export function sqlitePurge(database: SqliteDatabase): (nowMs: number) => boolean {
   const byKey = [

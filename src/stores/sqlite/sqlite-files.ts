@@ -5,7 +5,7 @@ import type { FileStore } from '../file-store.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import { listOf, type SqliteDatabase, type SqlValue, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Callers' files and their bytes, and what became of the requests of batches. */
+/** Callers' files and their bytes, and the outcomes of the requests of batches. */
 export const FILE_MIGRATION = `
 CREATE TABLE signalbox_files (
   id            TEXT NOT NULL,
@@ -133,27 +133,27 @@ export function sqliteBatches(database: SqliteDatabase): SqliteBatches {
 
 /** Steps of content, each inside the caller's transaction. */
 export interface SqliteBlobSteps {
-  /** Gives the number under which rows are written. */
+  /** Creates a blob and returns the number under which its rows are written. */
   begin(id: string, expiresAtMs: number): number
   addRow(number: number, place: number, bytes: Uint8Array): void
-  /** A blob with the same id is gone. */
+  /** Completes a blob. An earlier blob with the same id is gone. */
   finish(number: number, id: string, byteLength: number): void
   find(id: string): { readonly number: number; readonly byteLength: number } | undefined
   row(number: number, place: number): Uint8Array | undefined
-  /** From now on nobody finds it; gives the number by which its rows are removed. */
+  /** Makes a blob unreachable and returns the number by which its rows are removed. */
   discard(id: string): number | undefined
-  /** The same for those that have expired, and were not removed to the end yet. */
+  /** Makes expired blobs unreachable, and returns their numbers and those that were not removed completely yet. */
   discardExpired(nowMs: number, limit: number): readonly number[]
-  /** Removes some rows of a blob that nobody finds; true: they were the last, and the blob is gone. */
+  /** Removes some rows of an unreachable blob. Returns true if they were the last, and the blob is gone. */
   remove(number: number): boolean
 }
 
-/** Rows that one transaction removes: four megabytes, so that other writers and the event loop wait for some milliseconds. */
+/** Rows that one transaction removes: four megabytes, so that other writers and the event loop wait for only some milliseconds. */
 const REMOVED_AT_ONCE = 8
 
 /** Prepares the statements of {@link SqliteBlobSteps}. */
 export function sqliteBlobSteps(database: SqliteDatabase): SqliteBlobSteps {
-  // By chance, because the engine would give a number again: who still reads or removes content that is gone would meet other content.
+  // Random, because the engine would reuse a number, and readers or removers of deleted content would find other content.
   const begin = database.prepare(
     'INSERT INTO signalbox_blobs (number, id, expires_at_ms) VALUES (abs(random() >> 12), ?, ?) RETURNING number',
   )
@@ -199,10 +199,10 @@ export function sqliteBlobSteps(database: SqliteDatabase): SqliteBlobSteps {
   }
 }
 
-/** Runs one step in a transaction, or as a reading. */
+/** Runs one step in a transaction, or as a read. */
 type RunStep = <Value>(step: (blobs: SqliteBlobSteps) => Value) => Promise<Value>
 
-/** The contract on steps: one transaction for few rows, so that other writers run in between. */
+/** Implements the contract by steps: one transaction for few rows, so that other writers run in between. */
 export function sqliteBlobs(write: RunStep, read: RunStep): BlobStore {
   async function remove(number: number): Promise<void> {
     while (!(await write((blobs) => blobs.remove(number))));

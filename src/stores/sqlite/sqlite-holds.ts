@@ -36,13 +36,13 @@ interface KnownRow {
   readonly counter: string | null
 }
 
-/** What a reservation writes besides the hold. */
+/** Parts that a reservation writes in addition to the hold. */
 export interface SqliteHoldsParts {
   readonly claims: SqliteClaims
   readonly money: SqliteMoney
   readonly insertTask: (task: TaskRecord) => void
   readonly insertRecords: SqliteRecordInsert
-  /** The time by which holds and credits expire and the journal is written, when a caller's clock says `callerMs`. */
+  /** Returns the time for expiry and for the journal, given the caller's time `callerMs`. */
   readonly timeOf: (callerMs: number) => number
 }
 
@@ -51,9 +51,9 @@ const HELD: ReserveResult = { status: 'held' }
 const UNRESOLVED: Resolution = { resolved: false, charged: 0n, shortfall: 0n }
 
 /**
- * Holds from reservation to end, inside the transaction of a group. Each operation is decided at once, by what the database
- * holds and what the group has done before it. A hold is written at once, with its claim, counters and task; ends of holds,
- * journal lines and changes of accounts are buffered, so that a few calls write many of them.
+ * Holds from reservation to end, inside the transaction of a group. Each operation is decided immediately, by the content of the
+ * database and the earlier operations of the group. A hold is written immediately, with its claim, counters and task; ends of
+ * holds, journal lines and changes of accounts are buffered, so that a few calls write many of them.
  */
 export class SqliteHolds implements WriteBuffer {
   readonly #parts: SqliteHoldsParts
@@ -83,9 +83,9 @@ export class SqliteHolds implements WriteBuffer {
        LEFT JOIN signalbox_holds AS holds ON holds.id = wanted.id
        LEFT JOIN signalbox_refusals AS refusals ON refusals.hold_id = wanted.id`,
     )
-    // Changes nothing for an id that is held (a conflict) or was refused (a null id). One row a call: an INSERT of several
-    // rows, or from a SELECT, may have to be undone alone, so SQLite copies each page it touches, and random ids touch one
-    // each. Measured, 64 reservations took 0.7 ms by one row a call and 1.04 ms by sixteen.
+    // Changes nothing for an id that is held (a conflict) or was rejected (a null id). One row per call: an INSERT of several
+    // rows, or from a SELECT, may have to be undone alone, so SQLite copies each page it modifies, and random ids modify one
+    // each. Measured, 64 reservations took 0.7 ms with one row per call and 1.04 ms with sixteen.
     this.#insertHold = database.prepare(
       `INSERT OR IGNORE INTO signalbox_holds (id, account_id, key_id, amount, is_metered, period, created_at_ms, expires_at_ms)
        VALUES (iif(EXISTS (SELECT 1 FROM signalbox_refusals WHERE hold_id = ?), NULL, ?), ?, ?, ?, ?, ?, ?, ?)`,
@@ -96,7 +96,7 @@ export class SqliteHolds implements WriteBuffer {
     this.#insertRefusal = database.prepare(
       'INSERT INTO signalbox_refusals (hold_id, status, counter, expires_at_ms) VALUES (?, ?, ?, ?)',
     )
-    // Few columns, because every settlement reads them; those of a claim are read when there is one.
+    // Few columns, because every settlement reads them; those of a claim are read if there is one.
     this.#selectOpen = prepareExact(
       database,
       `SELECT ${HOLD_COLUMNS} FROM signalbox_holds WHERE id = ? AND ended_at_ms IS NULL`,
@@ -172,7 +172,7 @@ export class SqliteHolds implements WriteBuffer {
       this.#parts.claims.claim({ ...claim, claimedBy: holdId }, nowMs)
       this.#linkClaim.run(claim.accountId, claim.key, claim.fingerprint, holdId)
     }
-    // The hold of a task is ended much later, if at all by this process.
+    // The hold of a task ends much later, and possibly in another process.
     if (task === undefined) this.#placed.add(holdId, hold)
     else this.#parts.insertTask(task)
     return heldResult(asked, amount)
@@ -188,7 +188,7 @@ export class SqliteHolds implements WriteBuffer {
     const { status } = this.#judge({ holdId, accountId, keyId, amount, expiresAtMs: timeMs, billing }, nowMs)
     if (status !== 'held') return status as EnlargeStatus
     this.#addToHold.run(amount, holdId)
-    // The row that was kept has the old amount.
+    // The cached row has the old amount.
     this.#placed.delete(holdId)
     this.#moveHeld(hold, amount, 0n)
     return 'held'
@@ -213,7 +213,7 @@ export class SqliteHolds implements WriteBuffer {
     const owed = amount - paid
     const isMetered = hold.is_metered === 1n
     account.balance -= paid
-    // What had expired when the money was promised stays for those it was promised to.
+    // Credits that were valid when the hold was created can still pay for it.
     money.spend(accountId, paid, isMetered ? endedAtMs : Number(hold.created_at_ms))
     const line = { amount: -paid, description, holdId, due: amount, details, keyId, period }
     money.append(accountId, 'charge', line, endedAtMs)
@@ -260,7 +260,7 @@ export class SqliteHolds implements WriteBuffer {
     this.#parts.money.discard()
   }
 
-  /** The result of a reservation whose id is new. */
+  /** Returns the result of a reservation with a new id. */
   #judge(reservation: Reservation, nowMs: number): ReserveResult {
     const { accountId, keyId, claim, caps, requiredFree: amount = reservation.amount } = reservation
     const { money, claims } = this.#parts
@@ -280,7 +280,7 @@ export class SqliteHolds implements WriteBuffer {
       if (account.balance < amount) return { status: 'insufficient_balance' }
     }
     const key = money.key(keyId)
-    // Few have a cap.
+    // Few accounts and keys have a cap.
     if (account.cap === undefined && key.cap === undefined && caps === undefined) return HELD
     const period = this.#periodOf(reservation, nowMs)
     const counter = exceededCap(
@@ -298,14 +298,14 @@ export class SqliteHolds implements WriteBuffer {
     return counter === undefined ? HELD : { status: 'spending_limit', counter }
   }
 
-  /** The day that a reservation counts in: today, or a later one that is counted already. */
+  /** Returns the day in which a reservation counts: today, or a later one that is counted already. */
   #periodOf({ accountId, keyId }: Reservation, nowMs: number): number {
     const { money, timeOf } = this.#parts
     const counted = Math.max(money.account(accountId)!.counts.period, money.key(keyId).counts.period)
     return Math.max(counted, spendingPeriod(timeOf(nowMs)))
   }
 
-  /** The first result of an id that was reserved before. */
+  /** Returns the first result of an id that was reserved before. */
   #knownResult(asked: Reservation): ReserveResult | undefined {
     const { amount, status, counter } = this.#selectKnown.get(asked.holdId) as KnownRow
     if (amount !== null) return heldResult(asked, amount)
@@ -326,7 +326,7 @@ export class SqliteHolds implements WriteBuffer {
     return this.#placed.find(holdId, timeMs) ?? (this.#selectOpen.get(holdId) as HoldRow | undefined)
   }
 
-  /** A hold that has expired and was not charged since. */
+  /** Returns an expired hold that was not charged since. */
   #findExpired(holdId: string): HoldRow | undefined {
     const row = this.#selectEnd(holdId)
     return row?.ended_by === 'expired' ? row : undefined
@@ -365,7 +365,7 @@ export class SqliteHolds implements WriteBuffer {
   }
 
   #end(holdId: string, end: HoldEnd, endedAtMs: number): void {
-    // One call writes one time.
+    // One call writes only one time.
     if (this.#endedAtMs !== endedAtMs) this.#flushEnds()
     this.#endedAtMs = endedAtMs
     this.#ended[end].add(holdId)
@@ -397,7 +397,7 @@ export class SqliteHolds implements WriteBuffer {
     money.expireDue(accountId, timeMs)
   }
 
-  /** Holds an amount, or gives a negative one back, and counts that and what is charged under the caps. */
+  /** Holds an amount, or releases a negative one, and counts it and the charge under the caps. */
   #moveHeld(hold: HoldRow, held: bigint, charged: bigint): void {
     const { money } = this.#parts
     const account = money.changing(hold.account_id)
@@ -414,7 +414,7 @@ export class SqliteHolds implements WriteBuffer {
   }
 }
 
-/** Made anew and not cleared, for the reason given at `TransientMap`. */
+/** Created again instead of cleared, for the reason described at `TransientMap`. */
 function noneEnded(): Record<HoldEnd, Set<string>> {
   return { settled: new Set(), voided: new Set(), expired: new Set() }
 }

@@ -8,10 +8,10 @@ import { SETTINGS_MIGRATION } from './sqlite-settings.ts'
 import { STORED_MIGRATION } from './sqlite-stored.ts'
 import { LATER_METERS_MIGRATION, MODEL_DAYS_MIGRATION, USAGE_MIGRATION } from './usage-migration.ts'
 
-/** Which request has claimed an idempotency key. */
+/** Request that has claimed an idempotency key. */
 const CLAIMANT_MIGRATION = 'ALTER TABLE signalbox_idempotency ADD COLUMN claimed_by TEXT;'
 
-/** Long jobs, the messages about them, and who owns which conversation. A lease of 0 is none. */
+/** Long jobs, their messages, and the owners of conversations. A lease of 0 means none. */
 const TASK_MIGRATION = `
 CREATE TABLE signalbox_tasks (
   id              TEXT NOT NULL UNIQUE,
@@ -82,7 +82,7 @@ CREATE TABLE signalbox_interactions (
 CREATE INDEX signalbox_interactions_by_expiry ON signalbox_interactions (expires_at_ms);
 `
 
-/** Indexes for tasks to be purged, and the time of the last resend; 0: never. */
+/** Indexes for tasks to be purged, and the time of the last resend; 0 for never. */
 const RETENTION_MIGRATION = `
 CREATE INDEX signalbox_ended_tasks ON signalbox_tasks (updated_at_ms)
   WHERE state IN ('completed', 'failed', 'cancelled');
@@ -90,8 +90,8 @@ ALTER TABLE signalbox_deliveries ADD COLUMN resent_at_ms INTEGER NOT NULL DEFAUL
 `
 
 /**
- * What accounts owe, and how holds ended: null where they ended before this step. A hold of null was settled or voided, and
- * is not charged again.
+ * Debts of accounts, and how holds ended: null if they ended before this step. A hold with null was settled or voided, and is not
+ * charged again.
  */
 const ARREARS_MIGRATION = `
 ALTER TABLE signalbox_accounts ADD COLUMN owed INTEGER NOT NULL DEFAULT 0 CHECK (owed >= 0);
@@ -100,8 +100,8 @@ ALTER TABLE signalbox_holds ADD COLUMN ended_by TEXT CHECK (ended_by IN ('settle
 `
 
 /**
- * What accounts and keys have spent: charges and open holds of a day (20261122) and of its month, also of keys that the host
- * authenticates itself. Metered and frozen accounts, plans, and keys that name end users. Holds from before count in no day.
+ * Spending of accounts and keys: charges and open holds of a day (20261122) and of its month, also of keys that the host
+ * authenticates itself. Metered and frozen accounts, plans, and keys that name end users. Earlier holds count in no day.
  */
 const SPENDING_MIGRATION = `
 ALTER TABLE signalbox_accounts ADD COLUMN name TEXT;
@@ -137,10 +137,9 @@ ALTER TABLE signalbox_keys ADD COLUMN tags TEXT;
 `
 
 /**
- * Journal lines that say what they were for and what was left after them, in the order of time; refunds, adjustments, and
- * credits that expire. `journal_at_ms`: time of an account's newest line. `key_id` and `period`: of a charge, what it counts
- * in. The table is made anew, because its check of kinds cannot be changed: until now payments of what is owed and lines of
- * what is owed had kinds of old.
+ * Journal lines with their purpose and the balance after them, in the order of time; refunds, adjustments, and credits that
+ * expire. `journal_at_ms`: time of an account's newest line. `key_id` and `period` say where a charge counts. The table is
+ * created again, because its check of kinds cannot be changed: earlier versions had other kinds for repayments and debts.
  */
 const JOURNAL_MIGRATION = `
 ALTER TABLE signalbox_accounts ADD COLUMN journal_at_ms INTEGER NOT NULL DEFAULT 0;
@@ -193,9 +192,9 @@ CREATE TABLE signalbox_expiring_credits (
 `
 
 /**
- * The schema, step by step: the first step makes version 1. A released step is never changed; a change is a new step.
- * Every name begins with `signalbox_`, since the database may hold the host's own tables too. Times are Unix milliseconds,
- * amounts nano-dollars.
+ * The schema, step by step: the first step creates version 1. A released step is never changed; a change is a new step. Every
+ * name begins with `signalbox_`, because the database may contain tables of the host. Times are Unix milliseconds, amounts
+ * nano-dollars.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -314,10 +313,10 @@ CREATE INDEX signalbox_idempotency_by_expiry ON signalbox_idempotency (expires_a
 
 /**
  * Migrates the schema in one transaction; if several processes start together, one migrates.
- * @throws SqliteStoreError `schema_too_new` when newer code has written the database, which is left as it is.
+ * @throws SqliteStoreError `schema_too_new` if newer code has written the database, which stays unchanged.
  */
 export function migrate(database: SqliteDatabase, label: string, steps: readonly string[] = MIGRATIONS): void {
-  // Reads first: an up-to-date database is not locked, and one that is too new is not touched.
+  // Reads first: a current database is not locked, and one that is too new is not changed.
   if (versionOf(database, label, steps.length) === steps.length) return
   database.exec('BEGIN IMMEDIATE')
   try {
@@ -340,8 +339,8 @@ export function migrate(database: SqliteDatabase, label: string, steps: readonly
 }
 
 /**
- * How many steps the next start will make, and whether these are all; nothing is changed.
- * @throws SqliteStoreError `schema_too_new` when newer code has written the database.
+ * Returns how many steps the next start will apply, and whether these are all. Changes nothing.
+ * @throws SqliteStoreError `schema_too_new` if newer code has written the database.
  */
 export function pendingSqliteMigrations(
   database: SqliteDatabase,

@@ -12,17 +12,17 @@ import {
   type SqlValue,
 } from './sqlite-database.ts'
 
-/** What the operations of a group change about a key or an account. */
+/** Changes of a key or an account by the operations of a group. */
 interface BufferedOwner extends SpendingOwner {
   counts: SpendingCounts
 }
 
 export interface BufferedKey extends BufferedOwner {
-  /** The day of its row; undefined: it has none yet. */
+  /** Day of its row, or `undefined` if it has none yet. */
   readonly storedPeriod: number | undefined
 }
 
-/** What the operations of a group read of an account, and what they change. */
+/** State of an account that the operations of a group read and change. */
 export interface BufferedAccount extends BufferedOwner {
   balance: bigint
   held: bigint
@@ -32,14 +32,14 @@ export interface BufferedAccount extends BufferedOwner {
   funded: bigint
   /** Time of the newest line. */
   journalAtMs: number
-  /** When the first of its credits expires; undefined: none does. Written at once, not with the rest. */
+  /** Time at which its first credit expires, or `undefined` for none. Written immediately, not with the rest. */
   firstExpiryMs: number | undefined
   readonly billing: Account['billing']
   readonly creditLimit: bigint | undefined
   readonly isFrozen: boolean
 }
 
-/** A line to write to the journal. What is absent is null. */
+/** Line to write to the journal. Omitted members are null. */
 export interface NewLine {
   readonly amount: bigint
   readonly description: string
@@ -50,7 +50,7 @@ export interface NewLine {
   readonly chargeId?: bigint
   readonly due?: bigint
   readonly details?: ChargeDetails | undefined
-  /** Of a charge: the key and the day that it counts in. */
+  /** Key and day of a charge, in which it counts. */
   readonly keyId?: string
   readonly period?: bigint
 }
@@ -58,22 +58,22 @@ export interface NewLine {
 const ENTRY_VALUES = `account_id, kind, amount, owed, hold_id, credit_id, operation_id, charge_id, description,
   created_at_ms, due, balance_after, owed_after, details, key_id, period`
 
-/** How many {@link ENTRY_VALUES} there are. */
+/** Number of {@link ENTRY_VALUES}. */
 const ENTRY_WIDTH = 16
 
-/** Columns of what an account or a key has spent. */
+/** Columns of the spending of an account or a key. */
 export const COUNTS = 'period, charged_day, charged_month, held_day, held_month'
 
 /**
- * Accounts, keys and journal lines as the operations of a group leave them. Each account and key is read once and written once,
- * because a group has the database for itself; credits that expire, which few accounts have, are written at once.
+ * Accounts, keys and journal lines after the operations of a group. Each account and key is read once and written once, because a
+ * group has exclusive access to the database; expiring credits, which few accounts have, are written immediately.
  */
 export class SqliteMoney {
   readonly #selectAccount: SqliteStatement
   readonly #selectKey: SqliteStatement
   readonly #updateAccount: SqliteStatement
   readonly #upsertKey: SqliteStatement
-  /** Leaves the day alone, so that its index is not written again. */
+  /** Does not set the day, so that its index is not written again. */
   readonly #updateKey: SqliteStatement
   readonly #insertEntries
   readonly #selectCredits
@@ -82,12 +82,12 @@ export class SqliteMoney {
   readonly #dropSpent
   readonly #setFirstExpiry
   readonly #selectHeldBefore
-  /** Null: no such account. */
+  /** Accounts of the group; null if there is no such account. */
   #accounts = new Map<string, BufferedAccount | null>()
   #keys = new Map<string, BufferedKey>()
   #changedAccounts = new Set<string>()
   #changedKeys = new Set<string>()
-  /** Lines to write, the values of one behind those of the other. */
+  /** Lines to write, as a list of their values. */
   #entries: SqlValue[] = []
 
   constructor(database: SqliteDatabase) {
@@ -146,7 +146,7 @@ export class SqliteMoney {
     )
   }
 
-  /** For reading; undefined for an unknown account. */
+  /** Returns an account for reading; undefined for an unknown one. */
   account(accountId: string): Readonly<BufferedAccount> | undefined {
     let account = this.#accounts.get(accountId)
     if (account === undefined) {
@@ -168,7 +168,7 @@ export class SqliteMoney {
     return key
   }
 
-  /** The same for changing. The account exists: a hold refers to it. */
+  /** Returns an account for a change. It exists, because a hold refers to it. */
   changing(accountId: string): BufferedAccount {
     this.#changedAccounts.add(accountId)
     return this.account(accountId) as BufferedAccount
@@ -179,7 +179,7 @@ export class SqliteMoney {
     return this.key(keyId)
   }
 
-  /** Writes a line after the change of money that it tells of. Times of an account's lines never go back. */
+  /** Writes a line after its change of money. Times of an account's lines never decrease. */
   append(accountId: string, kind: EntryKind, line: NewLine, nowMs: number): void {
     const account = this.changing(accountId)
     account.journalAtMs = Math.max(nowMs, account.journalAtMs)
@@ -203,7 +203,7 @@ export class SqliteMoney {
     )
   }
 
-  /** Pays what an account owes from its balance, as far as that goes. */
+  /** Pays an account's debt from its balance, as far as possible. */
   repay(accountId: string, nowMs: number): void {
     const { balance, owed } = this.account(accountId)!
     const paid = lesserOf(owed, balance)
@@ -220,19 +220,19 @@ export class SqliteMoney {
     this.#noteFirstExpiry(accountId)
   }
 
-  /** Takes spent money out of the credits that expire; see {@link spendCredits}. */
+  /** Takes spent money out of expiring credits; see {@link spendCredits}. */
   spend(accountId: string, amount: bigint, atMs: number): void {
     if (amount > 0n && this.account(accountId)?.firstExpiryMs !== undefined)
       this.#take(accountId, spendCredits(this.#creditsOf(accountId), amount, atMs))
   }
 
-  /** Has a credit of the account expired that has money left? */
+  /** Whether an expired credit of the account has money left. */
   isExpiryDue(accountId: string, nowMs: number): boolean {
     const firstExpiryMs = this.account(accountId)?.firstExpiryMs
     return firstExpiryMs !== undefined && firstExpiryMs <= nowMs
   }
 
-  /** Takes what has expired; see {@link expireCredits}. No end of a hold may be buffered. */
+  /** Removes expired credits; see {@link expireCredits}. No end of a hold may be buffered. */
   expireDue(accountId: string, nowMs: number): void {
     if (!this.isExpiryDue(accountId, nowMs)) return
     const heldBefore = (timeMs: number): bigint =>
@@ -265,7 +265,7 @@ export class SqliteMoney {
 
   discard(): void {
     this.#entries = []
-    // New ones, for the reason given at `TransientMap`: a cleared map keeps a chain of its tables, too.
+    // New ones, for the reason described at `TransientMap`: a cleared map also keeps a chain of its tables.
     this.#accounts = new Map()
     this.#keys = new Map()
     this.#changedAccounts = new Set()
@@ -294,7 +294,7 @@ export class SqliteMoney {
   }
 }
 
-/** Does an account pay for a reservation later? */
+/** Whether an account pays for a reservation later. */
 export function isMeteredFor({ billing }: Pick<Reservation, 'billing'>, account: Readonly<BufferedAccount>): boolean {
   return (account.billing ?? billing) === 'metered'
 }

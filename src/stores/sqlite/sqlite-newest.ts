@@ -2,7 +2,7 @@ import type { NewestFirstQuery } from '../newest-first.ts'
 import type { SqlRow } from '../sql-rows.ts'
 import { type SqliteDatabase, type SqlValue, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Indexes that lead straight to a page of all accounts, in any state or in one. */
+/** Indexes that lead directly to a page of all accounts, in any state or in one. */
 export const NEWEST_MIGRATION = `
 CREATE INDEX signalbox_tasks_by_time ON signalbox_tasks (created_at_ms, id);
 CREATE INDEX signalbox_tasks_by_state ON signalbox_tasks (state, created_at_ms, id);
@@ -10,7 +10,7 @@ CREATE INDEX signalbox_deliveries_by_time ON signalbox_deliveries (created_at_ms
 CREATE INDEX signalbox_deliveries_by_state ON signalbox_deliveries (state, created_at_ms, id);
 `
 
-/** What leads straight to a page of the messages of one account, and to a page of keys. */
+/** Indexes that lead directly to a page of the messages of one account, and to a page of keys. */
 export const ACCOUNT_PAGES_MIGRATION = `
 CREATE INDEX signalbox_deliveries_by_account ON signalbox_deliveries (account_id, created_at_ms, id);
 DROP INDEX signalbox_keys_by_account;
@@ -18,7 +18,7 @@ CREATE INDEX signalbox_keys_by_account ON signalbox_keys (account_id, created_at
 CREATE INDEX signalbox_keys_by_time ON signalbox_keys (created_at_ms, id);
 `
 
-/** Rows of all accounts, newest first. Prepared at each call: only operators ask, and for eight kinds of pages. */
+/** Selects rows of all accounts, newest first. Prepared at each call, because only operators use it, and for eight kinds of pages. */
 export function selectNewest(
   database: SqliteDatabase,
   table: 'signalbox_tasks' | 'signalbox_deliveries',
@@ -26,7 +26,7 @@ export function selectNewest(
 ): SqlRow[] {
   const conditions: string[] = []
   const values: SqlValue[] = []
-  // By name, because of a state and an account the engine may take the index of the states, where the account may have few rows.
+  // By name, because for a state and an account the engine may choose the index of the states, where the account may have few rows.
   const index = accountId === undefined ? '' : `INDEXED BY ${table}_by_account`
   if (accountId !== undefined) {
     conditions.push('account_id = ?')

@@ -4,11 +4,11 @@ import type { Resolution } from '../resolution.ts'
 /** How a hold ended. */
 export type HoldEnd = NonNullable<Resolution['endedBy']>
 
-/** Columns of {@link HoldRow}: few, because settlements read them; those of a claim are read when there is one. */
+/** Columns of {@link HoldRow}: few, because settlements read them; those of a claim are read if there is one. */
 export const HOLD_COLUMNS =
   'account_id, key_id, amount, is_metered, period, created_at_ms, claim_key IS NOT NULL AS has_claim'
 
-/** What a hold's end needs of its row. */
+/** Columns that the end of a hold needs. */
 export interface HoldRow {
   readonly created_at_ms: bigint
   readonly account_id: string
@@ -23,18 +23,18 @@ export interface EndedRow extends HoldRow {
   readonly ended_by: HoldEnd | null
 }
 
-/** A hold as it was written. */
+/** Hold as it was written. */
 export interface PlacedHold extends HoldRow {
   readonly expiresAtMs: number
 }
 
-/** Most holds whose rows are kept: more than are under way at once. */
+/** Maximum number of cached rows: more than are in flight at a time. */
 const MAX_PLACED = 10_000
 
 /**
- * Holds that this process has placed and not ended, so that their ends need not read them: what the database writes of a hold does not
- * change before its end. That another process has ended one, or that its transaction was undone, is found when the end is written, which
- * then ends no row; see {@link EndedElsewhere}.
+ * Holds that this process has placed and not ended, so that their ends need not read them: the row of a hold does not change
+ * before its end. If another process has ended one, or its transaction was undone, the write of its end changes no row; see
+ * {@link EndedElsewhere}.
  */
 export class PlacedHolds {
   readonly #holds = new TransientMap<string, PlacedHold>()
@@ -44,7 +44,7 @@ export class PlacedHolds {
     this.#holds.set(holdId, hold)
   }
 
-  /** Undefined as soon as its time is over: then the id may be another hold's. */
+  /** Returns a hold, or undefined after its expiry, because the id may then belong to another hold. */
   find(holdId: string, timeMs: number): HoldRow | undefined {
     const hold = this.#holds.get(holdId)
     return hold !== undefined && hold.expiresAtMs > timeMs ? hold : undefined
@@ -66,7 +66,7 @@ export class PlacedHolds {
   }
 }
 
-/** A hold that was taken for open has ended, so what the group has decided is undone, and decided anew by what the database holds. */
+/** Thrown if a cached hold has ended, so that the decisions of the group are undone and repeated with the data of the database. */
 export class EndedElsewhere extends Error {
   override readonly name = 'EndedElsewhere'
 }

@@ -4,7 +4,7 @@ import type { SqlRow } from '../sql-rows.ts'
 import type { SqliteConversations } from './sqlite-conversations.ts'
 import { listOf, type SqliteDatabase, type Synchronous, wholeMilliseconds } from './sqlite-database.ts'
 
-/** Stored answers, and which of them holds which item. */
+/** Stored answers and their items. */
 export const RESPONSE_MIGRATION = `
 CREATE TABLE signalbox_responses (
   number        INTEGER PRIMARY KEY,

@@ -40,13 +40,13 @@ import { type SqliteTasks, sqliteTaskInsert, sqliteTasks } from './sqlite-tasks.
 import { type SqliteUsage, sqliteRecordInsert, sqliteUsage } from './sqlite-usage.ts'
 import { type SqliteWebhooks, sqliteWebhooks } from './sqlite-webhooks.ts'
 
-/** Steps of purging after one sweep at most: with 500 rows a step, more than a busy gateway makes between two sweeps. */
+/** Maximum number of purge steps per sweep: with 500 rows each, more than a busy gateway creates between two sweeps. */
 const MAX_PURGE_STEPS = 40
 
-/** Records that one transaction adds to the sums at most: some milliseconds of the lock and of the event loop. */
+/** Maximum number of records that one transaction adds to the sums: some milliseconds of the lock and of the event loop. */
 const MAX_ADDED_PER_STEP = 500
 
-/** Every table of an open database but that of holds, by synchronous calls. */
+/** Synchronous access to every table of an open database except that of holds. */
 export interface SqliteTables {
   readonly accounts: SqliteAccounts
   readonly audit: SqliteAudit
@@ -67,13 +67,13 @@ export interface SqliteTables {
   readonly purge: ReturnType<typeof sqlitePurge>
 }
 
-/** An open database with an up-to-date schema. */
+/** Open database with a current schema. */
 export interface SqliteSession {
-  /** Runs in the next group; resolves once it is durable. */
+  /** Runs an operation in the next group, and resolves when it is durable. */
   write<Value>(operation: (tables: SqliteTables) => Value): Promise<Value>
-  /** The same for holds, which several operations of a group may write together. Not `isFlushed`: it resolves once it is committed. */
+  /** Writes holds, which several operations of a group may write together. Without `isFlushed`, it resolves after the commit. */
   writeHolds<Value>(operation: (holds: SqliteHolds) => Value, isFlushed?: boolean): Promise<Value>
-  /** Reads what is committed. */
+  /** Reads committed data. */
   read<Value>(operation: (tables: SqliteTables) => Value): Promise<Value>
   /** Resolves when no write is waiting. */
   drained(): Promise<void>
@@ -81,11 +81,11 @@ export interface SqliteSession {
 
 /** Options of {@link sqliteSession}. */
 export interface SqliteSessionOptions extends GroupCommitOptions {
-  /** Whose clock decides when holds expire. */
+  /** Clock that decides when holds expire. */
   readonly clock: 'database' | 'caller'
 }
 
-/** Prepares all statements on a database that is open and migrated. */
+/** Prepares all statements on an open and migrated database. */
 export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOptions): SqliteSession {
   const insertTask = sqliteTaskInsert(database)
   const insertRecords = sqliteRecordInsert(database)
@@ -121,7 +121,7 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
   return {
     write: (operation) =>
       group.write(() => {
-        // It may read what earlier operations of the group have buffered.
+        // It may read data that earlier operations of the group have buffered.
         holds.flush()
         return operation(tables)
       }),
@@ -131,7 +131,7 @@ export function sqliteSession(database: SqliteDatabase, options: SqliteSessionOp
   }
 }
 
-/** The contracts on a session. Amounts are checked before anything is queued. */
+/** Implements the contracts on a session. Amounts are checked before anything is queued. */
 export function storesOn(session: () => SqliteSession): Omit<GatewayStore, 'start' | 'close'> {
   return {
     ledger: ledgerOn(session),
@@ -269,7 +269,7 @@ function ledgerOn(session: () => SqliteSession): Ledger {
     reserve: (reservation, nowMs) =>
       asAsync(() => {
         assertAmount(reservation.amount)
-        // A hold alone is a promise to a process that a power failure ends too. A task outlives it, and a claim is the caller's.
+        // A hold alone need not survive a power failure, because its process does not either. A task outlives it, and so does a claim.
         const isFlushed = reservation.task !== undefined || reservation.claim !== undefined
         return session().writeHolds((holds) => holds.reserve(reservation, nowMs), isFlushed)
       }),
@@ -303,7 +303,7 @@ function ledgerOn(session: () => SqliteSession): Ledger {
   }
 }
 
-/** Reads before it leases and purges: without work it does not block other writers. */
+/** Reads before it leases and purges, so that it does not block other writers without work. */
 function tasksOn(session: () => SqliteSession): TaskStore {
   return {
     insert: async (task) => session().write(({ tasks }) => tasks.insert(task)),
@@ -351,15 +351,15 @@ function webhooksOn(session: () => SqliteSession): WebhookStore {
 }
 
 /**
- * Makes a settlement again without its record: a record must not cost a charge. Faults of the database that would stop the
- * second one too are thrown.
+ * Repeats a settlement without its record, because a record must not prevent a charge. Rethrows faults of the database that would
+ * stop the second one too.
  */
 async function withoutRecord(fault: unknown, again: () => Promise<Resolution>): Promise<Resolution> {
   if (fault instanceof SqliteStoreError && fault.fault !== 'failed') throw fault
   return { ...(await again()), recordFault: fault }
 }
 
-/** Questions are answered in steps, so that other work runs in between; so is the adding up. */
+/** Queries run in steps, so that other work runs in between; so do roll-ups. */
 function usageOn(session: () => SqliteSession): UsageStore {
   return {
     write: async (records) => session().write(({ usage }) => usage.write(records)),

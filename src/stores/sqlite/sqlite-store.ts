@@ -10,29 +10,27 @@ import { type SqliteSession, sqliteSession, storesOn } from './sqlite-session.ts
 export type { SqliteDatabase, SqliteFault, SqliteStatement, SqlValue } from './sqlite-database.ts'
 export { SqliteStoreError } from './sqlite-database.ts'
 
-/** Where the database is, and how long to wait for it. */
+/** Location of the database, and the waiting time for it. */
 export type SqliteStoreOptions = (
   | {
-      /**
-       * File of the database, created if it does not exist. `:memory:` keeps everything in this process and is for tests.
-       */
+      /** File of the database, created if it does not exist. `:memory:` keeps everything in this process, for tests. */
       readonly path: string
       readonly database?: never
     }
   | {
       /**
-       * A connection that the host has opened, such as a better-sqlite3 handle, for this store alone: its settings (journal
-       * mode, timeout, foreign keys) are changed. `close()` leaves it open.
+       * Connection that the host has opened, such as a better-sqlite3 handle, for this store alone: its settings (journal mode,
+       * timeout, foreign keys) are changed. `close()` keeps it open.
        */
       readonly database: SqliteDatabase
       readonly path?: never
     }
 ) & {
-  /** How long to wait while another process writes; 5,000 ms when absent. After that the call fails with `locked`. */
+  /** Waiting time while another process writes, in milliseconds. Default 5,000. After that the call fails with `locked`. */
   readonly busyTimeoutMs?: number | undefined
   /**
-   * Whose clock decides when a hold expires: the machine's when absent, so that a gateway whose own clock is wrong ends no
-   * hold of another. `caller`, for tests: the clock that was given to the gateway.
+   * Clock that decides when a hold expires. Defaults to the machine's clock, so that a gateway with a wrong clock ends no hold of
+   * another. `caller`, for tests: the clock of the gateway.
    */
   readonly clock?: 'database' | 'caller' | undefined
 }
@@ -45,12 +43,12 @@ const SQLITE_STORE_OPTIONS = {
 } satisfies MemberNames<SqliteStoreOptions>
 
 /**
- * Accounts, keys, idempotency keys, tasks, messages and conversations in one SQLite file, for one machine: several processes
- * may share the file, and what was acknowledged survives a crash of process and machine. The file must not be on a network
- * drive (SQLite, "Write-Ahead Logging"), and a process must not open it with another copy of SQLite as well, such as another
- * package's: two copies do not see each other's locks (SQLite, "How To Corrupt An SQLite Database File", 2.2.1).
+ * Creates a store for accounts, keys, idempotency keys, tasks, messages and conversations in one SQLite file, for one machine:
+ * several processes may share the file, and acknowledged changes survive a crash of process and machine. The file must not be on
+ * a network drive (SQLite, "Write-Ahead Logging"), and a process must not open it with a second copy of SQLite, such as that of
+ * another package: two copies do not see each other's locks (SQLite, "How To Corrupt An SQLite Database File", 2.2.1).
  *
- * `start()` and every method reject with {@link SqliteStoreError} when the database cannot be used.
+ * `start()` and every method reject with {@link SqliteStoreError} if the database cannot be used.
  * @throws TypeError for unknown options, and without `path` and `database`.
  *
  * @example
@@ -98,7 +96,7 @@ export function sqliteStore(options: SqliteStoreOptions): GatewayStore {
     start() {
       if (isClosed) return Promise.reject(new SqliteStoreError('closed', `${label} was closed`))
       starting ??= open().catch((error: unknown) => {
-        // The next start tries again.
+        // The next start retries.
         starting = undefined
         throw error
       })
@@ -136,7 +134,7 @@ async function openFile(path: string, label: string): Promise<SqliteDatabase> {
 }
 
 function configure(database: SqliteDatabase, label: string): void {
-  // Longer waiting is done without blocking the process.
+  // Longer waits do not block the process.
   database.exec('PRAGMA busy_timeout = 5')
   const { journal_mode: mode } = database.prepare('PRAGMA journal_mode = WAL').get() as {
     readonly journal_mode: string
@@ -146,21 +144,21 @@ function configure(database: SqliteDatabase, label: string): void {
       'cannot_open',
       `${label} cannot be put in WAL mode (it stays in mode ${JSON.stringify(mode)})`,
     )
-  // FULL flushes the log at every commit, for those that are made before `openLog`.
+  // FULL flushes the log at every commit, for commits before `openLog`.
   database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA journal_size_limit = 67108864')
-  // 16 MiB of log before it is copied into the file, not 4: pages that change with every request are copied less often.
+  // 16 MiB of log before it is copied into the file, instead of 4, so that pages that change with every request are copied less often.
   database.exec('PRAGMA wal_autocheckpoint = 4000')
 }
 
-/** The log of a database, flushed by another thread. */
+/** Log of a database, flushed by another thread. */
 interface OpenLog extends CommitLog {
   close(): void
 }
 
 /**
- * Takes the flush of the log out of the commit, where it would block the event loop. What is acknowledged still survives a power
- * failure, because it is acknowledged after the flush; checkpoints flush as before (SQLite, "PRAGMA synchronous"). Undefined for a
- * database in memory.
+ * Moves the flush of the log out of the commit, where it would block the event loop. Acknowledged changes still survive a power
+ * failure, because they are acknowledged after the flush; checkpoints flush as before (SQLite, "PRAGMA synchronous"). Undefined
+ * for a database in memory.
  * @throws SqliteStoreError `cannot_open`.
  */
 function openLog(database: SqliteDatabase, label: string): OpenLog | undefined {

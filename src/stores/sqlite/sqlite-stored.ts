@@ -1,7 +1,7 @@
 import type { StoredKind, StoredUsage } from '../stored-usage.ts'
 import type { SqliteDatabase } from './sqlite-database.ts'
 
-/** Indexes that alone answer how much an account has stored, so that counting reads no prompts and answers. */
+/** Indexes that contain everything for counting an account's stored data, so that no prompts and answers are read. */
 export const STORED_MIGRATION = `
 ALTER TABLE signalbox_idempotency ADD COLUMN byte_length INTEGER AS (ifnull(length(answer_body), 0)) VIRTUAL;
 ALTER TABLE signalbox_responses ADD COLUMN byte_length INTEGER
@@ -23,7 +23,7 @@ const TABLES: Readonly<Record<StoredKind, readonly [table: string, isLive: strin
   webhookSecrets: ['signalbox_webhook_secrets', 'ifnull(expires_at_ms > ?, 1)', 'length(secret)'],
 }
 
-/** Counts what accounts have stored. */
+/** Returns how much an account has stored. */
 export type SqliteStored = (accountId: string, kind: StoredKind, nowMs: number) => StoredUsage
 
 /** Prepares the statements of {@link SqliteStored}. */

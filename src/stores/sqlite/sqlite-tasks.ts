@@ -24,13 +24,13 @@ export function sqliteTaskInsert(database: SqliteDatabase): (task: TaskRecord) =
 
 /** Tasks, inside the caller's transaction. */
 export interface SqliteTasks extends Synchronous<TaskStore> {
-  /** Is there anything to lease, budget aside? */
+  /** Whether any task is due, whatever the budget. */
   isAnyDue(query: DueQuery): boolean
   isAnyExpired(nowMs: number): boolean
   isAnyToPurge(changedUntilMs: number): boolean
 }
 
-/** What a change of a task changes too. */
+/** Other tables that a change of a task changes. */
 export interface SqliteTasksParts {
   readonly holds: SqliteHolds
   readonly claims: SqliteClaims
@@ -48,7 +48,7 @@ export function sqliteTasks(
   const selectByUpstreamId = database.prepare(
     'SELECT * FROM signalbox_tasks WHERE account_id = ? AND upstream_id = ? ORDER BY created_at_ms DESC LIMIT 1',
   )
-  // By whether the page has a lower and an upper bound.
+  // Statements for pages with and without a lower and an upper bound.
   const selectPage = [false, true].map((hasAfter) =>
     [false, true].map((hasBefore) => preparePage(database, hasAfter, hasBefore)),
   )
@@ -61,8 +61,8 @@ export function sqliteTasks(
   )
   const remove = database.prepare(`DELETE FROM signalbox_tasks WHERE id = ? AND state = 'submitting' RETURNING hold_id`)
 
-  // Tasks with waiting messages are skipped, so that they do not block the rest. Without its name the engine takes another index
-  // for this one, and reads every task that ended.
+  // Skips tasks with waiting messages, so that they do not block the rest. Without an explicit name the engine chooses another
+  // index, and reads every task that ended.
   const selectEnded = database.prepare(
     `SELECT id FROM signalbox_tasks AS task INDEXED BY signalbox_ended_tasks
      WHERE state IN ('completed', 'failed', 'cancelled') AND updated_at_ms <= ? AND NOT EXISTS (
@@ -114,7 +114,7 @@ export function sqliteTasks(
         JSON.stringify(from),
       ) as { readonly hold_id: string | null } | undefined
       if (row === undefined) return undefined
-      // Before the hold ends: a key that has its answer is not freed with the hold.
+      // Before the hold ends, because a key with its answer is not freed with the hold.
       if (answered !== undefined)
         claims.complete(answered.claim, answered.answer, claims.endOf(answered.claim.expiresAtMs, nowMs))
       const result = endHold(row.hold_id, resolve, nowMs)
@@ -144,7 +144,7 @@ export function sqliteTasks(
   }
 }
 
-/** A page of an account: bound are the ids that bound it, the account and the number of rows. */
+/** Prepares a page of an account. Its parameters are the ids that limit it, the account and the number of rows. */
 function preparePage(database: SqliteDatabase, hasAfter: boolean, hasBefore: boolean): SqliteStatement {
   const bound = (name: string, relation: '<' | '>') =>
     `JOIN signalbox_tasks AS ${name} ON ${name}.id = ? AND ${name}.account_id = tasks.account_id
@@ -157,7 +157,7 @@ function preparePage(database: SqliteDatabase, hasAfter: boolean, hasBefore: boo
   )
 }
 
-/** How processes share tasks out among themselves. */
+/** Prepares the leases by which processes share tasks. */
 function sqliteTaskLeases(
   database: SqliteDatabase,
 ): Pick<SqliteTasks, 'isAnyDue' | 'isAnyExpired' | 'credentialIds' | 'leaseDue' | 'leaseExpired'> {
@@ -170,7 +170,7 @@ function sqliteTaskLeases(
     `SELECT * FROM signalbox_tasks WHERE vendor_account = ? AND id = ? AND state IN ('queued', 'in_progress')
        AND lease_until_ms <= ? AND account_id NOT IN (SELECT value FROM json_each(?)) LIMIT ?`,
   )
-  // Index by name: the engine would take that of the states, and read every open task.
+  // Index by name, because the engine would choose that of the states, and read every open task.
   const selectExpired = database.prepare(
     `SELECT * FROM signalbox_tasks INDEXED BY signalbox_tasks_by_deadline WHERE state IN ('submitting', 'unknown', 'queued', 'in_progress')
        AND deadline_at_ms <= ? AND lease_until_ms <= ? ORDER BY deadline_at_ms LIMIT ?`,
@@ -179,8 +179,8 @@ function sqliteTaskLeases(
     `SELECT DISTINCT vendor_account FROM signalbox_tasks INDEXED BY signalbox_tasks_due WHERE state IN ('queued', 'in_progress')`,
   )
   const lease = database.prepare('UPDATE signalbox_tasks SET lease_until_ms = ? WHERE id = ?')
-  // A process with a slow clock counts in the window that others opened. A window that begins later than the next one was
-  // opened by a wrong clock.
+  // A process with a slow clock counts in the window that others opened. A window that begins later than the next one was opened
+  // by a wrong clock.
   const openWindow = database.prepare(
     `INSERT INTO signalbox_poll_budgets (vendor_account, window_start_ms, taken) VALUES (?, ?, 0)
      ON CONFLICT (vendor_account) DO UPDATE SET window_start_ms = excluded.window_start_ms, taken = 0

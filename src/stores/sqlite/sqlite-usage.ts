@@ -30,12 +30,12 @@ import {
 /** Writes rows of records, inside the caller's transaction. */
 export type SqliteRecordInsert = (rows: readonly (readonly SqlValue[])[]) => void
 
-/** Most sets of columns that have statements of their own; further rows are written with every column. */
+/** Maximum number of column sets with their own statements; other rows are written with every column. */
 const MAX_COLUMN_SETS = 32
 
 /**
- * Prepares the insert of records; the ledger writes its own by it. Half the columns of most records are null, and each value that
- * is bound costs as much as the engine's work for it: so there is a statement for each set of columns that rows have.
+ * Prepares the insert of records, which the ledger uses too. Half the columns of most records are null, and binding a value costs
+ * as much as the engine's work for it, so each set of columns has its own statement.
  */
 export function sqliteRecordInsert(database: SqliteDatabase): SqliteRecordInsert {
   const inserts = new Map<number, ReturnType<typeof prepareRows>>()
@@ -65,7 +65,7 @@ export function sqliteRecordInsert(database: SqliteDatabase): SqliteRecordInsert
   }
 }
 
-/** A set of columns as a sum of powers of two, which a number holds exactly for 53 of them. */
+/** Encodes a set of columns as a sum of powers of two, which a number holds exactly for 53 of them. */
 const POWERS = RECORD_COLUMNS.map((_, index) => 2 ** index)
 const ALL_COLUMNS = POWERS.reduce((sum, power) => sum + power, 0)
 
@@ -79,24 +79,24 @@ function isInSet(set: number, index: number): boolean {
   return Math.floor(set / POWERS[index]!) % 2 === 1
 }
 
-/** Rows of the sums that the steps of a question read, about: first so many, then as many as fit the time of a step. */
+/** Approximate number of rows of the first step of a query. Later steps read as many as fit into the time of a step. */
 const FIRST_ROWS = 500
 const FEWEST_ROWS = 100
 const MOST_ROWS = 4_000
-/** How long a step may keep the event loop, about, in milliseconds. */
+/** Approximate time for which a step may block the event loop, in milliseconds. */
 const STEP_MS = 5
 
-/** A place among the sums: in time, and of an account where the sums are by account. */
+/** Place among the sums: a time, and an account if the sums are by account. */
 type Place = readonly [unit: number, account: string]
 
-/** A question that is answered in steps, between which the event loop runs. */
+/** Query that runs in steps, between which the event loop runs. */
 export interface SqliteSeries {
-  /** Reads one step; false when there are no more. */
+  /** Reads one step. Returns false if there are no more. */
   step(): boolean
   rows(): readonly UsageRow[]
 }
 
-/** Records and sums, inside the caller's transaction; questions in steps. */
+/** Records and sums, inside the caller's transaction; queries run in steps. */
 export interface SqliteUsage extends Omit<Synchronous<UsageStore>, 'series'> {
   series(query: UsageSeriesQuery): SqliteSeries
 }
@@ -167,7 +167,7 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
       ).all(
         ...(accountId === undefined ? [] : [accountId]),
         Math.ceil(fromMs),
-        // The place bounds the time too, because SQLite looks up no pair of a column and the row's number.
+        // The place also limits the time, because SQLite cannot search for a pair of a column and the row's number.
         Math.ceil(after === undefined ? untilMs : Math.min(untilMs, after.endedAtMs + 1)),
         ...(after === undefined ? [] : [after.endedAtMs, after.number]),
         limit + 1,
@@ -199,7 +199,7 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
         const { length } = remake[index]!
         if (untilMs === undefined) continue
         const { changes } = forgetSums[index]!.run(Math.floor(untilMs / length), limit)
-        // Those of whole days follow their hours, which are more.
+        // Sums of whole days are deleted with their hours, which are more rows.
         if (TABLES[index] !== 'model_days') count += Number(changes)
       }
       return count
@@ -207,7 +207,7 @@ export function sqliteUsage(database: SqliteDatabase, insertRecords: SqliteRecor
   }
 }
 
-/** Every table of sums, in the order in which `forget` takes them. */
+/** All tables of sums, in the order in which `forget` processes them. */
 const TABLES = ['hours', 'model_days', 'days'] as const
 
 /** Adds records to the sums. `condition` chooses the records. */
@@ -240,13 +240,13 @@ function mismatchOf(row: SqlRow): UsageMismatch {
   }
 }
 
-/** Adds up groups of rows in steps of bounded length, so that no question keeps the event loop for long. */
+/** Adds up groups of rows in limited steps, so that no query blocks the event loop for long. */
 class SeriesSteps implements SqliteSeries {
   readonly #query: UsageSeriesQuery
   readonly #parts: SeriesParts
   readonly #database: SqliteDatabase
   readonly #sums: readonly string[]
-  /** Columns that tell the groups apart. */
+  /** Columns that distinguish the groups. */
   readonly #groupNames: readonly string[]
   readonly #groups = new Map<string, Record<string, unknown>>()
   #place: Place | undefined
@@ -289,7 +289,7 @@ class SeriesSteps implements SqliteSeries {
     return rows.map((row) => usageRowOf(row, this.#query))
   }
 
-  /** The end of a step, which begins the next one; undefined: the range ends with it. */
+  /** Returns the end of a step, which begins the next one, or `undefined` if the range ends with it. */
   #endOf([unit, account]: Place): Place | undefined {
     const { table, unit: column, until, filterColumns, filterValues } = this.#parts
     const one = filterColumns.indexOf('account_id')
@@ -300,7 +300,7 @@ class SeriesSteps implements SqliteSeries {
          ORDER BY ended_at_ms LIMIT 1 OFFSET ?`,
         [...(one === -1 ? [] : [filterValues[one]!]), unit, until, this.#rowsPerStep],
       )
-      // A whole millisecond at least.
+      // At least one millisecond.
       return row && [Math.max(Number(row['ended_at_ms']), unit + 1), '']
     }
     if (table !== 'days') {
@@ -310,10 +310,10 @@ class SeriesSteps implements SqliteSeries {
         [unit, until, this.#rowsPerStep],
       )
       if (row === undefined) return undefined
-      // A whole hour or day at least.
+      // At least one hour or day.
       return [Math.max(Number(row['unit']), unit + 1), '']
     }
-    // Of one account a day is one look-up and few rows.
+    // For one account, a day is one lookup and few rows.
     if (one !== -1) return unit + DAYS_PER_STEP < until ? [unit + DAYS_PER_STEP, filterValues[one]!] : undefined
     const place = 'SELECT day, account_id FROM signalbox_usage_days WHERE'
     const order = 'ORDER BY day, account_id LIMIT 1'
@@ -335,12 +335,12 @@ class SeriesSteps implements SqliteSeries {
     const conditions: string[] = []
     const values: SqlValue[] = []
     if (table === 'days' && isOfAccount) {
-      // Each day is looked up with the account: a range of days would read those of all accounts.
+      // Each day is looked up with the account, because a range of days would read those of all accounts.
       conditions.push(
         `day IN (${Array.from({ length: (end?.[0] ?? until) - unit }, (_, index) => unit + index).join()})`,
       )
     } else if (table === 'days') {
-      // As one place of the key, so that a step reads its own rows only.
+      // As one place of the key, so that a step reads only its own rows.
       conditions.push('(day, account_id) >= (?, ?) AND (day, account_id) < (?, ?)')
       values.push(unit, account, ...(end ?? [until, '']))
     } else {
@@ -367,7 +367,7 @@ class SeriesSteps implements SqliteSeries {
 
   #add(row: SqlRow): void {
     let group = ''
-    // No text of a record holds U+0000.
+    // No text of a record contains U+0000.
     for (const name of this.#groupNames) group += `${row[name]}\u0000`
     const known = this.#groups.get(group)
     if (known === undefined) this.#groups.set(group, row)
@@ -375,17 +375,17 @@ class SeriesSteps implements SqliteSeries {
   }
 }
 
-/** The order of top rows before they are read: there may be many more of them. */
+/** Orders top rows before they are parsed, because there may be many more of them. */
 function byChargeColumn(one: SqlRow, other: SqlRow): number {
   for (const name of ['charged', 'requests'] as const)
     if (one[name] !== other[name]) return (one[name] as bigint) < (other[name] as bigint) ? 1 : -1
   return 0
 }
 
-/** A row for each tag of a record; the empty one where it has none. Tags hold neither commas nor quotes. */
+/** Expands a record to one row per tag, or to one row with an empty tag. Tags contain neither commas nor quotes. */
 const TAGS = `, json_each('["' || replace(coalesce(tags, ''), ',', '","') || '"]') AS tag`
 
-/** Days of one account that are read in one step. */
+/** Number of days of one account that are read in one step. */
 const DAYS_PER_STEP = 100
 
 function placeOf(row: SqlRow): Place {

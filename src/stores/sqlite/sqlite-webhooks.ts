@@ -20,7 +20,7 @@ interface AttemptsRow {
 export interface SqliteWebhooks extends Synchronous<Required<WebhookStore>> {
   /** Queues a message; an existing one with the same id stays unchanged. */
   add(delivery: NewDelivery): void
-  /** Is there anything to lease? */
+  /** Whether any message is due. */
   isAnyDue(nowMs: number): boolean
 }
 
@@ -30,7 +30,7 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
     `INSERT INTO signalbox_deliveries (id, account_id, task_id, url, body, created_at_ms, next_attempt_at_ms)
      VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
   )
-  // Index by name: the engine would take that of the states, and read every message that waits.
+  // Index by name, because the engine would choose that of the states, and read every waiting message.
   const selectDue = database.prepare(
     `SELECT * FROM signalbox_deliveries INDEXED BY signalbox_deliveries_due WHERE state = 'pending' AND next_attempt_at_ms <= ? AND lease_until_ms <= ?
      ORDER BY next_attempt_at_ms LIMIT ?`,
@@ -57,7 +57,7 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
   const deleteSecrets = database.prepare(
     'DELETE FROM signalbox_webhook_secrets WHERE account_id = ? AND (secret = ? OR expires_at_ms <= ?)',
   )
-  // Never later than it was: a secret that has run out, or soon does, is not brought back.
+  // Never extended: a secret that has expired, or soon does, stays so.
   const endSecrets = database.prepare(
     'UPDATE signalbox_webhook_secrets SET expires_at_ms = min(ifnull(expires_at_ms, ?), ?) WHERE account_id = ?',
   )
@@ -81,9 +81,8 @@ export function sqliteWebhooks(database: SqliteDatabase): SqliteWebhooks {
       if (row === undefined) return
       const attempts = [...(JSON.parse(row.attempts) as DeliveryAttempt[]), attempt].slice(-MAX_ATTEMPTS_KEPT)
       noteAttempt.run(JSON.stringify(attempts), id)
-      // An attempt that outlived its lease may report after another's. It must not reopen the message, but a success still
-      // counts.
-      // One that began before its owner had the message sent again does not put that off.
+      // An attempt that outlived its lease may report after another one. It must not reopen the message, but a success still
+      // counts. An attempt that began before its owner resent the message does not delay the resend.
       const isBefore = attempt.atMs < Number(row.resent_at_ms ?? 0)
       if (state === 'delivered' || (row.state === 'pending' && !isBefore))
         setState.run(state, wholeMilliseconds(nextAttemptAtMs), id)

@@ -1,6 +1,6 @@
 import { BUCKET_NAMES, LATER_METER_NAMES, modelDaysOfHours } from '../usage-columns.ts'
 
-/** Columns of every table of sums, as the migration has them. */
+/** Columns of every table of sums in the migration. */
 const SUMS = `  requests               INTEGER NOT NULL,
   failed                 INTEGER NOT NULL,
   abandoned              INTEGER NOT NULL,
@@ -24,7 +24,7 @@ const SUMS = `  requests               INTEGER NOT NULL,
 `
 const BUCKETS = BUCKET_NAMES.map((column) => `${column} INTEGER NOT NULL`).join(', ')
 
-/** Records of calls, in the order in which they were written, and their sums. `mark`: up to which record they are counted. */
+/** Records of calls, in the order in which they were written, and their sums. `mark`: last counted record. */
 export const USAGE_MIGRATION = `
 CREATE TABLE signalbox_usage (
   number                 INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -90,7 +90,7 @@ CREATE TABLE signalbox_usage_mark (mark INTEGER NOT NULL, as_of_ms INTEGER NOT N
 INSERT INTO signalbox_usage_mark VALUES (0, 0);
 `
 
-/** Sums by UTC day of all accounts together, made of those by hour. */
+/** Sums by UTC day of all accounts together, computed from those by hour. */
 export const MODEL_DAYS_MIGRATION = `
 CREATE TABLE signalbox_usage_model_days (
   day                    INTEGER NOT NULL,
@@ -103,7 +103,7 @@ ${SUMS}  ${BUCKETS},
 ${modelDaysOfHours('signalbox_')};
 `
 
-/** Columns for what is counted since. */
+/** Columns of later meters. */
 export const LATER_METERS_MIGRATION = LATER_METER_NAMES.map(
   (column) => `
 ALTER TABLE signalbox_usage ADD COLUMN ${column} INTEGER;

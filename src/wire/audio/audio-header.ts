@@ -7,13 +7,13 @@ import { oggSeconds } from './ogg-header.ts'
 import { wavSeconds } from './wav-header.ts'
 import { webmSeconds } from './webm-header.ts'
 
-/** Files that may hold sound, by their first bytes. `mpeg` is an MPEG program stream, whose length is not read. */
+/** Formats of audio files, recognized by their first bytes. `mpeg` is an MPEG program stream, whose length is not read. */
 export type AudioFormat = 'wav' | 'flac' | 'mp4' | 'ogg' | 'mp3' | 'webm' | 'mpeg'
 
-/** What the headers of a sound tell. */
+/** Format and length of an audio file, according to its headers. */
 export interface AudioHeader {
   readonly format: AudioFormat
-  /** Undefined: the headers do not tell, or tell what cannot be. */
+  /** Length in seconds, or `undefined` if the headers contain none or an impossible one. */
   readonly seconds: number | undefined
 }
 
@@ -27,13 +27,13 @@ const READERS: Readonly<Record<AudioFormat, (bytes: ByteSource) => number | unde
   mpeg: () => undefined,
 }
 
-/** Least bytes of a second that any of the formats takes, which it does for digital silence. */
+/** Minimum size of one second in bytes, in any of the formats: digital silence. */
 const LEAST_BYTES_PER_SECOND = 25
 
 /**
- * Reads format and length of a sound file: WAV (RIFF), FLAC (RFC 9639), MP4 (ISO/IEC 14496-12, wherever `moov` stands), Ogg with Opus
- * or Vorbis (RFC 3533, RFC 7845), MP3 (ISO 11172-3, with Xing, VBRI or neither) and WebM (RFC 9559, with or without a duration). Reads
- * a bounded number of bytes, wherever the headers are. Undefined for what is no such file. Never throws.
+ * Reads format and length of an audio file: WAV (RIFF), FLAC (RFC 9639), MP4 (ISO/IEC 14496-12, with `moov` anywhere), Ogg with
+ * Opus or Vorbis (RFC 3533, RFC 7845), MP3 (ISO 11172-3, with Xing, VBRI or neither) and WebM (RFC 9559, with or without a
+ * duration). Reads a limited number of bytes. Returns `undefined` for other files. Never throws.
  */
 export function audioHeader(bytes: ByteSource): AudioHeader | undefined {
   const format = formatOf(bytes)
@@ -43,7 +43,7 @@ export function audioHeader(bytes: ByteSource): AudioHeader | undefined {
   return { format, seconds: isPossible ? seconds : undefined }
 }
 
-/** The format in which sound is compressed that begins with these bytes; undefined: none that is known, as for bare samples. */
+/** Returns the compressed format of audio that begins with these bytes, or `undefined` if none is recognized, as for raw samples. */
 export function compressedFormat(start: Buffer): Exclude<AudioFormat, 'wav'> | undefined {
   const format = markedFormat(start)
   if (format === 'wav') return undefined
@@ -54,7 +54,7 @@ function formatOf(bytes: ByteSource): AudioFormat | undefined {
   return markedFormat(bytes.read(0, 12)) ?? (isMp3(bytes) ? 'mp3' : undefined)
 }
 
-/** By marks that stand at the beginning. */
+/** Recognizes a format by marks at the beginning. */
 function markedFormat(start: Buffer): Exclude<AudioFormat, 'mp3'> | undefined {
   const mark = text(start, 0, 4)
   if ((mark === 'RIFF' || mark === 'RF64') && text(start, 8, 12) === 'WAVE') return 'wav'

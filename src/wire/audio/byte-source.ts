@@ -1,17 +1,17 @@
 import { Buffer } from 'node:buffer'
 
-/** Bytes of a file that are read where they are needed. */
+/** Bytes of a file, read on demand. */
 export interface ByteSource {
   readonly byteLength: number
-  /** At most `length` bytes from `offset`; fewer at the end, none behind it. */
+  /** Returns up to `length` bytes from `offset`: fewer at the end of the file, none after it. */
   read(offset: number, length: number): Buffer
 }
 
-/** A file in the chunks in which it arrived. What is read lies in one chunk as a rule, and is then not copied. */
+/** File in the chunks in which it arrived. A read usually falls into one chunk and then needs no copy. */
 export class ChunkedBytes implements ByteSource {
   readonly byteLength: number
   readonly #chunks: readonly Uint8Array[]
-  /** Where each chunk begins. */
+  /** Offset of each chunk. */
   readonly #starts: readonly number[]
 
   constructor(chunks: readonly Uint8Array[]) {

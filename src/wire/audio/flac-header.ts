@@ -1,14 +1,14 @@
 import type { ByteSource } from './byte-source.ts'
 
-/** Blocks of tags and pictures before the sound; files have a handful. */
+/** Maximum number of blocks with tags and images before the audio. Files have a handful. */
 const MAX_BLOCKS = 128
 const STREAM_INFO = 0
-/** A frame of sound that does not compress is stored as it is, with a small head. */
+/** A frame of audio that cannot be compressed is stored unchanged, with a small header. */
 const LARGEST_GROWTH = 1.02
 
 /**
- * Seconds of a FLAC file by STREAMINFO. No file has more bytes than its sound as samples, so one that claims to be shorter is as long
- * as that; a file that does not know its length is undefined.
+ * Returns the length of a FLAC file in seconds, from STREAMINFO. A file never has more bytes than its uncompressed samples, so a
+ * stated length that is too short is raised to that bound. Returns `undefined` if the file does not state its length.
  */
 export function flacSeconds(bytes: ByteSource): number | undefined {
   const start = bytes.read(4, 38)
@@ -23,7 +23,7 @@ export function flacSeconds(bytes: ByteSource): number | undefined {
   return Math.max(samples / rate, fewest)
 }
 
-/** Where the sound begins; the end of the file if that is not found. */
+/** Returns the offset of the audio, or the end of the file if the audio is not found. */
 function endOfBlocks(bytes: ByteSource): number {
   let position = 4
   for (let count = 0; count < MAX_BLOCKS; count++) {

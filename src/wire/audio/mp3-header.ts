@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer'
 import type { ByteSource } from './byte-source.ts'
 
-/** Bytes read behind the tags: the first frames are there. */
+/** Number of bytes read after the tags. They contain the first frames. */
 const WINDOW_BYTES = 64 * 1024
 
 // Kilobits per second by the index in the frame header (ISO 11172-3, ISO 13818-3): layer III, then layers II and I of MPEG-1.
@@ -9,14 +9,14 @@ const MPEG1_LAYER3 = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 25
 const MPEG1_LAYER2 = [0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384]
 const MPEG2_LAYERS23 = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160]
 const MPEG1_SAMPLE_RATES = [44_100, 48_000, 32_000]
-/** The highest rate there is, with some room for tags. */
+/** Highest existing rate, plus some room for tags. */
 const MOST_BYTES_PER_SECOND = 384_000 / 8
-/** Frames from which the rate of a file without a count is measured: seconds of sound. */
+/** Number of frames that measure the rate of a file without a count: some seconds of audio. */
 const MEASURED_FRAMES = 200
 
 const HEADER_BYTES = 4
 
-/** Is this a file of MPEG audio: tags with a frame behind them, or frames from its first bytes on? */
+/** Whether a file is MPEG audio: tags followed by a frame, or frames from its first byte on. */
 export function isMp3(bytes: ByteSource): boolean {
   const start = bytes.read(0, 4)
   if (start.toString('latin1', 0, 3) === 'ID3') return true
@@ -24,8 +24,8 @@ export function isMp3(bytes: ByteSource): boolean {
 }
 
 /**
- * Seconds of an MP3 file: by the count of frames that encoders of variable rates write into the first one (Xing, Info, VBRI), else by
- * the rate of the first frames. A count that is too small for the size of the file is not believed.
+ * Returns the length of an MP3 file in seconds. Uses the frame count that variable-rate encoders write into the first frame
+ * (Xing, Info, VBRI), or the rate of the first frames. Ignores a count that is too small for the size of the file.
  */
 export function mp3Seconds(bytes: ByteSource): number | undefined {
   const tagBytes = tagBytesOf(bytes)
@@ -40,7 +40,7 @@ export function mp3Seconds(bytes: ByteSource): number | undefined {
   return (soundBytes / measured.bytes) * measured.seconds
 }
 
-/** Tags may follow one another. */
+/** Several tags may follow one another. */
 function tagBytesOf(bytes: ByteSource): number {
   let position = 0
   for (let count = 0; count < 8; count++) {
@@ -58,10 +58,13 @@ interface FirstFrame {
   readonly position: number
 }
 
-/** The first frame that another one follows, or the end of the file: a header is eleven bits that may stand in any data. */
+/**
+ * Returns the first frame followed by another one, or by the file's end. A header has only eleven fixed bits, which any data may
+ * have.
+ */
 function firstFrame(bytes: ByteSource, from: number): FirstFrame | undefined {
   const window = bytes.read(from, WINDOW_BYTES)
-  // Without tags, sound begins at once but for some padding.
+  // Without tags, audio begins immediately, except for some padding.
   const last = from === 0 ? 4096 : window.length
   for (let position = window.indexOf(0xff); position !== -1; position = window.indexOf(0xff, position + 1)) {
     if (position > last) return undefined
@@ -75,8 +78,8 @@ function firstFrame(bytes: ByteSource, from: number): FirstFrame | undefined {
 }
 
 /**
- * Do so many bytes begin with a tag, or with frames that follow one another to the end of them, at least two? Random bytes have a chance of
- * two in a billion for two headers that fit, and each further one makes it 75,000 times smaller.
+ * Whether the bytes begin with a tag, or consist of at least two consecutive frames. Random bytes match two headers with a
+ * probability of two in a billion, and each additional header makes a match 75,000 times less likely.
  */
 export function beginsAsMp3(start: Buffer): boolean {
   if (start.toString('latin1', 0, 3) === 'ID3') return true
@@ -92,7 +95,7 @@ export function beginsAsMp3(start: Buffer): boolean {
   return true
 }
 
-/** Bytes and seconds of the first frames. */
+/** Returns bytes and seconds of the first frames. */
 function measure(window: Buffer, start: number): { readonly bytes: number; readonly seconds: number } {
   let position = start
   let seconds = 0
@@ -106,7 +109,7 @@ function measure(window: Buffer, start: number): { readonly bytes: number; reado
 }
 
 interface Mp3Frame {
-  /** In one frame. */
+  /** Samples per frame. */
   readonly samples: number
   readonly sampleRate: number
   readonly byteLength: number
@@ -129,7 +132,7 @@ function mp3Frame(window: Buffer, position: number): Mp3Frame | undefined {
   return { samples, sampleRate, byteLength: Math.floor((samples * kilobits * 125) / sampleRate) + padding }
 }
 
-/** The number of frames that an encoder of variable bit rates writes into the first one. */
+/** Returns the frame count that variable-rate encoders write into the first frame. */
 function frameCount(window: Buffer, position: number): number | undefined {
   const frame = window.subarray(position, position + 192)
   const mark = Math.max(frame.indexOf('Xing'), frame.indexOf('Info'))

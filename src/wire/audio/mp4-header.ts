@@ -1,17 +1,17 @@
 import type { Buffer } from 'node:buffer'
 import type { ByteSource } from './byte-source.ts'
 
-/** Boxes looked at in one file. A fragment takes about ten and is a second or two long. */
+/** Maximum number of boxes read per file. A fragment has about ten and lasts a second or two. */
 const MAX_BOXES = 100_000
 
-/** A box (ISO/IEC 14496-12, 4.2): where its content begins, and where it ends. */
+/** Box (ISO/IEC 14496-12, 4.2): start and end of its content. */
 interface Box {
   readonly type: string
   readonly start: number
   readonly end: number
 }
 
-/** Seconds of an MP4 file by its `moov` box, which may stand last; of a fragmented one by its fragments. */
+/** Returns the length of an MP4 file in seconds: from its `moov` box, which may be the last one, or from its fragments. */
 export function mp4Seconds(bytes: ByteSource): number | undefined {
   const reader = new BoxReader(bytes)
   let whole: number | undefined
@@ -24,12 +24,12 @@ export function mp4Seconds(bytes: ByteSource): number | undefined {
       timescale = movie.timescale
     } else if (box.type === 'moof') fragments = Math.max(fragments, fragmentEnd(reader, box))
   }
-  // Recorders write the length of the first sample into the movie, and the rest into fragments.
+  // Recorders write only the length of the first sample into the movie box; fragments contain the rest.
   const ofFragments = timescale > 0 ? fragments / timescale : 0
   return Math.max(whole ?? 0, ofFragments) || undefined
 }
 
-/** Reads boxes, of which a file may hold so many. */
+/** Reader of boxes that stops after {@link MAX_BOXES}. */
 class BoxReader {
   readonly #bytes: ByteSource
   #left = MAX_BOXES
@@ -54,7 +54,7 @@ class BoxReader {
         length = Number(head.readBigUInt64BE(8))
         headLength = 16
       } else if (length === 0) length = to - position
-      // A box that ends before its content begins would be read for ever.
+      // A box that ends before its content begins would cause an endless loop.
       if (length < headLength) return
       const end = Math.min(to, position + length)
       yield { type: head.toString('latin1', 4, 8), start: position + headLength, end }
@@ -64,9 +64,9 @@ class BoxReader {
 }
 
 interface Movie {
-  /** Of the longest track, or of the movie where no track tells. */
+  /** Length of the longest track, or of the movie if no track has a length. */
   readonly seconds: number | undefined
-  /** Of the track whose fragments are measured. */
+  /** Time scale of the track whose fragments are measured. */
   readonly timescale: number
 }
 
@@ -105,7 +105,7 @@ function trackOf(
   return { isSound, seconds, timescale }
 }
 
-/** Time scale and duration of `mvhd` and `mdhd`, which have both at the same places. */
+/** Reads time scale and duration of `mvhd` and `mdhd`, which store both at the same offsets. */
 function timeIn(content: Buffer): { readonly timescale: number; readonly seconds: number } | undefined {
   const isLong = content.length > 0 && content.readUInt8(0) === 1
   if (content.length < (isLong ? 32 : 20)) return undefined
@@ -115,7 +115,7 @@ function timeIn(content: Buffer): { readonly timescale: number; readonly seconds
   return timescale === 0 ? undefined : { timescale, seconds: isUnknown ? 0 : duration / timescale }
 }
 
-/** Where a fragment ends, in units of its track: its first time and the lengths of its samples. */
+/** Returns the end of a fragment in units of its track, from its start time and the lengths of its samples. */
 function fragmentEnd(bytes: BoxReader, fragment: Box): number {
   let end = 0
   for (const box of bytes.boxes(fragment.start, fragment.end)) {
@@ -135,7 +135,7 @@ function fragmentEnd(bytes: BoxReader, fragment: Box): number {
   return end
 }
 
-/** The length of samples that tell none (ISO/IEC 14496-12, 8.8.7). */
+/** Default duration of samples without a duration of their own (ISO/IEC 14496-12, 8.8.7). */
 function usualDuration(content: Buffer): number {
   if (content.length < 8) return 0
   const flags = content.readUIntBE(1, 3)
@@ -144,7 +144,7 @@ function usualDuration(content: Buffer): number {
   return position + 4 <= content.length ? content.readUInt32BE(position) : 0
 }
 
-/** Samples of one run that are looked at. */
+/** Maximum number of samples read per run. */
 const MAX_SAMPLES = 4096
 
 function runDuration(bytes: BoxReader, run: Box, usual: number): number {

@@ -1,15 +1,15 @@
 import type { Buffer } from 'node:buffer'
 import type { ByteSource } from './byte-source.ts'
 
-/** Larger than any page, so that the last one begins within it. */
+/** Larger than any page, so that the last page begins within it. */
 const WINDOW_BYTES = 128 * 1024
 const PAGE_HEAD_BYTES = 27
-/** A page on which no packet ends (RFC 3533, section 6). */
+/** Marks a page on which no packet ends (RFC 3533, section 6). */
 const NO_POSITION = 0xffff_ffff_ffff_ffffn
-/** A granule position of Opus counts at this rate, whatever the sound was recorded at (RFC 7845). */
+/** Rate of Opus granule positions, independent of the recording rate (RFC 7845). */
 const OPUS_RATE = 48_000
 
-/** Seconds of an Ogg file with Opus, Vorbis or FLAC: the position of the last page of its sound. */
+/** Returns the length of an Ogg file with Opus, Vorbis or FLAC in seconds, from the position of its last audio page. */
 export function oggSeconds(bytes: ByteSource): number | undefined {
   const start = bytes.read(0, 512)
   if (start.length < PAGE_HEAD_BYTES + 1) return undefined
@@ -20,17 +20,17 @@ export function oggSeconds(bytes: ByteSource): number | undefined {
   return position === undefined ? undefined : Math.max(0, Number(position) - codec.skipped) / codec.rate
 }
 
-/** Samples in a second, and samples at the beginning that are not played. */
+/** Returns the sample rate, and the number of samples at the beginning that are not played. */
 function codecOf(packet: Buffer): { readonly rate: number; readonly skipped: number } | undefined {
   const mark = packet.toString('latin1', 0, 8)
   if (mark === 'OpusHead' && packet.length >= 12) return { rate: OPUS_RATE, skipped: packet.readUInt16LE(10) }
   if (mark.startsWith('\x01vorbis') && packet.length >= 16) return { rate: packet.readUInt32LE(12), skipped: 0 }
-  // STREAMINFO stands behind a head of 13 bytes and the native mark with its own of 4.
+  // STREAMINFO follows a header of 13 bytes and the native mark with its own header of 4 bytes.
   if (mark.startsWith('\x7fFLAC') && packet.length >= 30) return { rate: packet.readUIntBE(27, 3) >>> 4, skipped: 0 }
   return undefined
 }
 
-/** Position of the last page of a stream that has one, as far as the end of the file shows it. */
+/** Returns the position of the last page of a stream, if the end of the file contains a page with a position. */
 function lastPosition(bytes: ByteSource, serial: number): bigint | undefined {
   const end = bytes.read(Math.max(0, bytes.byteLength - WINDOW_BYTES), WINDOW_BYTES)
   for (let page = end.lastIndexOf('OggS'); page !== -1; page = page === 0 ? -1 : end.lastIndexOf('OggS', page - 1)) {

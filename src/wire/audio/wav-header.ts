@@ -1,13 +1,13 @@
 import type { ByteSource } from './byte-source.ts'
 
-/** Chunks looked at before the sound; files have a handful. */
+/** Maximum number of chunks read before the audio. Files have a handful. */
 const MAX_CHUNKS = 64
-/** What a file says of its length while it is still being written. */
+/** Length field of a file that is still being written. */
 const UNKNOWN_LENGTH = 0xffff_ffff
 
 /**
- * Seconds of a WAV file: bytes of its `data` chunk by the bytes of a second. A chunk that claims more than the file holds, or was
- * written before its length was known, ends with the file.
+ * Returns the length of a WAV file in seconds: size of the `data` chunk divided by the byte rate. If the chunk claims more than
+ * the file contains, or its length was unknown, it ends with the file.
  */
 export function wavSeconds(bytes: ByteSource): number | undefined {
   let position = 12

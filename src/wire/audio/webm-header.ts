@@ -12,19 +12,19 @@ const SIMPLE_BLOCK = 0xa3
 const BLOCK_GROUP = 0xa0
 const BLOCK = 0xa1
 
-/** Elements that hold others which are looked at. Their length does not matter: what is inside follows. */
+/** Elements whose children are read. Their length is irrelevant, because the children follow directly. */
 const PARENTS: ReadonlySet<number> = new Set([SEGMENT, INFO, CLUSTER, BLOCK_GROUP])
 
-/** Elements looked at: a browser writes a block for 20 to 60 ms, so these are an hour or more. */
+/** Maximum number of elements read. Browsers write a block per 20 to 60 ms, so this is an hour or more. */
 const MAX_ELEMENTS = 200_000
-/** Bytes read at a time where elements lie close together. */
+/** Size of one read, for elements that are close together. */
 const WINDOW_BYTES = 64 * 1024
 const NANOSECONDS_PER_SECOND = 1e9
 const USUAL_SCALE = 1_000_000
 
 /**
- * Seconds of a WebM file: its duration, or the time of its last block where it has none, as in what browsers record. Blocks are
- * skipped, not read.
+ * Returns the length of a WebM file in seconds: its duration, or the time of its last block if it has none, as in recordings of
+ * browsers. Blocks are skipped, not read.
  */
 export function webmSeconds(bytes: ByteSource): number | undefined {
   const window = new Window(bytes)
@@ -51,24 +51,24 @@ export function webmSeconds(bytes: ByteSource): number | undefined {
       }
     }
     if (PARENTS.has(id)) position = content
-    // Only parents are of unknown length; anything else that says so cannot be skipped.
+    // Only parents may have an unknown length. Other elements with an unknown length cannot be skipped.
     else if (length === undefined) break
     else position = content + length
   }
   if (duration > 0) return (duration * scale) / NANOSECONDS_PER_SECOND
   if (lastTime < 0) return undefined
-  // The last block is as long as the one before it, as far as anybody knows.
+  // The last block is assumed to be as long as the one before it.
   const lastLength = previous < 0 ? 0 : lastTime - previous
   const seconds = ((lastTime + lastLength) * scale) / NANOSECONDS_PER_SECOND
-  // What was not looked at has as many bytes for a second as what was.
+  // The unread part is assumed to have the same byte rate as the part that was read.
   return count < MAX_ELEMENTS ? seconds : (seconds * bytes.byteLength) / position
 }
 
 interface Element {
   readonly id: number
-  /** Where its content begins. */
+  /** Offset of its content. */
   readonly content: number
-  /** Undefined: not known while it was written. */
+  /** Length of its content, or `undefined` if it was unknown when the element was written. */
   readonly length: number | undefined
 }
 
@@ -104,14 +104,14 @@ function floatAt(window: Window, position: number, length: number | undefined): 
   return Number.isFinite(value) ? value : 0
 }
 
-/** Of a block, after the number of its track: its time within the cluster. */
+/** Returns the time of a block within its cluster. The number of its track precedes it. */
 function blockTime(window: Window, position: number): number {
   const head = window.read(position, 10)
   const trackLength = head.length === 0 ? 9 : Math.clz32(head.readUInt8(0)) - 23
   return trackLength + 2 <= head.length ? head.readInt16BE(trackLength) : 0
 }
 
-/** Reads small pieces that lie close together from one larger one. */
+/** Reads small pieces that are close together from one larger read. */
 class Window {
   readonly #bytes: ByteSource
   #start = 0

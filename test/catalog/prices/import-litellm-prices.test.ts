@@ -152,8 +152,8 @@ describe('a price list in the format of LiteLLM', () => {
     expect(dollars('plus', { inputTokens: 300_000, outputTokens: 10_000, reasoningTokens: 1 })).toBe(0.396)
     expect(dollars('other', { inputTokens: 0, outputTokens: 10_000, reasoningTokens: 1_000 })).toBe(0.021)
     expect(reported.map(({ field, reason }) => [field, reason])).toEqual([
-      ['tiered_pricing[0].output_cost_per_token_batches', 'holds for another service tier only'],
-      ['tiered_pricing[1]', 'holds under a condition that cannot be expressed'],
+      ['tiered_pricing[0].output_cost_per_token_batches', 'applies only to another service tier'],
+      ['tiered_pricing[1]', 'has a condition that cannot be expressed'],
     ])
   })
 
@@ -162,11 +162,11 @@ describe('a price list in the format of LiteLLM', () => {
 
     expect(reported.map(({ key, field, reason }) => [key, field, reason])).toEqual([
       ['claude-sonnet-4-6', 'search_context_cost_per_query', 'prices by the size of a search cannot be expressed'],
-      ['gemini/gemini-2.5-pro', 'input_cost_per_token_batches', 'holds for another service tier only'],
+      ['gemini/gemini-2.5-pro', 'input_cost_per_token_batches', 'applies only to another service tier'],
       [
         'gemini/gemini-2.5-flash-image',
         'output_cost_per_image',
-        'the tokens of a picture have a price, and it must not be paid twice',
+        'image tokens have a price, so the image would be charged twice',
       ],
       ['dashscope/qwen3-tts-flash', 'output_cost_per_second', 'there is no meter for it'],
     ])
@@ -182,7 +182,7 @@ describe('a price list in the format of LiteLLM', () => {
       ['updated', 'not an entry of a model'],
       ['vertex_ai/claude-sonnet-4-6', elsewhere],
       ['gemini-2.5-pro', elsewhere],
-      ['gemini/gemini-2.5-flash', 'every price is 0; write down yourself that gmn-2.5-flash is free, if it is'],
+      ['gemini/gemini-2.5-flash', 'every price is 0; if gmn-2.5-flash is free, add a price of 0 yourself'],
       ['claude-opus-4-7', 'cl-opus-4-7 needs a price of input and of output'],
       ['512-x-512/dall-e-2', elsewhere],
     ])
@@ -232,8 +232,8 @@ describe('a price list in the format of LiteLLM', () => {
 
     expect(file.prices).toEqual([])
     expect(reported.map(({ key, reason }) => [key, reason])).toEqual([
-      ['large', 'large and north/large differ, so neither was taken'],
-      ['north/large', 'large and north/large differ, so neither was taken'],
+      ['large', 'large and north/large differ, so neither was used'],
+      ['north/large', 'large and north/large differ, so neither was used'],
     ])
   })
 

@@ -56,8 +56,8 @@ describe('a price list in the format of models.dev', () => {
     ])
     expect(reported.map(({ field, reason }) => [field, reason])).toEqual([
       ['cost.output_audio', 'there is no meter for it'],
-      ['cost.tiers[1]', 'holds under a condition that cannot be expressed'],
-      ['cost.context_over_200k.output', 'cost.tiers[0].output says otherwise and was taken'],
+      ['cost.tiers[1]', 'has a condition that cannot be expressed'],
+      ['cost.context_over_200k.output', 'cost.tiers[0].output has another value, which was used'],
     ])
   })
 

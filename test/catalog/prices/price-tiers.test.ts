@@ -76,7 +76,7 @@ describe('prices by the size of the prompt', () => {
     expect(charge(rate, { inputTokens: 300_000 })).toBe(2_700_000_000n)
     expect(() =>
       rateOf(all.filter((row) => row.when?.['service_tier'] === undefined || !row.when.inputTokensAbove)),
-    ).toThrow('can hold at the same time as, and is no more specific than,')
+    ).toThrow('can apply at the same time as, and is not more specific than,')
   })
 
   test('survive being stored, as a long job stores them', () => {

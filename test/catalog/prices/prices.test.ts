@@ -164,7 +164,7 @@ describe('a price of searches', () => {
 
   it('cannot be given for calls that do not search', () => {
     expect(() => pricesWhen({ web_search: 'false' })).toThrow(
-      'prices[1]: a price of searches can hold only when web_search',
+      'prices[1]: a search price can apply only when web_search',
     )
   })
 

@@ -75,7 +75,7 @@ export async function runStageDrill(drill: StageDrill): Promise<StageReport> {
   const caller = new DrillCaller(gate, { authorization: `Bearer ${TEST_KEY}` }, body)
   const uncaught = await watchUncaught(async () => {
     gateway.handle(caller, caller)
-    // A caller who stopped reading is waited for until the whole time of the request is over.
+    // A caller who stopped reading is waited for until the total time of the request was exceeded.
     if (drill.stage === 'answer bytes' && drill.fault === 'a time-out') {
       await untilTrue(() => caller.text !== '')
       clock.advance(TOTAL_MS)

@@ -1,9 +1,9 @@
 /**
- * Idempotency keys. `outcome` is a result of claiming or reserving: a status, what is replayed, which counter refused.
- * A function that waits for another's lock gives up after ten seconds, even when the process that called it is gone.
+ * Idempotency keys. `outcome` is a result of claiming or reserving: a status, the replayed answer, the exceeded counter. A
+ * function that waits for another's lock times out after ten seconds, even if the process that called it has died.
  */
 export const CLAIM_FUNCTIONS: readonly string[] = [
-  // What is known of a key; a null status when it is free.
+  // Returns the state of a key; a null status if it is free.
   `CREATE FUNCTION find_claim(p_account_id text, p_key text, p_fingerprint text, p_now bigint) RETURNS outcome
   LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
   DECLARE
@@ -23,8 +23,8 @@ export const CLAIM_FUNCTIONS: readonly string[] = [
     RETURN v_outcome;
   END $$`,
 
-  // The insert decides between many equal claims at once; a loser looks what it lost to, which may be gone by then. A claim that
-  // says how long it lives has it expire by the clock of the server.
+  // The insert decides between many concurrent equal claims; a loser reads the winner, which may be gone by then. A claim that
+  // specifies its lifetime expires by the clock of the server.
   `CREATE FUNCTION take_claim(p_account_id text, p_key text, p_fingerprint text, p_expires bigint, p_now bigint,
     p_claimed_by text DEFAULT NULL, p_lives bigint DEFAULT NULL)
   RETURNS outcome LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
@@ -58,8 +58,8 @@ export const CLAIM_FUNCTIONS: readonly string[] = [
     END LOOP;
   END $$`,
 
-  // The first answer stays. False: the key is not this request's any more. A key whose time was over may belong to another one, told
-  // apart by its body, or by who has claimed it.
+  // The first answer stays. Returns false if the key no longer belongs to the request. An expired key may belong to another
+  // request, which has another body or another claimant.
   `CREATE FUNCTION complete_claim(p_account_id text, p_key text, p_fingerprint text, p_status integer, p_headers text, p_body bytea,
     p_claimed_by text DEFAULT NULL, p_expires bigint DEFAULT NULL)
   RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$

@@ -1,4 +1,4 @@
-/** Callers' files and their bytes, and what became of the requests of batches. */
+/** Callers' files and their bytes, and the outcomes of the requests of batches. */
 export const FILE_TABLES: readonly string[] = [
   `CREATE TABLE files (
     id text NOT NULL,

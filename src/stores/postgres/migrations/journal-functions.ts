@@ -1,7 +1,7 @@
 import { expiryText } from '../../expiring-credits.ts'
 
 /**
- * Credits that expire, adjustments and refunds. The order of locks is that of reserving; credits that expire are changed under
+ * Credits that expire, adjustments and refunds. Locks are taken in the order of reserving; credits that expire are changed under
  * their account's lock.
  */
 export const JOURNAL_FUNCTIONS: readonly string[] = [
@@ -12,8 +12,8 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
     UPDATE expiring_credits c SET remaining = c.remaining - p_amount WHERE c.number = p_number AND c.remaining > p_amount
   $$`,
 
-  // Spends money: what expires first goes first, and what had expired when the money was promised is not taken. The caller
-  // has locked the account.
+  // Spends money: the credit that expires first is spent first, and credits that had expired when the hold was created are not
+  // used. The caller has locked the account.
   `CREATE FUNCTION spend_credits(p_account text, p_amount bigint, p_at bigint) RETURNS void
   LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
   DECLARE
@@ -33,8 +33,8 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
     ) WHERE a.id = p_account;
   END $$`,
 
-  // Takes what has expired from the balance, and gives how much. What open holds from before the expiry may still charge stays
-  // until they end; p_held and p_created are of one that is just ending.
+  // Removes expired credits from the balance and returns the amount. Money that open holds from before the expiry may still
+  // charge stays until they end; p_held and p_created describe a hold that is just ending.
   `CREATE FUNCTION expire_credits(p_account text, p_now bigint, p_held bigint DEFAULT 0, p_created bigint DEFAULT NULL)
   RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
@@ -79,7 +79,7 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
     RETURN v_total;
   END $$`,
 
-  // Accounts whose credits expired are evened out one after the other; gives how many there were.
+  // Processes accounts with expired credits one after the other and returns how many there were.
   `CREATE FUNCTION expire_due_credits(p_now bigint, p_limit integer) RETURNS integer
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
@@ -93,8 +93,8 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
     RETURN coalesce(cardinality(v_ids), 0);
   END $$`,
 
-  // A metered account owes what its balance lacks. Null: there is no such account. "conflict": the id was used for another
-  // adjustment.
+  // A metered account owes the part that its balance lacks. Returns null if there is no such account, and "conflict" if the id
+  // was used for another adjustment.
   `CREATE FUNCTION adjust(
     p_id text, p_account text, p_amount bigint, p_description text, p_now bigint, p_billing text DEFAULT NULL
   ) RETURNS text
@@ -141,7 +141,7 @@ export const JOURNAL_FUNCTIONS: readonly string[] = [
     RETURN 'adjusted';
   END $$`,
 
-  // "conflict": the id was used for another refund. The amount is what was refunded, or of "above_charge" what may be.
+  // Returns "conflict" if the id was used for another refund. The amount is the refunded one, or for "above_charge" the refundable one.
   `CREATE FUNCTION refund(
     p_id text, p_charge bigint, p_amount bigint, p_description text, p_now bigint,
     OUT status text, OUT account text, OUT amount bigint

@@ -2,14 +2,14 @@ import { REPAYMENT } from '../../ledger.ts'
 import { SPENDING_FUNCTIONS } from './spending-functions.ts'
 
 /**
- * Reserving. Locks are taken in one order everywhere, so that no two transactions wait for each other: holds, then
- * accounts by id, then the spending of keys by id, then claims.
+ * Reserving. Locks are taken in one order everywhere, so that two transactions never wait for each other: holds, then accounts by
+ * id, then the spending of keys by id, then claims.
  */
 export const RESERVE_FUNCTIONS: readonly string[] = [
   ...SPENDING_FUNCTIONS,
 
-  // Judges reservations of one account in their order, each as if it came alone. One outcome for each. A request that says how
-  // long its hold lives has it expire, and counts it, by the clock of the server.
+  // Decides reservations of one account in order, each as if it came alone, and returns one outcome for each. A request that
+  // specifies the lifetime of its hold uses the clock of the server for its expiry and its counts.
   `CREATE FUNCTION reserve(p_account_id text, p_requests jsonb, p_now bigint) RETURNS SETOF outcome
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
@@ -206,8 +206,8 @@ export const ENLARGE_FUNCTIONS: readonly string[] = [
 
 /** Ends of holds, credits and purging. The order of locks is that of reserving. */
 export const RESOLVE_FUNCTIONS: readonly string[] = [
-  // Pays what accounts owe from their balances, as far as those go, after what has expired is taken. The caller has locked
-  // them.
+  // Pays the debts of accounts from their balances, as far as possible, after removing expired credits. The caller has locked the
+  // accounts.
   `CREATE FUNCTION repay(p_accounts text[], p_now bigint) RETURNS void
   LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
   DECLARE
@@ -235,8 +235,8 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     END LOOP;
   END $$`,
 
-  // What the balance lacks is owed, and a hold that has expired is charged too, against the balance, once. `ended_by`: how a
-  // hold that is not charged had ended. `facts`: account and key as the charge has left them.
+  // The account owes the part that its balance lacks. An expired hold is charged too, once, against the balance. `ended_by`: how
+  // an uncharged hold had ended. `facts`: account and key after the charge.
   `CREATE FUNCTION settle(
     p_hold text, p_amount bigint, p_description text, p_now bigint,
     p_status integer, p_headers text, p_body bytea, p_details text DEFAULT NULL, p_wants_facts boolean DEFAULT false,
@@ -325,7 +325,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     END IF;
   END $$`,
 
-  // Ends open holds without a charge; gives how many of them were open.
+  // Ends open holds without a charge and returns how many of them were open.
   `CREATE FUNCTION end_holds(p_ids text[], p_status text, p_now bigint DEFAULT NULL) RETURNS integer
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
@@ -364,7 +364,7 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     RETURN cardinality(v_holds);
   END $$`,
 
-  // False when that credit was given before, null when there is no such account.
+  // Returns false if that credit was added before, null if there is no such account.
   `CREATE FUNCTION credit(
     p_credit text, p_account_id text, p_amount bigint, p_description text, p_now bigint, p_expires bigint DEFAULT NULL
   ) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
@@ -396,15 +396,14 @@ export const RESOLVE_FUNCTIONS: readonly string[] = [
     RETURN true;
   END $$`,
 
-  // To which account a credit was given; null: to none.
+  // Returns the account of a credit, or null if there is none.
   `CREATE FUNCTION credited_account(p_credit text) RETURNS text LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
     SELECT e.account_id FROM entries e WHERE e.credit_id = p_credit
   $$`,
 
-  // Drops what nobody will ask for any more: outcomes some time after the deadline of the hold, expired
-  // Idempotency-Keys, and what keys spent in months that are over.
-  // Gives the largest number of rows dropped from one table: p_limit when there may be more.
-  // Arrays, because of a limit that is a parameter the planner expects a tenth of the table, and would read all of it.
+  // Deletes obsolete rows: outcomes some time after the deadline of the hold, expired Idempotency-Keys, and the spending of keys
+  // in past months. Returns the largest number of rows deleted from one table: p_limit if there may be more. Uses arrays, because
+  // with a parameter as limit the planner expects a tenth of the table, and would read all of it.
   `CREATE FUNCTION forget(
     p_now bigint, p_refusals_kept bigint, p_ends_kept bigint, p_oldest_period integer, p_limit integer
   ) RETURNS integer

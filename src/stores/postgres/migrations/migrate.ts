@@ -23,7 +23,7 @@ import { TASK_FUNCTIONS, WEBHOOK_FUNCTIONS } from './task-functions.ts'
 import { LATER_METERS, MODEL_DAYS_TABLE, USAGE_FUNCTIONS, USAGE_TABLES } from './usage.ts'
 
 /**
- * Tables, forward only: the statements of version n stand at index n − 1, and what was released is never changed. A change of
+ * Tables, forward only: index n − 1 has the statements of version n, and released statements are never changed. A change of
  * functions alone is a version without statements.
  */
 export const MIGRATIONS: readonly (readonly string[])[] = [
@@ -42,7 +42,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   PENDING_CLAIMS,
   ACCOUNT_PAGES,
   EXPIRY_READS,
-  // `take_due_tasks` can pass over accounts.
+  // `take_due_tasks` can skip accounts.
   [],
   // `reserve` chooses between two amounts by the free money.
   [],
@@ -51,7 +51,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   FILE_TYPES,
 ]
 
-/** Functions, as the newest version has them. They keep parameters that a process of the version before may still send. */
+/** Functions of the newest version. They keep parameters that a process of the previous version may still send. */
 const FUNCTIONS: readonly string[] = [
   ...CLAIM_FUNCTIONS,
   ...RESERVE_FUNCTIONS,
@@ -63,7 +63,7 @@ const FUNCTIONS: readonly string[] = [
   ...USAGE_FUNCTIONS,
 ]
 
-/** Drops what is made again, whatever its parameters were. Other functions may stand in the schema, if it is the host's own. */
+/** Drops functions that are created again, whatever their parameters. The schema may contain other functions of the host. */
 const DROP_FUNCTIONS = `DO $$
 DECLARE
   v_function regprocedure;
@@ -78,11 +78,11 @@ BEGIN
 END $$`
 
 /**
- * Migrates a schema inside the caller's transaction. If several processes start together, one migrates and the others wait.
- * If everything is up to date, nothing is written, and no CREATE right is needed.
+ * Migrates a schema inside the caller's transaction. If several processes start together, one migrates and the others wait. If
+ * the schema is current, nothing is written, and no CREATE right is needed.
  *
- * @param name the schema, unquoted.
- * @throws Error when the schema was made by a newer version of this library.
+ * @param name Schema, unquoted.
+ * @throws Error if a newer version of this library created the schema.
  */
 export async function migrate(
   session: PostgresSession,
@@ -90,7 +90,7 @@ export async function migrate(
   migrations: readonly (readonly string[])[] = MIGRATIONS,
 ): Promise<void> {
   const schema = quoteIdentifier(name)
-  // A step over a large table, and the wait for the process that makes it, take longer than a host may let statements take.
+  // A step over a large table, and waiting for its process, take longer than a host's limit for statements.
   await session.query('SET LOCAL statement_timeout = 0')
   await session.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`signalbox:${name}`])
   const found = await session.query('SELECT to_regclass($1)::text AS migrations', [`${schema}.migrations`])
@@ -112,8 +112,8 @@ export async function migrate(
 }
 
 /**
- * How many versions the next start will make, and whether these are all; nothing is changed, and no lock is taken.
- * @throws Error when the schema was made by a newer version of this library.
+ * Returns how many versions the next start will apply, and whether these are all. Changes nothing and takes no lock.
+ * @throws Error if a newer version of this library created the schema.
  */
 export async function pendingPostgresMigrations(
   session: Pick<PostgresSession, 'query'>,
@@ -140,7 +140,7 @@ function nameOf(statement: string): string {
   return /^CREATE FUNCTION (\w+)\(/.exec(statement)![1]!
 }
 
-/** A quoted identifier in SQL text. */
+/** Quotes an identifier in SQL text. */
 export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }

@@ -1,4 +1,4 @@
-/** Stored answers, and which of them holds which item; conversations and their items. */
+/** Stored answers and their items; conversations and their items. */
 export const RESPONSE_TABLES: readonly string[] = [
   `CREATE TABLE responses (
     account_id text NOT NULL,

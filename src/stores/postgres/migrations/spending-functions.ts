@@ -1,16 +1,16 @@
-/** What accounts and keys have spent. */
+/** Spending of accounts and keys. */
 export const SPENDING_FUNCTIONS: readonly string[] = [
-  // The clock that all processes share. Not that of the transaction, which may have waited for a lock.
+  // Clock that all processes share. It is not the transaction's clock, because the transaction may have waited for a lock.
   `CREATE FUNCTION now_ms() RETURNS bigint LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
   $$`,
 
-  // The UTC day of a time: 20261122.
+  // Returns the UTC day of a time: 20261122.
   `CREATE FUNCTION period_of(p_ms bigint) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
     SELECT to_char(to_timestamp(p_ms / 1000) AT TIME ZONE 'UTC', 'YYYYMMDD')::integer
   $$`,
 
-  // As of a day: zero for what is over. An earlier day changes nothing, because clocks of processes may differ.
+  // Returns the spending as of a day: zero for past periods. An earlier day changes nothing, because clocks of processes may differ.
   `CREATE FUNCTION spending_at(s spending, p_period integer) RETURNS spending
   LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
     SELECT CASE
@@ -20,7 +20,7 @@ export const SPENDING_FUNCTIONS: readonly string[] = [
     END
   $$`,
 
-  // After a change by a hold of a day; what belongs to a day or month that is over is counted no more.
+  // Returns the spending after a change by a hold of a day. Amounts of past days or months no longer count.
   `CREATE FUNCTION spending_changed(s spending, p_period integer, p_charged bigint, p_held bigint) RETURNS spending
   LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
     SELECT CASE
@@ -31,14 +31,14 @@ export const SPENDING_FUNCTIONS: readonly string[] = [
     END
   $$`,
 
-  // Would an amount pass a cap?
+  // Whether an amount would exceed a cap.
   `CREATE FUNCTION passes_cap(s spending, p_amount bigint, p_cap bigint, p_cap_period text) RETURNS boolean
   LANGUAGE sql IMMUTABLE SET search_path FROM CURRENT AS $$
     SELECT p_amount > 0 AND p_amount > p_cap - CASE p_cap_period
       WHEN 'day' THEN (s).charged_day + (s).held_day ELSE (s).charged_month + (s).held_month END
   $$`,
 
-  // Locks what keys have spent, made where needed, in the order of their ids.
+  // Locks the spending of keys, in the order of their ids. Creates missing rows.
   `CREATE FUNCTION lock_keys(p_keys text[]) RETURNS SETOF key_spending
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE

@@ -1,9 +1,9 @@
 /**
- * Tables. The constraints are the last line of defence: whatever a program does, no balance falls below zero, no hold is
- * charged twice and no line of the journal changes. Times are Unix milliseconds, amounts nano-dollars.
+ * Tables. The constraints are the last line of defense: whatever a program does, no balance falls below zero, no hold is charged
+ * twice and no line of the journal changes. Times are Unix milliseconds, amounts nano-dollars.
  */
 export const TABLES: readonly string[] = [
-  // Room for the next version of a row in its page: balances change in place, without touching an index.
+  // Room for the next version of a row in its page: balances change in place, without an index update.
   `CREATE TABLE accounts (
     id text PRIMARY KEY,
     balance bigint NOT NULL DEFAULT 0 CHECK (balance >= 0),
@@ -23,7 +23,7 @@ export const TABLES: readonly string[] = [
   ) WITH (fillfactor = 50)`,
   `CREATE INDEX counters_by_expiry ON counters (expires_at_ms)`,
 
-  // A refused reservation is a row too, so that the same id gets the same answer again.
+  // A rejected reservation is a row too, so that the same id gets the same answer again.
   `CREATE TABLE holds (
     id text PRIMARY KEY,
     account_id text NOT NULL,
@@ -73,7 +73,7 @@ export const TABLES: readonly string[] = [
   )`,
   `CREATE INDEX entries_by_account ON entries (account_id, id)`,
   `CREATE UNIQUE INDEX entries_charged_once ON entries (hold_id) WHERE kind = 'charge'`,
-  // A result of claiming or reserving: a status, what is replayed, which counter refused.
+  // Result of claiming or reserving: a status, the replayed answer, the exceeded counter.
   `CREATE TYPE outcome AS (
     status text,
     counter text,
@@ -107,9 +107,9 @@ export const TABLES: readonly string[] = [
   `CREATE INDEX keys_by_account ON keys (account_id, created_at_ms)`,
 ]
 
-/** Long jobs, the messages about them, and who owns which conversation. Times are Unix milliseconds; a lease of 0 is none. */
+/** Long jobs, their messages, and the owners of conversations. Times are Unix milliseconds; a lease of 0 means none. */
 export const TASK_TABLES: readonly string[] = [
-  // The collation orders ids by their bytes, as the other drivers do, whatever the database's own.
+  // The collation orders ids by their bytes, as in the other drivers, whatever the database's own.
   `CREATE TABLE tasks (
     id text COLLATE "C" PRIMARY KEY,
     account_id text NOT NULL,
@@ -134,7 +134,7 @@ export const TASK_TABLES: readonly string[] = [
   `CREATE INDEX tasks_open_by_hold ON tasks (hold_id)
     WHERE state IN ('submitting', 'unknown', 'queued', 'in_progress')`,
 
-  // How many tasks all processes together took in the window that begins then.
+  // Number of tasks that all processes together leased in the window that begins then.
   `CREATE TABLE poll_budgets (
     vendor_account text PRIMARY KEY,
     window_start_ms bigint NOT NULL,
@@ -178,13 +178,13 @@ export const TASK_TABLES: readonly string[] = [
   `CREATE INDEX interactions_by_expiry ON interactions (expires_at_ms)`,
 ]
 
-/** What finds tasks that ended long ago, and when a message was asked for again; 0: never. */
+/** Index of tasks that ended long ago, and time of the last resend of a message; 0 for never. */
 export const RETENTION: readonly string[] = [
   `CREATE INDEX tasks_ended ON tasks (updated_at_ms) WHERE state IN ('completed', 'failed', 'cancelled')`,
   `ALTER TABLE deliveries ADD COLUMN resent_at_ms bigint NOT NULL DEFAULT 0`,
 ]
 
-/** What leads straight to a page of the tasks or messages of all accounts, in any state or in one. */
+/** Indexes that lead directly to a page of the tasks or messages of all accounts, in any state or in one. */
 export const NEWEST_INDEXES: readonly string[] = [
   `CREATE INDEX tasks_by_time ON tasks (created_at_ms, id)`,
   `CREATE INDEX tasks_by_state ON tasks (state, created_at_ms, id)`,
@@ -192,12 +192,12 @@ export const NEWEST_INDEXES: readonly string[] = [
   `CREATE INDEX deliveries_by_state ON deliveries (state, created_at_ms, id)`,
 ]
 
-/** What accounts owe. */
+/** Debts of accounts. */
 export const ARREARS: readonly string[] = [
   `ALTER TABLE accounts ADD COLUMN owed bigint NOT NULL DEFAULT 0 CHECK (owed >= 0)`,
   `ALTER TABLE entries ADD COLUMN owed bigint NOT NULL DEFAULT 0`,
   `ALTER TABLE entries DROP CONSTRAINT entries_kind_check, DROP CONSTRAINT entries_check`,
-  // The lines that are there satisfy it, so they are not read again.
+  // Existing lines satisfy it, so they are not read again.
   `ALTER TABLE entries ADD CONSTRAINT entries_kinds CHECK (CASE kind
     WHEN 'credit' THEN amount > 0 AND owed = 0 AND missing = 0 AND credit_id IS NOT NULL AND hold_id IS NULL
     WHEN 'charge' THEN amount <= 0 AND owed = 0 AND missing = 0 AND credit_id IS NULL AND hold_id IS NOT NULL
@@ -208,9 +208,9 @@ export const ARREARS: readonly string[] = [
   END) NOT VALID`,
 ]
 
-/** Spending of accounts and keys, metered and frozen accounts, and plans. Holds from before count in no day. */
+/** Spending of accounts and keys, metered and frozen accounts, and plans. Earlier holds count in no day. */
 export const SPENDING: readonly string[] = [
-  // What an account or a key has spent: charges and open holds of a day (20261122) and of its month.
+  // Spending of an account or a key: charges and open holds of a day (20261122) and of its month.
   `CREATE TYPE spending AS (
     period integer, charged_day bigint, charged_month bigint, held_day bigint, held_month bigint
   )`,
@@ -225,7 +225,7 @@ export const SPENDING: readonly string[] = [
     ADD COLUMN frozen_at_ms bigint,
     ADD COLUMN frozen_reason text,
     ADD CHECK ((frozen_at_ms IS NULL) = (frozen_reason IS NULL))`,
-  // Of keys that the host authenticates itself too.
+  // Includes keys that the host authenticates itself.
   `CREATE TABLE key_spending (
     key_id text PRIMARY KEY,
     period integer NOT NULL DEFAULT 0,
@@ -236,26 +236,26 @@ export const SPENDING: readonly string[] = [
     DROP COLUMN counter_ids,
     ADD COLUMN is_metered boolean NOT NULL DEFAULT false,
     ADD COLUMN period integer NOT NULL DEFAULT 0`,
-  // With the function that locked it.
+  // Also drops the function that locked it.
   `DROP TABLE counters CASCADE`,
   `ALTER TABLE keys ADD COLUMN names_end_users smallint NOT NULL DEFAULT 0, ADD COLUMN replaces text, ADD COLUMN tags text`,
 ]
 
 /**
- * Journal lines that say what they were for and what was left after them, in the order of time; refunds, adjustments, and
- * credits that expire.
+ * Journal lines with their purpose and the balance after them, in the order of time; refunds, adjustments, and credits that
+ * expire.
  */
 export const JOURNAL_TABLES: readonly string[] = [
-  // The time of the newest line, and when the first of the account's credits expires.
+  // Time of the newest line, and of the first expiry among the account's credits.
   `ALTER TABLE accounts ADD COLUMN journal_at_ms bigint NOT NULL DEFAULT 0, ADD COLUMN first_expiry_ms bigint`,
   `CREATE INDEX accounts_by_first_expiry ON accounts (first_expiry_ms) WHERE first_expiry_ms IS NOT NULL`,
-  // The order of ids by their bytes, as the other drivers have it, whatever the collation of the database.
+  // Orders ids by their bytes, as in the other drivers, whatever the collation of the database.
   `CREATE INDEX accounts_in_order ON accounts (id COLLATE "C")`,
-  // Of a charge key_id and period are what it counts in.
+  // key_id and period say where a charge counts.
   `ALTER TABLE entries ADD COLUMN operation_id text, ADD COLUMN charge_id bigint, ADD COLUMN due bigint CHECK (due >= 0),
     ADD COLUMN balance_after bigint, ADD COLUMN owed_after bigint, ADD COLUMN details text, ADD COLUMN key_id text,
     ADD COLUMN period integer, DROP CONSTRAINT entries_kinds`,
-  // The lines that are there satisfy it, so they are not read again.
+  // Existing lines satisfy it, so they are not read again.
   `ALTER TABLE entries ADD CONSTRAINT entries_kinds CHECK (CASE kind
     WHEN 'credit' THEN amount > 0 AND owed = 0 AND missing = 0 AND credit_id IS NOT NULL AND hold_id IS NULL
     WHEN 'charge' THEN amount <= 0 AND owed = 0 AND missing = 0 AND credit_id IS NULL AND hold_id IS NOT NULL
@@ -284,16 +284,16 @@ export const JOURNAL_TABLES: readonly string[] = [
   `CREATE INDEX expiring_credits_by_account ON expiring_credits (account_id, expires_at_ms, number)`,
 ]
 
-/** Which request has claimed an idempotency key. */
+/** Request that has claimed an idempotency key. */
 export const CLAIMANTS: readonly string[] = [`ALTER TABLE claims ADD COLUMN claimed_by text`]
 
-/** Claims that end before they expire: functions alone. */
+/** Claims that end before they expire: only functions. */
 export const PENDING_CLAIMS: readonly string[] = []
 
-/** Credits that expire without reading the holds of others: functions alone. */
+/** Expiry of credits without reading the holds of others: only functions. */
 export const EXPIRY_READS: readonly string[] = []
 
-/** What leads straight to a page of the messages of one account, and to a page of keys. */
+/** Indexes that lead directly to a page of the messages of one account, and to a page of keys. */
 export const ACCOUNT_PAGES: readonly string[] = [
   `CREATE INDEX deliveries_by_account ON deliveries (account_id, created_at_ms, id)`,
   `DROP INDEX keys_by_account`,

@@ -1,10 +1,10 @@
 /**
- * Changes of tasks and of what hangs on them. The order of locks is that of reserving, with the task before its hold; rows
- * that are taken for work are never waited for.
+ * Changes of tasks and of their dependent rows. Locks are taken in the order of reserving, with the task before its hold; rows
+ * that another process leases are skipped, never waited for.
  */
 export const TASK_FUNCTIONS: readonly string[] = [
-  // Reserves as ever, and writes the tasks down whose money is held by this call. The lock keeps a hold that is not there
-  // yet from appearing in between.
+  // Reserves as usual, and stores the tasks whose money this call reserves. The lock prevents a new hold from appearing in
+  // between.
   `CREATE FUNCTION reserve_with_tasks(p_account_id text, p_requests jsonb, p_now bigint) RETURNS SETOF outcome
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
@@ -30,8 +30,8 @@ export const TASK_FUNCTIONS: readonly string[] = [
     RETURN QUERY SELECT o.* FROM unnest(v_outcomes) o;
   END $$`,
 
-  // Sets the members of p_set that are there, if the task is in one of the states p_from, and does what follows from it.
-  // `is_charge`: the hold ended as `settle` says.
+  // Sets the members of p_set that are present, if the task is in one of the states p_from, and applies the consequences.
+  // `is_charge`: the hold ended with a charge by `settle`.
   `CREATE FUNCTION change_task(
     p_id text, p_from text[], p_set jsonb, p_now bigint,
     p_resolve text, p_amount bigint, p_description text,
@@ -100,7 +100,7 @@ export const TASK_FUNCTIONS: readonly string[] = [
     RETURN true;
   END $$`,
 
-  // Of one vendor account what is due, or the task p_id alone, as far as the budget of the window that runs allows.
+  // Leases due tasks of one vendor account, or only the task p_id, within the budget of the current window.
   `CREATE FUNCTION take_due_tasks(
     p_vendor_account text, p_now bigint, p_lease bigint, p_limit bigint, p_takes bigint, p_window bigint, p_id text,
     p_except_accounts text[] DEFAULT '{}'
@@ -161,8 +161,8 @@ export const TASK_FUNCTIONS: readonly string[] = [
     SELECT * FROM taken ORDER BY deadline_at_ms, id
   $$`,
 
-  // Holds that another process is ending right now are passed over, so that several may sweep at the same time, and holds of open
-  // tasks too: those end with their task.
+  // Skips holds that another process is ending, so that several may sweep at the same time, and holds of open tasks, which end
+  // with their task.
   `CREATE FUNCTION expire_holds(p_now bigint, p_limit integer) RETURNS integer
   LANGUAGE sql SET search_path FROM CURRENT AS $$
     SELECT end_holds(ARRAY(
@@ -174,8 +174,8 @@ export const TASK_FUNCTIONS: readonly string[] = [
     ), 'expired', p_now)
   $$`,
 
-  // What waits for its messages is passed over, so that it does not stand in the way of the rest. The messages are locked with
-  // their tasks: one that is asked for again at the same moment goes with its task, or keeps it.
+  // Skips tasks with waiting messages, so that they do not block the rest. The messages are locked with their tasks: a message
+  // that is resent at the same moment is deleted with its task, or keeps it.
   `CREATE FUNCTION forget_tasks(p_changed_until bigint, p_limit bigint) RETURNS integer
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   DECLARE
@@ -213,7 +213,7 @@ export const WEBHOOK_FUNCTIONS: readonly string[] = [
     SELECT * FROM taken ORDER BY next_attempt_at_ms, id
   $$`,
 
-  // Two new secrets at once would each leave the other without an end.
+  // Two concurrent new secrets would each leave the other without an expiry.
   `CREATE FUNCTION replace_webhook_secret(p_account_id text, p_secret text, p_overlap_until bigint) RETURNS void
   LANGUAGE plpgsql SET search_path FROM CURRENT SET lock_timeout = '10s' AS $$
   BEGIN

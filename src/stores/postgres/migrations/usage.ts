@@ -39,7 +39,7 @@ const [HOUR_SUMS, DAY_SUMS] = [ROLL_UPS.hours.sums, ROLL_UPS.days.sums].map((nam
     .join(', '),
 )
 
-/** Chosen of a record: of a charged one the time and amounts are those of the charge. */
+/** Columns selected from a record. For a charged record, time and amounts are those of the charge. */
 const CHOSEN = RECORD_COLUMNS.map((column) => {
   if (column === 'ended_at_ms') return 'coalesce(p_now, r.ended_at_ms)'
   if (column === 'due') return 'coalesce(p_due, r.due)'
@@ -58,7 +58,7 @@ function addTo(table: RollUp, condition: string): string {
 
 /**
  * Records of calls and their sums. Rows of different transactions do not become visible in the order of their numbers or times,
- * so the mark is a transaction id: a step counts what transactions wrote that ended before every one that still runs.
+ * so the mark is a transaction id: a step counts the rows of transactions that ended before every running one began.
  */
 export const USAGE_TABLES: readonly string[] = [
   `CREATE TABLE usage_records (
@@ -83,18 +83,18 @@ export const USAGE_TABLES: readonly string[] = [
   `INSERT INTO usage_mark VALUES (0, 0)`,
 ]
 
-/** Sums by UTC day of all accounts together, made of those by hour. */
+/** Sums by UTC day of all accounts together, computed from those by hour. */
 export const MODEL_DAYS_TABLE: readonly string[] = [
   `CREATE TABLE usage_model_days (
     day bigint NOT NULL, endpoint text COLLATE "C" NOT NULL, model text COLLATE "C" NOT NULL, vendor text COLLATE "C" NOT NULL,
     ${HOUR_SUMS}, PRIMARY KEY (day, endpoint, model, vendor)
   ) WITH (fillfactor = 70)`,
-  // Steps of processes with the functions of before find the mark locked, and add nothing meanwhile.
+  // Processes with the earlier functions find the mark locked, and add nothing meanwhile.
   `SELECT m.mark FROM usage_mark m FOR UPDATE`,
   modelDaysOfHours(''),
 ]
 
-/** Columns for what is counted since. */
+/** Columns of later meters. */
 export const LATER_METERS: readonly string[] = [
   `ALTER TABLE usage_records ${LATER_METER_NAMES.map((column) => `ADD COLUMN ${column} integer`).join(', ')}`,
   ...['hours', 'model_days', 'days'].map(
@@ -110,7 +110,7 @@ export const USAGE_FUNCTIONS: readonly string[] = [
     SELECT ${CHOSEN} FROM jsonb_to_recordset(p_records) AS r(${RECORD_DEFINITIONS})
   $$`,
 
-  // One process counts at a time; the others find the mark locked, and nothing to do.
+  // One process counts at a time; the others find the mark locked, and have nothing to do.
   `CREATE FUNCTION roll_up_usage(p_limit integer, p_now bigint, OUT added bigint, OUT as_of bigint)
   LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
   DECLARE
@@ -141,7 +141,7 @@ export const USAGE_FUNCTIONS: readonly string[] = [
     UPDATE usage_mark m SET mark = v_end, as_of_ms = as_of;
   END $$`,
 
-  // Nothing is counted meanwhile, so that no record is counted twice or lost.
+  // Counting is blocked meanwhile, so that no record is counted twice or lost.
   `CREATE FUNCTION rebuild_usage(p_from bigint, p_until bigint) RETURNS void
   LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
   DECLARE
