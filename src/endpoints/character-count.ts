@@ -10,7 +10,7 @@ export function countCharacters(text: string): number {
   return count
 }
 
-/** Whether a text has at most `characters` characters. Of a longer text, it reads at most `2 * characters` units. */
+/** Whether a text has at most `characters` characters. Reads at most `2 * characters` units of it. */
 export function hasAtMost(text: string, characters: number): boolean {
   // A character has at most two units, so longer texts need no count.
   return text.length <= characters || (text.length <= 2 * characters && countCharacters(text) <= characters)

@@ -8,9 +8,8 @@ import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.t
 import { TranslatedStream } from './translated-stream.ts'
 
 /**
- * Writes neutral chat events as OpenAI chunks (OpenAI API, "The chat completion chunk object"). The text is
- * concatenated around the few values that change, because building and stringifying an object per event costs three
- * times as much.
+ * Writes neutral chat events as OpenAI chunks (OpenAI API, "The chat completion chunk object"). The text is concatenated around the
+ * few values that change, because building and stringifying an object per event costs three times as much.
  */
 export class ChatChunkWriter implements ChatStreamWriter {
   /** Whether the written output contains something that a caller keeps. */

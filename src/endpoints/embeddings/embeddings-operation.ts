@@ -39,10 +39,9 @@ export interface EmbeddingsOffer {
 }
 
 /**
- * Creates the embeddings operation of a vendor. Splits and rejoins batches above the vendor's limit. Resizes vectors
- * and encodes base64 if the vendor cannot. Everything else passes as bytes.
- * @throws GatewayError `invalid_request` for a size that the model does not support, token ids at a vendor that accepts
- * only text,
+ * Creates the embeddings operation of a vendor. Splits and rejoins batches above the vendor's limit. Resizes vectors and encodes
+ * base64 if the vendor cannot. Everything else passes as bytes.
+ * @throws GatewayError `invalid_request` for a size that the model does not support, token ids at a vendor that accepts only text,
  * or a list that would need more than {@link MAX_CALLS} calls.
  */
 export function createEmbeddingsOperation(
@@ -52,7 +51,7 @@ export function createEmbeddingsOperation(
   const { request } = call
   if (!operation.takesTokens && holdsTokens(request.input)) {
     throw new GatewayError('invalid_request', {
-      message: 'input: this model takes text, not token ids',
+      message: 'input: this model accepts text, not token ids',
       param: 'input',
     })
   }

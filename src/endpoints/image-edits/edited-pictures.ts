@@ -9,10 +9,8 @@ import type { ImageEditRequest, ImageReference } from './image-edit-request.ts'
 type Pictures = Pick<ImageEditRequest, 'images' | 'mask' | 'form'>
 
 /**
- * Checks images and mask by their headers (API specification, "Image edit request"), except images that only the vendor
- * reads.
- * @throws GatewayError `invalid_request`; with code `invalid_mask` if the model does not support the mask, or if the
- * mask is not a
+ * Checks images and mask by their headers (API specification, "Image edit request"), except images that only the vendor reads.
+ * @throws GatewayError `invalid_request`; with code `invalid_mask` if the model does not support the mask, or if the mask is not a
  * PNG or differs in size from the first image, which it applies to.
  */
 export function checkPictures(pictures: Pictures, abilities: ImageAbilities | undefined): void {
@@ -21,11 +19,11 @@ export function checkPictures(pictures: Pictures, abilities: ImageAbilities | un
   const range = abilities?.referenceImages
   if (range !== undefined && (images.length < range.min || images.length > range.max)) {
     const count = range.min === range.max ? `exactly ${range.max}` : `${range.min} to ${range.max}`
-    throw invalidField(isForm ? 'image' : 'images', `this model takes ${count} of them, not ${images.length}`)
+    throw invalidField(isForm ? 'image' : 'images', `this model accepts ${count} images, not ${images.length}`)
   }
   const headers = images.map((image, index) => givenHeader(image, imageParam(index, images.length, isForm)))
   if (mask === undefined) return
-  if (abilities?.takesMask !== true) throw badMask('this model does not take a mask')
+  if (abilities?.takesMask !== true) throw badMask('this model does not support a mask')
   checkMask(maskHeader(mask), headers[0])
 }
 
@@ -41,16 +39,16 @@ function maskHeader(mask: NonNullable<Pictures['mask']>): ImageHeader | undefine
   } catch (error) {
     // Errors with a public code concern the image, all others the way it is given.
     if (!GatewayError.isInstance(error) || error.publicCode === error.code) throw error
-    throw badMask('must be a PNG picture of a size that can be')
+    throw badMask('must be a PNG image of a valid size')
   }
 }
 
 function checkMask(mask: ImageHeader | undefined, image: ImageHeader | undefined): void {
   if (mask === undefined) return
-  if (mask.format !== 'png') throw badMask(`must be a PNG picture, not ${mask.format}`)
+  if (mask.format !== 'png') throw badMask(`must be a PNG image, not ${mask.format}`)
   if (image === undefined || (mask.width === image.width && mask.height === image.height)) return
   throw badMask(
-    `must have the size of the picture: it has ${mask.width}x${mask.height} pixels, the picture ${image.width}x${image.height}`,
+    `must have the size of the image: it has ${mask.width}x${mask.height} pixels, the image ${image.width}x${image.height}`,
   )
 }
 
@@ -68,8 +66,7 @@ const DATA_URL = /^data:[^,]{0,200};base64,/i
 
 /**
  * Reads the header of an image, unless only the vendor can read it: https URLs and ids of its files.
- * @throws GatewayError `invalid_request` naming `param`: with code `unsupported_image_format` unless it is a PNG, JPEG
- * or WebP,
+ * @throws GatewayError `invalid_request` naming `param`: with code `unsupported_image_format` unless it is a PNG, JPEG or WebP,
  * with `invalid_image` for an impossible size, and for a URL other than https and `data:`.
  */
 function givenHeader(picture: FormFile | ImageReference, param: string): ImageHeader | undefined {
@@ -87,7 +84,7 @@ export function isDataUrl(url: string): boolean {
 }
 
 function usable(header: ImageHeader | undefined, param: string): ImageHeader {
-  if (header === undefined) throw invalidField(param, 'must be a PNG, JPEG or WebP picture', 'unsupported_image_format')
+  if (header === undefined) throw invalidField(param, 'must be a PNG, JPEG or WebP image', 'unsupported_image_format')
   const { width, height } = header
   if (width > MAX_PICTURE_SIDE || height > MAX_PICTURE_SIDE) {
     throw invalidField(param, `claims to have ${width}x${height} pixels`, 'invalid_image')

@@ -85,8 +85,7 @@ export class ImageEditForm {
 
   /**
    * Ignores parts with other names.
-   * @throws GatewayError `invalid_request` for a known field of the wrong type or that is repeated or spelled
-   * differently (`n[]`).
+   * @throws GatewayError `invalid_request` for a known field of the wrong type or that is repeated or spelled differently (`n[]`).
    */
   constructor(received: Form) {
     const form = withoutEmptyInputs(received, (name) => name === MASK_NAME || IMAGE_NAME.test(name))

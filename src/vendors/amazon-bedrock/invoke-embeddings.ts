@@ -134,7 +134,7 @@ function knownFamily({ model: { upstream } }: VendorCall<EmbeddingsRequest>): Fa
 function textsOf(input: EmbeddingsRequest['input']): string[] {
   const texts: unknown[] = Array.isArray(input) ? input : [input]
   if (texts.every((text) => typeof text === 'string')) return texts
-  throw unsupportedParameter('input', 'input: this model takes text, not token ids.')
+  throw unsupportedParameter('input', 'input: this model accepts text, not token ids.')
 }
 
 function isVector(value: unknown): value is number[] {

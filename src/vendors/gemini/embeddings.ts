@@ -61,7 +61,7 @@ export function droppedFields(request: EmbeddingsRequest): string[] {
 export function textsOf(input: EmbeddingsRequest['input']): string[] {
   const texts: unknown[] = Array.isArray(input) ? input : [input]
   if (texts.every((text) => typeof text === 'string')) return texts
-  throw unsupportedParameter('input', 'input: this model takes text, not token ids.')
+  throw unsupportedParameter('input', 'input: this model accepts text, not token ids.')
 }
 
 /** A list of numbers that is not empty. */

@@ -181,7 +181,7 @@ function refuseStorage({ messages }: ChatRequest): void {
     for (const [place, part] of content.entries()) {
       if (part.type !== 'image_url' || !/^gs:/i.test(part.image_url.url)) continue
       const param = `messages[${index}].content[${place}].image_url.url`
-      throw unsupportedParameter(param, `${param}: files of Cloud Storage cannot be used; send the picture as data.`)
+      throw unsupportedParameter(param, `${param}: files of Cloud Storage cannot be used; send the image as data.`)
     }
   }
 }

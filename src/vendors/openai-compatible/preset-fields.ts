@@ -67,7 +67,7 @@ function fieldRule(field: string, rule: PresetRule): FieldRule<object> {
   return {
     needed: (value) => typeof value === 'number' && value > rule.atMost,
     apply: () => {
-      throw unsupportedParameter(field, `${field}: this model takes at most ${rule.atMost}`)
+      throw unsupportedParameter(field, `${field}: this model accepts at most ${rule.atMost}`)
     },
   }
 }

@@ -26,7 +26,7 @@ export function openaiModerations(dialect: OpenAIModerationsDialect): PassThroug
 function toWire(call: VendorCall<ModerationRequest>, dialect: OpenAIModerationsDialect): WireRequest {
   const { request, bytes, model, apiKey } = call
   if (dialect.takesParts === false && partsOf(request) !== undefined) {
-    const message = 'input: this model takes a text or a list of texts, not parts'
+    const message = 'input: this model accepts a string or a list of strings, not parts'
     throw new GatewayError('unsupported_parameter', { message, param: 'input' })
   }
   const edited =

@@ -50,7 +50,7 @@ function addAssistant(message: ChatMessage, path: string, context: AssistantCont
   const { items } = context
   for (const member of ['audio', 'function_call'])
     if (isSet(Reflect.get(message, member)))
-      throw unsupportedParameter(`${path}.${member}`, `${path}.${member}: this model takes text and tool calls`)
+      throw unsupportedParameter(`${path}.${member}`, `${path}.${member}: this model accepts text and tool calls`)
   const calls = message.tool_calls ?? []
   // What a turn reasoned before its first call it reasoned before its text.
   const before = [message.extra_content, calls[0]?.extra_content]
@@ -108,7 +108,7 @@ function toolOutput(message: ChatMessage, path: string, callIds: ReadonlyMap<str
   const id = message.tool_call_id ?? ''
   const call = callIds.get(id)
   if (call === undefined)
-    throw invalidParameter(`${path}.tool_call_id`, `${path}.tool_call_id: answers no call of this conversation`)
+    throw invalidParameter(`${path}.tool_call_id`, `${path}.tool_call_id: must be the id of a call in this conversation`)
   const { content } = message
   const parts = Array.isArray(content)
     ? content.map((part, index) => {
@@ -149,7 +149,7 @@ function inputPart(part: ChatContentPart, path: string): Record<string, unknown>
 }
 
 function unsupportedPart(path: string, taken: string): Error {
-  return unsupportedParameter(path, `${path}: this model takes ${taken} here`)
+  return unsupportedParameter(path, `${path}: this model accepts ${taken} here`)
 }
 
 function isSet(value: unknown): boolean {

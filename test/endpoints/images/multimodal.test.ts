@@ -181,7 +181,7 @@ describe('the multimodal image request', () => {
       'a size of qw-image-edit',
       body('qw-image-edit', [image(), text()], { size: '1328*1328' }),
       'parameters.size',
-      /does not take it/,
+      /does not support it/,
     ],
     ...[0, 2, 1.5, 1e9, '1'].map((n): [string, unknown, string, RegExp] => [
       `n of ${JSON.stringify(n)}`,

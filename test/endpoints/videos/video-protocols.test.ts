@@ -132,7 +132,7 @@ describe('media of 2.7', () => {
     const refused = refusalOf(i2v(types))
 
     expect(refused.param).toBe('input.media')
-    expect(refused.message).toContain(`${types.join(' + ')} do not go together`)
+    expect(refused.message).toContain(`${types.join(' + ')} cannot be combined`)
   })
 
   test.each([

@@ -42,7 +42,7 @@ export function checkInteractionAbilities(request: InteractionRequest, model: Mo
   const abilities = model.image
   if (abilities === undefined) return
   for (const path of abilities.refusedFields ?? []) {
-    if (memberAt(request, path) !== undefined) throw invalidField(path, 'this model does not take it')
+    if (memberAt(request, path) !== undefined) throw invalidField(path, 'this model does not support it')
   }
   const format = request.response_format
   checkOneOf(format?.image_size, abilities.sizes, 'response_format.image_size')
@@ -50,7 +50,7 @@ export function checkInteractionAbilities(request: InteractionRequest, model: Mo
   checkOneOf(request.generation_config?.thinking_level, THINKING_LEVELS, THINKING_FIELD)
   const count = referenceImageCount(request)
   const { min, max } = abilities.referenceImages ?? { min: 0, max: Number.POSITIVE_INFINITY }
-  if (count > max) throw invalidField('input', `this model takes at most ${max} images`)
+  if (count > max) throw invalidField('input', `this model accepts at most ${max} images`)
   if (count < min) throw invalidField('input', `this model needs at least ${min} images`)
 }
 

@@ -34,7 +34,7 @@ export function checkAbilities(request: MultimodalImageRequest, abilities: Image
   const given: Readonly<Record<string, unknown>> = request.parameters ?? {}
   for (const field of unsupportedParameters(request, abilities)) {
     if (IDLE_VALUES.get(field)?.includes(given[field]) === true) continue
-    throw invalidParameter(`parameters.${field}`, 'this model does not take it')
+    throw invalidParameter(`parameters.${field}`, 'this model does not support it')
   }
   const size = request.parameters?.size
   if (size === undefined || abilities.sizes === undefined || abilities.sizes.includes(size)) return
@@ -44,9 +44,7 @@ export function checkAbilities(request: MultimodalImageRequest, abilities: Image
 /** API specification, "Multimodal image request": default of `parameters.size`. */
 const DEFAULT_SIZE = '1024*1024'
 
-/**
- * Parameter values that need no support by the model: the defaults of the API specification, and no prompt expansion.
- */
+/** Parameter values that need no support by the model: the defaults of the API specification, and no prompt expansion. */
 const IDLE_VALUES: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
   ['size', [DEFAULT_SIZE]],
   ['prompt_extend', [true, false]],
@@ -77,9 +75,8 @@ export function referenceImages(request: MultimodalImageRequest): readonly { url
 }
 
 /**
- * Returns the size of the image, as callers write it: `1024*1024`. Text to image always has one, because the vendor's
- * default is larger than the billed one. An edit without a size returns `undefined` and gets the size of its last
- * reference.
+ * Returns the size of the image, as callers write it: `1024*1024`. Text to image always has one, because the vendor's default is
+ * larger than the billed one. An edit without a size returns `undefined` and gets the size of its last reference.
  */
 export function pictureSize(request: MultimodalImageRequest, model: ModelFacts): string | undefined {
   const asked = request.parameters?.size

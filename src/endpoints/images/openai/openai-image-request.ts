@@ -146,9 +146,7 @@ export function vendorQuality(quality: Quality, abilities: ImageAbilities | unde
   return meant !== undefined && known.includes(meant) ? meant : undefined
 }
 
-/**
- * Returns the billed quality: the vendor's name for it, else `auto`, or the model's first quality if it has no `auto`.
- */
+/** Returns the billed quality: the vendor's name for it, else `auto`, or the model's first quality if it has no `auto`. */
 function billedQuality(quality: Quality, abilities: ImageAbilities | undefined): string {
   const known = abilities?.qualities
   const usual = known === undefined || known.includes(AUTO_QUALITY) ? AUTO_QUALITY : (known[0] ?? AUTO_QUALITY)
@@ -165,8 +163,7 @@ export function losesQuality(quality: Quality, abilities: ImageAbilities | undef
 export const USUAL_FORMATS: readonly string[] = ['png', 'jpeg', 'webp']
 
 /**
- * Checks fields that depend on the model or on one another. Excludes sizes, which have different rules in text to image
- * and edits.
+ * Checks fields that depend on the model or on one another. Excludes sizes, which have different rules in text to image and edits.
  * @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field.
  */
 export function checkPictureOptions(options: PictureOptions, abilities: ImageAbilities | undefined): void {
@@ -175,11 +172,11 @@ export function checkPictureOptions(options: PictureOptions, abilities: ImageAbi
     const value = values[field]
     if (value === undefined || value === null || value === false) continue
     if (isAutoBackground(field, value)) continue
-    throw unsupportedField(field, 'this model does not take it')
+    throw unsupportedField(field, 'this model does not support it')
   }
   const { maxImages } = abilities ?? {}
   if (maxImages !== undefined && (options.n ?? 1) > maxImages) {
-    throw invalidField('n', `this model makes at most ${maxImages} pictures at once`)
+    throw invalidField('n', `this model generates at most ${maxImages} images per request`)
   }
   checkQuality(options.quality, abilities)
   const format = options.output_format ?? 'png'
@@ -264,9 +261,8 @@ interface TokenEntry {
 }
 
 /**
- * Returns an upper bound of the tokens of one image. An unlisted size counts by its pixels, at the highest listed
- * tokens per pixel, and at least as the smallest listed image. A size or quality chosen by the vendor counts as the
- * highest.
+ * Returns an upper bound of the tokens of one image. An unlisted size counts by its pixels, at the highest listed tokens per pixel,
+ * and at least as the smallest listed image. A size or quality chosen by the vendor counts as the highest.
  */
 function pictureTokens(table: TokenTable, size: string, quality: string): number {
   const all = Object.entries(table).flatMap(([key, tokens]) => tokenEntries(key, tokens))

@@ -60,7 +60,7 @@ export function refuseVendorFiles({ input }: InteractionRequest): void {
   for (const [index, block] of input.entries()) {
     if (block.type !== 'image' || block.uri === undefined || !isVendorFile(block.uri)) continue
     const param = `input[${index}].uri`
-    throw unsupportedParameter(param, `${param}: pictures kept at the vendor cannot be used; send the picture as data.`)
+    throw unsupportedParameter(param, `${param}: images stored at the vendor cannot be used; send the image as data.`)
   }
 }
 
