@@ -80,7 +80,7 @@ export interface NativeSearch {
 
 /**
  * A vendor's batch API: many requests together, for less money, with later answers. All functions are pure. Each `…ed`, `read` and
- * `report` reads a 2xx answer and returns `undefined` if it is malformed. The vendor's `errorFrom` reads other answers.
+ * `report` reads a 2xx answer and returns `undefined` if malformed. The vendor's `errorFrom` reads other answers.
  */
 export interface NativeBatches {
   /** Maximum number of requests, maximum bytes of their lines including line breaks, and maximum bytes of one line. */
@@ -117,8 +117,7 @@ export interface NativeBatches {
   result(line: string): NativeResult | undefined
   cancel(batchId: string, apiKey: string): NativeCall
   /**
-   * Creates calls that delete a finished batch at the vendor as far as possible, because it contains callers' data. An
-   * answer 404 counts as deleted.
+   * Creates calls that delete a finished batch at the vendor, because it contains callers' data. An answer 404 counts as deleted.
    * @param kept `batchId` is `undefined` if the batch was not created. `results` are those of the last report.
    */
   remove(

@@ -42,7 +42,7 @@ export interface EmbeddingsOffer {
  * Creates the embeddings operation of a vendor. Splits and rejoins batches above the vendor's limit. Resizes vectors and encodes
  * base64 if the vendor cannot. Everything else passes as bytes.
  * @throws GatewayError `invalid_request` for a size that the model does not support, token ids at a vendor that accepts only text,
- * or a list that would need more than {@link MAX_CALLS} calls.
+ *   or a list that would need more than {@link MAX_CALLS} calls.
  */
 export function createEmbeddingsOperation(
   operation: EmbeddingsOperation,

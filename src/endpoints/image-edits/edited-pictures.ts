@@ -11,7 +11,7 @@ type Pictures = Pick<ImageEditRequest, 'images' | 'mask' | 'form'>
 /**
  * Checks images and mask by their headers (API specification, "Image edit request"), except images that only the vendor reads.
  * @throws GatewayError `invalid_request`; with code `invalid_mask` if the model does not support the mask, or if the mask is not a
- * PNG or differs in size from the first image, which it applies to.
+ *   PNG or differs in size from the first image, which it applies to.
  */
 export function checkPictures(pictures: Pictures, abilities: ImageAbilities | undefined): void {
   const { images, mask, form } = pictures
@@ -67,7 +67,7 @@ const DATA_URL = /^data:[^,]{0,200};base64,/i
 /**
  * Reads the header of an image, unless only the vendor can read it: https URLs and ids of its files.
  * @throws GatewayError `invalid_request` naming `param`: with code `unsupported_image_format` unless it is a PNG, JPEG or WebP,
- * with `invalid_image` for an impossible size, and for a URL other than https and `data:`.
+ *   with `invalid_image` for an impossible size, and for a URL other than https and `data:`.
  */
 function givenHeader(picture: FormFile | ImageReference, param: string): ImageHeader | undefined {
   if ('file_id' in picture) return undefined

@@ -11,7 +11,7 @@ import { addedTool, toolChange } from './request-tools.ts'
  * Converts the system prompt and the turns of a request to chat messages. A user turn with tool results becomes one tool message
  * per result, followed by one user message with the rest, because chat requires results directly after their calls.
  * @throws GatewayError `invalid_request` for an unknown role, `unsupported_parameter` for unsupported content, each naming its
- * path.
+ *   path.
  */
 export function chatMessages(request: MessagesRequest, report: Report): ChatMessage[] {
   // Other vendors treat an assistant turn at the end as finished and do not continue it.

@@ -52,7 +52,7 @@ export interface RerankOffer {
  * gateway also selects the best results, because some servers ignore the requested number. A list above the vendor's limits is
  * split if the model scores each document separately.
  * @throws GatewayError `invalid_request` for a list above the limits of a model that compares documents with each other,
- * `unsupported_parameter` for an image at a model that ranks only texts.
+ *   `unsupported_parameter` for an image at a model that ranks only texts.
  */
 export function createRerankOperation(operation: RerankOperation, call: VendorCall<RerankRequest>): Operation {
   const { request } = call

@@ -33,8 +33,8 @@ const MAX_PARTS = 100
  * Splits the documents into parts that the vendor accepts, if each is scored separately. The token estimate is an upper bound, so
  * parts may be smaller than possible. A document that is too long is a part of its own: most vendors truncate it.
  * @throws GatewayError `invalid_request` if a model that compares documents gets more documents, or certainly more tokens, than its
- * limit, for too many images, and for a list that needs too many calls; `unsupported_parameter` for an image at a model that
- * ranks only texts.
+ *   limit, for too many images, and for a list that needs too many calls; `unsupported_parameter` for an image at a model that
+ *   ranks only texts.
  */
 export function splitDocuments(request: RerankRequest, limits: RerankLimits): RerankPart[] {
   const { documents, query } = request

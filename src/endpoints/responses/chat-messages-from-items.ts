@@ -226,7 +226,7 @@ class ItemConversation {
     const { call_id: id } = item
     const call = typeof id === 'string' ? this.#calls.get(id) : undefined
     if (typeof id !== 'string' || call === undefined)
-      throw invalidField(`${path}.call_id`, 'must be the id of a call in this conversation')
+      throw invalidField(`${path}.call_id`, 'must be the id of an earlier call')
     this.#closeAssistant()
     const output = item['output'] ?? foundTools(item)
     const given = JSON.stringify(output)

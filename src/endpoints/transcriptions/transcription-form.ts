@@ -39,7 +39,7 @@ export class TranscriptionForm {
   /**
    * Keeps fields with other names unread.
    * @throws GatewayError `invalid_request` for a known field of the wrong type, a file that is text, missing or repeated, or a
-   * field in another spelling (`model[]`, `Model`): the vendor would choose among them.
+   *   field in another spelling (`model[]`, `Model`): the vendor would choose among them.
    */
   constructor(received: Form) {
     const form = withoutEmptyInputs(received, (name) => name === FILE_NAME)

@@ -53,7 +53,7 @@ const INLINE_MEDIA_TYPES: ReadonlySet<unknown> = new Set(['first_frame', 'last_f
 /**
  * Returns the addresses of all media in `input`, in either protocol.
  * @throws GatewayError `invalid_request` naming a field that is not an http(s) URL, a file uploaded to the vendor (`oss://`) or,
- * if the vendor accepts them, an image as a `data:` URL; and for a list of more than 100.
+ *   if the vendor accepts them, an image as a `data:` URL; and for a list of more than 100.
  */
 export function mediaAddresses(input: Readonly<Record<string, unknown>>): readonly MediaAddress[] {
   const found: MediaAddress[] = []

@@ -18,7 +18,7 @@ import { withoutModeration } from './without-moderation.ts'
 
 const ASK_FOR_USAGE = Buffer.from('"stream_options":{"include_usage":true},')
 
-/** Chat at a server that speaks OpenAI's chat completions dialect: its answers pass through to callers of the same dialect. */
+/** Creates chat for a server with OpenAI's chat completions. Answers pass through to callers of the same dialect. */
 export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
   const reasonsUnseen = ({ model, request }: VendorCall<ChatRequest>): boolean =>
     dialect.reasonsUnseen?.(model.upstream, request) === true
@@ -58,11 +58,11 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
 }
 
 /**
- * Writes a chat request. The caller's own bytes are sent if possible: unchanged, or with the model id replaced and
- * `include_usage` added. Otherwise the parsed request is serialised.
+ * Writes a chat request. The caller's own bytes are sent if possible: unchanged, or with the model id replaced and `include_usage`
+ * added. Otherwise, the parsed request is serialized.
  */
 function chatToWire(asked: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
-  // Who calls in this dialect knows the server; a translated conversation is as its client wrote it for another one.
+  // Callers of this dialect know the server. A translated conversation was written by a client of another one.
   const isTranslated = asked.bytes === undefined
   const given = isCollected(asked, dialect) ? collectedCall(asked) : asked
   const call = isTranslated && dialect.systemFirst === true ? withSystemFirst(given) : given
@@ -98,7 +98,7 @@ function writtenBody(body: Record<string, unknown>, holdsState: boolean): Record
   return body
 }
 
-/** The caller's bytes with what must change; undefined when splicing cannot be shown to do what is meant. */
+/** Returns the caller's bytes with the required changes, or `undefined` if splicing them is not provably correct. */
 function editedBytes(call: VendorCall<ChatRequest>, bytes: Buffer, asksForUsage: boolean): Buffer | undefined {
   const { request } = call
   if (call.stream !== (request.stream === true)) return undefined
@@ -117,7 +117,7 @@ function editedBytes(call: VendorCall<ChatRequest>, bytes: Buffer, asksForUsage:
   return edits.apply(bytes)
 }
 
-/** Sets what the gateway decides: the vendor's model id, and usage at the end of every stream. */
+/** Sets the fields that the gateway decides: the vendor's model id, and usage at the end of every stream. */
 function completed(
   body: Record<string, unknown>,
   call: VendorCall<ChatRequest>,

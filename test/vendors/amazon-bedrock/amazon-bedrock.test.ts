@@ -46,7 +46,7 @@ describe('addresses', () => {
     expect(() => amazonBedrock({ apiKey: KEY })).toThrow('amazonBedrock: set region or endpoint')
     expect(() => amazonBedrock({ region: 'us-east-1', endpoint: 'https://a.example' })).toThrow('only one of')
     for (const region of ['us_east_1', 'mars', 'us-east-1.evil.example', ''])
-      expect(() => amazonBedrock({ region })).toThrow(/region is no region of AWS, such as eu-central-1/)
+      expect(() => amazonBedrock({ region })).toThrow(/region must be an AWS region, such as eu-central-1/)
     expect(() => amazonBedrock({ region: 'us-east-1', service: 'other' } as never)).toThrow(/service must be/)
     expect(() => amazonBedrock({ region: 'us-east-1', apikey: KEY } as AmazonBedrockOptions)).toThrow(
       /apikey is unknown; did you mean apiKey\?/,

@@ -233,7 +233,7 @@ describe('a whole answer of generateContent', () => {
 
   test('a refusal without words of its own says its reason', () => {
     expect(read({ promptFeedback: { blockReason: 'OTHER' } }).json['errors']).toEqual([
-      { code: 'content_blocked', message: 'The picture was blocked: OTHER.' },
+      { code: 'content_blocked', message: 'The image was blocked: OTHER.' },
     ])
   })
 

@@ -132,7 +132,7 @@ describe('mistakes in options', () => {
     expect(() => openaiCompatible(presets.groq, { id: 'No Id' })).toThrow(/No Id/)
     expect(() => openaiCompatible(presets.cloudflare, { apiKey: 'x' })).toThrow(/set the option account/)
     expect(() => openaiCompatible((presets as unknown as Record<string, Preset>)['gorq']!)).toThrow(
-      /preset is not there/,
+      /unknown preset/,
     )
   })
 
@@ -154,10 +154,10 @@ describe('mistakes in options', () => {
     [{ embeddings: { maxInputs: 0 } }, 'embeddings.maxInputs must be a whole number above 0'],
     [{ embeddings: { path: 'embed' } }, 'embeddings.path must begin with a slash'],
     [{ rerank: { maxDocuments: 1.5 } }, 'rerank.maxDocuments must be'],
-    [{ messageMembers: 'role' }, 'messageMembers must be a list of texts'],
-    [{ keyVariables: [1] }, 'keyVariables must be a list of texts'],
-    [{ prefillMember: 5 }, 'prefillMember must be a text'],
-    [{ toolChoice: { required: true } }, 'toolChoice.required must be a text'],
+    [{ messageMembers: 'role' }, 'messageMembers must be a list of strings'],
+    [{ keyVariables: [1] }, 'keyVariables must be a list of strings'],
+    [{ prefillMember: 5 }, 'prefillMember must be a string'],
+    [{ toolChoice: { required: true } }, 'toolChoice.required must be a string'],
     [{ reasoning: null }, 'reasoning.back must be'],
     [{ reasoning: { back: 'always', as: 'thoughts' } }, 'reasoning.as must be'],
     [{ fields: { n: null } }, 'unknown rule of fields.n'],
