@@ -1,50 +1,50 @@
 import { isJsonObject } from '../core/json.ts'
 
-/** A part of a request that is no JSON. */
+/** A part of a multipart request. */
 export interface CachedPart {
   readonly name: string
   readonly chunks: readonly Uint8Array[]
 }
 
 /**
- * How an endpoint's answers may be given again to an equal request. Requests are equal when all members of their bodies are, byte
- * for byte, but for those that are declared here to decide nothing; so a member that nobody knew of keeps requests apart.
+ * How the answers of an endpoint are cached. Two requests are equal if all members of their bodies are equal byte for
+ * byte, except the members declared here. Unknown members therefore keep requests apart.
  */
 export interface CachedAnswers<Request, Offers> {
   /** Members of the body that do not decide the answer. */
   readonly leftOut: ReadonlySet<string>
-  /** The parts of a request that is a form, in place of the members of a body. Absent: no form is answered from the cache. */
+  /** Returns the parts of a multipart request, which replace the members. If omitted, forms are not cached. */
   parts?(request: Request): readonly CachedPart[]
-  /** What of the members that are left out decides the form of the answer after all; absent: nothing. */
+  /** Returns the part of the ignored members that still decides the form of the answer. If omitted, no part does. */
   form?(request: Request): string
-  /** Headers of the request that decide the answer at a vendor; absent: none. */
+  /** Request headers that decide a vendor's answer. If omitted, no header does. */
   headers?(vendor: Offers): readonly string[]
-  /** Does the request ask for the same answer each time, as far as a request can? */
+  /** Whether the request asks for a repeatable answer, as far as a request can. */
   isDeterministic(request: Request): boolean
-  /** True for a request whose answer depends on more than the request, or has effects. */
+  /** Whether the answer depends on more than the request, or the request has effects. */
   isExcluded(request: Request): boolean
-  /** Marks in the bytes of an answer that must not be given again, such as a refusal. A mark with its quotes never stands in a text. */
+  /** Byte sequences of answers that must not be cached. They include quotes, so text never contains them. */
   readonly refusals: readonly string[]
-  /** Where an answer, or an event of a stream, has its id; absent: it has none. */
+  /** Paths of the id in an answer or a stream event. If omitted, answers have no id. */
   readonly idPaths?: readonly (readonly string[])[]
-  /** What stands before the cost of the call in a streamed answer, where one says it: `"cost":"`. */
+  /** Text before the cost of the call in a streamed answer, if the dialect reports costs: `"cost":"`. */
   readonly costMark?: string
 }
 
-/** Values of `service_tier` by which every request is served the same way. */
+/** Values of `service_tier` for which every request is served in the same way. */
 const DEFAULT_TIERS: ReadonlySet<unknown> = new Set([undefined, null, 'auto', 'default'])
 
-/** Does a request name another tier of service than the ordinary one? */
+/** Whether a request names a service tier other than the ordinary one. */
 export function hasOtherTier({ service_tier }: Readonly<Record<string, unknown>>): boolean {
   return !DEFAULT_TIERS.has(service_tier)
 }
 
-/** Is one of these tools run by the vendor, as far as its type says? A tool without a type is the caller's. */
+/** Whether the vendor runs one of these tools, according to its type. A tool without a type is run by the caller. */
 export function hasHostedTool(tools: unknown, ofCallers: ReadonlySet<unknown>): boolean {
   return Array.isArray(tools) && tools.some((tool) => isJsonObject(tool) && !ofCallers.has(tool['type']))
 }
 
-/** Does a value name a file that a vendor keeps, at any depth? Text that speaks of one does not. */
+/** Whether a value refers to a file stored at a vendor, at any depth. Text that mentions a file does not count. */
 export function namesFile(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(namesFile)
   if (!isJsonObject(value)) return false

@@ -1,4 +1,4 @@
-/** How many characters (code points) a text has; a surrogate without its other half counts as one. */
+/** Returns the number of characters (code points) of a text. A lone surrogate counts as one. */
 export function countCharacters(text: string): number {
   let count = text.length
   for (let index = 0; index < text.length - 1; index++) {
@@ -10,8 +10,8 @@ export function countCharacters(text: string): number {
   return count
 }
 
-/** Does a text have at most so many characters? Reads at most twice as many units of a longer one. */
+/** Whether a text has at most `characters` characters. Reads at most `2 * characters` units of it. */
 export function hasAtMost(text: string, characters: number): boolean {
-  // A character takes at most two units, so what is longer need not be counted.
+  // A character has at most two units, so longer texts need no count.
   return text.length <= characters || (text.length <= 2 * characters && countCharacters(text) <= characters)
 }

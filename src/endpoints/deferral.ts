@@ -8,30 +8,30 @@ export interface UnmadeAnswer {
 }
 
 /**
- * How answers of an endpoint are made after their request has ended, for callers who ask for it. Storing, running, settling,
- * webhooks and cancelling are the same for all endpoints. The endpoint keeps its answers.
+ * How an endpoint runs requests in the background, for callers who request it. Storing, running, settling, webhooks and
+ * cancelling are the same for all endpoints. The endpoint stores its answers.
  */
 export interface Deferral<Request = { readonly model: string }> {
-  /** Does the request ask for it? */
+  /** Whether the request asks to be run in the background. */
   applies(request: Request): boolean
-  /** Address that is told of the end; undefined: none. */
+  /** Address that gets a webhook at the end, if any. */
   webhookUrl(request: Request): string | undefined
-  /** The request that is run later: without what concerns the deferral only. */
+  /** Returns the request that runs later, without the members that only concern the deferral. */
   runnable(request: Request): object
-  /** Fields of the request that have no effect on a deferred answer, as `x-signalbox-dropped` lists them. If omitted, there are none. */
+  /** Request fields without effect on deferred answers, as listed in `x-signalbox-dropped`. */
   dropped?(request: Request): readonly string[]
-  /** The answer before it is made, as plain data. */
+  /** Returns the answer before it is generated, as plain data. */
   begun(request: Request, facts: { readonly id: string; readonly model: string; readonly nowMs: number }): object
-  /** The answer of an open task as its owner reads it. */
+  /** Returns the answer of an open task as its owner reads it. */
   record(task: TaskRecord): object
-  /** A whole answer as its owner reads it, whichever vendor made it. */
+  /** Returns a whole answer as its owner reads it, whichever vendor generated it. */
   made(answer: Readonly<Record<string, unknown>>, task: TaskRecord): Record<string, unknown>
-  /** An answer that failed or was cancelled, and what it was asked with. */
+  /** Returns an answer that failed or was cancelled, and its input. */
   unmade(task: TaskRecord, end: UnmadeAnswer): Pick<StoredResponse, 'previousId' | 'input' | 'response'>
-  /** Type of the webhook for its end, and its data. */
+  /** Type of the webhook for the end of a task. */
   eventType(state: Extract<TaskState, 'completed' | 'failed' | 'cancelled'>, task: TaskRecord): string
   eventData(task: TaskRecord): object
-  /** The first events of a stream that waits for the answer, above the number `startingAfter`, and the last one's number. */
+  /** Returns the first events after number `startingAfter` of a waiting stream, and the last event's number. */
   firstEvents(record: object, startingAfter: number): { readonly text: string; readonly lastNumber: number }
   /** Keeps a silent stream open after the event with this number. */
   keepAlive(lastNumber: number): string

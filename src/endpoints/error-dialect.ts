@@ -1,21 +1,21 @@
 import type { GatewayError } from '../core/errors.ts'
 import { sseData } from '../wire/sse.ts'
 
-/** How callers of an endpoint read errors. Together with `respondError` the only place where an error becomes an answer. */
+/** How callers of an endpoint read errors. Apart from `respondError`, no other code converts an error to an answer. */
 export interface ErrorDialect {
-  /** The JSON text of an error answer. */
+  /** Returns the JSON text of an error answer. */
   body(error: GatewayError, requestId: string): string
-  /** The HTTP status of an error in this dialect; absent: the error's own. */
+  /** Returns the HTTP status of an error in this dialect. Defaults to the error's own status. */
   status?(error: GatewayError): number
-  /** An error event for a stream of events that has begun; the connection is ended after it. */
+  /** Returns an error event for a stream that has begun. The connection is closed after it. */
   streamEvent(error: GatewayError): string
-  /** A header that repeats the request id on every answer, beside `x-request-id`. Absent: none. */
+  /** Header that repeats the request id on every answer, in addition to `x-request-id`, if any. */
   readonly requestIdHeader?: string
-  /** A header that every client of this dialect sends, and no other: it tells the dialect where the path does not. Absent: none. */
+  /** Header that only clients of this dialect send, always. It identifies the dialect if the path does not. */
   readonly clientHeader?: string
 }
 
-/** The code that callers read for every refusal by rate or concurrency (API specification, "Errors", 429). */
+/** Code that callers read for every rejection by rate or concurrency (API specification, "Errors", 429). */
 const RATE_QUOTA_CODE = 'Throttling.RateQuota'
 
 /** OpenAI's error object, as a body or as an event inside a stream. */
@@ -25,8 +25,8 @@ export function openaiError(error: GatewayError): { error: Record<string, string
 }
 
 /**
- * Errors that read alike in all dialects of OpenAI's family: 402 is `{error:{message}}`, and 429 carries both shapes that
- * callers know (API specification, "Errors"). Undefined: every other one.
+ * Returns errors that are equal in all dialects of OpenAI's family, or `undefined`: 402 is `{error:{message}}`, and 429
+ * has both shapes that callers know (API specification, "Errors").
  */
 export function commonErrorBody(error: GatewayError, requestId: string): string | undefined {
   const { message } = error
@@ -41,7 +41,7 @@ export const openaiErrors: ErrorDialect = {
   streamEvent: (error) => sseData(JSON.stringify(openaiError(error))),
 }
 
-/** Seconds for `retry-after`: on every 429 and 503, and where the error says so. Undefined: no header. */
+/** Seconds for `retry-after`, on every 429 and 503 and if the error names them; else `undefined`. */
 export function retryAfterOf(error: GatewayError): number | undefined {
   if (error.retryAfterSeconds !== undefined) return Math.max(1, Math.ceil(error.retryAfterSeconds))
   if (error.status === 429) return 1

@@ -15,7 +15,7 @@ const READERS = {
 }
 
 /**
- * The value of a text field: only unambiguous texts are converted.
+ * Converts a text field to its value. Only unambiguous texts are accepted.
  * @throws GatewayError `invalid_request` naming the field.
  */
 export function formValue(name: string, text: string, kind: FormValueKind): string | number | boolean {
@@ -26,9 +26,9 @@ export function formValue(name: string, text: string, kind: FormValueKind): stri
 }
 
 /**
- * The form without inputs of files in which nothing was chosen: browsers send a part without name and bytes for them (HTML standard,
- * "Constructing the entry list"). The same object if there is none.
- * @param isInput Is a part of this name such an input?
+ * Returns the form without empty file inputs, or the same object if there are none. For such inputs, browsers send a
+ * part without file name and bytes (HTML standard, "Constructing the entry list").
+ * @param isInput Whether a part of this name is a file input.
  */
 export function withoutEmptyInputs(form: Form, isInput: (name: string) => boolean): Form {
   const isEmpty = (part: FormPart): boolean =>

@@ -1,20 +1,20 @@
 import type { GatewayError } from '../core/errors.ts'
 
-/** A batch as its dialect shows it. Times in Unix milliseconds; null: not yet, or not at all. */
+/** A batch as its dialect shows it. Times are in Unix milliseconds, or null if they have not occurred. */
 export interface InlineBatchState {
   readonly id: string
   readonly createdAtMs: number
   readonly expiresAtMs: number
   readonly cancellingAtMs: number | null
   readonly endedAtMs: number | null
-  /** When its results became unavailable, or will not be there again. */
+  /** Time at which the results became or will become unavailable. */
   readonly archivedAtMs: number | null
-  /** Null: there are none, or none any more. */
+  /** Null if there are no results, or no results any more. */
   readonly resultsUrl: string | null
   readonly total: number
-  /** How its requests ended; all zero while one of them may still run. */
+  /** How the requests ended; all zero while one of them may still run. */
   readonly ended: InlineBatchCounts
-  /** Decimal dollars; undefined: nothing was charged. */
+  /** Cost in decimal dollars, or `undefined` if nothing was charged. */
   readonly cost: string | undefined
 }
 
@@ -26,12 +26,12 @@ export interface InlineBatchCounts {
   readonly expired: number
 }
 
-/** How one request of a batch ended; with the JSON text of its answer or error. */
+/** How one request of a batch ended, with the JSON text of its answer or error. */
 export type InlineResult =
   | { readonly kind: 'answered' | 'failed'; readonly body: string }
   | { readonly kind: 'cancelled' | 'expired' }
 
-/** A request of a batch, or what is wrong with it: the member, and the reason. */
+/** A request of a batch, or the invalid member and the reason. */
 export type InlineRequest =
   | { readonly customId: string; readonly body: Readonly<Record<string, unknown>> }
   | { readonly param: string | null; readonly reason: string }
@@ -42,14 +42,14 @@ export interface InlineBatchPage {
   readonly hasMore: boolean
 }
 
-/** Batches in an endpoint's own API, whose requests come within the submission. Their requests are those of the endpoint. */
+/** Batches in an endpoint's own API, whose submissions contain the requests themselves. */
 export interface InlineBatches {
   readonly path: string
-  /** Prefix of their ids. */
+  /** Prefix of batch ids. */
   readonly idPrefix: string
-  /** The member of a submission that lists the requests. */
+  /** Member of a submission that lists the requests. */
   readonly listMember: string
-  /** The member of a request that is sent to the endpoint. */
+  /** Member of a request that is sent to the endpoint. */
   readonly bodyMember: string
   /** Names of the query parameters of lists. */
   readonly cursors: { readonly after: string; readonly before: string }
@@ -60,8 +60,8 @@ export interface InlineBatches {
   record(batch: InlineBatchState): object
   list(page: InlineBatchPage): object
   deleted(id: string): object
-  /** A line of the results, without its end. */
+  /** Returns a line of the results, without its line end. */
   resultLine(customId: string, result: InlineResult): string
-  /** The JSON text of an error within a line of the results. */
+  /** Returns the JSON text of an error within a line of the results. */
   errorText(error: GatewayError, requestId: string): string
 }

@@ -4,59 +4,58 @@ import { Base64Bytes } from '../wire/base64-bytes.ts'
 import { imageHeader } from '../wire/image-header.ts'
 import { pdfPages } from '../wire/pdf-header.ts'
 
-/** What an input is that the model does not read as text. `conversation` is a history that the vendor keeps. */
 export const MEDIA_KINDS = ['image', 'audio', 'video', 'document', 'conversation'] as const
 
-/** What a media input is; `conversation` is a history that the vendor keeps. */
+/** Kind of a media input. `conversation` is a history that the vendor stores. */
 export type MediaKind = (typeof MEDIA_KINDS)[number]
 
-/** An input of a request that is no text of its body. */
+/** An input of a request that is not text of its body. */
 export interface MediaInput {
   readonly kind: MediaKind
-  /** The string of the body that holds it, as base64 or as a `data:` URL; absent: only the vendor knows its size. */
+  /** The base64 string or `data:` URL of the body. If omitted, only the vendor knows the size. */
   readonly data?: string
-  /** Lower-case: `application/pdf`. Absent: that of the `data:` URL, else unknown. */
+  /** Media type in lower case: `application/pdf`. Defaults to the type of the `data:` URL, if any. */
   readonly mediaType?: string
-  /** How closely the model shall look: `low`, `high`, `original`. */
+  /** Requested level of detail: `low`, `high`, `original`. */
   readonly detail?: string
-  /** Most tokens of it, by the request itself. */
+  /** Maximum tokens of the input, set by the request. */
   readonly maxTokens?: number
 }
 
-/** What the headers of an input tell. A field is absent where they do not tell it, or its bytes are elsewhere. */
+/** Facts that the headers of an input state. Unknown facts are omitted. */
 export interface MediaFacts extends Omit<MediaInput, 'data'> {
-  /** Absent: the bytes are elsewhere, and nothing else is known. */
+  /** Length in bytes. If omitted, the bytes are elsewhere and nothing else is known. */
   readonly byteLength?: number
-  /** Pixels. */
+  /** Width in pixels. */
   readonly width?: number
   readonly height?: number
-  /** Of sound. */
+  /** Duration of audio. */
   readonly seconds?: number
-  /** Of a PDF file. */
+  /** Number of pages of a PDF file. */
   readonly pages?: number
 }
 
-/** Tokens held for an input whose size only the vendor knows, by its kind. */
+/** Tokens held for an input whose size only the vendor knows, by the kind of input. */
 export type UnknownInputBounds = { readonly [Kind in MediaKind]?: number }
 
-/** The same, with other bounds for some models, by their public ids. */
+/** Bounds for all models, with other bounds for some models by public id. */
 export interface UnknownInputTokens extends UnknownInputBounds {
   readonly models?: Readonly<Record<string, UnknownInputBounds>>
 }
 
-/** How a vendor counts inputs that are no text. */
+/** How a vendor counts inputs other than text. */
 export interface MediaRules {
-  /** Tokens of an input at a model, from above; undefined: the vendor publishes no rule for it. */
+  /** Returns an upper bound of the tokens of an input, or `undefined` if the vendor publishes no rule for it. */
   tokens(media: MediaFacts, upstream: string): number | undefined
-  /** Most input tokens of a call; undefined: not known. */
+  /** Maximum input tokens of a call, or `undefined` if unknown. */
   contextTokens(upstream: string): number | undefined
 }
 
 const DATA_URL = /^data:([^;,]*)[^,]*,/i
-/** Longest beginning of a `data:` URL before its data. */
+/** Longest prefix of a `data:` URL before its data. */
 const LONGEST_PREFIX = 256
 
-/** Reads what the headers of inputs tell; of each input a bounded number of bytes. */
+/** Reads the headers of an input, up to a bounded number of bytes. */
 export function mediaFacts({ data, ...input }: MediaInput): MediaFacts {
   if (data === undefined) return input
   const prefix = DATA_URL.exec(data.slice(0, LONGEST_PREFIX))
@@ -71,13 +70,13 @@ export function mediaFacts({ data, ...input }: MediaInput): MediaFacts {
   return facts
 }
 
-/** A file may be a picture or sound; its media type says so. */
+/** The kind `document` may be an image or audio; its media type decides. */
 function kindOfType(mediaType: string | undefined): MediaKind | undefined {
   const [type] = mediaType?.split('/') ?? []
   return type === 'image' || type === 'audio' || type === 'video' ? type : undefined
 }
 
-// Cameras put previews and colour profiles before the size of a picture.
+// Cameras write previews and colour profiles before the size of an image.
 const IMAGE_WINDOWS = [4 * 1024, 64 * 1024, 1024 * 1024]
 
 function imageSize(bytes: Base64Bytes): { width: number; height: number } | undefined {
@@ -92,9 +91,9 @@ function imageSize(bytes: Base64Bytes): { width: number; height: number } | unde
   return undefined
 }
 
-/** Raw samples as OpenAI takes them: 24,000 a second of two bytes each. */
+/** Raw samples in OpenAI's format: 24,000 per second of two bytes each. */
 const PCM_BYTES_PER_SECOND = 48_000
-/** For formats that are not read: speech at 16 kbit/s, below what their encoders usually make. */
+/** For formats that are not parsed: speech at 16 kbit/s, below the usual rate of their encoders. */
 const FEWEST_BYTES_PER_SECOND = 2_000
 
 function secondsOf(bytes: Base64Bytes, mediaType: string | undefined): number {
@@ -102,7 +101,7 @@ function secondsOf(bytes: Base64Bytes, mediaType: string | undefined): number {
   return audioHeader(bytes)?.seconds ?? bytes.byteLength / FEWEST_BYTES_PER_SECOND
 }
 
-/** For files whose page tree is compressed: less than a page of text takes with its share of the fonts. */
+/** For files with a compressed page tree: less than a page of text and its share of the fonts. */
 const FEWEST_BYTES_PER_PAGE = 4_000
 
 function pagesOf(bytes: Base64Bytes): number {
@@ -113,12 +112,12 @@ function isPdf(mediaType: string | undefined, bytes: Base64Bytes): boolean {
   return mediaType === 'application/pdf' || bytes.read(0, 5).toString('latin1') === '%PDF-'
 }
 
-/** A `data:` URL, or base64 without one, and not the address of something elsewhere. */
+/** Whether the text is a `data:` URL or bare base64, rather than an address. */
 export function isInline(text: string): boolean {
   return /^data:/i.test(text) || !/^[a-z][a-z0-9+.-]*:/i.test(text.slice(0, 32))
 }
 
-/** JSON of a body without the strings that hold media, or undefined if none of them does. */
+/** Returns the JSON of a body without its media strings, or `undefined` if no input has one. */
 export function textBeside(inputs: readonly MediaInput[], body: object): Buffer | undefined {
   if (inputs.length === 0) return undefined
   const held = new Map<unknown, number>()
@@ -127,7 +126,7 @@ export function textBeside(inputs: readonly MediaInput[], body: object): Buffer 
   const beside = JSON.stringify(body, (_name, value: unknown) => {
     const left = held.get(value) ?? 0
     if (left === 0) return value
-    // A text that repeats the data of a picture is text.
+    // A string that repeats the data of an image is text.
     held.set(value, left - 1)
     return ''
   })

@@ -1,6 +1,6 @@
 /**
- * Values that mean the same as leaving the field out, by field of a chat (OpenAI API reference, "Create chat completion",
- * defaults); `truncation` is of Responses, `speed` of speech and Messages.
+ * Values with the same effect as omitting the field, by field of a chat (OpenAI API reference, "Create chat
+ * completion", defaults). `truncation` belongs to Responses, `speed` to speech and Messages.
  */
 const NEUTRAL_VALUES: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
   ['n', [1]],
@@ -21,12 +21,12 @@ const NEUTRAL_VALUES: ReadonlyMap<string, readonly unknown[]> = new Map<string, 
   ['speed', [1, 'standard']],
 ])
 
-/** Fields that ask for nothing when they are empty. An empty `web_search_options` asks for a search. */
+/** Fields without effect if empty. An empty `web_search_options` requests a search. */
 const NEUTRAL_WHEN_EMPTY: ReadonlySet<string> = new Set([
   ...['functions', 'include', 'logit_bias', 'metadata', 'modalities', 'stop', 'tools'],
 ])
 
-/** Does a field of a request, with this value, mean the same as without it? */
+/** Whether a field of a request with this value has no effect. */
 export function changesNothing(field: string, value: unknown): boolean {
   if (value === undefined || value === null) return true
   if (typeof value !== 'object') return NEUTRAL_VALUES.get(field)?.includes(value) === true

@@ -7,82 +7,82 @@ import type { Usage } from '../core/usage.ts'
 import type { HeaderMap } from '../wire/headers.ts'
 import type { AnswerIds, StreamTransform, VendorFailure } from './stream-transform.ts'
 
-/** One call as a vendor's translator sees it. */
+/** One call as a vendor's translator receives it. */
 export interface VendorCall<Request> {
-  /** The validated request. Never written to. */
+  /** The validated request. It must not be changed. */
   readonly request: Request
   /**
-   * The caller's own bytes of `request` if they are in the vendor's dialect, else undefined. No object in them repeats a
-   * member name, so they equal `request`.
+   * The caller's own bytes of `request` if they are in the vendor's dialect, else `undefined`. No object in them repeats a member
+   * name, so they equal `request`.
    */
   readonly bytes: Uint8Array | undefined
-  /** The row of the catalog; `upstream` is the id to send. */
+  /** Catalog row of the model; `upstream` is the id to send. */
   readonly model: CatalogModel
-  /** The model id that answers carry: the model's public id; for Messages an alias that the caller wrote. */
+  /** Model id in answers: the model's public id, or for Messages the alias that the caller wrote. */
   readonly publicModel: string
-  /** The key, or the token that a credential gave. */
+  /** API key, or the token that a credential returned. */
   readonly apiKey: string
-  /** Is a stream asked for? */
+  /** Whether the caller requests a stream. */
   readonly stream: boolean
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
-  /** Tells when it ends. Absent outside the gateway: at `nowMs`. */
+  /** Clock for the end of the call. Without one (outside the gateway), the call ends at `nowMs`. */
   readonly clock?: Pick<Clock, 'now'> | undefined
   /**
-   * The caller's cost of this usage, in decimal dollars; undefined if it has no price. Written as `cost` into the usage that a
-   * caller of a stream requested. Absent when billing is off, and for whole answers, which have it in a header.
+   * Returns the caller's cost of a usage in decimal dollars, or `undefined` if it has no price. It becomes `cost` in the usage of a
+   * stream. Absent if billing is off, and for whole answers, which have a header for it.
    */
   readonly costOf?: ((usage: Usage) => string | undefined) | undefined
-  /** True where the caller is charged for the call: an answer then must not tell what the operator pays for it. Absent: no. */
+  /** Whether the caller is charged for the call. If so, the answer must not show the operator's cost. Default false. */
   readonly isBilled?: boolean | undefined
-  /** A header of the caller's by lower-case name; present where the endpoint passes headers on. */
+  /** Returns a header of the caller by its lower-case name. Present if the endpoint passes headers on. */
   readonly header?: ((name: string) => string | undefined) | undefined
   /**
-   * The usage that this call is charged for, which is what its caller reads: the vendor's report made plausible and whole, else
-   * an estimate by the bytes of generated text. Absent outside the gateway: the report stands.
+   * Returns the usage that is charged and shown to the caller: the vendor's report, corrected and completed if needed, or else an
+   * estimate from the bytes of generated text. Without it (outside the gateway), the report is used unchanged.
    */
   readonly billedUsage?: ((reported: Usage | undefined, outputBytes: number) => Usage) | undefined
-  /** Present where the endpoint continues stored answers. */
+  /** Present if the endpoint continues stored answers. */
   readonly conversation?: Conversation | undefined
   /**
-   * Present where the prompt should be cached by the vendor: with marks at its ends, if the request has none and the model caches prompts
-   * of this length.
+   * Present if the vendor should cache the prompt: with marks at its ends, if the request has none and the model caches prompts of
+   * this length.
    */
   readonly promptCaching?: { readonly promptTokens: number } | undefined
-  /** Reports a problem of the operator's account that an answer names, but that does not make it a failure. Absent outside the gateway. */
+  /** Reports a problem of the operator's account that an answer mentions without being a failure. Absent outside the gateway. */
   readonly reportProblem?: ((problem: VendorFailure) => void) | undefined
-  /** Signs state of a vendor that callers carry; absent: it is not protected from forgery. */
+  /** Secret that signs vendor state which callers carry. If omitted, such state can be forged. */
   readonly stateSecret?: string | undefined
 }
 
-/** Ids of a conversation whose history the vendor keeps. */
+/** Ids of a conversation with history at the vendor. */
 export interface Conversation {
-  /** The vendor's own id of the answer that is continued; undefined: a new conversation. */
+  /** The vendor's id of the continued answer, or `undefined` for a new conversation. */
   readonly previousUpstreamId: string | undefined
-  /** A new id, for an answer without a vendor id. */
+  /** Id for an answer without a vendor id. */
   readonly freshId: string
-  /** The request as the caller wrote it, where what is kept stands in place of references in `request`. */
+  /** The caller's request, if `request` contains resolved references. */
   readonly original?: OriginalRequest | undefined
 }
 
-/** A request before what it refers to was put in. */
+/** A request before its references were resolved. */
 export interface OriginalRequest<Request = { readonly model: string }> {
   readonly request: Request
-  /** As of {@link VendorCall}. */
+  /** See {@link VendorCall.bytes}. */
   readonly bytes: Uint8Array | undefined
-  /** Ids of the vendors that made state which was put in, by the state. Absent: not known. */
+  /** Ids of the vendors that issued the resolved state, by the state. If omitted, they are unknown. */
   readonly makers?: ReadonlyMap<string, string> | undefined
 }
 
-/** What to send to the vendor. */
+/** Request to the vendor. */
 export interface WireRequest {
   /** Path and query below the vendor's origin. */
   readonly path: string
-  /** Flat list: name, value, name, value; credentials and content type included. */
+  /** Flat list of name, value, name, value, including credentials and content type. */
   readonly headers: readonly string[]
-  /** Chunked if it contains a caller's files, which are not copied. */
+  /** In chunks if it contains a caller's files, to avoid copying them. */
   readonly body: Uint8Array | string | readonly Uint8Array[]
-  /** Request fields without an equivalent at the vendor, which were dropped; reported to the caller. */
+  /** Request fields that were dropped because the vendor has no equivalent. They are reported to the caller. */
   readonly dropped: readonly string[]
 }
 
@@ -90,17 +90,17 @@ export interface WireRequest {
 export interface WireAnswer {
   /** HTTP status. */
   readonly status: number
-  /** By lower-case name. */
+  /** Headers, keyed by lower-case name. */
   readonly headers: HeaderMap
-  /** Never decompressed. */
+  /** The body as received, never decompressed. */
   readonly body: Uint8Array
 }
 
 /** A vendor's whole answer in the chunks in which it arrived. */
 export interface ChunkedAnswer extends Omit<WireAnswer, 'body'> {
-  /** As they arrived, in order. */
+  /** Chunks as they arrived, in order. */
   readonly chunks: readonly Uint8Array[]
-  /** Is the memory of the request not read any more by what sends it? Absent: not known. */
+  /** Whether the memory of the request is free because it was sent completely. If omitted, this is unknown. */
   readonly isRequestSent?: boolean
 }
 
@@ -108,76 +108,74 @@ export interface ChunkedAnswer extends Omit<WireAnswer, 'body'> {
 export interface AcceptedTask {
   /** The vendor's own id of the task. */
   readonly upstreamId: string
-  /** Members of the vendor's answer, kept for the task's record. */
+  /** Members of the vendor's answer, stored in the task's record. */
   readonly output: unknown
 }
 
-/** The body of a whole answer for the caller, and what the gateway needs to know of it. */
+/** The body of a whole answer for the caller, and related facts for the gateway. */
 export interface AnswerBody {
-  /** Sent to the caller in this order. */
+  /** Parts of the body, sent to the caller in this order. */
   readonly chunks: readonly Uint8Array[]
-  /** As the vendor reported it; undefined: not at all. */
+  /** Usage that the vendor reported, if any. */
   readonly usage: Usage | undefined
-  /** Bytes of text that the model generated; what is charged by without a report of usage. Absent: those of `chunks`. */
+  /** Bytes of text that the model generated, charged if no usage is reported. Defaults to the bytes of `chunks`. */
   readonly outputBytes?: number
-  /** True when the vendor answered that it made nothing; such an answer is not charged for. */
+  /** Whether the vendor answered that it generated nothing. Such an answer is not charged. */
   readonly isRefusal?: boolean
-  /** Why the answer is none for its caller, though the vendor made it and bills `usage`. Absent: it is one. */
+  /** Why the caller cannot get the answer, although the vendor generated it and bills `usage`. */
   readonly failure?: VendorFailure | undefined
-  /** Set where the answer can be continued. */
+  /** Set if the answer can be continued. */
   readonly answerIds?: AnswerIds | undefined
   /** Set if the answer is a task and not the result. */
   readonly task?: AcceptedTask | undefined
-  /** The answer as an object, where answers are kept. */
+  /** The answer as an object, if answers are stored. */
   readonly keptAnswer?: Readonly<Record<string, unknown>> | undefined
 }
 
 /** One call at one vendor: the requests to send, and how to read the responses. */
 export interface Operation {
   /**
-   * More than one only where the work had to be split: sent a few at once; for a stream, one after another. None: the answer
-   * is made without asking the vendor.
+   * Several requests if the work had to be split: a few in parallel, or one after another for a stream. If empty, no vendor is
+   * called.
    */
   readonly requests: readonly WireRequest[]
-  /** Makes the caller's body of the vendor's 2xx answers, in the order of `requests`. Undefined: they cannot be used. */
+  /** Builds the caller's body from the vendor's 2xx answers, in the order of `requests`. `undefined` if they are unusable. */
   whole(answers: readonly ChunkedAnswer[]): AnswerBody | undefined
-  /** Reads a streamed answer; only for calls that stream. */
+  /** Reads a streamed answer. Only for calls that stream. */
   stream(): StreamTransform
   /**
-   * True when the model reasons without showing it, so that what it has used can only be learned from its report. Absent: what
-   * it generates is what it sends.
+   * Whether the model reasons without showing it, so that only the vendor's report contains its usage. By default, the model shows
+   * everything that it generates.
    */
   readonly reasonsUnseen?: boolean
   /**
-   * Usage of those `requests` that were answered when another one failed; undefined: nothing is known. Absent where the work
-   * is never split.
+   * Returns the usage of the answered `requests` when another one failed, or `undefined` if unknown. Absent if the work is never
+   * split.
    */
   partialUsage?(answers: readonly (ChunkedAnswer | undefined)[]): Usage | undefined
-  /** Bytes of generated text in a whole answer that was cut. Undefined, and absent: all of its bytes are taken for text. */
+  /** Returns the bytes of generated text in an answer that was cut. By default or if `undefined`, all bytes count. */
   cutBytes?(chunks: readonly Uint8Array[]): number | undefined
 }
 
-/** Reads answers that are in the caller's dialect already: bytes through, with only what must change changed. */
+/** Reads answers that are already in the caller's dialect. Bytes pass through except for required changes. */
 export interface PassThroughReader<Request> {
-  /**
-   * The caller's body of a buffered 2xx answer. Undefined if the vendor's answer is malformed (the caller then gets 502).
-   */
+  /** Returns the caller's body of a buffered 2xx answer, or `undefined` if the answer is malformed (the caller then gets 502). */
   fromWire(chunks: readonly Uint8Array[], call: VendorCall<Request>): AnswerBody | undefined
-  /** Reads a streamed 2xx answer; absent where answers are never streamed. */
+  /** Reads a streamed 2xx answer. Absent if answers are never streamed. */
   stream?(call: VendorCall<Request>): StreamTransform
-  /** Does the model reason without showing it for this call? Absent: no. */
+  /** Whether the model reasons in this call without showing it. Default false. */
   reasonsUnseen?(call: VendorCall<Request>): boolean
 }
 
-/** The same for calls of a translating operation that need no translation. */
+/** Reads calls of a translating operation that need no translation. */
 export interface PassThrough<Request> extends PassThroughReader<Request> {
-  /** Can this call pass? When false, the translating functions are used. */
+  /** Whether this call can pass through. If not, it is translated. */
   applies(call: VendorCall<Request>): boolean
 }
 
 /**
- * A vendor's operation for an endpoint in its own dialect. The caller's request is sent with only the model, and forbidden
- * fields, changed. All functions are pure: no I/O, clock, environment or logger.
+ * A vendor's operation for an endpoint in its own dialect. The caller's request is sent unchanged, except for the model and
+ * forbidden fields. All functions are pure: no I/O, clock, environment or logger.
  */
 export interface PassThroughOperation<Request> extends PassThroughReader<Request> {
   /**
@@ -188,8 +186,8 @@ export interface PassThroughOperation<Request> extends PassThroughReader<Request
 }
 
 /**
- * The operation of a call in the vendor's own dialect.
- * @throws GatewayError `unsupported_parameter` for a stream where the vendor has none.
+ * Creates the operation of a call in the vendor's own dialect.
+ * @throws GatewayError `unsupported_parameter` for a stream that the vendor does not support.
  */
 export function passThrough<Request>(
   wire: WireRequest,
@@ -205,7 +203,7 @@ export function passThrough<Request>(
   return new PassedThrough([wire], reader, call)
 }
 
-/** A class, as everything that lives as long as a vendor takes to answer; see `CallRecord` in the pipeline. */
+/** A class to save memory, because it lives as long as the vendor takes to answer; see `CallRecord` in the pipeline. */
 class PassedThrough<Request> implements Operation {
   readonly requests: readonly WireRequest[]
   readonly reasonsUnseen: boolean
@@ -228,20 +226,20 @@ class PassedThrough<Request> implements Operation {
   }
 }
 
-/** For operations that never stream. */
+/** Throws a TypeError, for operations that never stream. */
 export function neverStreams(): never {
   throw new TypeError('this operation never streams')
 }
 
-/** A body that the gateway wrote itself. */
+/** Creates a JSON body that the gateway wrote itself. */
 export function jsonBody(value: unknown, usage?: Usage, outputBytes?: number): AnswerBody {
   const chunks = [Buffer.from(exactJsonText(value))]
   return outputBytes === undefined ? { chunks, usage } : { chunks, usage, outputBytes }
 }
 
 /**
- * Returns the members that name the end user of a request to its vendor, by the path of the call. They replace what the caller wrote.
- * Returns `undefined` if calls of this path name none.
+ * Returns the members that name the end user of a request to its vendor, by the path of the call. They replace the caller's
+ * members. Returns `undefined` if calls to this path name no end user.
  */
 export type EndUserMembers = (
   path: string,

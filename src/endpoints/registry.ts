@@ -36,7 +36,7 @@ import { videoEndpoint } from './videos/video-endpoint.ts'
 import type { VideosOffer } from './videos/video-operation.ts'
 import type { VideoRequest } from './videos/video-request.ts'
 
-/** The endpoints of the gateway that call models, one line each. The first one's errors are read where no endpoint is near. */
+/** Endpoints that call models, one per line. Errors outside of all endpoints use the dialect of the first. */
 export const ENDPOINTS: readonly Endpoint[] = [
   chatEndpoint,
   messagesEndpoint,
@@ -71,7 +71,7 @@ export interface EndpointRequests {
   completions: CompletionRequest
 }
 
-/** What vendors can offer, by endpoint. Messages and token counts include chat. */
+/** Parts that vendors can offer, by endpoint. Messages and token counts include chat. */
 export interface VendorOffers
   extends MessagesOffer,
     ResponsesOffer,

@@ -2,7 +2,7 @@ import type * as z from 'zod'
 import { GatewayError } from '../core/errors.ts'
 import { acceptanceOf } from './schema-acceptance.ts'
 
-/** Writes a path into a request as callers write it: `messages[0].content`. */
+/** Formats a path into a request as callers write it: `messages[0].content`. */
 export function fieldPath(path: readonly PropertyKey[]): string {
   let text = ''
   for (const step of path) {
@@ -28,12 +28,12 @@ export function checkRequest<Request>(schema: z.ZodType, body: unknown): Request
   })
 }
 
-/** What zod says of a member that is absent. */
+/** Message that zod reports for an absent member. */
 const OF_NOTHING = /^Invalid input: (expected .*), received undefined$/
 
 /**
- * Undefined: the schema accepts it. Some checks of lengths run on values of any type, and a caller's own `length` may make them
- * throw.
+ * Returns `undefined` if the schema accepts the body. Some length checks run on values of any type, and a caller's own `length` may
+ * make them throw.
  */
 function outcomeOf(schema: z.ZodType, body: unknown): ReturnType<z.ZodType['safeParse']> | undefined {
   try {
@@ -49,9 +49,9 @@ type Issue = z.core.$ZodIssue
 interface Fault {
   readonly path: PropertyKey[]
   readonly message: string
-  /** True if a value of the right type exceeds a bound, which is more specific than "expected another type". */
+  /** Whether a value of the right type exceeds a bound, which is more specific than "expected another type". */
   readonly isBound: boolean
-  /** Is it all that a union says: that no branch fits? */
+  /** Whether this is only the union's own issue: no branch fits. */
   readonly isOfUnion?: boolean
 }
 
@@ -62,8 +62,8 @@ function valueAt(body: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 /**
- * A union's own issue is only "invalid input", so the issue of the closest branch is used: the deepest, then a bound rather
- * than a type, then the latest in a list.
+ * Returns the issue of the closest branch, because a union itself only reports "invalid input". The closest branch is the deepest,
+ * then one that exceeds a bound rather than having the wrong type, then the latest in a list.
  */
 function mostSpecificIssue(issues: readonly Issue[]): Fault {
   const first = issues[0]
@@ -81,7 +81,7 @@ function mostSpecificIssue(issues: readonly Issue[]): Fault {
   return furthest
 }
 
-/** Does a branch describe objects of another `type` than the one that was sent? */
+/** Whether a branch describes objects of another `type` than the received one. */
 function isOfAnotherKind({ code, path }: Issue): boolean {
   return code === 'invalid_value' && path.length === 1 && path[0] === 'type'
 }

@@ -1,19 +1,19 @@
 import type * as z from 'zod'
 
-/** Does a schema accept a value? Changes nothing. */
+/** Returns whether a schema accepts a value. Changes nothing. */
 export type Acceptance = (value: unknown) => boolean
 
 const compiled = new WeakMap<z.core.$ZodType, Acceptance>()
 
-/** Items of lists whose items are checked by the schema's own check; see `listOf`. */
+/** Item schemas of lists whose own check validates their items; see `listOf`. */
 const listItems = new WeakMap<object, z.core.$ZodType>()
 
-/** Notes that a check of a list holds each item to a schema, up to the first invalid one. */
+/** Records that a check validates each item of a list, up to the first invalid one. */
 export function checksItems(check: object, item: z.core.$ZodType): void {
   listItems.set(check, item)
 }
 
-/** What the items of a list are held to; undefined for what is no `listOf`. */
+/** Returns the item schema of a list made with `listOf`, or `undefined` for other schemas. */
 export function itemOf(list: z.core.$ZodType): z.core.$ZodType | undefined {
   for (const check of list._zod.def.checks ?? []) {
     const item = listItems.get(check._zod.check)
@@ -23,9 +23,9 @@ export function itemOf(list: z.core.$ZodType): z.core.$ZodType | undefined {
 }
 
 /**
- * The yes or no of a schema without the copy that `safeParse` makes of every object, which is a tenth of what a small chat
- * allocates. Made of the schema itself, so rules are written once. What it does not know is left to `safeParse`. Where it says no,
- * `safeParse` says why.
+ * Returns a schema's yes or no without the copy that `safeParse` makes of every object, a tenth of the allocations of a small chat.
+ * It is derived from the schema itself, so rules are written once. Unknown kinds of schemas use `safeParse`, which also reports the
+ * reasons of a no.
  */
 export function acceptanceOf(schema: z.core.$ZodType): Acceptance {
   const known = compiled.get(schema)
@@ -49,7 +49,7 @@ function compile(schema: z.core.$ZodTypes): Acceptance {
   }
 }
 
-/** Undefined: this kind of schema is not known here. */
+/** Returns `undefined` for an unknown kind of schema. */
 function acceptanceOfType({ _zod: { def } }: z.core.$ZodTypes): Acceptance | undefined {
   switch (def.type) {
     case 'any':
@@ -103,7 +103,7 @@ function acceptanceOfValues(values: readonly unknown[]): Acceptance {
 }
 
 function acceptanceOfUnion(def: z.core.$ZodUnionDef): Acceptance | undefined {
-  // An exclusive union takes what exactly one of its options takes.
+  // An exclusive union accepts a value that exactly one of its options accepts.
   if ('inclusive' in def && def.inclusive === false) return undefined
   const options = def.options.map(acceptanceOf)
   return (value) => {
@@ -115,14 +115,14 @@ function acceptanceOfUnion(def: z.core.$ZodUnionDef): Acceptance | undefined {
 function acceptanceOfObject({ shape, catchall }: z.core.$ZodObjectDef): Acceptance | undefined {
   if (catchall !== undefined && catchall._zod.def.type !== 'unknown') return undefined
   const members = new Map(Object.entries(shape).map(([name, member]) => [name, acceptanceOf(member)]))
-  // A name that objects inherit would be read from their prototype.
+  // A name that all objects inherit would be read from the prototype.
   if ([...members.keys()].some((name) => name in Object.prototype)) return undefined
   const required = Object.keys(shape).filter((name) => shape[name]?._zod.optin !== 'optional')
   return (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
     const object = value as Readonly<Record<string, unknown>>
     for (const name of required) if (!(name in object)) return false
-    // Requests have few of the many members that a schema knows.
+    // Requests have few of the many members of a schema.
     for (const name in object) {
       const accepts = members.get(name)
       if (accepts !== undefined && !accepts(object[name])) return false
@@ -164,7 +164,7 @@ function acceptanceOfCheck(schemaCheck: z.core.$ZodCheck<never>): Acceptance {
   }
 }
 
-/** Any other check is run; one that changes the value, or answers later, is never satisfied here. */
+/** Runs any other check. Checks that change the value or are asynchronous never pass here. */
 function acceptanceByRunning(check: z.core.$ZodCheck<never>): Acceptance {
   const run = check._zod.check as (payload: z.core.ParsePayload) => unknown
   const when = check._zod.def.when

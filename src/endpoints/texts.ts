@@ -3,8 +3,8 @@ import { isJsonObject } from '../core/json.ts'
 import { fieldPath } from './request-field.ts'
 
 /**
- * Kind of a text: something said, reasoning, the arguments of a tool call as JSON text, or the transcript of sound. `parameter` is every
- * other string of a request, such as `user`, a stop sequence, a URL or a string of an unknown member.
+ * Kind of a text: something said, reasoning, the arguments of a tool call as JSON text, or the transcript of audio. `parameter` is
+ * every other string of a request, such as `user`, a stop sequence, a URL or a string of an unknown member.
  */
 export type TextKind = 'text' | 'reasoning' | 'tool_arguments' | 'transcript' | 'parameter'
 
@@ -13,34 +13,34 @@ export type TextRole = 'system' | 'user' | 'assistant' | 'tool'
 
 /** One text of a request or of an answer. */
 export interface TextPart {
-  /** Where it stands, as in errors: `messages[0].content[1].text`. No other text of the same body has it. */
+  /** Path as in errors: `messages[0].content[1].text`. Unique within a body. */
   readonly id: string
   /** What kind of text it is. */
   readonly kind: TextKind
   /** Number of its message, choice, block or item. */
   readonly index: number
-  /** For `tool_arguments` JSON text. */
+  /** The text. JSON for `tool_arguments`. */
   readonly text: string
-  /** Of requests only, where the endpoint knows it. */
+  /** Author of a text of a request, if the endpoint knows it. */
   readonly role?: TextRole | undefined
-  /** The same place, step by step. The value there is the text, or for `tool_arguments` may be what the JSON text stands for. */
+  /** Path of the value, step by step. For `tool_arguments` the value may be the parsed JSON. */
   readonly path: readonly (string | number)[]
 }
 
-/** Where the texts of an endpoint's requests and answers are. Hooks read and replace texts by it. */
+/** Where the texts of an endpoint's requests and answers are. Hooks use it to read and replace texts. */
 export interface EndpointTexts<Request = { readonly model: string }> {
-  /** All strings that a vendor may read as text; the conversation comes last, in order. See `requestTexts`. */
+  /** Returns all strings that a vendor may read as text. The conversation comes last, in order. See `requestTexts`. */
   request(request: Request): readonly TextPart[]
-  /** A request whose body is no JSON, such as a form, with other texts. Absent: its bodies are JSON. */
+  /** Replaces texts in a request whose body is not JSON, such as a form. If omitted, bodies are JSON. */
   replace?(request: Request, texts: ReadonlyMap<string, string>): Request
-  /** The JSON schema that a request wants its answer to match; undefined: none. Absent: requests can name none. */
+  /** Returns the JSON schema that the answer must match, if any. If omitted, requests cannot name one. */
   jsonSchema?(request: Request): unknown
   /**
-   * The JSON body of the same request, continued by an answer and by a reply to it. Undefined: this one cannot be continued so.
-   * Absent: requests have no turns.
+   * Returns the JSON body continued by an answer and a reply to it, or `undefined` if this request cannot be continued. If omitted,
+   * requests have no turns.
    */
   continued?(body: AnswerObject, answer: string, reply: string): AnswerObject | undefined
-  /** Absent where answers have no text: vectors, pictures, sound, receipts of tasks. */
+  /** Absent if answers have no text: vectors, images, audio, receipts of tasks. */
   readonly answer?: AnswerTexts
 }
 
@@ -51,80 +51,80 @@ export type AnswerObject = Record<string, unknown>
 export interface AnswerTexts {
   /** All texts of a whole answer, in order. */
   whole(answer: AnswerObject): readonly TextPart[]
-  /** Called after texts were replaced: takes out what repeats them in another form, such as probabilities of tokens. */
+  /** Called after texts were replaced. Removes other forms of them, such as probabilities of tokens. */
   replaced?(answer: AnswerObject): void
-  /** The same answer as a refusal in the dialect: without texts of the model, with its usage. */
+  /** Returns the answer as a refusal in the dialect: without texts of the model, with its usage. */
   refusal(answer: AnswerObject, message: string): AnswerObject
   /**
-   * An answer that says only this, in the dialect: an object, or with `isStream` its events. Absent: a text is no answer.
-   * Its counts of tokens are 0.
+   * Returns an answer with only this text: an object, or with `isStream` its events. Token counts are 0. If omitted, an answer
+   * cannot consist of text.
    */
   said?(text: string, facts: SaidFacts): AnswerObject | string
   /** Reads one stream of events. */
   stream(): TextStreamReader
 }
 
-/** What is known of a request that is answered with a text. */
+/** Facts about a request that is answered with a given text. */
 export interface SaidFacts {
-  /** The checked request, as its caller wrote it. */
+  /** The checked request, as the caller wrote it. */
   readonly request: { readonly model: string }
-  /** Public id. */
+  /** Public model id. */
   readonly model: string
   /** Unix milliseconds. */
   readonly nowMs: number
-  /** Makes the id of the answer unique. */
+  /** Value that makes the id of the answer unique. */
   readonly seed: string
   readonly isStream: boolean
 }
 
-/** What one event of a stream says about the texts of the answer. */
+/** Texts of the answer in one event of a stream. */
 export interface TextStep {
-  /** Texts that begin or go on here: `text` is what is added, `path` is in the event. */
+  /** Texts that begin or continue here. `text` is the added part, and `path` is in the event. */
   readonly added: readonly TextPart[]
   /** Texts that the event repeats as a whole. */
   readonly repeated: readonly TextPart[]
-  /** Beginnings of the ids of texts that end with this event, or before it; `''`: of all. */
+  /** Prefixes of the ids of texts that end with or before this event. `''` for all texts. */
   readonly ended: readonly string[]
-  /** Is there nothing in the event but one added text, so that it may be left out, or sent twice with other texts? */
+  /** Whether the event contains only one added text, so that it may be dropped, or sent twice with other texts. */
   readonly isBare: boolean
 }
 
 /** Reads the events of one streamed answer in order. */
 export interface TextStreamReader {
   read(event: AnswerObject): TextStep
-  /** An event with nothing but more of a text that this event has added to. */
+  /** Returns an event that only continues a text of this event. */
   more(event: AnswerObject, part: TextPart, text: string): AnswerObject
-  /** As {@link AnswerTexts.replaced}, for one event. */
+  /** Removes other forms of replaced texts from one event; see {@link AnswerTexts.replaced}. */
   replaced?(event: AnswerObject): void
-  /** Numbers an event once more, where the dialect counts them. True: it has another number now. */
+  /** Numbers an event again, if the dialect numbers events. Returns whether its number changed. */
   numbered?(event: AnswerObject): boolean
   /**
-   * Takes out of an event that is about to be sent what says a text in another form than the dialect's. True: it is another one now.
-   * Plain events have no such thing.
+   * Removes texts in forms that the dialect does not have from an event before it is sent. Returns whether it changed. Plain events
+   * have no such forms.
    */
   mended?(event: AnswerObject): boolean
-  /** Are texts repeated as a whole after their parts? Absent: never. */
+  /** Whether texts are repeated as a whole after their parts. Default false. */
   readonly repeats?: boolean
   /**
-   * Are bare events read each by itself? Then one that differs from another in nothing but its text, and in these members, which are
-   * padding, is the same step with another text; the reader is not told of it, by `read` or `sent`. Absent: it is told of all.
+   * Set if each bare event can be read separately. An event that differs from another only in its text and in these padding members
+   * is then the same step with another text, and `read` and `sent` are not called for it. By default, they are called for all.
    */
   readonly plain?: { readonly padding: readonly string[] }
-  /** False while a client of the dialect takes no event but the first of the stream; absent: it takes any. */
+  /** False if clients of the dialect do not yet accept any event other than the first. By default, they accept any. */
   readonly hasBegun?: boolean
-  /** Told of every event that the caller gets. */
+  /** Called for every event that the caller gets. */
   sent(event: AnswerObject): void
-  /** The events that end the stream as a refusal, after what was sent so far. */
+  /** Returns the events that end the stream as a refusal, after those sent so far. */
   refusal(message: string): string
 }
 
 /** An event without text. */
 export const NO_TEXT: TextStep = { added: [], repeated: [], ended: [], isBare: false }
 
-/** Says what a string is by the name of its member and the object around it; undefined: no text. */
+/** Returns the kind of a string by the name of its member and the object around it, or `undefined` if it is not text. */
 export type KindOf = (name: string, owner: Readonly<Record<string, unknown>>) => TextKind | undefined
 
-/** Says what strings are by the names of their members alone. */
+/** Creates a function that returns the kind of a string by the name of its member alone. */
 export function kindsByName(names: Readonly<Partial<Record<TextKind, readonly string[]>>>): KindOf {
   const kinds = new Map(
     Object.entries(names).flatMap(([kind, members]) => members.map((name) => [name, kind as TextKind] as const)),
@@ -132,7 +132,7 @@ export function kindsByName(names: Readonly<Partial<Record<TextKind, readonly st
   return (name) => kinds.get(name)
 }
 
-/** The texts of a value with everything inside it. `path` says where the value stands. */
+/** Returns all texts inside a value. `path` is the path of the value. */
 export function textsIn(
   value: unknown,
   path: readonly (string | number)[],
@@ -148,7 +148,7 @@ export function textsIn(
     } else if (Array.isArray(member)) {
       for (const [position, entry] of member.entries()) walk(entry, [...at, position], kind)
     } else if (isJsonObject(member)) {
-      // Arguments that are written as an object are the JSON text of it, as they are in streams.
+      // Arguments written as an object become JSON text, as in streams.
       if (kind === 'tool_arguments') {
         if (Object.keys(member).length > 0) add(kind, exactJsonText(member), at)
         return
@@ -161,8 +161,8 @@ export function textsIn(
 }
 
 /**
- * The same value with other texts; parts of it that do not change are shared.
- * @throws SyntaxError where a text stands for a JSON value and is not JSON.
+ * Returns the value with replaced texts. Unchanged parts are shared.
+ * @throws SyntaxError if a text for a JSON value is not JSON.
  */
 export function withTexts<Value>(value: Value, parts: readonly TextPart[], texts: ReadonlyMap<string, string>): Value {
   let changed: unknown = value
@@ -190,7 +190,7 @@ function jsonValue(text: string): unknown {
   return parseExactJson(text) ?? (JSON.parse(text) as unknown)
 }
 
-/** Writes another text at a place of an event, in the event itself. */
+/** Writes a text at a path of an event, in place. */
 export function setText(event: AnswerObject, path: readonly (string | number)[], text: string): void {
   let owner: unknown = event
   for (let index = 0; index < path.length - 1; index++)
@@ -200,7 +200,7 @@ export function setText(event: AnswerObject, path: readonly (string | number)[],
   members[last] = typeof members[last] === 'string' ? text : jsonValue(text)
 }
 
-/** An answer and a reply to it, as turns of a conversation. */
+/** Returns an answer and a reply to it as turns of a conversation. */
 export function turnsOf(answer: string, reply: string): readonly AnswerObject[] {
   return [
     { role: 'assistant', content: answer },
@@ -208,7 +208,7 @@ export function turnsOf(answer: string, reply: string): readonly AnswerObject[] 
   ]
 }
 
-/** A request whose turns are `messages`, continued by an answer and a reply to it. */
+/** Returns a request with `messages` continued by an answer and a reply to it. */
 export function withTurns(body: AnswerObject, answer: string, reply: string): AnswerObject | undefined {
   const { messages } = body
   return Array.isArray(messages) ? { ...body, messages: [...messages, ...turnsOf(answer, reply)] } : undefined

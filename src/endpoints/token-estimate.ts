@@ -1,17 +1,17 @@
 /**
- * The rule by which text is turned into tokens before a vendor has counted them: one token per three bytes of UTF-8,
- * rounded up, and more for text that {@link denseTokensIn} finds dense. English runs at about four bytes a token, so the estimate
- * is seldom too low; settlement uses the vendor's own count.
+ * Bytes of UTF-8 per token, to estimate a prompt before a vendor has counted it. The result is rounded up, and {@link
+ * denseTokensIn} adds tokens for dense text. English has about four bytes per token, so the estimate is seldom too low; settlement
+ * uses the vendor's own count.
  */
 export const ESTIMATED_BYTES_PER_TOKEN = 3
 
-/** Output tokens of one answer that a request without a bound is held for, where the model can say as much. */
+/** Output tokens to hold for a request without a limit, if the model can generate that many. */
 export const DEFAULT_MAX_OUTPUT_TOKENS = 16_384
 
-/** Largest bound of output that a request may name, far above what any model makes: its price can still be counted. */
+/** Largest output limit that a request may set, far above the output of any model: its price can still be computed. */
 export const LARGEST_TOKEN_BOUND = 2 ** 31 - 1
 
-/** A host's own rule: tokens in a request of so many bytes for a model, from above. */
+/** A host's own rule: upper bound of the tokens in a request of `byteLength` bytes for a model. */
 export type TokenEstimator = (
   byteLength: number,
   facts: {
@@ -22,7 +22,7 @@ export type TokenEstimator = (
   },
 ) => number
 
-/** Upper estimate of the tokens in so many bytes of request; at least 1. */
+/** Returns an upper estimate of the tokens in a request of `byteLength` bytes; at least 1. */
 export function estimateTokens(
   byteLength: number,
   { denseTokens = 0 }: { readonly denseTokens?: number } = {},
@@ -44,13 +44,13 @@ const KIND_OF = Uint8Array.from({ length: 256 }, (_none, byte) => {
 
 const PARTS_PER_TOKEN = 20
 
-/** Tokens of ids and numbers in a request, which the model does not read. The JSON around a prompt is held for more than that. */
+/** Tokens of ids and numbers, which the model does not read. The JSON around a prompt counts for more than that. */
 const FRAME_TOKENS = 16
 
 /**
- * Parts of a token for a byte, by the kind before it (row) and its own kind (column), measured with the tokenizers of OpenAI, Anthropic
- * and Llama. A word has a token, a capital within it 1.8, and a letter 0.1. Digits and bytes outside of ASCII have a token each, because
- * no tokenizer makes more of them.
+ * Fractions of a token per byte, by the kind of the previous byte (row) and its own kind (column), measured with the tokenizers of
+ * OpenAI, Anthropic and Llama. A word counts one token, an inner capital 1.8, and a letter 0.1. Digits and bytes outside of ASCII
+ * count one token each, the maximum of all tokenizers.
  */
 const PARTS = Uint8Array.of(
   ...[2, 36, 20, 0, 6, 18, 0, 0],
@@ -62,8 +62,8 @@ const PARTS = Uint8Array.of(
 )
 
 /**
- * Tokens that a text may have beyond one per three bytes. 0 for prose and program code. Random base64, digits, emoji and rare scripts
- * have up to one token per byte.
+ * Returns the tokens that a text may have beyond one per three bytes. 0 for prose and program code. Random base64, digits, emoji
+ * and rare scripts have up to one token per byte.
  */
 export function denseTokensIn(text: Uint8Array): number {
   let parts = 0
@@ -78,12 +78,12 @@ export function denseTokensIn(text: Uint8Array): number {
 }
 
 /**
- * Bytes of generated text for one token, in the middle of what vendors' tokenizers make of English prose (3.3 to 4.7), so that
- * the estimate stays within 25 % of their counts. Unlike the estimate of a prompt it is no upper bound.
+ * Bytes of generated text per token, in the middle of vendors' tokenizers for English prose (3.3 to 4.7), so that the estimate
+ * stays within 25 % of their counts. Unlike the estimate of a prompt, it is not an upper bound.
  */
 export const GENERATED_BYTES_PER_TOKEN = 4
 
-/** Tokens of a generated text whose usage nobody reported. */
+/** Estimates the tokens of a generated text without reported usage. */
 export function estimateGeneratedTokens(byteLength: number, bytesPerToken = GENERATED_BYTES_PER_TOKEN): number {
   return Math.ceil(byteLength / bytesPerToken)
 }

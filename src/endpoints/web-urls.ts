@@ -2,24 +2,24 @@ import { isJsonObject } from '../core/json.ts'
 import type { CallerUrl } from './endpoint.ts'
 
 /**
- * A server that reads files by their addresses reads them from the operator's disk, so `file:` is refused as a private address is; and
- * so are the further schemes that libraries fetch, which reach hosts of its network. Not those of stores, such as `gs:`.
+ * Schemes that servers or libraries may fetch. `file:` reads the operator's disk and others reach its network, so they are rejected
+ * like private addresses. Schemes of stores, such as `gs:`, are excluded.
  */
 const WEB_URL = /^(?:https?|file|s?ftps?|wss?|gopher|dict|ldaps?|smb):/i
-/** What URL parsers skip: blanks and control characters in front, tabs and line ends anywhere (WHATWG, URL parsing). */
+/** Characters that URL parsers skip: leading blanks and control characters, tabs and line ends anywhere (WHATWG, URL parsing). */
 const SKIPPED = /^[\0-\x20]+|[\t\n\r]/g
-/** The scheme is within so many characters, or it is no address that anyone wrote by accident. */
+/** Characters searched for the scheme. A text with more characters before it is not an address by accident. */
 const LONGEST_BEGINNING = 256
 
-/** Is it an address on the web, or of a file, however it is written? Long texts, such as data URLs, cost no more than short ones. */
+/** Whether a value is an address on the web or of a file, in any notation. Long texts cost no more than short ones. */
 export function isWebUrl(value: unknown): value is string {
   return typeof value === 'string' && WEB_URL.test(value.slice(0, LONGEST_BEGINNING).replace(SKIPPED, ''))
 }
 
-/** How deep parts of a message are searched. */
+/** Maximum depth to search in parts of a message. */
 const MAX_DEPTH = 4
 
-/** Adds the web addresses in a part of a message, but for those in its own text: vendors do not fetch addresses in a text. */
+/** Adds the web addresses in a part of a message, except those in its own text, which vendors do not fetch. */
 export function addWebUrls(part: Readonly<Record<string, unknown>>, path: string, urls: CallerUrl[]): void {
   for (const name in part) if (name !== 'text' && name !== 'type') addFrom(part[name], `${path}.${name}`, urls, 1)
 }

@@ -47,102 +47,99 @@ export type { AskedFormat, TranscriptionOperation } from '../endpoints/transcrip
 export type { VideoOperation } from '../endpoints/videos/video-operation.ts'
 export { type ConnectionOptions, vendorConnection } from '../transport/vendor-connection.ts'
 
-/** A key, and its share of the calls beside other keys. */
+/** A key and its share of the calls. */
 export interface WeightedKey {
-  /** The key itself, or where it comes from. */
+  /** The key itself. */
   readonly key: string
-  /** A positive number; 1 is the share of a key that is given as text. */
+  /** A positive number. A key given as a string has weight 1. */
   readonly weight: number
 }
 
 /**
- * The operator's keys at a vendor: one, or several that share the calls. A provider gives tokens that expire. Unset and blank
- * keys do not count.
+ * The operator's keys at a vendor: one, or several that share the calls. A provider returns tokens that expire. Unset and blank
+ * keys are ignored.
  */
 export type ApiKeys = string | CredentialProvider | readonly (string | WeightedKey | CredentialProvider)[] | undefined
 
-/** What every vendor's options have about models without a row. */
+/** Options of every vendor for models without a row. */
 export interface UnlistedModelOptions {
   /**
-   * Whether any id that no catalog knows and no other vendor claims is sent to this vendor. Default false: such ids get 404. While
+   * Whether any id that no catalog knows and no other vendor claims is sent to this vendor. Default false: such ids get 404. If
    * billing is on, such a model needs a price row, such as one for `openai/*`, or the option `unknownModels`.
    */
   readonly passUnknownModels?: boolean | undefined
 }
 
-/** A model vendor. Built by a factory such as `openai({ apiKey })`; holds options and pure functions only. */
+/** A model vendor, created by a factory such as `openai({ apiKey })`. It holds only options and pure functions. */
 export interface Vendor extends VendorOffers {
-  /** Short lower-case id: `openai`. Catalog rows and events name it. */
+  /** Short lower-case id, such as `openai`, used in catalog rows and events. */
   readonly id: string
-  /** Name for people. */
+  /** Display name. */
   readonly displayName: string
-  /** What OpenTelemetry's GenAI conventions call the provider (`gen_ai.provider.name`). Absent: the id. */
+  /** Provider name in OpenTelemetry's GenAI conventions (`gen_ai.provider.name`). Defaults to the id. */
   readonly telemetryName?: string | undefined
-  /** Scheme, host and port of the vendor. Credentials go nowhere else. */
+  /** Scheme, host and port of the vendor. Credentials are sent nowhere else. */
   readonly origin: string
-  /** Flat list of headers that every call carries, names in lower case; they replace those of translators. */
+  /** Flat list of headers for every call, with names in lower case. They replace those of translators. */
   readonly headers?: readonly string[] | undefined
-  /** Query that every call carries, encoded, without a question mark. */
+  /** Encoded query of every call, without a question mark. */
   readonly query?: string | undefined
-  /** How connections to the vendor are made, where they are not made as to any other. */
+  /** How to connect to the vendor, if it differs from other vendors. */
   readonly egress?: EgressRoute | undefined
-  /** Keys of the operator; empty when the vendor is not configured. An empty text where `credentialProviders` has a provider. */
+  /** Keys of the operator. Empty if the vendor is not configured. Empty strings where `credentialProviders` is set. */
   readonly apiKeys: readonly string[]
   /**
-   * Providers in the places of their `apiKeys`. The gateway adds what they give to each call, and translators write no
-   * credential for an empty key. Absent: every key is a text.
+   * Providers at the positions of their `apiKeys`. The gateway adds their tokens to each call, and translators write no credential
+   * for an empty key. If omitted, every key is a string.
    */
   readonly credentialProviders?: readonly (CredentialProvider | undefined)[]
-  /** Share of calls for each of `apiKeys`, in their order: positive numbers. Absent: equal shares. */
+  /** Share of calls for each of `apiKeys`, in their order: positive numbers. Default: equal shares. */
   readonly keyWeights?: readonly number[]
-  /**
-   * False for a vendor that never fetches an address of a request. Absent: it may, so that addresses which are private by their
-   * text are refused.
-   */
+  /** Whether the vendor may fetch addresses of a request. Default true: private addresses are rejected. */
   readonly fetchesUrls?: boolean
   /**
-   * Whether an answer may pause for as long as `timeouts.totalMs`, as on a server of the operator that reads a long prompt after its
-   * response headers. Default false: for `timeouts.idleMs`.
+   * Whether an answer may pause for as long as `timeouts.totalMs`, such as on an operator's server that reads a long prompt after
+   * its response headers. Default false: for `timeouts.idleMs`.
    */
   readonly hasLongSilences?: boolean
   /**
-   * Whether requests may name objects of the operator's account at the vendor, such as files. If omitted, they may name only what
-   * an answer to the same account has named.
+   * Whether requests may name objects of the operator's account at the vendor, such as files. If omitted, they may name only
+   * objects that an answer to the same account has named.
    */
   readonly allowsVendorObjects?: boolean | undefined
-  /** What an operator must set to configure the vendor, for error texts: `OPENAI_API_KEY or openai({ apiKey })`. */
+  /** Settings that configure the vendor, for error texts: `OPENAI_API_KEY or openai({ apiKey })`. */
   readonly configuredBy: string
-  /** Catalog rows that this vendor brings along. */
+  /** Catalog rows of this vendor. */
   readonly models: readonly ModelDefinition[]
-  /** True where they come with the vendor. Absent: the operator has listed them, so one without a price is told at start. */
+  /** Whether the rows come with the vendor. By default, the operator listed them, and rows without a price are reported. */
   readonly hasBuiltInModels?: boolean
-  /** Whose models in the public catalog it serves under their own ids: `gemini`. Absent: those listed under its `id`. */
+  /** Catalog id whose models the vendor serves under their own ids: `gemini`. Defaults to its `id`. */
   readonly catalogId?: string
   /**
-   * The ids under which the public catalog may list a model that it takes under other ids too, such as those of a region. The list
-   * price of the first one holds. Empty: it has no such model. Absent: each id is listed as it is.
+   * Returns the ids under which the public catalog may list a model with several ids, such as those of a region. The list price of
+   * the first one applies. Empty if the catalog has no such model. By default, each id is listed unchanged.
    */
   catalogIds?(upstream: string): readonly string[]
   /**
-   * Patterns with one `*` of the ids that this vendor gives its own models: `claude-*`. The star stands for no `/`, and for a `:` only if
-   * the pattern has one. An id that no catalog knows goes to the vendor that claims it. If omitted, the vendor claims none.
+   * Patterns with one `*` of the ids of this vendor's own models: `claude-*`. The star matches no `/`, and `:` only if the pattern
+   * has one. An id that no catalog knows is sent to the vendor that claims it. If omitted, the vendor claims none.
    */
   readonly claims?: readonly string[] | undefined
   /** Whether ids that no catalog knows and no other vendor claims are sent to this vendor. Default false: they get 404. */
   readonly passUnknownModels?: boolean
   /**
-   * Does a request carry reasoning that only this vendor can read, or only this key of it, such as a signed block of an earlier
-   * turn? Such a request goes there first where several serve its model. Absent: never.
+   * Whether a request carries reasoning that only this vendor, or only this key, can read, such as a signed block of an earlier
+   * turn. If several vendors serve the model, such a request is sent there first. Default false.
    */
   ownsReasoning?(request: { readonly model: string }, apiKey: string): boolean
-  /** Members of requests that change its price. Each is priced by a row or rejected. If omitted, it has none. */
+  /** Members of requests that change its price. Each is priced by a row or rejected. If omitted, there are none. */
   readonly priceMembers?: PriceMembers | undefined
-  /** Members that name the end user of each request. If omitted, requests name the user that their caller wrote. */
+  /** Members that name the end user of each request. If omitted, requests keep the caller's value. */
   readonly endUserMembers?: EndUserMembers | undefined
-  /** How it counts inputs that are no text, for holds. Absent: as the gateway counts for vendors that publish no rule. */
+  /** How to count inputs other than text, for holds. By default, the gateway uses the rules for vendors without published ones. */
   readonly media?: MediaRules
-  /** Its batch API. Absent: it has none, and the requests of a batch are ordinary calls. */
+  /** Batch API of the vendor. If omitted, it has none, and the requests of a batch are ordinary calls. */
   readonly batches?: NativeBatches | undefined
-  /** Reads a non-2xx answer, or a 2xx answer that is an error in disguise. */
+  /** Reads a non-2xx answer, or a 2xx answer with an error. */
   errorFrom(answer: WireAnswer, nowMs: number): VendorFailure
 }

@@ -92,7 +92,7 @@ test('an error event inside a stream has the same code as the body', () => {
   expect(openaiError(new GatewayError('rate_limited')).error['code']).toBe('Throttling.RateQuota')
 })
 
-test('retry-after stands on every 429 and 503, in whole seconds of at least one', () => {
+test('sends retry-after with every 429 and 503, in whole seconds of at least one', () => {
   const without = CODES.filter((code) => retryAfterOf(new GatewayError(code)) === undefined)
 
   expect(without.filter((code) => [429, 503].includes(ERROR_TABLE[code].status))).toEqual([])
@@ -109,7 +109,7 @@ const rejected = (message: string, publicCode?: string, type?: string): { type: 
 test.each([
   ['context_length_exceeded', "This model's maximum context length is 8192 tokens."],
   ['INVALID_ARGUMENT', 'The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).'],
-])('a prompt that another vendor finds too long (%s) is told in words that coding clients know', (code, text) => {
+])('reports a prompt too long for another vendor (%s) in the form that coding clients know', (code, text) => {
   expect(rejected(text, code).message).toBe(`capability_rejected: prompt_too_long: prompt is too long: ${text}`)
 })
 

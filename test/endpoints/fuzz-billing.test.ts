@@ -11,7 +11,7 @@ import { fieldPart, picturePart } from './image-edits/edit-parts.ts'
 const catalog = createCatalog(BUILT_IN_MODELS)
 const modelOf = (id: string): CatalogModel => catalog.find(id)!
 
-/** A proper edit. */
+/** A valid edit. */
 const edit = (): Form => [fieldPart('model', 'gp-image-2'), fieldPart('prompt', 'more light'), picturePart('image')]
 
 describe('a field of a form that stands for a known one under another spelling is refused, and not passed on unread', () => {
@@ -53,7 +53,7 @@ describe('a field of a form that stands for a known one under another spelling i
   })
 })
 
-describe('an interaction makes one picture', () => {
+describe('an interaction generates one image', () => {
   const parse = (config: object) => {
     const model = modelOf('gmn-3.1-flash-image-preview')
     return interactionImageEndpoint.parse({ model: model.id, input: 'a boat', generation_config: config }, model)

@@ -20,7 +20,7 @@ import { extraFeatures } from '../../src/vendors/anthropic/extra-features.ts'
 
 const catalog = createCatalog(BUILT_IN_MODELS)
 
-/** More than a call of a function takes as arguments. */
+/** More than the maximum number of arguments of a function call. */
 const MANY = 300_000
 const many = <Item>(item: Item): Item[] => new Array<Item>(MANY).fill(item)
 
@@ -55,7 +55,7 @@ describe('a list of nothing but faults is left at the first of them, so that fau
     expect(JSON.stringify(issues).match(/"path"/g)?.length).toBeLessThan(10)
   })
 
-  test('and a long one is an ordinary refusal that names it', () => {
+  test('rejects a long list normally and names the first fault', () => {
     const body = { model: 'qw-image-2.0', input: { messages: [{ role: 'user', content: many(0) }] } }
     const error = refusal(multimodalImageEndpoint as Endpoint, body)
 

@@ -55,10 +55,10 @@ const catalog = createCatalog([...BUILT_IN_MODELS, ...OPENAI_MODERATION_MODELS, 
 
 const BODIES = process.env['DRILL'] === 'long' ? 10_000 : 500
 
-/** Half of a character outside of the basic plane, without its other half. */
+/** A surrogate without its other half. */
 const LONE_HALF = /\p{Surrogate}/u
 
-/** A body, read as the gateway reads it, and all that an endpoint is asked about it. */
+/** Parses a body like the gateway and calls all functions of the endpoint. */
 function ask(endpoint: Endpoint, body: Record<string, unknown>, textBytes: number) {
   const model = catalog.find(String(body['model']))
   if (model === undefined) throw new TypeError(`no such model: ${String(body['model'])}`)
@@ -76,7 +76,7 @@ function ask(endpoint: Endpoint, body: Record<string, unknown>, textBytes: numbe
   }
 }
 
-/** What a request comes to: what the endpoint says of it, or its refusal. Anything else that is thrown is a fault. */
+/** Returns the result of a function, or `undefined` for a rejection. Other errors are faults. */
 function outcome<Answer>(run: () => Answer): Answer | undefined {
   try {
     return run()
@@ -148,7 +148,7 @@ test('an odd request for a response is translated for other vendors, or refused 
       const request = asked.request as ResponsesRequest
       const translated = outcome(() => chatRequestFromResponses(request, { vendor: 'any' }))
       expect(new ResponsesConversation(request).messages).toBeInstanceOf(Array)
-      // Odd members can name a conversation or an answer, which is refused.
+      // Odd members can name a conversation or an answer, which is rejected.
       expect([request, undefined]).toContain(outcome(() => withOwnObjects(request, new Set())))
       const media = picturesOfResponses(request)
       expect(media?.inline(media.urls.map(() => 'data:image/png;base64,aGk=')).input?.length ?? 1).toBeGreaterThan(0)

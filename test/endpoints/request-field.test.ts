@@ -36,7 +36,7 @@ describe('a request that does not fit its schema', () => {
     ['the member of the deepest branch', { parts: [{ url: 'a' }, {}] }, 'parts[1].url', /string/],
     ['the item at which the best branch stopped', { input: [1, 2, 'x'] }, 'input[2]', /number/],
     ['the field when no branch fits at all', { input: {} }, 'input', /./],
-  ])('is told %s', (_name, body, param, message) => {
+  ])('gets an error about %s', (_name, body, param, message) => {
     const error = refusal(body)
 
     expect(error).toMatchObject({ code: 'invalid_request', status: 400, param })
@@ -44,7 +44,7 @@ describe('a request that does not fit its schema', () => {
     expect(error.message).toMatch(message)
   })
 
-  test('is told the member of the object whose type it has', () => {
+  test('gets an error about the member of the object with its type', () => {
     const text = z.looseObject({ type: z.literal('text'), text: z.string() })
     const image = z.looseObject({ type: z.literal('image_url'), image_url: z.looseObject({ url: z.string() }) })
     const parts = z.looseObject({ input: z.union([z.string(), z.array(z.union([text, image]))]) })
@@ -56,7 +56,7 @@ describe('a request that does not fit its schema', () => {
     expect(() => check({ type: 'sound' })).toThrow(/^input\[0\]\.type: /)
   })
 
-  test('is told that a field is missing, where it may be of several types', () => {
+  test('gets an error about a missing field that may have several types', () => {
     const texts = z.looseObject({ input: z.union([z.string(), z.array(z.string())]) })
 
     expect(() => checkRequest(texts, {})).toThrow('input: is required')
@@ -70,7 +70,7 @@ describe('a request that does not fit its schema', () => {
     expect(() => checkRequest(list, { messages: 'hi' })).toThrow(/^messages: .*expected array/)
   })
 
-  test('is told that the body itself is wrong when it is no object', () => {
+  test('gets an error about the body itself if it is not an object', () => {
     const error = refusal([])
 
     expect(error.param).toBeUndefined()

@@ -63,7 +63,7 @@ const embeddingBodies = [
   { model: 'm', input: [1, 2, 3] },
 ]
 
-/** As many random values as usual, or more. */
+/** Factor of the usual number of random values. */
 const TIMES = process.env['DRILL'] === 'long' ? 20 : 1
 
 type Bodies = readonly Readonly<Record<string, unknown>>[]
@@ -83,7 +83,7 @@ const SCHEMAS: readonly (readonly [string, z.ZodType, Bodies])[] = [
   ['videos', videoSchema(), videoBodies],
 ]
 
-/** What a schema says of a value; a schema that throws accepts nothing. */
+/** Returns what a schema decides about a value. A schema that throws accepts nothing. */
 function says(accepts: () => boolean): boolean {
   try {
     return accepts()
@@ -92,7 +92,7 @@ function says(accepts: () => boolean): boolean {
   }
 }
 
-/** Both answers, which must be the same. */
+/** Returns both answers, which must be equal. */
 function answers(schema: z.ZodType, value: unknown) {
   return [says(() => acceptanceOf(schema)(value)), says(() => schema.safeParse(value).success)]
 }
@@ -127,7 +127,7 @@ describe.each(SCHEMAS)('the schema of %s', (_name, schema, bodies) => {
   })
 })
 
-/** Every kind of schema that is told apart, and some that are left to `safeParse`. */
+/** Every kind of schema that has its own check, and some that are left to `safeParse`. */
 const KINDS: readonly (readonly [string, z.ZodType])[] = [
   ['any', z.any()],
   ['unknown', z.unknown()],

@@ -75,7 +75,7 @@ describe('what costs more than tokens', () => {
     ],
     [[{ name: 'web_search', input_schema: {}, max_uses: 9 }], undefined],
     [undefined, undefined],
-  ])('a message with the tools %j is held for so many searches: %s', (tools, searches) => {
+  ])('holds a message with the tools %j for this number of searches: %s', (tools, searches) => {
     expect(messagesSearches({ tools })).toBe(searches)
   })
 
@@ -90,7 +90,7 @@ describe('what costs more than tokens', () => {
     expect(messagesSurcharges({ messages })).toEqual({ web_search: 'true' })
     expect(messagesSearches({ messages, tools: [{ ...definition, max_uses: 2 }] })).toBe(5)
 
-    // The vendor's summary of turns has the tools that they defined, and is sent in their place.
+    // The vendor's summary of turns contains the tools that they defined, and is sent in their place.
     const summary = { type: 'compaction', content: 'So far: hi.', tool_changes: content }
     const compacted = { messages: [{ role: 'assistant', content: [{ type: 'text', text: 'hi' }, summary] }] }
     expect(messagesSurcharges(compacted)).toEqual({ web_search: 'true' })
@@ -156,7 +156,7 @@ describe('a request for what the price list does not name', () => {
     ],
   })
 
-  // Before: the searches of `search_parameters` and of tools, unknown tools and unknown betas went through, and were free.
+  // Searches of `search_parameters` and of tools, unknown tools and unknown betas must not be free.
   test.each<[string, Record<string, unknown>, Record<string, string>, string]>([
     ['/v1/chat/completions', { model: 'chat-relayed', messages, service_tier: 'priority' }, {}, 'service_tier'],
     ['/v1/chat/completions', { model: 'chat-relayed', messages, web_search_options: {} }, {}, 'web_search_options'],
@@ -225,11 +225,11 @@ describe('a request for what the price list does not name', () => {
     started = await startGateway({ unpricedFeatures })
     const answer = await started.post('/v1/messages', { ...SEARCH, tools: [], ...body }, headers)
 
-    // The stand-in refuses what it does not know, as the vendor would; that it was asked is what counts.
+    // The stand-in rejects what it does not know, like the vendor. Only the call itself matters here.
     expect(started.sandbox.requests, await answer.text()).toHaveLength(1)
   })
 
-  test('goes through where no vendor is told of it', async () => {
+  test('is accepted if it is not sent to any vendor', async () => {
     started = await startGateway()
     const provider = { only: ['a-dear-host'] }
     const answer = await started.post('/v1/chat/completions', { model: 'cl-sonnet-4-6', messages, provider })
@@ -302,7 +302,7 @@ describe('a request for what the price list does not name', () => {
   })
 
   test.each(['cl-sonnet-4-6', 'gmn-2.5-flash'])(
-    'goes through in a chat with %s, whose vendor never hears of it',
+    'is accepted in a chat with %s, which never sends it to the vendor',
     async (model) => {
       started = await startGateway()
 

@@ -58,7 +58,7 @@ describe('400 in the multimodal shape is InvalidParameter in the upstream style'
       'a size for the model that takes none',
       { model: 'qw-image-edit', ...content([{ text: 'x' }, ...references(1)]), parameters: { size: '1328*1328' } },
       'parameters.size',
-      /does not take it/,
+      /does not support it/,
     ],
     ['two pictures', { parameters: { n: 2 } }, 'parameters.n', /exactly 1/],
     [

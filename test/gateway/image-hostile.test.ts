@@ -81,7 +81,7 @@ describe('forms that are made to hurt are refused with 400 and cost nothing', ()
       /claims to have 4294967295x4294967295/,
       'image[1]',
     ],
-    ['a mask of the same size', () => form(file('mask', hugePng())), /PNG picture/, 'mask'],
+    ['a mask of the same size', () => form(file('mask', hugePng())), /PNG image/, 'mask'],
     ['a model given twice', () => form(field('model', 'gp-image-1')), /more than once/, 'model'],
     ['a prompt that is a file', () => form(file('prompt', png(16))), /not a file/, 'prompt'],
     ['a picture that is text', () => form(field('image', 'aGVsbG8=')), /must be a file/, 'image'],

@@ -52,7 +52,7 @@ describe('400 is in the style of OpenAI and names the field', () => {
       { instructions: 'slowly' },
       'instructions',
       'unsupported_parameter',
-      /does not take them/,
+      /does not support them/,
     ],
     [
       'instructions beyond the bound',

@@ -319,7 +319,7 @@ describe('options that are not there, and parts that are of another kind, are re
     ['googleServiceAccount', [], 'options must be an object'],
     ['googleWorkloadIdentity', [], 'options must be an object'],
     ['openai', [null], 'options must be an object'],
-    ['openai', [{ apiKey: 5 }], 'apiKey must be a text, a function that gives one, or a list of these'],
+    ['openai', [{ apiKey: 5 }], 'apiKey must be a string, a credential provider, or a list of these'],
     ['metricsHandler', [], 'options must be an object'],
     ...(
       ['expressHandler', 'fetchHandler', 'nodeHandler', 'mcpHandler', 'adminHandler', 'consoleHandler'] as const
@@ -330,7 +330,7 @@ describe('options that are not there, and parts that are of another kind, are re
     ),
     ['openai', [{ baseURL: 'api.example' }], 'baseURL must be an http(s) URL'],
     ['openaiCompatible', [{}], 'id must be lower-case letters, digits and dashes, such as my-server, not undefined'],
-    ['openaiCompatible', ['groq'], 'the preset is not there; see presets of signalbox/presets'],
+    ['openaiCompatible', ['groq'], 'unknown preset. Import one from signalbox/presets'],
     ['openaiCompatible', [{ id: 'own', baseURL: 'http://own.example' }], 'models must be a list'],
   ] as const)('%s(%j)', (name, given, message) => {
     expect(() => (required[name] as (...all: readonly unknown[]) => unknown)(...given)).toThrow(message)

@@ -28,7 +28,7 @@ const MESSAGES: MessagesRequest = {
 }
 const RESPONSES: ResponsesRequest = { model: 'public', stream: true, input: 'hi' }
 
-/** Vendors whose chat is translated into Responses: decoders of all dialects. */
+/** Vendors whose chat is translated into Responses, which tests the decoders of all dialects. */
 const toResponses = (vendor: Vendor) => () => {
   const call = {
     ...callFromRequest<ResponsesRequest>(RESPONSES),
@@ -37,7 +37,7 @@ const toResponses = (vendor: Vendor) => () => {
   return createResponsesOperation({ chat: vendor.chat! }, call)!.stream()
 }
 
-/** What reads the recorded streams of a folder. */
+/** Readers for the recorded streams of each folder. */
 const READERS: Readonly<Record<string, readonly [folder: string, make: () => StreamTransform]>> = {
   'chat that passes': ['shared/fixtures', () => compatible.chat!.passThrough!.stream!(callFromRequest(CHAT))],
   'messages that pass': [
@@ -74,7 +74,7 @@ const PICTURES = Buffer.from(
     .join(''),
 )
 
-/** Reads a stream in pieces of these sizes. `wiped` counts how often the bytes were overwritten as soon as that is allowed. */
+/** Reads a stream in pieces of these sizes. `wiped` counts how often the bytes were overwritten as soon as allowed. */
 function read(stream: StreamTransform, bytes: Buffer, sizes: readonly number[], isWiping: boolean) {
   let text = ''
   let wiped = 0
@@ -115,7 +115,7 @@ describe('a stream that says it holds no bytes', () => {
     checkHeld(bytes, make)
   })
 
-  test('reads none of a picture again', () => {
+  test('does not read an image again', () => {
     const request = '{"model":"gp-image-2","prompt":"a","stream":true}'
     const make = () => openai(KEY).imageEdits!.stream!(jsonCall<ImageEditRequest>(request))
 

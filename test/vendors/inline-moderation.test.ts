@@ -26,7 +26,7 @@ interface Route {
   readonly protocol?: string
 }
 
-/** Every way in which a chat reaches a vendor that is not OpenAI: the vendor, its id of a model, and its row's protocol. */
+/** All routes of a chat to a vendor other than OpenAI: the vendor, its model id, and its row's protocol. */
 const OTHERS: readonly Route[] = [
   { name: 'anthropic', vendor: anthropic({ apiKey }), upstream: 'claude-sonnet-4-6' },
   { name: 'anthropicVertex', vendor: anthropicVertex({ ...project, apiKey }), upstream: 'claude-sonnet-4-6' },
@@ -85,7 +85,7 @@ describe.each(OTHERS)('a chat at $name', ({ vendor, upstream, protocol }) => {
   it.each([
     ['a model alone', { model: 'omni-moderation-latest' }],
     ['scores', policy('score', 'score')],
-  ])('with %s is sent without them, and they are reported', (_title, moderation) => {
+  ])('drops %s and reports them', (_title, moderation) => {
     const wire = vendor.chat!.toWire(chatCall(moderation, upstream, protocol))
     expect(bodyOf(wire.body)).not.toHaveProperty('moderation')
     expect(wire.dropped).toContain('moderation')
@@ -95,13 +95,13 @@ describe.each(OTHERS)('a chat at $name', ({ vendor, upstream, protocol }) => {
     ['input', policy('block')],
     ['output', policy('score', 'block')],
     ['output', policy(undefined, 'rewrite')],
-  ])('that is to be blocked by its %s is refused', (side, moderation) => {
+  ])('is rejected if its %s must be blocked', (side, moderation) => {
     expect(() => vendor.chat!.toWire(chatCall(moderation, upstream, protocol))).toThrow(
       expect.objectContaining({ code: 'unsupported_parameter', param: `moderation.policy.${side}.mode` }),
     )
   })
 
-  it('with null is sent, and nothing is reported', () => {
+  it('accepts null without a report', () => {
     expect(vendor.chat!.toWire(chatCall(null, upstream, protocol)).dropped).not.toContain('moderation')
   })
 })

@@ -19,7 +19,7 @@ interface Wire {
   readonly vendor: Vendor
   readonly upstream: string
   readonly url: string
-  /** What is sent for a request with `top_n: 2` and the field. */
+  /** Request for `top_n: 2` and the field. */
   readonly field: readonly [string, unknown]
   readonly body: object
   readonly fixture: string
@@ -165,7 +165,7 @@ describe.each(Object.entries(WIRES))('%s', (_name, { vendor, upstream, url, fiel
     expect(JSON.stringify(bodyOf(operate(members).requests[0]!.body))).not.toContain('"top_')
   })
 
-  test('is told of top_n by either name', () => {
+  test('receives top_n under either name', () => {
     expect(textOf([operate({ top_k: 2, [field[0]]: field[1] }).requests[0]!.body])).toBe(JSON.stringify(body))
   })
 
@@ -190,7 +190,7 @@ describe.each(Object.entries(WIRES))('%s', (_name, { vendor, upstream, url, fiel
   })
 })
 
-describe('pictures', () => {
+describe('images', () => {
   const documents = ['red', { image: 'https://example.com/blue.png' }, { image: 'data:image/png;base64,iVBO' }]
   const call = (upstream: string) =>
     callFromRequest<RerankRequest>({ model: 'ours', query: QUERY, documents }, { upstream, apiKey })
@@ -239,7 +239,7 @@ describe.each(Object.entries(WIRES))('a broken answer of %s', (_name, { vendor, 
     const operation = createRerankOperation(vendor.rerank!, callFromRequest(request, { upstream, apiKey }))
     return operation.whole([{ status: 200, headers: {}, chunks: [Buffer.from(JSON.stringify(answer))] }])
   }
-  /** The fixture with its second result changed. */
+  /** Returns the fixture with its second result changed. */
   const withSecond = (change: object): unknown => {
     const answer = JSON.parse(text)
     const holder = answer.output ?? answer

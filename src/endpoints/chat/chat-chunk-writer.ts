@@ -8,25 +8,24 @@ import type { ChatStreamDecoder, ChatStreamWriter } from './chat-stream-writer.t
 import { TranslatedStream } from './translated-stream.ts'
 
 /**
- * Writes a neutral stream of chat events as OpenAI chunks (OpenAI API, "The chat completion chunk object"). The text is
- * built by hand around the few values that change, because building an object and stringifying it per event costs three
- * times as much.
+ * Writes neutral chat events as OpenAI chunks (OpenAI API, "The chat completion chunk object"). The text is concatenated around the
+ * few values that change, because building and stringifying an object per event costs three times as much.
  */
 export class ChatChunkWriter implements ChatStreamWriter {
-  /** True once a caller would keep something of what was written. */
+  /** Whether the written output contains something that a caller keeps. */
   hasContent = false
   /** Bytes of text, reasoning and arguments of tool calls so far. */
   outputBytesSeen = 0
   readonly #createdSeconds: number
   readonly #modelJson: string
-  /** What ends every chunk of a choice. Where the usage is requested, all chunks before it carry null. */
+  /** End of every chunk of a choice. If the usage is requested, all chunks before the usage chunk carry null. */
   readonly #tail: string
   #head = ''
   #text = ''
   /** Indexes of calls of custom tools. */
   #customCalls: Set<number> | undefined
   readonly #openChoices = new Set<number>()
-  /** Finish reasons by choice, written when the answer ends: content may follow. Made late, because a stream lives long. */
+  /** Finish reasons by choice, written when the answer ends because content may follow. Created lazily. */
   #finishes: Map<number, FinishReason> | undefined
 
   constructor(options: { readonly model: string; readonly createdSeconds: number; readonly includeUsage?: boolean }) {
@@ -35,13 +34,13 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#modelJson = JSON.stringify(options.model)
   }
 
-  /** True once every choice that has begun is finished. */
+  /** Whether every choice that has begun is finished. */
   get hasTextEnded(): boolean {
     const finished = this.#finishes?.size ?? 0
     return finished > 0 && finished >= this.#openChoices.size
   }
 
-  /** Gives what was written since the last call; empty when nothing was. */
+  /** Returns the text written since the last call, or an empty string. */
   take(): string {
     const text = this.#text
     this.#text = ''
@@ -127,7 +126,7 @@ export class ChatChunkWriter implements ChatStreamWriter {
     this.#text += `${this.#head}${choice},"delta":${deltaJson},"logprobs":${logprobsJson},"finish_reason":null${this.#tail}`
   }
 
-  /** The first chunk of every choice carries the role; SDKs refuse a stream without it. */
+  /** The first chunk of every choice carries the role; SDKs reject a stream without it. */
   #open(choice: number): void {
     if (this.#openChoices.has(choice)) return
     this.#openChoices.add(choice)
@@ -146,7 +145,7 @@ export class TranslatedChatStream extends TranslatedStream {
     readonly decoder: ChatStreamDecoder
     readonly writer: ChatChunkWriter
     readonly includeUsage: boolean
-    /** What so much usage costs, in decimal dollars. */
+    /** Returns the cost of a usage in decimal dollars. */
     readonly costOf?: ((usage: Usage) => string | undefined) | undefined
     readonly billedUsage?: VendorCall<object>['billedUsage']
   }) {

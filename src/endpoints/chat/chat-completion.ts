@@ -1,16 +1,15 @@
 import type { Usage } from '../../core/usage.ts'
 import type { ChatToolCall, ExtraContent, ThinkingBlock } from './chat-request.ts'
 
-/** Why a model stopped: one of the five values of OpenAI's API; the gateway sends no other. */
+/** Why a model stopped: one of the five values of OpenAI's API. The gateway sends no other value. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'function_call'
 
-/** The message of an answer. */
 export interface ChatAnswerMessage {
   role: 'assistant'
   content: string | null
   refusal: string | null
   tool_calls?: ChatToolCall[]
-  /** The model's reasoning as text, where the vendor shows it. */
+  /** The model's reasoning as text, if the vendor shows it. */
   reasoning_content?: string
   /** Reasoning to send back unchanged on the next turn. */
   thinking_blocks?: ThinkingBlock[]
@@ -18,7 +17,7 @@ export interface ChatAnswerMessage {
   annotations?: ChatAnnotation[]
 }
 
-/** A source of the answer; the indexes are those of the characters in `content` that it is about. */
+/** A source of the answer. The indexes count characters of `content` and mark the cited range. */
 export interface ChatAnnotation {
   type: 'url_citation'
   url_citation: { start_index: number; end_index: number; url: string; title: string }
@@ -31,11 +30,11 @@ export interface ChatUsage {
   total_tokens: number
   prompt_tokens_details?: { cached_tokens?: number; cache_write_tokens?: number }
   completion_tokens_details?: { reasoning_tokens?: number }
-  /** What the call costs, in decimal dollars; only in the last chunk of a stream, and only with billing on. */
+  /** Cost of the call in decimal dollars. Present only if billing is on, and in the last chunk of a stream. */
   cost?: string
 }
 
-/** A chat completion: the result of a translating vendor, and the caller's answer. `model` is the public id. */
+/** A chat completion: the result of a translating vendor, and the answer to the caller. `model` is the public id. */
 export interface ChatCompletion {
   id: string
   object: 'chat.completion'
@@ -46,7 +45,7 @@ export interface ChatCompletion {
   usage?: ChatUsage
 }
 
-/** Writes usage in the chat dialect. Parts that the vendor did not report are left out; zeros are written. */
+/** Returns usage in the chat dialect. Omits parts that the vendor did not report, but keeps zeros. */
 export function chatUsage(usage: Usage): ChatUsage {
   const prompt = usage.inputTokens ?? 0
   const completion = usage.outputTokens ?? 0

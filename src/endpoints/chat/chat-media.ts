@@ -4,10 +4,10 @@ import type { ChatRequest } from './chat-request.ts'
 
 type Part = Readonly<Record<string, unknown>>
 
-/** Longest spoken answer that a conversation may refer to, in tokens (OpenAI, models with sound: longest answer). */
+/** Longest spoken answer that a conversation may refer to, in tokens (OpenAI, output limit of its audio models). */
 const SPOKEN_ANSWER_TOKENS = 16_384
 
-/** Inputs of a chat that are no text: pictures, sound, video and files, with vendors' own types of parts. */
+/** Returns the inputs of a chat other than text, including part types of other vendors. */
 export function chatMedia({ messages }: ChatRequest): readonly MediaInput[] {
   const media: MediaInput[] = []
   for (let index = 0; index < messages.length; index++) {
@@ -53,7 +53,7 @@ function kindOf(type: string): MediaKind {
   return (['image', 'audio', 'video'] as const).find((kind) => type.includes(kind)) ?? 'document'
 }
 
-/** Parts of other vendors: `video_url`, `document_url`, `input_file`, lists of frames. Their texts are read as text. */
+/** Parts of other vendors: `video_url`, `document_url`, `input_file`, lists of frames. Their texts count as text. */
 function otherMedia(part: Part, kind: MediaKind): MediaInput[] {
   return Object.entries(part).flatMap(([name, value]): MediaInput[] => {
     if (typeof value === 'string') {
@@ -69,12 +69,12 @@ function asItem(value: unknown): Part {
   return typeof value === 'string' ? { item: value } : asObject(value)
 }
 
-/** A `data:` URL or base64 is there, an address or an id is not. */
+/** A `data:` URL or base64 is present in the request. An address or an id is not. */
 function located(kind: MediaKind, data: unknown): MediaInput {
   return typeof data === 'string' && data !== '' && isInline(data) ? { kind, data } : { kind }
 }
 
 function asObject(value: unknown): Part {
-  // Some vendors take the address alone where others take an object with it.
+  // Some vendors accept a bare address where others expect an object with it.
   return isJsonObject(value) ? value : { url: value, data: value }
 }

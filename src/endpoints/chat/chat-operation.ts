@@ -27,77 +27,78 @@ export interface ChatOperation {
    *   dropped.
    */
   toWire(call: VendorCall<ChatRequest>): WireRequest
-  /** Reads a complete 2xx answer. Undefined if it is malformed. */
+  /** Reads a complete 2xx answer. Returns `undefined` if it is malformed. */
   fromWire(
     answer: WireAnswer,
     call: VendorCall<ChatRequest>,
   ): { completion: ChatCompletion; usage: Usage | undefined } | undefined
   /**
-   * Reads a complete 2xx answer that {@link fromWire} cannot use: why, and what its vendor reports to have used for it. Undefined
-   * where the vendor's `errorFrom` tells why. Absent: always.
+   * Reads a complete 2xx answer that {@link fromWire} cannot use. Returns the reason and the usage that the vendor
+   * reports, or `undefined` if the vendor's `errorFrom` gives the reason. If omitted, it always does.
    */
   brokenAnswer?(answer: WireAnswer, call: VendorCall<ChatRequest>): BrokenChat | undefined
-  /** Bytes of generated text in a whole answer that was cut. Undefined, and absent: all of its bytes are taken for text. */
+  /** Returns the bytes of generated text in an answer that was cut. By default or if `undefined`, all count. */
   cutBytes?(chunks: readonly Uint8Array[], call: VendorCall<ChatRequest>): number | undefined
   /** Reads a streamed 2xx answer. */
   decoder(call: VendorCall<ChatRequest>, writer: ChatStreamWriter): ChatStreamDecoder
-  /** Present where the vendor speaks the dialect itself. */
+  /** Present if the vendor accepts the dialect itself. */
   readonly passThrough?: PassThrough<ChatRequest>
-  /** The `protocol` of all its models, where it has one only. Absent: it is as their rows say. */
+  /** `protocol` of all models, if the vendor has only one. If omitted, the rows of the models name it. */
   readonly protocol?: string
   /** Values of `protocol` that rows of its models may have. If omitted, they have none. */
   readonly protocols?: readonly string[]
-  /** Does the model reason without showing it for this call? Absent: no. */
+  /** Whether the model reasons in this call without showing it. Default false. */
   reasonsUnseen?(call: VendorCall<ChatRequest>): boolean
-  /** Billing fields of surcharges that never reach the vendor, because the translation leaves their request fields out. */
+  /** Billing fields of surcharges that never reach the vendor, because the translation drops their request fields. */
   readonly leavesOut?: ReadonlySet<string>
-  /** False when images given as https URLs must be fetched by the gateway and sent as bytes. Absent: the vendor fetches them. */
+  /** Whether the vendor fetches images given as https URLs. Default true. If false, the gateway sends bytes. */
   takesImageUrls?(model: CatalogModel): boolean
-  /** Does the vendor fetch files of Responses that are given as https URLs? Absent: no, such a request is refused. */
+  /** Whether the vendor fetches files of Responses given as https URLs. Default false: such a request is rejected. */
   takesFileUrls?(model: CatalogModel): boolean
-  /** Does the model read the text of its reasoning again in later turns? Absent: no. */
+  /** Whether the model reads the text of its reasoning in later turns. Default false. */
   replaysReasoning?(model: CatalogModel): boolean
-  /** The most output tokens of an answer that the vendor is asked for: a higher bound is lowered. Undefined, and absent: none is. */
+  /** Maximum output tokens to request; higher bounds are lowered. No maximum by default or if `undefined`. */
   mostOutputTokens?(model: CatalogModel): number | undefined
-  /** Returns what the model accepts of fields that translations into chat write. If omitted, all is sent. */
+  /** Returns which fields written by translations the model accepts. If omitted, all are sent. */
   abilities?(model: CatalogModel): ChatAbilities
-  /** Is `cache_control` of parts of messages and of tools understood, so that Messages callers' is kept? Absent: no. */
+  /** Whether `cache_control` of message parts and tools is supported and sent. Default false. */
   takesCacheControl?(model: CatalogModel): boolean
   /**
-   * Is a `response_format` met also at models without structured output, by a tool or an instruction in its place? Absent: as the
-   * catalog says of the model.
+   * Whether `response_format` also works at models without structured output, through a tool or an instruction. If
+   * omitted, the catalog entry of the model decides.
    */
   makesAnswerFormats?(model: CatalogModel): boolean
 }
 
-/** An answer that its vendor made and bills, and that is none for its caller. */
+/** A billed answer of a vendor that the gateway cannot pass on. */
 export interface BrokenChat {
   readonly failure: VendorFailure
-  /** Undefined: the vendor reports nothing. */
+  /** Usage that the vendor reports, if any. */
   readonly usage: Usage | undefined
-  /** Bytes of text that the model generated. Absent: those of the answer. */
+  /** Bytes of text that the model generated. Defaults to the bytes of the answer. */
   readonly outputBytes?: number
 }
 
-/** What of a vendor carries out a chat. */
+/** Part of a vendor that handles chat. */
 export interface ChatOffer {
   readonly chat?: ChatOperation
 }
 
-/** Chat at a vendor: bytes through where it speaks the caller's dialect, else by translation. */
+/** Creates the chat operation of a vendor: pass-through if it accepts the caller's dialect, else translation. */
 export function createChatOperation(chat: ChatOperation, call: VendorCall<ChatRequest>): Operation {
   const wire = chat.toWire(call)
   if (chat.passThrough?.applies(call) === true) return passThrough(wire, chat.passThrough, call)
   return new TranslatedChat([wire], chat, call)
 }
 
-/** What the model's row declares counts; else the vendor knows. */
+/** Whether the model reasons invisibly. The row of the model takes precedence over the vendor. */
 export function reasonsUnseen(chat: ChatOperation, call: VendorCall<ChatRequest>): boolean {
   return call.model.reasonsUnseen ?? chat.reasonsUnseen?.(call) ?? false
 }
 
 /**
- * The request of a translated call. It reports reasoning text of the history that neither the model reads nor state of the vendor carries.
+ * Returns the request of a translated call. Reports reasoning text of the history that is neither read by the model nor
+ * carried as vendor state.
  */
 export function wireOfTranslation(chat: ChatOperation, call: VendorCall<ChatRequest>): WireRequest {
   const wire = chat.toWire(call)
@@ -117,7 +118,7 @@ function carriesStateOfOthers({ extra_content: extra, tool_calls: calls }: ChatM
   return states.some((state) => state !== undefined && state.vendor !== vendor)
 }
 
-/** The body of an answer that a vendor's translator cannot use; undefined where nothing is known of it. */
+/** Returns the body of an answer that a vendor's translator cannot use, or `undefined` if it is unknown. */
 export function brokenBody(
   chat: ChatOperation,
   answer: WireAnswer,

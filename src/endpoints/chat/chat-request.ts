@@ -3,7 +3,7 @@
  * current SDKs send). It is also the neutral form that vendor translators read.
  */
 
-/** A part of a message's content. Unknown types pass to vendors of the same dialect. */
+/** A part of a message's content. Unknown types are passed to vendors of the same dialect. */
 export type ChatContentPart =
   | { type: 'text'; text: string }
   | { type: 'image_url'; image_url: { url: string; detail?: 'auto' | 'low' | 'high' | 'original' } }
@@ -16,7 +16,7 @@ export type ThinkingBlock =
   | { type: 'thinking'; thinking: string; signature: string }
   | { type: 'redacted_thinking'; data: string }
 
-/** Vendor state that rides on a message or tool call, in the layout of Google's own OpenAI-compatible API. */
+/** Vendor state on a message or tool call, in the layout of Google's own OpenAI-compatible API. */
 export interface ExtraContent {
   google?: { thought_signature?: string }
   /** Encrypted reasoning, and a mark of the key and model that can read it. */
@@ -59,8 +59,8 @@ export interface ChatTool {
 }
 
 /**
- * Which tools the model may or must call; `auto` by default, where there are any. `validated` is `auto` with arguments that follow the
- * schemas, at vendors that have it.
+ * Tools that the model may or must call. Default `auto` if there are tools. `validated` is `auto` with arguments that
+ * follow the schemas, at vendors that support it.
  */
 export type ChatToolChoice =
   | 'none'
@@ -70,7 +70,7 @@ export type ChatToolChoice =
   | { type: 'function'; function: { name: string } }
   | { type: 'allowed_tools'; allowed_tools: { mode: 'auto' | 'required'; tools: Record<string, unknown>[] } }
 
-/** The form of the answer: text, any JSON object, or JSON of a schema. */
+/** Form of the answer: text, any JSON object, or JSON that follows a schema. */
 export type ChatResponseFormat =
   | { type: 'text' }
   | { type: 'json_object' }
@@ -82,32 +82,32 @@ export type ChatResponseFormat =
 /** How much a model reasons; translated for vendors that count tokens instead. */
 export type ReasoningEffort = 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 
-/** A chat completion request. Fields that are absent stay absent on the way to the vendor; defaults are never filled in. */
+/** A chat completion request. Absent fields stay absent on the way to the vendor; the gateway fills in no defaults. */
 export interface ChatRequest {
   model: string
-  /** At least one. */
+  /** At least one message. */
   messages: ChatMessage[]
-  /** 0 to 2. */
+  /** Sampling temperature, from 0 to 2. */
   temperature?: number | null
-  /** 0 to 1. */
+  /** Probability mass of nucleus sampling, from 0 to 1. */
   top_p?: number | null
-  /** Upper bound on generated tokens, at least 1. */
+  /** Maximum number of generated tokens, at least 1. */
   max_tokens?: number | null
-  /** Like `max_tokens`, reasoning included; wins when both are given. */
+  /** Like `max_tokens`, but includes reasoning. Takes precedence over `max_tokens`. */
   max_completion_tokens?: number | null
-  /** 1 to 128. */
+  /** Number of answers, from 1 to 128. */
   n?: number | null
   stream?: boolean | null
   stream_options?: { include_usage?: boolean; include_obfuscation?: boolean } | null
   /** At most 4 sequences. */
   stop?: string | string[] | null
-  /** -2 to 2. */
+  /** Presence penalty, from -2 to 2. */
   presence_penalty?: number | null
-  /** -2 to 2. */
+  /** Frequency penalty, from -2 to 2. */
   frequency_penalty?: number | null
   logit_bias?: Record<string, number> | null
   logprobs?: boolean | null
-  /** 0 to 20. */
+  /** Number of log probabilities per token, from 0 to 20. */
   top_logprobs?: number | null
   seed?: number | null
   tools?: ChatTool[] | null

@@ -3,7 +3,7 @@ import { isJsonObject } from '../../core/json.ts'
 import { ORDINARY_TIER } from '../../core/usage.ts'
 import type { ExtraFeature } from '../endpoint.ts'
 
-/** Price fields of requests for which vendors charge more than by the tokens of their ordinary price list. */
+/** Price fields of requests that vendors charge more for than the token prices of their ordinary price list. */
 export const CHAT_SURCHARGES = [
   'service_tier',
   'web_search',
@@ -14,19 +14,19 @@ export const CHAT_SURCHARGES = [
 
 const NO_FIELDS: BillingFields = {}
 
-/** Values with which the operator's settings at the vendor decide. */
+/** Values that leave the decision to the operator's settings at the vendor. */
 const OPEN_TIERS: ReadonlySet<unknown> = new Set([undefined, null, 'auto'])
 
 /** Values that never cost more than the ordinary price. */
 const ORDINARY_TIERS: ReadonlySet<unknown> = new Set(['default', 'standard', 'flex'])
 
-/** The surcharges of a chat request beyond the token price (OpenAI API reference, "Create chat completion"). */
+/** Returns the surcharges of a chat request beyond the token price (OpenAI API reference, "Create chat completion"). */
 export function chatSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
   const { service_tier, modalities, provider } = request
   const isTiered = !OPEN_TIERS.has(service_tier)
   const searches = searchParam(request) !== undefined
   const speaks = Array.isArray(modalities) && modalities.includes('audio')
-  // Tokens of pictures cost several times those of text (OpenRouter, "Image Generation").
+  // Image tokens cost several times as much as text tokens (OpenRouter, "Image Generation").
   const paints = Array.isArray(modalities) && modalities.includes('image')
   const routes = provider !== undefined && choosesHosts(provider)
   if (!isTiered && !searches && !speaks && !paints && !routes) return NO_FIELDS
@@ -39,17 +39,17 @@ export function chatSurcharges(request: Readonly<Record<string, unknown>>): Bill
   }
 }
 
-/** Price fields of a chat: its surcharges, and whether it turns thinking on or off (Model Studio, "Deep thinking"). */
+/** Returns the price fields of a chat: surcharges, and its thinking mode (Model Studio, "Deep thinking"). */
 export function chatPriceFields(request: Readonly<Record<string, unknown>>): BillingFields {
   const { enable_thinking: thinks } = request
   const fields = chatSurcharges(request)
   return typeof thinks === 'boolean' ? { ...fields, [THINKING_FIELD]: thinks ? THINKING_ON : THINKING_OFF } : fields
 }
 
-/** Members of `provider` by which a router takes no host that costs more (OpenRouter, "Provider Routing"). */
+/** Members of `provider` with which a router picks no more expensive host (OpenRouter, "Provider Routing"). */
 const CHEAP_ROUTING: ReadonlySet<string> = new Set(['max_price', 'allow_fallbacks'])
 
-/** Does a request choose among the hosts of a model, whose prices differ? */
+/** Whether a request chooses among the hosts of a model, whose prices differ. */
 function choosesHosts(provider: unknown): boolean {
   if (!isJsonObject(provider)) return false
   return Object.entries(provider).some(([name, value]) => {
@@ -59,7 +59,7 @@ function choosesHosts(provider: unknown): boolean {
   })
 }
 
-/** `price`, or the same as an object (OpenRouter, "ProviderSortConfig"). Without the default partition another model may answer. */
+/** The sort key, or an object with it (OpenRouter, "ProviderSortConfig"). Another `partition` allows other models. */
 function sortsByPrice(sort: unknown): boolean {
   if (!isJsonObject(sort)) return sort === 'price'
   const { by, partition, ...others } = sort
@@ -67,15 +67,15 @@ function sortsByPrice(sort: unknown): boolean {
 }
 
 /**
- * Fields by which vendors of this dialect search, besides OpenAI's own: their API references say that searches are billed by the
- * piece. Some take an object, others a switch.
+ * Search fields of vendors of this dialect, besides OpenAI's own. Their API references say that each search is billed.
+ * Some fields are objects, others booleans.
  */
 const SEARCH_FIELDS = [
   ...['web_search_options', 'enable_search', 'enable_web_search', 'search_options', 'search_parameters'],
   ...['web_search', 'google_search', 'google_search_retrieval', 'googleSearch', 'search', 'live_search'],
 ] as const
 
-/** Tools that search, by their type or the name of one that is built in; dated types begin with it. */
+/** Search tools by type, or by name if built in. Dated types start with these names. */
 const SEARCH_TOOLS = [
   'web_search',
   'google_search',
@@ -85,7 +85,7 @@ const SEARCH_TOOLS = [
   '$web_search',
 ] as const
 
-/** Where a chat asks for searches; undefined: it does not. */
+/** Returns the path at which a chat requests searches, or `undefined` if it does not. */
 export function searchParam(request: Readonly<Record<string, unknown>>): string | undefined {
   for (let index = 0; index < SEARCH_FIELDS.length; index++) {
     const field = SEARCH_FIELDS[index]!
@@ -101,7 +101,7 @@ function isSearch(name: string): boolean {
   return SEARCH_TOOLS.some((search) => name.startsWith(search))
 }
 
-/** What a tool at the vendor is called: its type, or the name of one that is built in. */
+/** Returns the name of a vendor tool: its type, or the name of a built-in tool. */
 function nameOf({ type, function: called }: Readonly<Record<string, unknown>>): string {
   return String(type === 'builtin_function' && isJsonObject(called) ? called['name'] : type)
 }
@@ -116,12 +116,12 @@ function toolsOf({ tools }: Readonly<Record<string, unknown>>): readonly Readonl
   return Array.isArray(tools) ? tools.filter(isJsonObject) : NO_TOOLS
 }
 
-/** Searches that a chat is held for where its answer tells how many were made. */
+/** Number of searches that the hold of a chat covers if its answer reports how many were made. */
 const UNBOUNDED_SEARCHES = 10
 
 /**
- * How many searches a chat is held for; undefined: it asks for none, or is charged for one whatever the answer. Only models that
- * are reached by Responses report searches.
+ * Returns the number of searches that the hold covers; `undefined` if the chat requests none or pays for one in any
+ * case. Only models that are reached through Responses report searches.
  */
 export function chatSearches(
   request: Readonly<Record<string, unknown>>,
@@ -130,7 +130,7 @@ export function chatSearches(
   return protocol === 'responses' && searchParam(request) !== undefined ? UNBOUNDED_SEARCHES : undefined
 }
 
-/** Where a chat sets a price field; undefined: in the member of the same name. */
+/** Returns the path at which a chat sets a price field, or `undefined` if it is the member of the same name. */
 export function chatFieldParam(field: string, request: Readonly<Record<string, unknown>>): string | undefined {
   if (field === 'web_search') return searchParam(request)
   if (field === 'provider_routing') return 'provider'
@@ -142,7 +142,7 @@ const NO_EXTRAS: readonly ExtraFeature[] = []
 /** Tools that the caller runs. */
 const CALLERS_TOOLS: ReadonlySet<string> = new Set(['function', 'custom'])
 
-/** What a chat asks of the vendor beyond tokens and known surcharges: tools that the vendor runs, and its plug-ins. */
+/** Returns the hosted tools and plug-ins of a chat, which the vendor may bill in addition to tokens. */
 export function chatExtras(request: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
   const { tools } = request
   if (!Array.isArray(tools)) return pluginExtras(request)
@@ -156,12 +156,12 @@ export function chatExtras(request: Readonly<Record<string, unknown>>): readonly
   return extras
 }
 
-/** Whether a chat asks for tools that the vendor runs, after each of which the model reads and writes again. */
+/** Whether a chat requests tools that the vendor runs. After each run the model reads and writes again. */
 export function runsTools(request: Readonly<Record<string, unknown>>): boolean {
   return searchParam(request) !== undefined || chatExtras(request).length > 0
 }
 
-/** Plug-ins of the vendor that a chat or a request for a response asks for (OpenRouter SDK, `ResponsesRequestPlugin`). */
+/** Returns the vendor plug-ins of a chat or a Responses request (OpenRouter SDK, `ResponsesRequestPlugin`). */
 export function pluginExtras({ plugins }: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
   if (!Array.isArray(plugins)) return NO_EXTRAS
   return plugins.map((plugin: unknown, index) => {

@@ -2,12 +2,12 @@ import { Buffer } from 'node:buffer'
 import { isJsonObject } from '../../core/json.ts'
 import { GENERATED_BYTES_PER_TOKEN } from '../token-estimate.ts'
 
-/** A token is 50 ms of sound (OpenAI, "Managing costs"), which is streamed as PCM of 24 kHz and 16 bits only. */
+/** A token is 50 ms of audio (OpenAI, "Managing costs"), which is streamed only as 16-bit PCM at 24 kHz. */
 const SOUND_BYTES_PER_TOKEN = 2_400
 
 /**
- * Bytes of generated text in a message, or a delta, of the chat dialect: content, refusal, reasoning, and the names and
- * arguments of tool calls; sound counts as text of as many tokens. By it an answer is charged whose usage nobody reported.
+ * Returns the bytes of generated text in a message or delta: content, refusal, reasoning, and names and arguments of
+ * tool calls. Audio counts as text of as many tokens. Answers without reported usage are charged by this.
  */
 export function messageTextBytes(message: object): number {
   const { content, refusal, reasoning_content, reasoning, tool_calls, function_call, audio } = message as Record<
@@ -35,7 +35,7 @@ function calledBytes(called: unknown, member: 'arguments' | 'input'): number {
   return isJsonObject(called) ? textBytes(called['name']) + textBytes(called[member]) : 0
 }
 
-/** The same of all choices of a whole answer. */
+/** Returns the bytes of generated text in all choices of a whole answer. */
 export function completionTextBytes({
   choices,
 }: {

@@ -25,16 +25,16 @@ const kindByName = kindsByName({
   transcript: ['transcript'],
 })
 
-/** What is said inside of `reasoning_details` is reasoning by the type of the detail. */
+/** The type of a detail decides the kind of the text inside `reasoning_details`. */
 const kindOf: KindOf = (name, owner) => {
   const kind = kindByName(name, owner)
   return kind === 'text' && String(owner['type']).startsWith('reasoning.') ? 'reasoning' : kind
 }
 
-/** Members beside the choices in which vendors that search say what they found, and chunks repeat it (Perplexity, "Chat completions"). */
+/** Members next to the choices with the sources of a search, repeated per chunk (Perplexity, "Chat completions"). */
 const SOURCES = ['citations', 'search_results', 'related_questions'] as const
 
-/** In lists of sources a text may stand by itself: an address, or a question. */
+/** In lists of sources, an entry may be a bare string: an address or a question. */
 const sourceKind: KindOf = (name, owner) =>
   name === 'snippet' || SOURCES.includes(name as (typeof SOURCES)[number]) ? 'text' : kindOf(name, owner)
 
@@ -121,13 +121,13 @@ function withoutProbabilities(answer: AnswerObject): void {
   for (const choice of choicesOf(answer)) if (isJsonObject(choice['logprobs'])) choice['logprobs'] = null
 }
 
-/** OpenAI makes all events equally long by it. */
+/** OpenAI pads events to equal length with this member. */
 const PLAIN = { padding: ['obfuscation'] } as const
 
-/** Members of a difference that carry no text, beside the role. */
+/** Members of a delta that carry no text, other than the role. */
 const PLAIN_MEMBERS: ReadonlySet<string> = new Set(['role', 'content', 'refusal', 'reasoning_content', 'reasoning'])
 
-/** Members of a difference in which an answer is given. Annotations, and what vendors add, come between thoughts too. */
+/** Members of a delta that contain the answer. Annotations and vendors' own members also appear between thoughts. */
 const ANSWER_MEMBERS: ReadonlySet<string> = new Set(['content', 'refusal', 'audio', 'tool_calls', 'function_call'])
 
 class ChatTextReader implements TextStreamReader {
@@ -135,13 +135,13 @@ class ChatTextReader implements TextStreamReader {
   #last: AnswerObject = {}
   readonly #finished = new Set<number>()
   readonly #seen = new Set<number>()
-  /** By choice: annotations come whole, one after the other. */
+  /** Number of annotations by choice, because each annotation arrives whole. */
   readonly #annotations = new Map<number, number>()
   /** Choices that reason. */
   readonly #reasoning = new Set<number>()
-  /** By choice: the number of the last detail of reasoning. */
+  /** Number of the last reasoning detail by choice. */
   readonly #details = new Map<number, number>()
-  /** Texts of sources as they were told last, by their ids. */
+  /** Latest texts of the sources, by id. */
   readonly #sources = new Map<string, string>()
 
   get repeats(): boolean {
@@ -190,7 +190,7 @@ class ChatTextReader implements TextStreamReader {
     return { added, repeated, ended, isBare: isBare && added.length === 1 }
   }
 
-  /** The reasoning of a choice ends where its answer begins. True: it does here. */
+  /** Ends the reasoning of a choice where its answer begins. Returns whether it did. */
   #endReasoning(choice: number, delta: AnswerObject, parts: readonly TextPart[], ended: string[]): boolean {
     if (parts.some(({ kind }) => kind === 'reasoning')) {
       this.#reasoning.add(choice)
@@ -204,7 +204,7 @@ class ChatTextReader implements TextStreamReader {
     return true
   }
 
-  /** A detail of reasoning ends with its signature, which is of its text, and where the next one begins. */
+  /** Ends a reasoning detail at its signature, which belongs to its text, or where the next detail begins. */
   #endDetails(choice: number, delta: AnswerObject, ended: string[]): void {
     for (const detail of detailsOf(delta)) {
       const { index, signature } = detail
@@ -212,7 +212,7 @@ class ChatTextReader implements TextStreamReader {
       const last = this.#details.get(choice) ?? index
       if (index > last) ended.push(`choices[${choice}].message.reasoning_details[${last}].`)
       if (index >= last) this.#details.set(choice, index)
-      // Some vendors write an empty one in every piece.
+      // Some vendors send an empty signature in every chunk.
       if (typeof signature === 'string' && signature !== '')
         ended.push(`choices[${choice}].message.reasoning_details[${index}].`)
     }
@@ -259,7 +259,7 @@ class ChatTextReader implements TextStreamReader {
   }
 }
 
-/** Members of a choice in which some vendors say beside the difference what was said so far; chunks of the dialect have none. */
+/** Members of a choice in which some vendors repeat the whole text. Chunks of the dialect have none. */
 const WHOLE_MEMBERS = ['message', 'text'] as const
 
 function saysTwice(choice: AnswerObject): boolean {
@@ -279,7 +279,7 @@ function isPlain(delta: AnswerObject): boolean {
   )
 }
 
-/** A value with nothing in it but a text at its place, and in lists what the entry is. */
+/** Keeps only the text at its path, and the types of list entries on the way. */
 function onlyText(value: unknown, [step, ...rest]: readonly (string | number)[], text: string): unknown {
   if (step === undefined) return text
   const member: unknown = (value as Record<string | number, unknown>)[step]
@@ -294,20 +294,20 @@ function argumentsOf(call: AnswerObject, text: string): AnswerObject {
   return call['custom'] === undefined ? { function: { arguments: text } } : { custom: { input: text } }
 }
 
-/** Where a difference stands, and how many annotations its choice had before. */
+/** Place of a delta, and the number of annotations that its choice had before. */
 interface DeltaPlace {
   readonly position: number
   readonly index: number
   readonly annotations: number
 }
 
-/** What `reasoning_details` holds, at the places that paths name. */
+/** Returns the entries of `reasoning_details` that the paths refer to. */
 function detailsOf(delta: AnswerObject): readonly AnswerObject[] {
   const { reasoning_details: details } = delta
   return Array.isArray(details) ? details.map((detail: unknown) => (isJsonObject(detail) ? detail : {})) : []
 }
 
-/** The ids are those of the whole answer: a choice, a tool call, a detail of reasoning and an annotation are named by their own numbers. */
+/** Returns the texts of a delta, with ids of the whole answer. */
 function deltaTexts(delta: AnswerObject, { position, index, annotations }: DeltaPlace): TextPart[] {
   const path = ['choices', position, 'delta']
   const parts = textsIn(delta, path, { kindOf, index })

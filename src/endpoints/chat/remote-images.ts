@@ -2,7 +2,7 @@ import type { CallerUrl, RemoteMedia } from '../endpoint.ts'
 import { addWebUrls, isWebUrl } from '../web-urls.ts'
 import type { ChatContentPart, ChatRequest } from './chat-request.ts'
 
-/** The addresses in the parts of a chat's messages: of pictures, videos, sounds and files. Undefined: none. */
+/** Returns the addresses of images, videos, audio and files in the messages of a chat, or `undefined`. */
 export function chatUrls({ messages }: ChatRequest): readonly CallerUrl[] | undefined {
   let urls: CallerUrl[] | undefined
   for (let messageIndex = 0; messageIndex < messages.length; messageIndex++) {
@@ -19,7 +19,7 @@ export function chatUrls({ messages }: ChatRequest): readonly CallerUrl[] | unde
   return urls
 }
 
-/** The pictures of a chat that are given by their addresses; undefined: none. */
+/** Returns the images of a chat that are given by address, or `undefined`. */
 export function remoteImages(request: ChatRequest): RemoteMedia<ChatRequest> | undefined {
   const urls = []
   for (const [messageIndex, { content }] of request.messages.entries()) {

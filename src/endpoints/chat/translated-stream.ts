@@ -3,11 +3,11 @@ import { OversizeEventError } from '../../wire/sse.ts'
 import type { StreamTransform, VendorFailure } from '../stream-transform.ts'
 import type { ChatStreamDecoder } from './chat-stream-writer.ts'
 
-/** The methods that a translated stream needs from the writer of a vendor's decoder. */
+/** Methods that a translated stream needs from the writer. */
 interface StreamText {
-  /** True once something was written that a caller would keep. */
+  /** Whether something was written that a caller keeps. */
   readonly hasContent: boolean
-  /** As of {@link StreamTransform}. */
+  /** See {@link StreamTransform}. */
   readonly outputBytesSeen: number
   readonly hasTextEnded: boolean
 }
@@ -24,7 +24,7 @@ export abstract class TranslatedStream implements StreamTransform {
     this.#writer = writer
   }
 
-  /** Gives what was written since the last call; whole events only. */
+  /** Returns the whole events written since the last call. */
   protected abstract take(): string
 
   /** Writes the end of a complete answer. */
@@ -51,7 +51,7 @@ export abstract class TranslatedStream implements StreamTransform {
     return this.#writer.hasContent
   }
 
-  /** Whole only after `end`: usage may still follow the vendor's last content. */
+  /** Complete only after `end`, because usage may follow the vendor's last content. */
   get isComplete(): boolean {
     return this.#isDone
   }
@@ -89,7 +89,7 @@ export abstract class TranslatedStream implements StreamTransform {
     return this.decoder.holdsNoBytes === true
   }
 
-  /** Undefined: the body has ended. */
+  /** Decodes a chunk, or the end of the body if the chunk is `undefined`. */
   #decode(chunk: Uint8Array | undefined): string | undefined {
     try {
       if (chunk === undefined) this.decoder.end()

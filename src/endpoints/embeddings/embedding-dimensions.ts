@@ -3,15 +3,15 @@ import { GatewayError } from '../../core/errors.ts'
 
 /** How a requested vector size is reached. */
 export interface DimensionPlan {
-  /** The size to request from the vendor; undefined: its default. */
+  /** Size to request from the vendor, or `undefined` for its default. */
   readonly ask: number | undefined
-  /** The size to truncate the vendor's vectors to; undefined: no truncation. */
+  /** Size to truncate the vendor's vectors to, or `undefined` for no truncation. */
   readonly truncateTo: number | undefined
 }
 
 /**
- * Decides who resizes vectors: the vendor if it offers that size, else the gateway by truncating a larger one. For a model
- * without facts in the catalog the vendor decides.
+ * Decides who resizes vectors: the vendor if it offers that size, else the gateway by truncating a larger one. The
+ * vendor decides for models that the catalog does not describe.
  * @throws GatewayError `invalid_request` for a size above the model's own, or one that its specification does not list.
  */
 export function planDimensions(model: CatalogModel, wished: number | undefined): DimensionPlan {

@@ -20,29 +20,29 @@ import { shapeVector, sizeFailure, vectorShape } from './vector-encoding.ts'
 
 /** Embeddings at one vendor. All functions are pure. */
 export interface EmbeddingsOperation {
-  /** Most inputs of one call, for all models or by the vendor's id of one; longer lists are split. */
+  /** Maximum inputs per call, for all models or by the vendor's model id. Longer lists are split. */
   readonly maxInputs: number | ((upstream: string) => number)
-  /** Most tokens of one call, by the vendor's id of a model; longer lists are split by the estimate. Undefined: no bound is known. */
+  /** Maximum tokens per call, by the vendor's model id. Longer lists are split by an estimate. Unlimited by default. */
   readonly maxTokens?: ((upstream: string) => number) | undefined
-  /** True when inputs may be token ids. */
+  /** Whether inputs may be token ids. */
   readonly takesTokens: boolean
   toWire(call: VendorCall<EmbeddingsRequest>): WireRequest
-  /** Reads a complete 2xx answer. Undefined if it is malformed. */
+  /** Reads a complete 2xx answer. Returns `undefined` if it is malformed. */
   fromWire(answer: WireAnswer, call: VendorCall<EmbeddingsRequest>): EmbeddingsResult | undefined
-  /** Present where the vendor speaks the dialect itself. */
+  /** Present if the vendor accepts the dialect itself. */
   readonly passThrough?: PassThrough<EmbeddingsRequest>
 }
 
-/** What of a vendor carries out embeddings. */
+/** Part of a vendor that handles embeddings. */
 export interface EmbeddingsOffer {
   readonly embeddings?: EmbeddingsOperation
 }
 
 /**
- * Embeddings at a vendor. A batch above the vendor's limit is split and joined again; the gateway resizes vectors and
- * encodes base64 where the vendor cannot; everything else passes as bytes.
- * @throws GatewayError `invalid_request` for a size that the model does not support, token ids at a vendor that takes only text,
- *   or a list that would become more than {@link MAX_CALLS} calls.
+ * Creates the embeddings operation of a vendor. Splits and rejoins batches above the vendor's limit. Resizes vectors and encodes
+ * base64 if the vendor cannot. Everything else passes as bytes.
+ * @throws GatewayError `invalid_request` for a size that the model does not support, token ids at a vendor that accepts only text,
+ *   or a list that would need more than {@link MAX_CALLS} calls.
  */
 export function createEmbeddingsOperation(
   operation: EmbeddingsOperation,
@@ -51,7 +51,7 @@ export function createEmbeddingsOperation(
   const { request } = call
   if (!operation.takesTokens && holdsTokens(request.input)) {
     throw new GatewayError('invalid_request', {
-      message: 'input: this model takes text, not token ids',
+      message: 'input: this model accepts text, not token ids',
       param: 'input',
     })
   }
@@ -82,7 +82,7 @@ export function createEmbeddingsOperation(
   }
 }
 
-/** Maximum number of vendor calls that one request may become. Some models embed one input per call. */
+/** Maximum number of vendor calls per request. Some models embed one input per call. */
 const MAX_CALLS = 512
 
 function tooManyCalls(input: EmbeddingsRequest['input'], calls: number): GatewayError {
@@ -99,8 +99,8 @@ function holdsTokens(input: EmbeddingsRequest['input']): boolean {
 }
 
 /**
- * Cuts the inputs into batches that the vendor takes; one list of token ids is one input. An input above the bound of tokens is
- * a batch of its own, for the vendor to judge.
+ * Splits the inputs into batches that the vendor accepts. One list of token ids is one input. An input above the token
+ * limit is a batch of its own, so that the vendor decides.
  */
 function splitInput(
   input: EmbeddingsRequest['input'],
@@ -163,7 +163,7 @@ function combine(
   return jsonBody(body, usage)
 }
 
-/** What the batches that were answered used; those without a report are estimated. Undefined when none was answered. */
+/** Adds up the usage of answered batches, estimated if not reported. `undefined` without answers. */
 function partialUsage(
   operation: EmbeddingsOperation,
   parts: readonly VendorCall<EmbeddingsRequest>[],
@@ -179,12 +179,12 @@ function partialUsage(
   return inputTokens === undefined ? undefined : { inputTokens }
 }
 
-/** Callers read a count even where the vendor gave none: an estimate from the text. */
+/** Estimates the tokens from the text, because callers expect a count even if the vendor reports none. */
 function estimatedTokens(input: EmbeddingsRequest['input']): number {
   return estimateTokens(Buffer.byteLength(JSON.stringify(input)))
 }
 
-/** Adds up the batches' usage; undefined when any of them reported none. */
+/** Adds up the usage of the batches. Returns `undefined` if any of them reported none. */
 function sumUsage(results: readonly EmbeddingsResult[]): Usage | undefined {
   let inputTokens = 0
   for (const { usage } of results) {

@@ -6,32 +6,32 @@ import { listOf } from '../list-of.ts'
 /** An embedding request (API specification "Embedding request and response"). */
 export interface EmbeddingsRequest {
   model: string
-  /** One text, several texts, or token ids where the vendor takes them. */
+  /** One text, several texts, or token ids if the vendor supports them. */
   input: string | string[] | number[] | number[][]
   /** Encoding of vectors: JSON numbers (default), or base64 of little-endian float32. */
   encoding_format?: 'float' | 'base64' | null
-  /** Size of the vectors; the model's own size when absent. */
+  /** Size of the vectors. Defaults to the model's own size. */
   dimensions?: number | null
   user?: string | null
   [field: string]: unknown
 }
 
-/** One vector as a vendor gave it: numbers, or base64 of little-endian float32. */
+/** One vector as the vendor returned it: numbers, or base64 of little-endian float32. */
 export type EmbeddingVector = readonly number[] | string
 
-/** What a vendor's translator reads from one embedding answer: the vectors in the order of the inputs. */
+/** Vectors that a vendor's translator reads from one answer, in the order of the inputs. */
 export interface EmbeddingsResult {
   readonly vectors: readonly EmbeddingVector[]
   readonly usage: Usage | undefined
 }
 
-/** Most inputs of one request; longer batches are for the caller to cut. */
+/** Maximum inputs per request. Callers split longer batches themselves. */
 export const MAX_EMBEDDING_INPUTS = 10_000
 
 const text = onDemand(() => z.string().min(1))
 const tokens = onDemand(() => listOf(z.int().min(0)).min(1))
 
-/** Rules of the embedding request; unknown fields pass. */
+/** Rules of the embedding request. Unknown fields are passed on. */
 export const embeddingsSchema = onDemand(() =>
   z.looseObject({
     model: z.string().min(1),

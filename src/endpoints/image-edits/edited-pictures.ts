@@ -9,10 +9,9 @@ import type { ImageEditRequest, ImageReference } from './image-edit-request.ts'
 type Pictures = Pick<ImageEditRequest, 'images' | 'mask' | 'form'>
 
 /**
- * Checks pictures and mask by their first bytes (API specification, "Image edit request" and "Errors"). Pictures that only
- * the vendor can read are not checked.
- * @throws GatewayError `invalid_request`; with code `invalid_mask` for a mask that the model does not take, that is no
- *   PNG, or that has another size than the first picture, which is the one it applies to.
+ * Checks images and mask by their headers (API specification, "Image edit request"), except images that only the vendor reads.
+ * @throws GatewayError `invalid_request`; with code `invalid_mask` if the model does not support the mask, or if the mask is not a
+ *   PNG or differs in size from the first image, which it applies to.
  */
 export function checkPictures(pictures: Pictures, abilities: ImageAbilities | undefined): void {
   const { images, mask, form } = pictures
@@ -20,15 +19,15 @@ export function checkPictures(pictures: Pictures, abilities: ImageAbilities | un
   const range = abilities?.referenceImages
   if (range !== undefined && (images.length < range.min || images.length > range.max)) {
     const count = range.min === range.max ? `exactly ${range.max}` : `${range.min} to ${range.max}`
-    throw invalidField(isForm ? 'image' : 'images', `this model takes ${count} of them, not ${images.length}`)
+    throw invalidField(isForm ? 'image' : 'images', `this model accepts ${count} images, not ${images.length}`)
   }
   const headers = images.map((image, index) => givenHeader(image, imageParam(index, images.length, isForm)))
   if (mask === undefined) return
-  if (abilities?.takesMask !== true) throw badMask('this model does not take a mask')
+  if (abilities?.takesMask !== true) throw badMask('this model does not support a mask')
   checkMask(maskHeader(mask), headers[0])
 }
 
-/** The path of a picture, as callers write it; `image` alone for the only file of a form. */
+/** Returns the path of an image as callers write it: `image` alone for the only file of a form. */
 function imageParam(index: number, count: number, isForm: boolean): string {
   if (!isForm) return `images[${index}]`
   return count === 1 ? 'image' : `image[${index}]`
@@ -38,18 +37,18 @@ function maskHeader(mask: NonNullable<Pictures['mask']>): ImageHeader | undefine
   try {
     return givenHeader(mask, 'mask')
   } catch (error) {
-    // Errors with a public code are about the picture, all others about how it is given.
+    // Errors with a public code concern the image, all others the way it is given.
     if (!GatewayError.isInstance(error) || error.publicCode === error.code) throw error
-    throw badMask('must be a PNG picture of a size that can be')
+    throw badMask('must be a PNG image of a valid size')
   }
 }
 
 function checkMask(mask: ImageHeader | undefined, image: ImageHeader | undefined): void {
   if (mask === undefined) return
-  if (mask.format !== 'png') throw badMask(`must be a PNG picture, not ${mask.format}`)
+  if (mask.format !== 'png') throw badMask(`must be a PNG image, not ${mask.format}`)
   if (image === undefined || (mask.width === image.width && mask.height === image.height)) return
   throw badMask(
-    `must have the size of the picture: it has ${mask.width}x${mask.height} pixels, the picture ${image.width}x${image.height}`,
+    `must have the size of the image: it has ${mask.width}x${mask.height} pixels, the image ${image.width}x${image.height}`,
   )
 }
 
@@ -57,18 +56,18 @@ function badMask(text: string): GatewayError {
   return invalidField('mask', text, 'invalid_mask')
 }
 
-/** Longest side, in pixels. A file that claims more is no picture that can be edited. */
+/** Longest side of an image, in pixels. A file with a longer side cannot be edited. */
 export const MAX_PICTURE_SIDE = 30_000
 
-// Only JPEG files with large profiles have their header later: those are decoded completely.
+// Only JPEG files with large profiles have a later header. They are decoded completely.
 const HEADER_BASE64_LENGTH = 65_536
 
 const DATA_URL = /^data:[^,]{0,200};base64,/i
 
 /**
- * Reads the header of a picture. Undefined for pictures that only the vendor can read: https URLs and ids of its files.
- * @throws GatewayError `invalid_request` naming `param`: with code `unsupported_image_format` for what is no PNG, JPEG or
- *   WebP by its first bytes, `invalid_image` for a size that cannot be, and for a URL that is neither https nor `data:`.
+ * Reads the header of an image, unless only the vendor can read it: https URLs and ids of its files.
+ * @throws GatewayError `invalid_request` naming `param`: with code `unsupported_image_format` unless it is a PNG, JPEG or WebP,
+ *   with `invalid_image` for an impossible size, and for a URL other than https and `data:`.
  */
 function givenHeader(picture: FormFile | ImageReference, param: string): ImageHeader | undefined {
   if ('file_id' in picture) return undefined
@@ -79,13 +78,13 @@ function givenHeader(picture: FormFile | ImageReference, param: string): ImageHe
   throw invalidField(`${param}.image_url`, 'must be an https URL, or a data: URL in base64')
 }
 
-/** Does a URL hold the picture itself? */
+/** Whether a URL contains the image itself. */
 export function isDataUrl(url: string): boolean {
   return /^data:/i.test(url)
 }
 
 function usable(header: ImageHeader | undefined, param: string): ImageHeader {
-  if (header === undefined) throw invalidField(param, 'must be a PNG, JPEG or WebP picture', 'unsupported_image_format')
+  if (header === undefined) throw invalidField(param, 'must be a PNG, JPEG or WebP image', 'unsupported_image_format')
   const { width, height } = header
   if (width > MAX_PICTURE_SIDE || height > MAX_PICTURE_SIDE) {
     throw invalidField(param, `claims to have ${width}x${height} pixels`, 'invalid_image')

@@ -21,7 +21,7 @@ import { ImageEditForm, type ImageEditRequest, imageReference, imageReferencesSc
 type EditFields = Omit<ImageEditRequest, 'images' | 'mask' | 'form'>
 type References = ReturnType<ReturnType<typeof imageReferencesSchema>['parse']>
 
-/** What of a vendor carries out edits of pictures. */
+/** Part of a vendor that handles image edits. */
 export interface ImageEditsOffer {
   readonly imageEdits?: PassThroughOperation<ImageEditRequest>
 }
@@ -80,7 +80,7 @@ function jsonRequest(body: unknown): ImageEditRequest {
     throw new GatewayError('invalid_request', { message, param: 'images' })
   }
   const { images, mask, markup } = checkRequest<References>(imageReferencesSchema(), body)
-  // A member called `form` is the caller's own and no form.
+  // A JSON member called `form` is the caller's own, not a form.
   return {
     ...fields,
     images: images.map(imageReference),
@@ -90,7 +90,7 @@ function jsonRequest(body: unknown): ImageEditRequest {
   }
 }
 
-/** Addresses of pictures in a JSON body, which the vendor fetches. */
+/** Addresses of images in a JSON body, which the vendor fetches. */
 function callerUrls({ images, mask, markup }: ImageEditRequest): readonly CallerUrl[] {
   const pictures = [
     ...images.map((picture, index) => ({ picture, param: `images[${index}].image_url` })),

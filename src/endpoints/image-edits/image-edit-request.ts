@@ -6,24 +6,24 @@ import { type FormValueKind, formValue, withoutEmptyInputs } from '../form-value
 import type { PictureOptions } from '../images/openai/openai-image-request.ts'
 import { listOf } from '../list-of.ts'
 
-/** A picture in a JSON body: its URL (https or `data:`), or the id of a file at the vendor. */
+/** An image in a JSON body: its URL (https or `data:`), or the id of a file at the vendor. */
 export type ImageReference = { readonly image_url: string } | { readonly file_id: string }
 
 /**
- * An edit of pictures (API specification, "Image edit request"; OpenAI API, "Create image edit"). Pictures are files of a
- * form, or references in a JSON body.
+ * A request to edit images (API specification, "Image edit request"; OpenAI API, "Create image edit"). Images are files
+ * of a form, or references in a JSON body.
  */
 export interface ImageEditRequest extends PictureOptions {
   readonly model: string
   readonly prompt: string
-  /** The pictures, in the order in which they were given. */
+  /** The images, in the order of the request. */
   readonly images: readonly (FormFile | ImageReference)[]
   readonly mask?: FormFile | ImageReference | undefined
   /** Image that is laid over the first one to guide the edit. */
   readonly markup?: FormFile | ImageReference | undefined
   readonly stream?: boolean | null
   readonly user?: string
-  /** The original form, with names, order and unknown fields; undefined for a JSON body. */
+  /** The original form with names, order and unknown fields, or `undefined` for a JSON body. */
   readonly form?: Form | undefined
 }
 
@@ -33,7 +33,7 @@ const reference = onDemand(() =>
     .refine(({ image_url, file_id }) => isGiven(image_url) !== isGiven(file_id), 'needs either image_url or file_id'),
 )
 
-/** Pictures of a JSON body (OpenAI API reference, "Create image edit"). */
+/** Images of a JSON body (OpenAI API reference, "Create image edit"). */
 export const imageReferencesSchema = onDemand(() =>
   z.looseObject({
     images: listOf(reference()).min(1),
@@ -75,18 +75,17 @@ export const IMAGE_NAME = /^image(?:\[\d{0,3}\])?$/
 
 const MASK_NAME = 'mask'
 
-/** An edit request sent as a form: its known fields are read, and the form is kept but for empty inputs of files. */
+/** An edit request sent as a form. Its known fields are parsed; the form is kept without empty file inputs. */
 export class ImageEditForm {
-  /** Known text fields by name, with numbers and booleans read. */
+  /** Known text fields by name, with parsed numbers and booleans. */
   readonly fields: Readonly<Record<string, unknown>>
   readonly images: readonly FormFile[]
   readonly mask: FormFile | undefined
   readonly form: Form
 
   /**
-   * Parts of other names are ignored.
-   * @throws GatewayError `invalid_request` naming a known field that is a file or no number or boolean where one belongs, a picture
-   *   that is text, either repeated where only one is allowed, or with another spelling (`n[]`): the vendor would choose among them.
+   * Ignores parts with other names.
+   * @throws GatewayError `invalid_request` for a known field of the wrong type or that is repeated or spelled differently (`n[]`).
    */
   constructor(received: Form) {
     const form = withoutEmptyInputs(received, (name) => name === MASK_NAME || IMAGE_NAME.test(name))
@@ -111,7 +110,7 @@ export class ImageEditForm {
     this.form = form
   }
 
-  /** The requested model; undefined if there is no such field. */
+  /** The requested model, or `undefined` if there is no such field. */
   get model(): unknown {
     return this.fields['model']
   }
@@ -122,7 +121,7 @@ function fileOf(part: FormPart, param: string): FormFile {
   throw invalidField(param, 'must be a file, not a text field')
 }
 
-/** Some form parsers take `n[]`, `n[0]` or `N` for `n`; such a field would reach the vendor unchecked and without a hold. */
+/** Rejects `n[]`, `n[0]` or `N`: some form parsers read them as `n`, so they would reach the vendor unchecked. */
 function refuseOtherSpelling(name: string): void {
   const bracket = name.indexOf('[')
   const meant = (bracket === -1 ? name : name.slice(0, bracket)).trim().toLowerCase()

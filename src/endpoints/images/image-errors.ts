@@ -21,7 +21,7 @@ const UPSTREAM_CODES: ReadonlyMap<string, string> = new Map<ErrorCode, string>([
   ['internal_error', 'InternalError'],
 ])
 
-/** A vendor's own code unchanged; else the upstream style's code, if it has one. */
+/** Returns a vendor's own code unchanged, else the upstream style's code, if it has one. */
 function upstreamCode(error: GatewayError): string {
   return error.publicCode === error.code ? (UPSTREAM_CODES.get(error.code) ?? error.code) : error.publicCode
 }
@@ -32,7 +32,7 @@ function upstreamStyle(error: GatewayError, requestId: string, ours: Record<stri
   return JSON.stringify({ code, message: error.message, request_id: requestIdShown, error: ours })
 }
 
-/** `{code,message,request_id}` with the same text again under `error`, because OpenAI's SDK shows no other. */
+/** `{code,message,request_id}`, repeated under `error` because OpenAI's SDK shows nothing else. */
 export const multimodalErrors: ErrorDialect = {
   ...openaiErrors,
   body: (error, requestId) =>
@@ -40,7 +40,7 @@ export const multimodalErrors: ErrorDialect = {
     upstreamStyle(error, requestId, { ...openaiError(error).error, code: upstreamCode(error) }),
 }
 
-/** Both shapes at once, for a route whose model, and therefore shape, is not known yet. */
+/** Both shapes together, for a path whose model and shape are not known yet. */
 export const anyImageErrors: ErrorDialect = {
   ...openaiErrors,
   body: (error, requestId) =>
@@ -53,7 +53,7 @@ export const interactionErrors: ErrorDialect = {
   streamEvent: (error) => sseEvent('error', JSON.stringify({ ...openaiError(error), event_type: 'error' })),
 }
 
-/** How the models of each shape take what is to be drawn. */
+/** Prompt members of each shape, for error messages. */
 const PROMPTS = {
   multimodal: {
     own: 'input',
@@ -65,7 +65,7 @@ const PROMPTS = {
 } as const
 
 /**
- * Tells a caller who wrote the shape of another model how this one is asked.
+ * Rejects a body in the shape of another model, with a hint at the right shape.
  * @throws GatewayError `invalid_request` naming the member of the other shape.
  */
 export function refuseOtherShape(body: unknown, shape: keyof typeof PROMPTS): void {

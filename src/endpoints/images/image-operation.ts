@@ -3,20 +3,17 @@ import type { InteractionRequest } from './interactions/interaction-request.ts'
 import type { MultimodalImageRequest } from './multimodal/multimodal-image-request.ts'
 import type { OpenAIImageRequest } from './openai/openai-image-request.ts'
 
-/**
- * Pictures at one vendor, in the vendor's own request shape. If the vendor does not report `images`, they are counted from
- * the answer.
- */
+/** Image generation at one vendor, in its own request shape. Unless the vendor reports `images`, they are counted. */
 export type ImageOperation<Request> = PassThroughOperation<Request>
 
-/** The shapes of image generation that a vendor speaks, by the protocol that the catalog names. */
+/** Image request shapes that a vendor accepts, by the protocol that the catalog names. */
 export interface ImageOperations {
   readonly multimodal?: ImageOperation<MultimodalImageRequest>
   readonly interactions?: ImageOperation<InteractionRequest>
   readonly generations?: ImageOperation<OpenAIImageRequest>
 }
 
-/** What of a vendor carries out image generation. */
+/** Part of a vendor that handles image generation. */
 export interface ImagesOffer {
   readonly images?: ImageOperations
 }

@@ -3,8 +3,8 @@ import { isJsonObject } from '../../core/json.ts'
 import { itemOf } from '../schema-acceptance.ts'
 
 /**
- * A request without null where its schema says that a field may be left out: null means that it is. What holds none is returned itself.
- * Goes into members, and into the items of lists.
+ * Removes null members that the schema declares optional, including those in nested objects and list items. Returns the
+ * same value if there are none.
  */
 export function withoutNulls(schema: z.core.$ZodType, value: unknown): unknown {
   const { def } = (schema as z.core.$ZodTypes)._zod

@@ -8,17 +8,17 @@ import type { ContentBlock, MessageParam, MessagesRequest } from './messages-req
 import { addedTool, toolChange } from './request-tools.ts'
 
 /**
- * The system prompt and the turns of a request as chat messages. A user turn with tool results becomes one tool message for
- * each result and, after them, one user message with the rest: chat requires results directly after their calls.
- * @throws GatewayError `invalid_request` for an unknown role, `unsupported_parameter` for unsupported content, each naming
- *   its path.
+ * Converts the system prompt and the turns of a request to chat messages. A user turn with tool results becomes one tool message
+ * per result, followed by one user message with the rest, because chat requires results directly after their calls.
+ * @throws GatewayError `invalid_request` for an unknown role, `unsupported_parameter` for unsupported content, each naming its
+ *   path.
  */
 export function chatMessages(request: MessagesRequest, report: Report): ChatMessage[] {
-  // Other vendors do not continue an assistant turn at the end: they take it for a finished one.
+  // Other vendors treat an assistant turn at the end as finished and do not continue it.
   if (request.messages.at(-1)?.role === 'assistant') report('messages.prefill')
   const system = systemContent(request.system, report)
   const messages: ChatMessage[] = system.length === 0 ? [] : [{ role: 'system', content: system }]
-  // One by one, here and below: a call has no room for as many arguments as a body may hold blocks.
+  // Adds messages one at a time, here and below: a call cannot have as many arguments as a body may have blocks.
   request.messages.forEach((message, index) => {
     for (const one of turnMessages(message, `messages[${index}]`, report)) messages.push(one)
   })
@@ -58,12 +58,12 @@ function userMessages(blocks: readonly ContentBlock[], path: string, report: Rep
     for (const part of rest) parts.push(part)
   })
   if (parts.length === 0) return results
-  // Servers of text models refuse parts.
+  // Servers of text models reject content in parts.
   const content = parts.every(({ type }) => type === 'text') ? textOrParts(parts) : parts
   return [...results, { role: 'user', content }]
 }
 
-/** Some clients put a line about themselves first; the dialect's own vendor removes it, because it is no instruction. */
+/** Some clients begin with a line about themselves. The dialect's own vendor removes it, because it is not an instruction. */
 const CLIENT_LINE = /^x-[a-z]+-billing-header:/
 
 function systemContent(system: MessagesRequest['system'], report: Report): string | ChatContentPart[] {
@@ -74,22 +74,22 @@ function systemContent(system: MessagesRequest['system'], report: Report): strin
   return instructions(blocks.slice(1), report)
 }
 
-/** The text of blocks; in parts where a part is to be cached. */
+/** Returns the text of blocks, as parts if one of them is to be cached. */
 function instructions(blocks: readonly ContentBlock[], report: Report): string | ChatContentPart[] {
   const parts: ChatContentPart[] = []
   for (const block of blocks) {
     const cached = keptCacheControl(block, report)
     if (block.type === 'text') for (const part of textPart(block['text'])) parts.push({ ...part, ...cached })
     else if (addedTool(block) === undefined && toolChange(block) === undefined) report(`messages.${block.type}`)
-    // It changes the tools of the request, and its place in the conversation is lost.
+    // The block changes the tools of the request. Its position in the conversation is lost.
     else if (cached.cache_control !== undefined) report('cache_control')
   }
   return textOrParts(parts)
 }
 
 /**
- * An assistant turn as one chat message; undefined if nothing remains. Thinking becomes reasoning text, and the state in a
- * signature returns to the following call. Another vendor's signature is dropped, because only that vendor can read it.
+ * Converts an assistant turn to one chat message, or `undefined` if nothing remains. Thinking becomes reasoning text, and the state
+ * in a signature returns to the following call. Another vendor's signature is dropped, because only that vendor can read it.
  */
 function assistantMessage(blocks: readonly ContentBlock[], report: Report): ChatMessage | undefined {
   const texts: ChatContentPart[] = []
@@ -105,13 +105,13 @@ function assistantMessage(blocks: readonly ContentBlock[], report: Report): Chat
       // The summary stands for turns that the client may have left out.
       for (const part of textPart(block['content'])) texts.push({ ...part, ...cached })
     } else if (block.type === 'tool_use') {
-      // A call of chat has no place for it.
+      // Chat calls have no place for it.
       if (cached.cache_control !== undefined) report('cache_control')
       calls.push(toolCall(block, carried))
       carried = undefined
     } else if (block.type === 'thinking') {
       if (typeof block['thinking'] === 'string' && block['thinking'] !== '') thoughts.push(block['thinking'])
-      // State that no call follows belongs to the message itself.
+      // State without a following call belongs to the message itself.
       own = carried ?? own
       carried = readCarriedState(block['signature'])
     } else report(`messages.${block.type}`)
@@ -138,14 +138,14 @@ function toolCall(block: ContentBlock, extra: ExtraContent | undefined): ChatToo
   }
 }
 
-/** Names a dropped field of the request. */
+/** Reports a dropped field of the request. */
 export interface Report {
   (field: string): void
-  /** Does `cache_control` stay? Absent: it is reported. */
+  /** Whether `cache_control` is kept. Default false: it is reported. */
   readonly keepsCacheControl?: boolean
 }
 
-/** The `cache_control` of a block or tool, where it stays; else it is reported. */
+/** Returns the `cache_control` of a block or tool if it is kept; else reports it. */
 export function keptCacheControl(
   block: Readonly<Record<string, unknown>>,
   report: Report,
@@ -157,16 +157,16 @@ export function keptCacheControl(
   return {}
 }
 
-/** The blocks of a content; plain text is one block. Members that are not blocks are skipped. */
+/** Returns the blocks of a content. Plain text is one block. Other members are skipped. */
 function blocksOf(content: unknown): ContentBlock[] {
   if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
   return Array.isArray(content) ? content.filter(isBlock) : []
 }
 
 /**
- * A block of a user turn or a tool's result as parts of a chat message: text, pictures, PDF files; files of text as text. Blocks
+ * Converts a block of a user turn or tool result to chat parts: text, images, PDF files; text files become text. Blocks
  * with no equivalent are reported.
- * @throws GatewayError `unsupported_parameter` for a picture or file that only the dialect's own vendor could read.
+ * @throws GatewayError `unsupported_parameter` for an image or file that only the dialect's own vendor could read.
  */
 function userParts(block: ContentBlock, path: string, report: Report): ChatContentPart[] {
   const cached = keptCacheControl(block, report)
@@ -194,12 +194,12 @@ function plainParts(block: ContentBlock, path: string, report: Report): ChatCont
   }
 }
 
-/** The dialect's own vendor puts the definition here. It stands in `tools`, but an empty result would read as nothing found. */
+/** The dialect's own vendor inserts the definition here. It is already in `tools`, but an empty result would look like no match. */
 function loadedTool({ tool_name: name }: ContentBlock): { type: 'text'; text: string }[] {
   return typeof name === 'string' ? textPart(`The tool ${name} can be called now.`) : []
 }
 
-/** The text of blocks, one below the other. */
+/** Returns the text of blocks, separated by line breaks. */
 function textOf(blocks: readonly ContentBlock[]): string {
   return blocks.flatMap((block) => textPart(block['text']).map(({ text }) => text)).join('\n')
 }
@@ -213,7 +213,7 @@ function imagePart(source: unknown, path: string): ChatContentPart {
   if (type === 'url' && typeof url === 'string') return { type: 'image_url', image_url: { url } }
   if (type === 'base64' && typeof mediaType === 'string' && typeof data === 'string')
     return { type: 'image_url', image_url: { url: `data:${mediaType};base64,${data}` } }
-  throw unsupportedField(path, 'this model takes a picture only as base64 or url.')
+  throw unsupportedField(path, 'this model accepts images only as base64 or url.')
 }
 
 function documentParts(block: ContentBlock, path: string, report: Report): ChatContentPart[] {
@@ -225,13 +225,13 @@ function documentParts(block: ContentBlock, path: string, report: Report): ChatC
     return [...textPart(titled(block, '')), ...parts]
   }
   if (type !== 'base64' || typeof mediaType !== 'string' || typeof data !== 'string')
-    throw unsupportedField(`${path}.source`, 'this model takes a document only as base64, text or content.')
+    throw unsupportedField(`${path}.source`, 'this model accepts documents only as base64, text or content.')
   const { title } = block
   const filename = typeof title === 'string' && title !== '' ? title : 'document.pdf'
   return [{ type: 'file', file: { file_data: `data:${mediaType};base64,${data}`, filename } }]
 }
 
-/** A text after its title, its source and the caller's context. */
+/** Prepends the title, the source and the caller's context to a text. */
 function titled(block: ContentBlock, text: unknown): string {
   const { title, source, context } = block
   return [title, source, context, text].filter((line) => typeof line === 'string' && line !== '').join('\n')
@@ -241,16 +241,16 @@ function isBlock(value: unknown): value is ContentBlock {
   return isJsonObject(value) && typeof value['type'] === 'string'
 }
 
-/** A tool's result in chat: text for the tool message, and what only a user message can hold. */
+/** A tool's result in chat: text for the tool message, and the rest for a user message. */
 interface ToolResult {
   readonly message: ChatMessage
   readonly rest: readonly ChatContentPart[]
 }
 
 /**
- * A `tool_result` block in chat. Tool messages hold only text, so pictures and files go into the next user message, after a
- * line that names the tool call. Chat has no field for a failed tool: the text reports it.
- * @throws GatewayError `unsupported_parameter` for an unsupported picture or file.
+ * Converts a `tool_result` block. Tool messages hold only text, so images and files go into the next user message,
+ * after a line that names the tool call. Chat has no field for a failed tool, so the text reports it.
+ * @throws GatewayError `unsupported_parameter` for an unsupported image or file.
  */
 function toolResult(block: ContentBlock, path: string, report: Report): ToolResult {
   const cached = keptCacheControl(block, report)
@@ -261,7 +261,7 @@ function toolResult(block: ContentBlock, path: string, report: Report): ToolResu
   if (media.length > 0 && texts.length === 0) texts.push('(The result follows in the next message.)')
   if (block['is_error'] === true) texts.unshift('The tool failed.')
   const text = texts.join('\n')
-  // One mark stands for all of them: that of the whole result, else of its last text.
+  // One mark replaces all marks: that of the whole result, else of its last text.
   const marks = [...parts.filter((part) => part.type === 'text'), cached].map(
     (marked: { cache_control?: unknown; type?: string }) => marked.cache_control,
   )

@@ -33,10 +33,10 @@ const MAPPED_FIELDS: ReadonlySet<string> = new Set([
   'metadata',
 ])
 
-/** Most stop sequences of a chat (API specification, "Limits"). */
+/** Maximum stop sequences of a chat (API specification, "Limits"). */
 const MAX_STOP_SEQUENCES = 4
 
-/** A request as chat vendors read it, and the fields that chat has no place for. */
+/** A request in the chat dialect, and the fields without an equivalent there. */
 export interface TranslatedRequest {
   readonly request: ChatRequest
   readonly dropped: readonly string[]
@@ -44,8 +44,8 @@ export interface TranslatedRequest {
 
 /**
  * Translates a Messages request into a chat request.
- * @param maxOutputTokens The model's output limit; a higher bound is lowered to it, and reported.
- * @param keepsCacheControl Does `cache_control` stay, on parts of messages and on tools? Else it is reported.
+ * @param maxOutputTokens The model's output limit. A higher bound is lowered to it and reported.
+ * @param keepsCacheControl Whether `cache_control` of message parts and tools is kept. Else it is reported.
  * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field.
  */
 export function chatRequestFromMessages(
@@ -81,8 +81,8 @@ export function chatRequestFromMessages(
 }
 
 /**
- * Only the dialect's own vendor holds conversations, and without the earlier turns an answer would be wrong. By these details
- * its clients send the whole conversation without a thread (Anthropic SDK, "Message threads").
+ * Only the dialect's own vendor stores conversations, and without the earlier turns an answer would be wrong. These
+ * details make its clients resend the whole conversation without a thread (Anthropic SDK, "Message threads").
  */
 function threadUnsupported(): DetailedError {
   return new DetailedError(
@@ -115,7 +115,7 @@ function responseFormat({ output_config: output }: MessagesRequest, report: Repo
   if (type !== 'json_schema' || !isJsonObject(schema)) {
     throw invalidField('output_config.format', 'must be {"type":"json_schema","schema":…}')
   }
-  // A vendor refuses a strict schema that is none; without the word it takes it.
+  // Vendors reject `strict` for a schema that is not strict, but accept the schema without it.
   const strictness = isStrictSchema(schema) ? { strict: true } : {}
   return { type, json_schema: { name: 'answer', schema, ...strictness } }
 }
@@ -130,25 +130,25 @@ function isSet<Value>(value: Value | null | undefined): value is Value {
   return value !== undefined && value !== null
 }
 
-/** Names go into a header, and callers choose some of them. */
+/** Shortens a name for a header, because callers choose some names. */
 function headerName(field: string): string {
   return /^[\w.[\]-]{1,80}$/.test(field) ? field : '(unprintable)'
 }
 
 const EFFORTS: readonly ReasoningEffort[] = ['low', 'medium', 'high', 'xhigh', 'max']
 
-// No vendor documents a table; these are budgets that coding clients call "think", "think harder" and more.
+// No vendor documents a table. These are the budgets that coding clients call "think", "think harder" and more.
 const MEDIUM_BUDGET_TOKENS = 4_000
 const HIGH_BUDGET_TOKENS = 16_000
 
-/** Is reasoning shown? Only to callers who request thinking: others treat the first block as the answer. */
+/** Whether to show reasoning. Callers that did not request thinking would read its block as the answer. */
 export function showsThinking({ thinking }: MessagesRequest): boolean {
   return (thinking?.type === 'enabled' || thinking?.type === 'adaptive') && thinking['display'] !== 'omitted'
 }
 
 /**
- * Maps `thinking` and `output_config.effort` to an effort. Disabled thinking wins; then the given effort; then the budget.
- * Undefined, and therefore the model's default, for adaptive thinking.
+ * Maps `thinking` and `output_config.effort` to an effort. Disabled thinking takes precedence, then the effort, then
+ * the budget. Adaptive thinking returns `undefined`, so the model uses its default.
  */
 export function reasoningEffort(request: MessagesRequest, report: Report): ReasoningEffort | undefined {
   const { thinking, output_config: output } = request
@@ -163,7 +163,7 @@ export function reasoningEffort(request: MessagesRequest, report: Report): Reaso
   return budget < HIGH_BUDGET_TOKENS ? 'medium' : 'high'
 }
 
-/** Members of a tool that chat supports; `type` is `custom` or absent for tools that the caller runs. */
+/** Tool members that chat supports. `type` is `custom` or absent for tools that the caller runs. */
 const TOOL_FIELDS: ReadonlySet<string> = new Set(['type', 'name', 'description', 'input_schema', 'strict'])
 
 /**
@@ -191,12 +191,12 @@ function chatTools(
   }
 }
 
-/** A tool that is defined anew between turns holds from there on; vendors refuse two of one name. */
+/** Keeps the last definition of each name: a later definition replaces earlier ones, and vendors reject duplicates. */
 function ofDifferentNames(tools: readonly ChatTool[]): ChatTool[] {
   return [...new Map(tools.map((tool) => [tool.function.name, tool])).values()]
 }
 
-/** The tools in effect at the end: of those that turns take away, only the ones that a later turn gives again. */
+/** Returns the tools in effect at the end. A removed tool is included only if a later turn adds it again. */
 function withChanges(tools: ChatTool[], { messages }: MessagesRequest, report: Report): ChatTool[] {
   const withdrawn = new Set<string>()
   const names = new Set(tools.map((tool) => tool.function.name))
@@ -217,7 +217,7 @@ function chatTool(tool: Readonly<Record<string, unknown>>, report: Report): Chat
   for (const field of Object.keys(tool))
     if (!TOOL_FIELDS.has(field) && field !== 'cache_control') report(`tools.${field}`)
   const parameters = completeSchema(isJsonObject(schema) ? schema : { type: 'object' })
-  // As of an answer's format: a vendor refuses the word for a schema that is not strict.
+  // Vendors reject `strict` for a schema that is not strict, also in answer formats.
   const isLost = strict === true && !isStrictSchema(parameters)
   if (isLost) report('tools.strict')
   return [
@@ -244,12 +244,12 @@ function chatToolChoice(
   return isThere ? { type: 'function', function: { name: String(name) } } : undefined
 }
 
-/** What other vendors take as the name of an end user. */
+/** Names of end users that other vendors accept. */
 const PLAIN_NAME = /^[\w.@:-]{1,64}$/
 
 /**
- * The end user's name for another vendor. Coding clients put ids of device, account and session into it, which other
- * vendors refuse as too long. Such a name is replaced by its SHA-256, which still distinguishes users.
+ * Returns the end user's name for another vendor. Coding clients include ids of device, account and session, which
+ * other vendors reject as too long. Such a name is replaced by its SHA-256, which still distinguishes users.
  */
 function endUser(userId: string): string {
   return PLAIN_NAME.test(userId) ? userId : createHash('sha256').update(userId).digest('hex')

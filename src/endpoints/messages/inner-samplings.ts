@@ -4,7 +4,7 @@ import type { MessagesRequest } from './messages-request.ts'
 import { isServerTool } from './messages-surcharges.ts'
 import { requestTools, toolPaths } from './request-tools.ts'
 
-/** Advisors that a Messages request lets its model ask, each billed at its own price (Anthropic, "Advisor tool"). */
+/** Returns the advisor models of a Messages request, each billed at its own price (Anthropic, "Advisor tool"). */
 export function advisorsOf(request: MessagesRequest): readonly InnerModel[] {
   const advisors: InnerModel[] = []
   const pathOf = toolPaths(request)
@@ -13,12 +13,12 @@ export function advisorsOf(request: MessagesRequest): readonly InnerModel[] {
   return advisors
 }
 
-/** Uses of a tool that sets no end to them. */
+/** Assumed uses of a tool without a limit. */
 const ASSUMED_USES = 3
-/** Longest advice without a bound of its own: about twice of what the vendor calls usual, thoughts included. */
+/** Assumed length of advice without a limit, in tokens: about twice the vendor's usual length, thoughts included. */
 const ASSUMED_ADVICE_TOKENS = 4_096
 
-/** How often each advisor may be asked, and for how many tokens of output each time. */
+/** Returns how often each advisor may be called, and its output tokens per call. */
 export function adviceBounds(request: MessagesRequest): readonly { model: string; uses: number; tokens: number }[] {
   return requestTools(request)
     .filter((tool) => isServerTool(tool, 'advisor_'))
@@ -29,12 +29,12 @@ export function adviceBounds(request: MessagesRequest): readonly { model: string
     }))
 }
 
-/** What is no text is the id of no model. */
+/** Any other value becomes the id of an unknown model. */
 function modelOf({ model }: Readonly<Record<string, unknown>>): string {
   return typeof model === 'string' ? model : String(JSON.stringify(model))
 }
 
-/** Input tokens from which the vendor summarises a conversation, by its documentation; undefined: it does not. */
+/** Returns the input tokens above which the vendor documents to summarise a conversation, or `undefined` without summaries. */
 export function compactionTrigger({ context_management: management }: MessagesRequest): number | undefined {
   if (!isJsonObject(management) || !Array.isArray(management['edits'])) return undefined
   for (const edit of management['edits']) {

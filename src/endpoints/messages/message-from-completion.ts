@@ -6,7 +6,7 @@ import type { ChatAnswerMessage, ChatCompletion, FinishReason } from '../chat/ch
 import { carriedSignature } from './carried-state.ts'
 import type { ContentBlock } from './messages-request.ts'
 
-/** Levels of a request around the input of a tool use: the body, its messages, a message, its content, the block. */
+/** Nesting levels above the input of a tool use: the body, its messages, a message, its content, the block. */
 const LEVELS_ABOVE_INPUT = 5
 
 /** A whole answer of a Messages route. */
@@ -23,15 +23,15 @@ export interface Message {
 
 /** The parts of a message besides its content. */
 export interface MessageFacts {
-  /** The model id that the caller reads. */
+  /** Model id that the caller reads. */
   readonly model: string
-  /** Is reasoning shown? Callers that did not request it treat the first block as the answer. */
+  /** Whether to show reasoning. Callers that did not request it would read the first block as the answer. */
   readonly showsThinking: boolean
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
 }
 
-/** Writes a chat answer as a message. The same answer has the same blocks as a stream of it. */
+/** Converts a chat answer to a message, with the same blocks as a stream of the answer. */
 export function messageFromCompletion(
   { id, choices }: ChatCompletion,
   usage: Usage | undefined,
@@ -55,7 +55,7 @@ function contentOf(message: ChatAnswerMessage, showsThinking: boolean): ContentB
   const blocks: ContentBlock[] = []
   if (message.thinking_blocks !== undefined) blocks.push(...message.thinking_blocks.map((block) => ({ ...block })))
   else if (showsThinking && message.reasoning_content) blocks.push(thinking(message.reasoning_content))
-  // Other callers read the first block as the answer, and servers require only the state of turns with calls.
+  // Other callers read the first block as the answer, and servers require the state of turns with calls only.
   if (message.extra_content?.server !== undefined && (showsThinking || message.tool_calls !== undefined))
     sign(blocks, carriedSignature(message.extra_content))
   for (const text of [message.content, message.refusal]) if (text) blocks.push({ type: 'text', text })
@@ -66,7 +66,7 @@ function contentOf(message: ChatAnswerMessage, showsThinking: boolean): ContentB
   return blocks
 }
 
-/** Signs the last block if it is unsigned thinking; else adds a thinking block for the signature. */
+/** Signs the last block if it is unsigned thinking. Otherwise, adds a thinking block for the signature. */
 function sign(blocks: ContentBlock[], signature: string): void {
   const last = blocks.at(-1)
   if (last?.type === 'thinking' && last['signature'] === carriedSignature()) last['signature'] = signature
@@ -78,8 +78,8 @@ function thinking(text: string): ContentBlock {
 }
 
 /**
- * The input of a tool use is an object. Arguments that are no JSON object are kept as `{ arguments: text }`, and so are those
- * that the gateway would refuse in the next request: nested too deep, or with a member `__proto__`.
+ * Returns the input of a tool use, which must be an object. Other arguments are kept as `{ arguments: text }`, as are
+ * arguments that the gateway would reject in the next request: nested too deep, or with a member `__proto__`.
  */
 function toolInput(json: string): Record<string, unknown> {
   if (json.trim() === '') return {}
@@ -107,8 +107,8 @@ export interface MessageUsage {
 }
 
 /**
- * Writes usage as Messages callers read it (Anthropic, "Prompt caching", usage). All counts are written, because clients read
- * them without looking whether they are there; what the vendor did not report is 0.
+ * Writes usage as Messages callers read it (Anthropic, "Prompt caching", usage). All counts are present, because
+ * clients read them unchecked. Counts that the vendor did not report are 0.
  */
 export function messageUsage(usage: Usage | undefined): MessageUsage {
   const cached = usage?.cachedInputTokens ?? 0
@@ -124,10 +124,10 @@ export function messageUsage(usage: Usage | undefined): MessageUsage {
   }
 }
 
-/** Why a message ended, as far as other vendors report it (Anthropic, "Handling stop reasons"). */
+/** Why a message ended, limited to reasons that other vendors report (Anthropic, "Handling stop reasons"). */
 export type StopReason = 'end_turn' | 'max_tokens' | 'tool_use' | 'refusal'
 
-/** Maps a finish reason. A JSON response with tool calls always ends with `tool_use`: agents act on nothing else. */
+/** Maps a finish reason. A JSON response with tool calls always ends with `tool_use`, because agents only react to that. */
 export function stopReason(reason: FinishReason, hasToolCalls: boolean): StopReason {
   if (reason === 'length') return 'max_tokens'
   if (reason === 'content_filter') return 'refusal'
@@ -136,7 +136,7 @@ export function stopReason(reason: FinishReason, hasToolCalls: boolean): StopRea
 
 const FOREIGN_CHARACTERS = /[^\w-]/g
 
-/** The id of a message, made from the vendor's own id, or from the time if there is none. */
+/** Returns the id of a message, based on the vendor's id, or on the time if there is none. */
 export function messageId(vendorId: string, nowMs: number): string {
   const id = vendorId.replace(FOREIGN_CHARACTERS, '').slice(0, 100) || nowMs.toString(36)
   return id.startsWith('msg_') ? id : `msg_${id}`

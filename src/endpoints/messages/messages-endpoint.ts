@@ -37,8 +37,8 @@ export class MessagesConversation {
   }
 
   /**
-   * The turns in the chat dialect, translated on demand. Empty if they cannot be translated: translating the whole request
-   * reports the reason.
+   * Turns in the chat dialect, translated on demand. Empty if the translation fails, because translating the whole
+   * request reports the reason.
    */
   get messages(): readonly ChatMessage[] {
     this.#messages ??= this.#translated()
@@ -55,7 +55,7 @@ export class MessagesConversation {
   }
 }
 
-/** What both endpoints of the dialect share. */
+/** Members that both endpoints of the dialect share. */
 const common = {
   id: 'messages',
   kind: 'chat',
@@ -69,7 +69,7 @@ const common = {
   takesXApiKey: true,
   passesHeaders: true,
   callerUrls: messagesUrls,
-  // A vendor of this dialect gets the request unchanged, and fetches pictures itself where it can.
+  // A vendor of this dialect receives the request unchanged, and fetches images itself if it can.
   remoteMedia(request, { messages, chat }, model) {
     const takesUrls = messages === undefined ? chat?.takesImageUrls?.(model) : messages.takesImageUrls
     return takesUrls === false ? remotePictures(request) : undefined
@@ -99,18 +99,18 @@ export const messagesEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({
   priceFields: messagesSurcharges,
   surcharges: MESSAGES_SURCHARGES,
   priceFieldParam: messagesFieldParam,
-  // A translation into chat asks for none of them.
+  // A translation into chat uses no extra features.
   extraFeatures: (request, { messages }, sent) => messages?.extraFeatures?.(request, (name) => sent.header(name)) ?? [],
   extraFields: ['server_tool', 'beta', 'fallbacks'],
   innerModels: (request, { messages }) => (messages === undefined ? [] : advisorsOf(request)),
-  // A translation into chat loses all of them.
+  // A translation into chat drops all price fields.
   priceFieldsAt: (fields, { messages }) => (messages === undefined ? {} : withoutFields(fields, messages.leavesOut)),
   createOperation: createMessagesOperation,
   cached: cachedMessages,
 })
 
 /**
- * `POST /v1/messages/count_tokens` (Anthropic, "Token counting"). It is free and takes no tokens from the caller's limit;
+ * `POST /v1/messages/count_tokens` (Anthropic, "Token counting"). It is free and does not count towards token limits;
  * request limits apply. Keys for Messages may use it.
  */
 export const countTokensEndpoint = defineEndpoint<MessagesRequest, MessagesOffer>({

@@ -9,8 +9,8 @@ import { messagesSearches } from './messages-surcharges.ts'
 import { requestTools } from './request-tools.ts'
 
 /**
- * An upper estimate of a message's usage. If any part of a prompt is cached, all of it may be written to the cache.
- * Searches count as often as the request allows them. A conversation that the vendor summarises is read and written twice.
+ * Returns an upper estimate of a message's usage. If any part of a prompt is cached, all of it may be written to the cache. All
+ * searches that the request allows are counted. A conversation that the vendor summarises is read and written twice.
  */
 export function messagesEstimate(request: MessagesRequest, promptTokens: number): Usage {
   const trigger = compactionTrigger(request)
@@ -19,7 +19,7 @@ export function messagesEstimate(request: MessagesRequest, promptTokens: number)
   const outputTokens = readings * (request.max_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS)
   const time = messagesCacheTime(request)
   const webSearches = messagesSearches(request)
-  // An advisor reads the conversation and what the model has written so far.
+  // An advisor reads the conversation and the model's output so far.
   const otherModels = adviceBounds(request).map(({ model, uses, tokens }) => ({
     model,
     usage: { inputTokens: uses * (inputTokens + outputTokens), outputTokens: uses * tokens },
@@ -34,7 +34,7 @@ export function messagesEstimate(request: MessagesRequest, promptTokens: number)
   }
 }
 
-/** How long the marks of a request ask for its prompt to be cached; the longest time applies to all of it. */
+/** Returns the longest time that the marks of a request ask for, which applies to the whole prompt. */
 export function messagesCacheTime(request: MessagesRequest): CacheTime {
   let longest = timeOf(request)
   for (const blocks of [requestTools(request), request.system, request.messages])
@@ -42,7 +42,7 @@ export function messagesCacheTime(request: MessagesRequest): CacheTime {
   return longest
 }
 
-/** Blocks lie in messages and in the results of tools as well. */
+/** Searches messages and tool results, which both contain blocks. */
 function timeWithin(blocks: unknown): CacheTime {
   let longest: CacheTime = 'none'
   if (!Array.isArray(blocks)) return longest
@@ -66,12 +66,12 @@ function longer(left: CacheTime, right: CacheTime): CacheTime {
   return left === 'none' ? right : left
 }
 
-/** What a picture or file given as bytes counts for; how many tokens it takes differs from vendor to vendor. */
+/** Assumed tokens of an image or file given as bytes. The real number differs between vendors. */
 export const ESTIMATED_TOKENS_PER_FILE = 1600
 
 /**
- * An upper estimate of a request's tokens, for vendors that do not count: the text of its system prompt, messages and tools by
- * the gateway's usual rule, and a fixed number for each picture or file. At least 1.
+ * Returns an upper estimate of a request's tokens, for vendors that do not count. The text of system prompt, messages
+ * and tools counts by the gateway's usual rule; each image or file counts a fixed number. At least 1.
  */
 export function estimateMessageTokens({ system, messages, tools }: MessagesRequest): number {
   let files = 0

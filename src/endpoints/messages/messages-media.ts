@@ -4,14 +4,14 @@ import type { MessagesRequest } from './messages-request.ts'
 import { isServerTool } from './messages-surcharges.ts'
 import { requestTools } from './request-tools.ts'
 
-/** Inputs of a message that are no text: pictures and documents in any block, fetched pages, answers of other servers, and stored turns. */
+/** Returns the inputs of a message other than text: images, documents, fetched pages, answers of MCP servers, and stored turns. */
 export function messagesMedia(request: MessagesRequest): readonly MediaInput[] {
   const { messages, system, thread, mcp_servers: servers } = request
   const media: MediaInput[] = []
   addBlocks(media, system)
   for (const { content } of messages) addBlocks(media, content)
   for (const tool of requestTools(request)) if (isServerTool(tool, 'web_fetch_')) media.push(fetchedPages(tool))
-  // What their tools answer is read by the model, and callers may name servers of their own.
+  // The model reads the results of their tools, and callers may name their own servers.
   if (Array.isArray(servers) && servers.length > 0) media.push({ kind: 'document' })
   if (thread !== undefined && thread !== null) media.push({ kind: 'conversation' })
   return media
@@ -23,7 +23,7 @@ function addBlocks(media: MediaInput[], blocks: unknown): void {
     if (!isJsonObject(block)) continue
     const { type, source, content } = block
     if (type === 'image' || type === 'document') addSource(media, type, source)
-    // Results of tools hold blocks, and so do the results of the vendor's own tools.
+    // Tool results contain blocks, including results of the vendor's own tools.
     else if (Array.isArray(content)) addBlocks(media, content)
     else if (isJsonObject(content)) addBlocks(media, [content])
   }

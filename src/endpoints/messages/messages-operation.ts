@@ -31,43 +31,41 @@ import { estimateMessageTokens } from './messages-estimate.ts'
 import type { MessagesRequest } from './messages-request.ts'
 import { MessagesStreamWriter, TranslatedMessagesStream } from './messages-stream-writer.ts'
 
-/** Messages at a vendor that speaks the dialect itself. Other vendors answer by their {@link ChatOperation}. */
+/** Messages at a vendor that accepts the dialect itself. Other vendors answer through their {@link ChatOperation}. */
 export interface MessagesOperation extends PassThroughOperation<MessagesRequest> {
-  /** What a request asks of the vendor beyond what is known to cost tokens only. Absent: nothing. */
+  /** Returns features that the vendor may bill in addition to tokens. If omitted, there are none. */
   extraFeatures?(request: MessagesRequest, header: (name: string) => string | undefined): readonly ExtraFeature[]
-  /** Price fields that never reach the vendor, because it lacks the features. Absent: all reach it. */
+  /** Price fields that never reach the vendor, because it lacks the features. If omitted, all reach it. */
   readonly leavesOut?: ReadonlySet<string>
-  /** False when pictures given as URLs must be fetched by the gateway. Absent: the vendor fetches them. */
+  /** Whether the vendor fetches images given as URLs. Default true. If false, the gateway fetches them. */
   readonly takesImageUrls?: boolean
-  /** Headers of callers that decide the answer. Absent: none. */
+  /** Caller headers that decide the answer. If omitted, there are none. */
   readonly answerHeaders?: readonly string[]
-  /** The same for the count of a request's tokens. */
+  /** Operation that counts the tokens of a request. */
   readonly tokenCount: PassThroughOperation<MessagesRequest>
 }
 
 /** Counts the tokens of a chat, free of charge. All functions are pure. */
 export interface TokenCountOperation {
-  /** False for models of the vendor whose tokens it does not count. Absent: it counts those of each. */
+  /** Whether the vendor counts the tokens of a model. If omitted, it counts those of every model. */
   applies?(model: VendorCall<unknown>['model']): boolean
-  /**
-   * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming what cannot be translated.
-   */
+  /** @throws GatewayError `unsupported_parameter` or `invalid_request`, naming a field that cannot be translated. */
   toWire(call: VendorCall<ChatRequest>): WireRequest
-  /** The count in a 2xx answer. Undefined if it is malformed. */
+  /** Reads the count in a 2xx answer. Returns `undefined` if it is malformed. */
   fromWire(answer: WireAnswer): number | undefined
 }
 
-/** What of a vendor carries out Messages. */
+/** Part of a vendor that handles Messages. */
 export interface MessagesOffer extends ChatOffer {
-  /** Present where the vendor speaks the Messages dialect itself. */
+  /** Present if the vendor accepts the Messages dialect itself. */
   readonly messages?: MessagesOperation
-  /** Present where the vendor counts the tokens of a chat; elsewhere they are estimated. */
+  /** Present if the vendor counts the tokens of a chat. Otherwise, they are estimated. */
   readonly tokenCount?: TokenCountOperation
 }
 
 /**
- * Messages at a vendor: bytes through where it speaks the dialect, else by translation into chat and back.
- * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
+ * Creates the Messages operation of a vendor: pass-through if it accepts the dialect, else translation into chat and back.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming a field that cannot be translated.
  */
 export function createMessagesOperation(
   { messages, chat }: MessagesOffer,
@@ -79,8 +77,8 @@ export function createMessagesOperation(
 }
 
 /**
- * The token count of a request: from the vendor if it counts, else estimated without a call. An estimate has a member
- * `estimated`, which clients of the dialect ignore.
+ * Creates the token count of a request: from the vendor if it counts, else estimated without a call. An estimate has a
+ * member `estimated`, which clients of the dialect ignore.
  * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the untranslatable field.
  */
 export function createTokenCountOperation(
@@ -111,7 +109,7 @@ export function createTokenCountOperation(
   }
 }
 
-/** What counts the tokens of a call at its vendor; undefined: they are estimated. */
+/** Returns the operation that counts tokens at the vendor, or `undefined` if they are estimated. */
 export function tokenCounter(
   { tokenCount }: Pick<MessagesOffer, 'tokenCount'>,
   { model }: VendorCall<unknown>,
@@ -119,7 +117,7 @@ export function tokenCounter(
   return tokenCount?.applies?.(model) === false ? undefined : tokenCount
 }
 
-/** Callers get the id or alias that they wrote; an answer from a fallback has the fallback's id. */
+/** Callers get the id or alias that they wrote. An answer of a fallback has the fallback's id. */
 function asCalled(call: VendorCall<MessagesRequest>): VendorCall<MessagesRequest> {
   const { model, request } = call
   return model.aliases.includes(request.model) ? { ...call, publicModel: request.model } : call
@@ -165,7 +163,7 @@ class TranslatedMessages implements Operation {
   }
 }
 
-/** A Messages call as a chat call, and the names of its dropped fields. */
+/** A Messages call converted to a chat call, and the names of its dropped fields. */
 interface TranslatedCall {
   readonly chatCall: VendorCall<ChatRequest>
   readonly dropped: readonly string[]
@@ -194,7 +192,7 @@ const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
   ['messages.reasoning_content', 'messages.thinking'],
 ])
 
-/** Calls a vendor's translator; its errors name the fields of this dialect. */
+/** Calls a vendor's translator and renames the fields in its errors to this dialect. */
 function withCallerNames<Value>(translate: () => Value): Value {
   try {
     return translate()
@@ -204,7 +202,7 @@ function withCallerNames<Value>(translate: () => Value): Value {
   }
 }
 
-/** All dropped fields, under the caller's names. */
+/** Returns all dropped fields under the caller's names. */
 function droppedByTranslation(translation: readonly string[], vendor: readonly string[]): readonly string[] {
   return [...new Set([...translation, ...vendor.map((field) => CALLER_NAMES.get(field) ?? field)])]
 }

@@ -11,13 +11,13 @@ import { carriedSignature } from './carried-state.ts'
 import { type MessageFacts, messageId, messageUsage, stopReason } from './message-from-completion.ts'
 
 /**
- * Writes a neutral stream of chat events as the events of a Messages stream (Anthropic, "Streaming messages"). One answer is
- * written: the dialect has no others. A finish counts once the answer ends, because some vendors send one before their content.
+ * Writes neutral chat events as the events of a Messages stream (Anthropic, "Streaming messages"). The dialect has one
+ * answer per request. A finish takes effect at the end, because some vendors send one before their content.
  */
 export class MessagesStreamWriter implements ChatStreamWriter {
-  /** True once a caller would keep something of what was written. */
+  /** Whether the written output contains something that a caller keeps. */
   hasContent = false
-  /** Bytes of text, reasoning and arguments of tool calls so far, those that are not shown included. */
+  /** Bytes of text, reasoning and arguments of tool calls so far, including those that are not shown. */
   outputBytesSeen = 0
   readonly #facts: MessageFacts
   readonly #blocks: BlockSequence
@@ -31,12 +31,12 @@ export class MessagesStreamWriter implements ChatStreamWriter {
     this.#blocks = new BlockSequence((type, members) => this.#event(type, members))
   }
 
-  /** True once the answer has its finish. */
+  /** Whether the answer has its finish reason. */
   get hasTextEnded(): boolean {
     return this.#finish !== undefined
   }
 
-  /** What was written since the last call; empty for nothing. The first event holds the usage of the prompt known by then. */
+  /** Returns the text written since the last call, or an empty string. The first event contains the prompt usage known by then. */
   take(usage: Usage | undefined, billedUsage?: VendorCall<object>['billedUsage']): string {
     const text = this.#text
     this.#text = ''
@@ -71,8 +71,8 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   /**
-   * Signs a block with the state of a server. Other state is ignored: it comes after the text, where another block would look like the
-   * answer, and its vendors require only the state of calls.
+   * Signs a block with the state of a server. Other state is ignored: it follows the text, where another block would
+   * look like the answer, and its vendors require only the state of calls.
    */
   extraContent(extra: ExtraContent, choice = 0): void {
     const isDue = extra.server !== undefined && (this.#facts.showsThinking || this.#blocks.hasTools)
@@ -112,7 +112,7 @@ export class MessagesStreamWriter implements ChatStreamWriter {
   }
 
   #messageStart(vendorId: string, usage: Usage = {}): string {
-    // Some clients add the output told here to that of the end.
+    // Some clients add the output reported here to the output reported at the end.
     const { outputTokens: _output, reasoningTokens: _reasoning, ...prompt } = usage
     const message = {
       id: messageId(vendorId, this.#facts.nowMs),

@@ -4,18 +4,18 @@ import { isJsonObject } from '../../core/json.ts'
 import { ORDINARY_TIER } from '../../core/usage.ts'
 import { requestTools, toolPaths } from './request-tools.ts'
 
-/** Price fields of requests for which the vendor charges more than by the tokens of its ordinary price list. */
+/** Price fields of requests that the vendor charges more for than the token prices of its ordinary price list. */
 export const MESSAGES_SURCHARGES = ['service_tier', 'speed', 'inference_geo', 'web_search', 'code_execution'] as const
 
 const NO_FIELDS: BillingFields = {}
 
-/** Values at the ordinary price. */
+/** Values of `speed` at the ordinary price. */
 const ORDINARY_SPEEDS: ReadonlySet<unknown> = new Set([undefined, null, 'standard'])
 const ORDINARY_REGIONS: ReadonlySet<unknown> = new Set([undefined, null, 'global', 'not_available'])
 
 /**
- * The surcharges of a Messages request: the vendor charges for searches and container time, and more per token for speed
- * and for a region (Anthropic, Messages reference and "Pricing").
+ * Returns the surcharges of a Messages request: the vendor charges for searches and container time, and more per token
+ * for speed and for a region (Anthropic, Messages reference and "Pricing").
  */
 export function messagesSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
   const { service_tier, speed, inference_geo } = request
@@ -35,10 +35,10 @@ export function messagesSurcharges(request: Readonly<Record<string, unknown>>): 
   }
 }
 
-/** Searches that are held for where a request sets no end to them. */
+/** Number of searches that the hold covers if a request sets no limit. */
 const UNBOUNDED_SEARCHES = 10
 
-/** How many searches a Messages request is held for: as many as its tools may make; undefined: it cannot search. */
+/** Returns the number of searches that the hold covers: the tools' limits. `undefined` if the request cannot search. */
 export function messagesSearches(request: Readonly<Record<string, unknown>>): number | undefined {
   const tools = requestTools(request)
   if (!hasServerTool(tools, 'web_search_')) return undefined
@@ -51,7 +51,7 @@ export function messagesSearches(request: Readonly<Record<string, unknown>>): nu
   return searches
 }
 
-/** Tools after each of which the model reads and writes again within the call. */
+/** Tools that let the model read and write again within the call. */
 const SERVER_TOOLS = [
   'web_search_',
   'web_fetch_',
@@ -61,7 +61,7 @@ const SERVER_TOOLS = [
   'advisor_',
 ] as const
 
-/** Upper bound of the samplings of a Messages request: one after each round of tools that run at the vendor, or on other servers. */
+/** Returns an upper bound of the samplings of a request: one after each tool round at the vendor or on other servers. */
 export function messagesSamplings(request: Readonly<Record<string, unknown>>): number {
   const tools = requestTools(request)
   return SERVER_TOOLS.some((prefix) => hasServerTool(tools, prefix))
@@ -69,7 +69,7 @@ export function messagesSamplings(request: Readonly<Record<string, unknown>>): n
     : 1
 }
 
-/** Where a Messages request sets a price field; undefined: in the member of the same name. */
+/** Returns the path at which a request sets a price field, or `undefined` if it is the member of the same name. */
 export function messagesFieldParam(field: string, request: Readonly<Record<string, unknown>>): string | undefined {
   if (field !== 'web_search' && field !== 'code_execution') return undefined
   const place = requestTools(request).findIndex((tool) => isServerTool(tool, `${field}_`))
@@ -80,7 +80,7 @@ function hasServerTool(tools: readonly unknown[], prefix: string): boolean {
   return tools.some((tool) => isServerTool(tool, prefix))
 }
 
-/** Tools that run at the vendor have a dated type: `web_search_20250305`. */
+/** Whether a tool runs at the vendor. Such tools have a dated type: `web_search_20250305`. */
 export function isServerTool(tool: unknown, prefix: string): tool is Record<string, unknown> {
   return isJsonObject(tool) && typeof tool['type'] === 'string' && tool['type'].startsWith(prefix)
 }

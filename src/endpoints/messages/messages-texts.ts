@@ -27,7 +27,7 @@ const kindByName = kindsByName({
   tool_arguments: ['input', 'partial_json'],
 })
 
-/** A document may be given as plain text; every other `data` is a file. */
+/** Only `data` of a plain-text document is text. Other `data` is a file. */
 const kindOf: KindOf = (name, owner) =>
   name === 'data' ? (owner['type'] === 'text' ? 'text' : undefined) : kindByName(name, owner)
 
@@ -87,7 +87,7 @@ function blockTexts(block: unknown, path: readonly (string | number)[], index: n
   return textsIn(block, path, { kindOf, index })
 }
 
-/** What a text of a block goes on with, by the type of the difference. */
+/** Member that continues a block, its place and its kind, by the type of the delta. */
 const DELTAS: Readonly<Record<string, readonly [member: string, place: string, kind: TextKind]>> = {
   text_delta: ['text', 'text', 'text'],
   thinking_delta: ['thinking', 'thinking', 'reasoning'],
@@ -140,7 +140,7 @@ class MessagesTextReader implements TextStreamReader {
       const part = { id: `content[${index}].${place}`, kind, index, text, path: ['delta', member] }
       return { added: [part], repeated: [], ended: [], isBare: true }
     }
-    // A signature closes the reasoning before it. Everything else comes whole, such as a citation.
+    // A signature ends the reasoning before it. All other members arrive whole, such as a citation.
     const isSignature = delta['type'] === 'signature_delta'
     const number = this.#citations++
     const added = textsIn(delta, ['delta'], { kindOf, index }).map((part) => ({
@@ -190,7 +190,7 @@ class MessagesTextReader implements TextStreamReader {
   }
 }
 
-/** Only text and reasoning go on after the start of their block; everything else comes whole with it. */
+/** Only text and reasoning continue after the start of their block. All other members arrive with it. */
 function started(block: unknown, index: number): TextStep {
   const added = blockTexts(block, ['content_block'], index).map((part) => ({
     ...part,

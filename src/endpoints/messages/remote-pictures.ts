@@ -3,7 +3,7 @@ import type { CallerUrl, RemoteMedia } from '../endpoint.ts'
 import { isWebUrl } from '../web-urls.ts'
 import type { ContentBlock, MessagesRequest } from './messages-request.ts'
 
-/** The addresses that a vendor of the dialect fetches: of pictures, documents and servers of tools. Undefined: none. */
+/** Returns the addresses that a vendor of the dialect fetches: images, documents and MCP servers. */
 export function messagesUrls(request: MessagesRequest): readonly CallerUrl[] | undefined {
   const urls: CallerUrl[] = []
   for (const [index, { content }] of request.messages.entries())
@@ -30,7 +30,7 @@ function addSourceUrls(blocks: unknown, path: string, urls: CallerUrl[]): void {
   }
 }
 
-/** The pictures of a request with a URL, in any block; undefined: none. */
+/** Returns the images of a request with a URL, in any block, or `undefined`. */
 export function remotePictures(request: MessagesRequest): RemoteMedia<MessagesRequest> | undefined {
   const urls: CallerUrl[] = []
   walkMessages(request, (url, param) => {
@@ -47,7 +47,7 @@ export function remotePictures(request: MessagesRequest): RemoteMedia<MessagesRe
   }
 }
 
-/** Called for each picture in the order of the request; returns the replacement of its source, or undefined to keep it. */
+/** Called for each image, in the order of the request. Returns the replacement of its source, or `undefined` to keep it. */
 type Visit = (url: string, param: string) => object | undefined
 
 function walkMessages(request: MessagesRequest, visit: Visit): MessagesRequest {
@@ -70,7 +70,7 @@ function walkBlocks(blocks: unknown, path: string, visit: Visit): unknown {
   return isChanged ? walked : blocks
 }
 
-/** Pictures occur in turns, in tool results, and in documents made of blocks. */
+/** Images occur in turns, in tool results, and in documents made of blocks. */
 function walkBlock(block: unknown, path: string, visit: Visit): unknown {
   if (!isJsonObject(block)) return block
   const { type, source, content } = block
@@ -89,7 +89,7 @@ function walkBlock(block: unknown, path: string, visit: Visit): unknown {
   return block
 }
 
-/** `data:image/png;base64,…` as the dialect has it. */
+/** Converts `data:image/png;base64,…` to a source of the dialect. */
 function base64Source(dataUrl: string): object {
   const comma = dataUrl.indexOf(',')
   const mediaType = dataUrl.slice('data:'.length, dataUrl.indexOf(';'))

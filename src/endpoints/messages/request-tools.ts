@@ -1,7 +1,7 @@
 import { isJsonObject } from '../../core/json.ts'
 import type { ContentBlock, MessagesRequest } from './messages-request.ts'
 
-/** Tools of a request: those that it lists, and those that its turns define. */
+/** Tools of a request: listed tools and tools that its turns define. */
 type Tools = readonly Readonly<Record<string, unknown>>[]
 
 /** The members of a request in which tools are defined. */
@@ -13,9 +13,9 @@ interface ToolsOfRequest {
 const NO_TOOLS: Tools = []
 
 /**
- * All tools that a request defines: those of `tools`, then those of its turns (Anthropic SDK, `BetaToolChangeToolDefinitionParam`), which
- * may be of any kind that `tools` may have. A turn defines them by an instruction, and by a summary of turns that did
- * (`BetaCompactionBlockParam`).
+ * Returns all tools that a request defines: those of `tools`, then those of its turns (Anthropic SDK,
+ * `BetaToolChangeToolDefinitionParam`), which may be of any kind. A turn defines them by an instruction, or by a
+ * summary of turns that did (`BetaCompactionBlockParam`).
  */
 export function requestTools({ tools, messages }: ToolsOfRequest): Tools {
   const listed = Array.isArray(tools) ? (tools as Tools) : NO_TOOLS
@@ -23,7 +23,7 @@ export function requestTools({ tools, messages }: ToolsOfRequest): Tools {
   return added === undefined ? listed : [...listed, ...added.map(({ tool }) => tool)]
 }
 
-/** Tells where a request defines the tool at a place of {@link requestTools}. Its turns are read once, for all places. */
+/** Returns a function from an index in {@link requestTools} to the path of the tool. Reads the turns once, for all tools. */
 export function toolPaths({ tools, messages }: ToolsOfRequest): (place: number) => string {
   const listed = Array.isArray(tools) ? tools.length : 0
   let added: readonly AddedTool[] | undefined
@@ -34,7 +34,7 @@ export function toolPaths({ tools, messages }: ToolsOfRequest): (place: number) 
   }
 }
 
-/** The definition in a block that adds a tool; undefined: it names one that is defined elsewhere. */
+/** Returns the definition in a block that adds a tool, or `undefined` if the tool is defined elsewhere. */
 export function addedTool({
   type,
   tool,
@@ -44,15 +44,15 @@ export function addedTool({
   return isJsonObject(definition) ? definition : undefined
 }
 
-/** What a turn says of a tool by its name: that it is in effect from there on, or no longer. */
+/** Whether a named tool is in effect from this turn on, or no longer. */
 export interface ToolChange {
   readonly type: 'tool_addition' | 'tool_removal'
   readonly name: string
-  /** Is the tool defined elsewhere? */
+  /** Whether the tool is defined elsewhere. */
   readonly isReference: boolean
 }
 
-/** All of them, in order. Whole MCP servers, which only the dialect's own vendor calls, are left out. */
+/** Returns all changes in order, except whole MCP servers, which only the dialect's own vendor calls. */
 export function toolChanges(messages: MessagesRequest['messages']): readonly ToolChange[] {
   return messages.flatMap(({ content }) => (Array.isArray(content) ? content.flatMap(changesIn) : []))
 }
@@ -65,7 +65,7 @@ function changesIn(block: unknown): readonly ToolChange[] {
   return change === undefined ? [] : [change]
 }
 
-/** The change that a block makes; undefined: none. */
+/** Returns the change that a block makes, if any. */
 export function toolChange(block: Readonly<Record<string, unknown>>): ToolChange | undefined {
   const { type, tool } = block
   if ((type !== 'tool_addition' && type !== 'tool_removal') || !isJsonObject(tool)) return undefined

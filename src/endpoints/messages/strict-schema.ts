@@ -1,10 +1,10 @@
 import { isJsonObject } from '../../core/json.ts'
 import { isObjectSchema, SCHEMA_MAPS } from '../json-schema.ts'
 
-/** Members that hold values, in which nothing is a schema. */
+/** Members that hold values, which contain no schemas. */
 export const VALUE_MEMBERS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples', 'required'])
 
-/** Members that no strict schema has. */
+/** Members that strict schemas must not have. */
 const REFUSED: ReadonlySet<string> = new Set([
   'allOf',
   'not',
@@ -12,7 +12,7 @@ const REFUSED: ReadonlySet<string> = new Set([
   'dependentRequired',
   'dependentSchemas',
   'patternProperties',
-  // Not in the guide's list: "'oneOf' is not permitted", and so of the others.
+  // Not in the guide's list, but rejected: "'oneOf' is not permitted", and likewise below.
   'oneOf',
   'propertyNames',
   'contains',
@@ -22,8 +22,8 @@ const REFUSED: ReadonlySet<string> = new Set([
 ])
 
 /**
- * May a schema be called strict in a chat? There every object must name its members, require all of them and allow no others
- * (OpenAI, "Structured outputs"); in Messages members may be left out.
+ * Whether a chat may call a schema strict: every object must name its members, require all of them and allow no others
+ * (OpenAI, "Structured outputs"). In Messages, members may be optional.
  */
 export function isStrictSchema(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.every(isStrictSchema)

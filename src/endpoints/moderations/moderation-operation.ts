@@ -1,14 +1,14 @@
 import { type Operation, type PassThroughOperation, passThrough, type VendorCall } from '../operation.ts'
 import type { ModerationRequest } from './moderation-request.ts'
 
-/** What of a vendor carries out moderations: servers of OpenAI's dialect. */
+/** Part of a vendor that handles moderations: servers of OpenAI's dialect. */
 export interface ModerationsOffer {
   readonly moderations?: PassThroughOperation<ModerationRequest>
 }
 
 /**
- * Moderation at a vendor. Answers pass with the vendor's own categories: labels are never translated, because no two vendors mean the
- * same by them.
+ * Creates the moderation operation of a vendor. Answers keep the vendor's own categories, because no two vendors mean
+ * the same by them.
  */
 export function createModerationsOperation(
   { moderations }: ModerationsOffer,

@@ -2,21 +2,21 @@ import * as z from 'zod'
 import { onDemand } from '../../core/on-demand.ts'
 import { listOf } from '../list-of.ts'
 
-/** A text, or a picture by its address or as a `data:` URL. */
+/** A text, or an image as an address or a `data:` URL. */
 export type ModerationPart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image_url'; readonly image_url: { readonly url: string } }
 
 /** A request for moderation (OpenAI API, "Create moderation"). */
 export interface ModerationRequest {
-  /** `omni-moderation-latest` when the caller names none. */
+  /** Model id. Defaults to `omni-moderation-latest`. */
   model: string
   /** One text, several texts with a result each, or parts that are judged together. */
   input: string | string[] | ModerationPart[]
   [field: string]: unknown
 }
 
-/** Most texts or parts of one request; longer lists are for the caller to cut. */
+/** Maximum texts or parts per request. Callers split longer lists themselves. */
 export const MAX_MODERATION_INPUTS = 2_048
 
 const part = onDemand(() =>
@@ -26,7 +26,7 @@ const part = onDemand(() =>
   ]),
 )
 
-/** Rules of the request; unknown fields pass. */
+/** Rules of the request. Unknown fields are passed on. */
 export const moderationSchema = onDemand(() =>
   z.looseObject({
     model: z.string().min(1).optional(),
@@ -38,7 +38,7 @@ export const moderationSchema = onDemand(() =>
   }),
 )
 
-/** The parts of an input; undefined for texts. */
+/** Returns the parts of an input, or `undefined` if the input is text. */
 export function partsOf({ input }: Pick<ModerationRequest, 'input'>): readonly ModerationPart[] | undefined {
   return Array.isArray(input) && typeof input[0] === 'object' ? (input as ModerationPart[]) : undefined
 }

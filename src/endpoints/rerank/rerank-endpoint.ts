@@ -14,7 +14,7 @@ const NEVER: ReadonlySet<string> = new Set()
 /** `POST /v1/rerank`: sorts documents by relevance to a query (Cohere API, "Rerank"; the shape that most servers share). */
 export const rerankEndpoint = rerankAt('/v1/rerank')
 
-/** The same where clients of version 2 of Cohere's API look for it. */
+/** `POST /v2/rerank`, the path that clients of version 2 of Cohere's API use. */
 export const rerankV2Endpoint = rerankAt('/v2/rerank')
 
 function rerankAt(path: string) {
@@ -47,7 +47,7 @@ function rerankAt(path: string) {
       request: (request) =>
         requestTexts(request, {
           kinds: { query: 'text', documents: 'text' },
-          // Every text of an object: one without `text` is ranked by all of them.
+          // Every string of an object is text: an object without `text` is ranked by all of them.
           kindOf: (_name, holder) => (pictureOf(holder) === undefined ? 'text' : undefined),
           last: ['query', 'documents'],
           open: ['documents'],

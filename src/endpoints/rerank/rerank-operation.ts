@@ -26,33 +26,33 @@ import { type RerankLimits, type RerankPart, splitDocuments } from './split-docu
 
 /** The documents of one call to a vendor. */
 export interface RerankInput {
-  /** Texts, and pictures for models whose limits name them. */
+  /** Texts, and images if the limits of the model allow them. */
   readonly documents: readonly (string | RerankPicture)[]
-  /** Undefined: all. At most as many as there are documents. */
+  /** Number of results, at most the number of documents. `undefined` for all. */
   readonly topN: number | undefined
 }
 
 /** Reranking at one vendor. All functions are pure. */
 export interface RerankOperation {
-  /** By the vendor's own id of the model. */
+  /** Returns the limits of a model, by the vendor's own id. */
   limits(upstream: string): RerankLimits
-  /** The input stands in place of the request's documents and of its `top_n`. */
+  /** Writes the call. `input` replaces the documents and `top_n` of the request. */
   toWire(call: VendorCall<RerankRequest>, input: RerankInput): WireRequest
-  /** Reads a complete 2xx answer. Undefined if it is malformed. */
+  /** Reads a complete 2xx answer. Returns `undefined` if it is malformed. */
   fromWire(answer: WireAnswer, call: VendorCall<RerankRequest>): RankedDocuments | undefined
 }
 
-/** What of a vendor carries out reranking. */
+/** Part of a vendor that handles reranking. */
 export interface RerankOffer {
   readonly rerank?: RerankOperation
 }
 
 /**
- * Reranking at a vendor. Documents reach it as texts and pictures, and stand in the answer as the caller wrote them. The best results are
- * chosen here too, because some servers ignore how many were asked for. A list above the vendor's limits is split where its
- * model scores each document by itself.
+ * Creates the rerank operation of a vendor. Documents are sent as texts and images, and returned as the caller wrote them. The
+ * gateway also selects the best results, because some servers ignore the requested number. A list above the vendor's limits is
+ * split if the model scores each document separately.
  * @throws GatewayError `invalid_request` for a list above the limits of a model that compares documents with each other,
- *   `unsupported_parameter` for a picture where a model ranks texts only.
+ *   `unsupported_parameter` for an image at a model that ranks only texts.
  */
 export function createRerankOperation(operation: RerankOperation, call: VendorCall<RerankRequest>): Operation {
   const { request } = call
@@ -89,7 +89,7 @@ function merged(
     for (const { index, relevance_score } of ranked.results)
       results.push({ index: part.start + index, relevance_score })
   }
-  // The sort is stable: documents of equal score stay in the order in which the vendor gave them.
+  // The sort is stable: documents of equal score keep the vendor's order.
   results.sort((one, other) => other.relevance_score - one.relevance_score)
   const usage = summedUsage(read, parts)
   return jsonBody(answerBody(call, read, results, usage), usage)
@@ -104,8 +104,8 @@ function readAnswer(
 }
 
 /**
- * Does each result name another document of the part, by a score that can be compared, and are there as many as were asked for? No
- * vendor says that it gives fewer, and with fewer from a part the best of all parts would not be known.
+ * Whether each result names another document of the part with a comparable score, and the number of results is as requested. No
+ * vendor documents fewer results, and if a part had fewer, the best of all parts would be unknown.
  */
 function isRanking(results: readonly RerankResult[], part: RerankRequest): boolean {
   const seen = new Set<number>()
@@ -142,13 +142,13 @@ function answerBody(
   }
 }
 
-/** What the calls used together; undefined when any of them reported nothing. */
+/** Returns the total usage of the calls, or `undefined` if any of them reported none. */
 function summedUsage(read: readonly RankedDocuments[], parts: readonly RerankPart[]): Usage | undefined {
   const reports = parts.map(({ request }, position): PartReport => ({ request, reported: read[position]?.usage }))
   return reports.every(({ reported }) => reported !== undefined) ? usageOfParts(reports) : undefined
 }
 
-/** What the parts that were answered used; those without a report are estimated. Undefined when none was answered. */
+/** Returns the usage of the answered parts, or `undefined` without any. Parts without a report are estimated. */
 function partialUsage(
   operation: RerankOperation,
   parts: readonly RerankPart[],

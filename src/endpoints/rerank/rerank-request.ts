@@ -6,57 +6,54 @@ import { listOf } from '../list-of.ts'
 import { isWebUrl } from '../web-urls.ts'
 
 /**
- * A document: a text, or an object with its text as `text`. An object whose only member is `image` is a picture; any other without a
- * text is ranked by its JSON.
+ * A document: a text, or an object with its text as `text`. An object whose only member is `image` is an image; any other object
+ * without a text is ranked by its JSON.
  */
 export type RerankDocument = string | Readonly<Record<string, unknown>>
 
-/** A picture to rank: its address, or a `data:` URL. */
+/** An image to rank, as an address or a `data:` URL. */
 export interface RerankPicture {
   readonly image: string
 }
 
-/** A rerank request in the shape of Cohere's API, which other servers share. Unknown fields pass to servers of that shape. */
+/** A rerank request in the shape of Cohere's API, which other servers share. Unknown fields are passed to servers of that shape. */
 export interface RerankRequest {
   model: string
   query: string
   documents: RerankDocument[]
-  /** Most results of the answer; all documents when absent or above their number. */
+  /** Maximum number of results. By default, or if larger, all documents. */
   top_n?: number | null
-  /**
-   * Voyage's name of `top_n`. A request that has this member, also as null, gets its results as `data`, which clients of Voyage
-   * read.
-   */
+  /** Voyage's name of `top_n`. A request with this member, even null, gets its results as `data`, which clients of Voyage read. */
   top_k?: number | null
-  /** Are the documents repeated in the results? No by default. */
+  /** Whether the results repeat the documents. Default false. */
   return_documents?: boolean | null
-  /** Tokens to which the vendor cuts each document, at vendors that can be told. */
+  /** Tokens to which the vendor truncates each document, if it supports this. */
   max_tokens_per_doc?: number | null
   [field: string]: unknown
 }
 
-/** One document's place in a vendor's answer. */
+/** Rank of one document in a vendor's answer. */
 export interface RerankResult {
-  /** Position of the document among those that were sent. */
+  /** Position of the document in the sent list. */
   readonly index: number
-  /** Higher is more relevant. Scores of different models cannot be compared. */
+  /** Relevance; higher is more relevant. Scores of different models cannot be compared. */
   readonly relevance_score: number
 }
 
-/** What a vendor's translator reads from one answer. */
+/** Data that a vendor's translator reads from one answer. */
 export interface RankedDocuments {
   readonly id: string | undefined
   readonly results: readonly RerankResult[]
-  /** `inputTokens` with the pictures' part of them, `searchUnits`, or both; undefined: the vendor reported none. */
+  /** `inputTokens` (with the tokens of images), `searchUnits`, or both; `undefined` if the vendor reported none. */
   readonly usage: Pick<Usage, 'inputTokens' | 'inputImageTokens' | 'searchUnits'> | undefined
 }
 
-/** Most documents of one request; longer lists are for the caller to cut. */
+/** Maximum documents per request. Callers split longer lists themselves. */
 export const MAX_RERANK_DOCUMENTS = 10_000
 
 const count = onDemand(() => z.int().min(1))
 
-/** Rules of the rerank request; unknown fields pass. */
+/** Rules of the rerank request. Unknown fields are passed on. */
 export const rerankSchema = onDemand(() =>
   z.looseObject({
     model: z.string().min(1),
@@ -71,7 +68,7 @@ export const rerankSchema = onDemand(() =>
   }),
 )
 
-/** The text that a document is ranked by; empty for a picture. */
+/** Returns the text that a document is ranked by. Empty for an image. */
 export function textOfDocument(document: RerankDocument): string {
   if (typeof document === 'string') return document
   const { text } = document
@@ -79,15 +76,15 @@ export function textOfDocument(document: RerankDocument): string {
   return pictureOf(document) === undefined ? JSON.stringify(document) : ''
 }
 
-/** The picture that a document is; undefined: it is none. */
+/** Returns the image of an image document, or `undefined` for other documents. */
 export function pictureOf(document: RerankDocument): string | undefined {
   if (typeof document === 'string' || typeof document['image'] !== 'string') return undefined
   return Object.keys(document).length === 1 ? document['image'] : undefined
 }
 
 /**
- * The same request, if its pictures can be read.
- * @throws GatewayError `invalid_request` naming a picture that is no address and no `data:` URL, or one that is not alone.
+ * Returns the request if its images can be read.
+ * @throws GatewayError `invalid_request` for an image that is neither an address nor a `data:` URL, or that has other members.
  */
 export function withCheckedPictures(request: RerankRequest): RerankRequest {
   for (const [index, document] of request.documents.entries()) {
@@ -104,7 +101,7 @@ function isPictureData(value: unknown): boolean {
   return typeof value === 'string' && /^data:image\/[a-z0-9.+-]+;base64,./i.test(value.slice(0, 100))
 }
 
-/** How many results the request asks for, at most as many as it has documents. */
+/** Returns the number of requested results, at most the number of documents. */
 export function resultCount({ top_n, top_k, documents }: RerankRequest): number {
   return Math.min(top_n ?? top_k ?? documents.length, documents.length)
 }

@@ -8,19 +8,19 @@ import {
   textOfDocument,
 } from './rerank-request.ts'
 
-// Cohere, "How does Cohere's pricing work": documents of one search unit, and tokens above which a document is cut into several.
+// Documents per search unit, and tokens above which a document is split (Cohere, "How does Cohere's pricing work").
 const DOCUMENTS_PER_UNIT = 100
 const TOKENS_PER_PIECE = 500
-// Cohere, rerank v2 reference: the default of `max_tokens_per_doc`.
+// Default of `max_tokens_per_doc` (Cohere, rerank v2 reference).
 const DEFAULT_TOKENS_PER_DOCUMENT = 4096
-/** No vendor takes fewer documents in one call; each call of a split list is rounded up to whole units. */
+/** Smallest document limit of any vendor. Each call of a split list is rounded up to whole units. */
 const DOCUMENTS_PER_CALL = 500
 
 type RankedTexts = Pick<RerankRequest, 'query' | 'documents' | 'max_tokens_per_doc'>
 
 /**
- * Bytes of text that a vendor reads: the query once for each document, and the documents. Each reading of the query is rounded up to
- * whole tokens.
+ * Returns the bytes of text that a vendor reads: the query once per document, and the documents. Each reading of the query is
+ * rounded up to whole tokens.
  */
 export function rerankTextBytes({ query, documents }: RankedTexts): number {
   const queryBytes = estimateTokens(Buffer.byteLength(query)) * ESTIMATED_BYTES_PER_TOKEN
@@ -30,9 +30,8 @@ export function rerankTextBytes({ query, documents }: RankedTexts): number {
 }
 
 /**
- * Search units as their vendors count them: one for each 100 documents. A document that is longer than 500 tokens together with the
- * query counts as several. A lower `max_tokens_per_doc` than the default does not count: many vendors never get it, and those that do
- * report their own count.
+ * Returns search units as vendors count them: one per 100 documents. A document that exceeds 500 tokens together with the query
+ * counts as several. A lower `max_tokens_per_doc` is ignored: many vendors never receive it, and the others report their own count.
  */
 export function searchUnits({ query, documents, max_tokens_per_doc }: RankedTexts): number {
   const queryTokens = estimateTokens(Buffer.byteLength(query))
@@ -45,16 +44,16 @@ export function searchUnits({ query, documents, max_tokens_per_doc }: RankedText
   return Math.ceil(pieces / DOCUMENTS_PER_UNIT)
 }
 
-/** Usage of a rerank call. It has both counts, so that a model can be sold by either. */
+/** Usage of a rerank call. It has both counts, so that a model can be priced by either. */
 export interface RerankUsage extends Usage {
   readonly inputTokens: number
   readonly outputTokens: 0
-  /** Absent where no document is a picture. */
+  /** Omitted if no document is an image. */
   readonly inputImageTokens?: number
   readonly searchUnits: number
 }
 
-/** What a request is held for, and charged for where its vendor reports nothing. */
+/** Returns the usage to hold for a request, and to charge if its vendor reports nothing. */
 export function rerankEstimate(
   request: RankedTexts,
   inputTokens = estimateTokens(rerankTextBytes(request)),
@@ -63,16 +62,16 @@ export function rerankEstimate(
   return { inputTokens, outputTokens: 0, searchUnits: searchUnits(request) + furtherCalls }
 }
 
-/** What a vendor reported of the documents of one call; undefined: nothing. */
+/** A vendor's report on the documents of one call, if any. */
 export interface PartReport {
   readonly request: RankedTexts
   readonly reported: RankedDocuments['usage']
 }
 
 /**
- * The reports of the calls of one request together, with the count that they lack: vendors report tokens or search units. Units that are
- * counted here are those of all documents together, so that they do not depend on how a list was split. Tokens of pictures that a
- * vendor does not tell apart are those above the estimate of the texts.
+ * Adds up the reports of all calls of one request and adds the missing count: vendors report tokens or search units. Units are
+ * counted for all documents together, so that they do not depend on the split. If a vendor does not report image tokens separately,
+ * they are the tokens above the estimate of the texts.
  */
 export function usageOfParts(parts: readonly PartReport[]): RerankUsage {
   let [inputTokens, units] = [0, 0]

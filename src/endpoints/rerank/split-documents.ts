@@ -3,19 +3,19 @@ import { invalidField, unsupportedField } from '../field-errors.ts'
 import { estimateTokens } from '../token-estimate.ts'
 import { pictureOf, type RerankRequest, textOfDocument } from './rerank-request.ts'
 
-/** What a vendor takes in one call. */
+/** Limits of one call to a vendor. */
 export interface RerankLimits {
-  /** Most documents; absent: the vendor decides. */
+  /** Maximum number of documents. If omitted, the vendor decides. */
   readonly maxDocuments?: number
-  /** Most tokens: those of the query for each document, and those of the documents. Absent: the vendor decides. */
+  /** Maximum tokens: those of the query once per document, plus those of the documents. If omitted, the vendor decides. */
   readonly maxTokens?: number
-  /** Tokens to which the vendor cuts a longer text; absent: not known. */
+  /** Tokens to which the vendor truncates a longer text, if known. */
   readonly maxTextTokens?: number
-  /** Most pictures among the documents; absent: pictures are refused. */
+  /** Maximum number of images. If omitted, images are rejected. */
   readonly maxPictures?: number
   /**
-   * Is each document scored by itself, so that a longer list may be split and its parts merged by score? Absent: no, longer lists
-   * are refused.
+   * Whether each document is scored separately, so that a longer list may be split and its parts merged by score. Default false:
+   * longer lists are rejected.
    */
   readonly isPointwise?: boolean
 }
@@ -26,15 +26,15 @@ export interface RerankPart {
   readonly request: RerankRequest
 }
 
-/** Calls that one request may become, so that a list of long texts does not become thousands. */
+/** Maximum calls per request, so that a list of long texts does not become thousands. */
 const MAX_PARTS = 100
 
 /**
- * The documents in parts that the vendor takes, where each is scored by itself. The tokens of a part are estimated from above, so a
- * part may be smaller than it could be. A document that is too long by itself is a part: most vendors cut it.
- * @throws GatewayError `invalid_request` for more documents, or certainly more tokens, than a model takes that compares documents with
- *   each other, for too many pictures, and for a list that would become too many calls; `unsupported_parameter` for a picture where
- *   a model ranks texts only.
+ * Splits the documents into parts that the vendor accepts, if each is scored separately. The token estimate is an upper bound, so
+ * parts may be smaller than possible. A document that is too long is a part of its own: most vendors truncate it.
+ * @throws GatewayError `invalid_request` if a model that compares documents gets more documents, or certainly more tokens, than its
+ *   limit, for too many images, and for a list that needs too many calls; `unsupported_parameter` for an image at a model that
+ *   ranks only texts.
  */
 export function splitDocuments(request: RerankRequest, limits: RerankLimits): RerankPart[] {
   const { documents, query } = request
@@ -69,29 +69,29 @@ function checkPictures({ documents }: RerankRequest, { maxPictures }: RerankLimi
   const pictures = documents.flatMap((document, index) => (pictureOf(document) === undefined ? [] : [index]))
   const [first] = pictures
   if (first === undefined) return
-  if (maxPictures === undefined) throw unsupportedField(`documents[${first}].image`, 'this model ranks texts only')
-  if (pictures.length > maxPictures) throw invalidField('documents', `this model takes at most ${maxPictures} pictures`)
+  if (maxPictures === undefined) throw unsupportedField(`documents[${first}].image`, 'this model ranks only texts')
+  if (pictures.length > maxPictures) throw invalidField('documents', `this model accepts at most ${maxPictures} images`)
 }
 
 function checkWhole(request: RerankRequest, limits: RerankLimits): void {
   const { documents, query } = request
   const { maxDocuments, maxTokens, maxTextTokens = Number.POSITIVE_INFINITY } = limits
   if (maxDocuments !== undefined && documents.length > maxDocuments)
-    throw invalidField('documents', `this model takes at most ${maxDocuments} documents`)
+    throw invalidField('documents', `this model accepts at most ${maxDocuments} documents`)
   if (maxTokens === undefined) return
   let tokens = Math.min(fewestTokens(query), maxTextTokens) * documents.length
   for (const document of documents) tokens += Math.min(fewestTokens(textOfDocument(document)), maxTextTokens)
   if (tokens > maxTokens)
     throw invalidField(
       'documents',
-      `this model takes at most ${maxTokens} tokens, the query counted once for each document`,
+      `this model accepts at most ${maxTokens} tokens, the query counted once for each document`,
     )
 }
 
-/** No language has more letters for a token on the average. Only runs of blanks have, which are left out. */
+/** No language has more letters per token on average. Only runs of blanks have, which are ignored. */
 const MOST_LETTERS_PER_TOKEN = 6
 
-/** Tokens of a text from below: by the usual estimate, which is from above, a list that the vendor takes would be refused. */
+/** Returns a lower bound of the tokens of a text: the usual estimate is an upper bound and would reject acceptable lists. */
 function fewestTokens(text: string): number {
   return Math.floor(text.replace(/\s+/g, '').length / MOST_LETTERS_PER_TOKEN)
 }

@@ -9,16 +9,16 @@ import { inputItems, itemType, type ResponsesRequest } from './responses-request
 
 type Json = Record<string, unknown>
 
-/** Responses that are made in the background (OpenAI API reference, "Create a model response", `background`). */
+/** Responses that run in the background (OpenAI API reference, "Create a model response", `background`). */
 export const backgroundResponses: Deferral<ResponsesRequest> = {
   applies: ({ background }) => background === true,
   webhookUrl: ({ webhook_url: url }) => (typeof url === 'string' ? url : undefined),
   runnable({ background: _background, stream: _stream, webhook_url: _url, ...request }) {
-    // The vendor takes options of the background only together with `background`.
+    // The vendor accepts options of the background only together with `background`.
     const { stream_options: _options, background_options: _window, ...rest } = request
     return rest
   },
-  // The gateway makes the answer by an ordinary call, which has no discount. Only the default is the same there.
+  // The gateway runs the request as an ordinary call, without discount. Only the default has the same effect.
   dropped({ background_options: options }) {
     const window: unknown = isJsonObject(options) ? options['completion_window'] : undefined
     return window === undefined || window === null || window === 'soonest'

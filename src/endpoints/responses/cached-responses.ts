@@ -6,9 +6,9 @@ import type { ResponsesRequest } from './responses-request.ts'
 /** Tools that callers run. */
 const TOOLS_OF_CALLERS: ReadonlySet<unknown> = new Set(['function', 'custom'])
 
-/** How Responses are answered from the cache: those that nobody can continue by their id. */
+/** Caching of Responses: only those that nobody can continue by their id. */
 export const cachedResponses: CachedAnswers<ResponsesRequest, ResponsesOffer> = {
-  // An answer repeats `user`, `metadata` and their like, so they decide it.
+  // An answer repeats `user`, `metadata` and similar members, so they decide it.
   leftOut: new Set(['stream', 'stream_options']),
   form: ({ stream }) => (stream === true ? 'stream' : ''),
   isDeterministic: ({ temperature }) => temperature === 0,
@@ -23,12 +23,12 @@ export const cachedResponses: CachedAnswers<ResponsesRequest, ResponsesOffer> = 
     pluginExtras(request).length > 0 ||
     namesFile(request.input) ||
     refersToItems(request.input),
-  // Only the credential that made encrypted reasoning can read it, and who gives it again does not know which that was.
+  // Only the credential that generated encrypted reasoning can read it, and a cached answer does not name its credential.
   refusals: ['"content_filter"', '"refusal"', '"encrypted_content"'],
   idPaths: [['id'], ['response', 'id']],
 }
 
-/** Does an item stand elsewhere, or bring tools along? */
+/** Whether an item is a reference or adds tools. */
 function refersToItems(input: ResponsesRequest['input']): boolean {
   return Array.isArray(input) && input.some((item) => item.type === 'item_reference' || item['tools'] !== undefined)
 }

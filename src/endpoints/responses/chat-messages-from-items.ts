@@ -8,13 +8,13 @@ import { type EnvelopeOwner, isEnvelope, isSealOnly, MESSAGE_STATE, openReasonin
 import { inputItems, itemType, type ResponsesItem, type ResponsesRequest } from './responses-request.ts'
 import { type CallableTool, TOOL_SEARCH_NAME, type ToolNames } from './tool-names.ts'
 
-/** The messages of a chat, and where each begins in the request: `input[3]`. */
+/** The messages of a chat, and the path in the request where each begins: `input[3]`. */
 export interface TranslatedItems {
   readonly messages: ChatMessage[]
   readonly paths: string[]
 }
 
-/** What translating items needs besides the items. */
+/** Data that the translation needs in addition to the items. */
 export interface ItemContext {
   readonly names: ToolNames
   readonly report: Report
@@ -22,8 +22,8 @@ export interface ItemContext {
 }
 
 /**
- * Items as messages of a chat. A run of reasoning, assistant messages and calls is one assistant message. Pictures and files in
- * the output of a tool go into a user message after the outputs, because a tool's message holds text only.
+ * Converts items to messages of a chat. A run of reasoning, assistant messages and calls is one assistant message. Images and files
+ * in the output of a tool go into a user message after the outputs, because tool messages hold only text.
  * @throws GatewayError `invalid_request` or `unsupported_parameter`, naming the item or its member.
  */
 export function chatMessagesFromItems(request: ResponsesRequest, context: ItemContext): TranslatedItems {
@@ -38,7 +38,7 @@ export function chatMessagesFromItems(request: ResponsesRequest, context: ItemCo
   return conversation.end()
 }
 
-/** Items that only the dialect's own vendor can read; what it ran stands in its answers too. */
+/** Items that only the dialect's own vendor can read. Its answers also contain the results of hosted tools. */
 const HOSTED_HISTORY: ReadonlySet<string> = new Set([
   'web_search_call',
   'file_search_call',
@@ -52,10 +52,10 @@ const HOSTED_HISTORY: ReadonlySet<string> = new Set([
   'program_output',
 ])
 
-/** Types of the parts of an assistant message. Some clients write texts as they do in other messages. */
+/** Types of the parts of an assistant message. Some clients use the types of other messages. */
 const ASSISTANT_PARTS: ReadonlySet<unknown> = new Set(['output_text', 'refusal', 'input_text', 'text'])
 
-/** Items that set something for the whole request, and hold nothing of the conversation. */
+/** Items that configure the whole request and are not part of the conversation. */
 const SETTINGS: ReadonlySet<string> = new Set(['additional_tools', 'configuration_update'])
 
 interface AssistantTurn {
@@ -77,7 +77,7 @@ interface CallOutput {
   readonly order: number
 }
 
-/** A message with the outputs of its calls, which a chat has right behind it, in the order of the calls. */
+/** A message with the outputs of its calls, which must directly follow it in a chat, in the order of the calls. */
 interface PlacedMessage {
   readonly message: ChatMessage
   readonly path: string
@@ -88,10 +88,10 @@ interface PlacedMessage {
 interface KnownCall {
   readonly order: number
   readonly turn: AssistantTurn
-  /** How many calls of the id in this turn have no output yet. */
+  /** Number of calls with this id in the turn that have no output yet. */
   open: number
   output?: CallOutput
-  /** JSON of the newest output as it was given. */
+  /** JSON of the latest output, as received. */
   given?: string
 }
 
@@ -145,7 +145,7 @@ class ItemConversation {
   #other(type: string, path: string): void {
     if (SETTINGS.has(type)) return
     if (HOSTED_HISTORY.has(type)) this.#context.report(`input.${type}`)
-    else throw unsupportedField(path, `this model takes no item of type ${JSON.stringify(type.slice(0, 80))}`)
+    else throw unsupportedField(path, `this model does not support items of type ${JSON.stringify(type.slice(0, 80))}`)
   }
 
   end(): TranslatedItems {
@@ -173,7 +173,7 @@ class ItemConversation {
     const parts = partsOf(content, `${path}.content`, this.#context.report)
     if (parts.length === 0) return
     const plain = parts.every((part) => part.type === 'text')
-    if (role !== 'user' && !plain) throw unsupportedField(`${path}.content`, 'instructions may hold text only')
+    if (role !== 'user' && !plain) throw unsupportedField(`${path}.content`, 'instructions can contain only text')
     const text = plain ? textOrParts(parts) : parts
     this.#push({ role: role === 'user' ? 'user' : 'system', content: text }, path)
   }
@@ -226,11 +226,11 @@ class ItemConversation {
     const { call_id: id } = item
     const call = typeof id === 'string' ? this.#calls.get(id) : undefined
     if (typeof id !== 'string' || call === undefined)
-      throw invalidField(`${path}.call_id`, 'answers no call of this conversation')
+      throw invalidField(`${path}.call_id`, 'must be the id of an earlier call')
     this.#closeAssistant()
     const output = item['output'] ?? foundTools(item)
     const given = JSON.stringify(output)
-    // A call has one output in a chat. Clients of a conversation give again what it holds.
+    // A call has one output in a chat. Clients of a conversation resend items that it already contains.
     if (call.open === 0 && call.given === given) return
     call.given = given
     const texts: ChatContentPart[] = []
@@ -311,11 +311,11 @@ function argumentsOf(item: ResponsesItem, { kind }: CallableTool): string {
   const { arguments: given } = item
   if (typeof given !== 'string') return JSON.stringify(given ?? {})
   if (given.trim() === '' || isJsonObject(parseVendorJson(given))) return given
-  // Models write text that is none, and an answer may be cut within them: vendors would refuse every later turn.
+  // Models write invalid JSON, and an answer may be cut within it. Vendors would then reject every later turn.
   return JSON.stringify({ arguments: given })
 }
 
-/** What a search for tools has found, as the model reads it; the tools themselves join the request's. */
+/** Returns the result of a tool search as text for the model. The tools themselves are added to the request. */
 function foundTools({ tools }: ResponsesItem): string {
   const names = Array.isArray(tools) ? tools.flatMap((tool) => (isJsonObject(tool) ? [tool['name']] : [])) : []
   return JSON.stringify({ tools: names })
@@ -327,7 +327,7 @@ function textsIn(parts: unknown): string[] {
 }
 
 /**
- * Content as parts of a chat message; empty texts are left out.
+ * Converts content to parts of a chat message. Empty texts are omitted.
  * @throws GatewayError `unsupported_parameter` for content that only the dialect's own vendor could read.
  */
 function partsOf(content: unknown, path: string, report: Report): ChatContentPart[] {
@@ -357,7 +357,7 @@ function partOf(part: Record<string, unknown>, path: string, report: Report): Ch
     case 'input_file':
       return [filePart(part, path, report)]
   }
-  throw unsupportedField(`${path}.type`, 'this model takes input_text, input_image and input_file')
+  throw unsupportedField(`${path}.type`, 'this model accepts input_text, input_image and input_file')
 }
 
 function imagePart(
@@ -365,7 +365,7 @@ function imagePart(
   path: string,
 ): ChatContentPart {
   if (typeof url !== 'string' || url === '') {
-    if (typeof fileId === 'string') throw unsupportedField(`${path}.file_id`, 'send the picture as image_url')
+    if (typeof fileId === 'string') throw unsupportedField(`${path}.file_id`, 'send the image as image_url')
     throw invalidField(`${path}.image_url`, 'is required')
   }
   const known = DETAILS.find((one) => one === detail)

@@ -34,11 +34,11 @@ const MAPPED_FIELDS: ReadonlySet<string> = new Set([
   'safety_identifier',
   'prompt_cache_key',
   'service_tier',
-  // Without an overflow it means nothing, and an overflow is an error.
+  // It has no effect without an overflow, and an overflow is an error.
   'truncation',
 ])
 
-/** Fields of the chat dialect with the same name and meaning; which of them a vendor takes is decided there. */
+/** Fields with the same name and meaning in the chat dialect. The chat operation decides which of them a vendor accepts. */
 const SHARED_FIELDS = ['temperature', 'top_p', 'user', 'safety_identifier', 'prompt_cache_key', 'service_tier'] as const
 
 /** Fields whose loss would change the answer. */
@@ -50,29 +50,29 @@ const REFUSED_FIELDS: ReadonlyMap<string, string> = new Map([
 
 /** Members of `reasoning` with an equivalent in chat, or a meaning in the gateway itself. */
 const REASONING_MEMBERS: ReadonlySet<string> = new Set(['effort', 'summary', 'generate_summary'])
-/** Values of its other members that change nothing. */
+/** Values of other `reasoning` members without effect. */
 const USUAL_REASONING: ReadonlySet<unknown> = new Set([undefined, null, 'auto', 'standard'])
 
-/** Kinds of extra output that a translated answer has anyway. */
+/** Extra output that a translated answer contains anyway. */
 const KNOWN_INCLUDES: ReadonlySet<string> = new Set(['reasoning.encrypted_content'])
 
 /** A request as chat vendors read it. */
 export interface TranslatedRequest {
   readonly request: ChatRequest
-  /** The fields that chat has no place for. */
+  /** Fields without an equivalent in chat. */
   readonly dropped: readonly string[]
   readonly names: ToolNames
-  /** Where each message begins in the caller's request. */
+  /** Path in the caller's request where each message begins. */
   readonly paths: readonly string[]
 }
 
-/** What the translation depends on besides the request. */
+/** Facts that the translation needs in addition to the request. */
 export interface TranslationFacts extends EnvelopeOwner {
-  /** Are cache breakpoints of parts understood? Absent: they are reported. */
+  /** Whether cache breakpoints of parts are supported. Default false: they are reported. */
   readonly keepsBreakpoints?: boolean
-  /** Does the vendor fetch files by their addresses? Absent: they are refused. */
+  /** Whether the vendor fetches files by their addresses. Default false: they are rejected. */
   readonly takesFileUrls?: boolean
-  /** The model's output limit; a higher bound is lowered to it, and reported. */
+  /** The model's output limit. A higher bound is lowered to it and reported. */
   readonly maxOutputTokens?: number | undefined
 }
 
@@ -88,10 +88,10 @@ export function chatRequestFromResponses(responses: ResponsesRequest, facts: Tra
   })
   checkFields(responses, report)
   const names = new ToolNames()
-  // Tools first: their names decide how the calls of the history are called.
+  // Tools come first, because their names decide the names of the calls in the history.
   const tools = chatTools(responses, names, report)
   const { messages, paths } = chatMessagesFromItems(responses, { names, report, owner: facts })
-  if (messages.length === 0) throw invalidField('input', 'holds nothing to answer')
+  if (messages.length === 0) throw invalidField('input', 'must contain something to answer')
   const { effort, format } = settingsOf(responses)
   const maxTokens = maxTokensOf(responses, facts.maxOutputTokens, report)
   const responseFormat = chatFormat(format)
@@ -125,7 +125,7 @@ function checkFields(responses: ResponsesRequest, report: Report): void {
   }
   for (const [name, value] of Object.entries(responses.reasoning ?? {}))
     if (!REASONING_MEMBERS.has(name) && !USUAL_REASONING.has(value)) report(`reasoning.${name}`)
-  if (responses.background === true) throw unsupportedField('background', 'this model answers on the connection only')
+  if (responses.background === true) throw unsupportedField('background', 'this model cannot run in the background')
   if (typeof responses.previous_response_id === 'string')
     throw unsupportedField('previous_response_id', 'answers are not kept here; send the whole conversation')
   for (const name of responses.include ?? []) if (!KNOWN_INCLUDES.has(name)) report(`include.${name}`)
@@ -136,7 +136,7 @@ interface Settings {
   readonly format: unknown
 }
 
-/** Effort and format of the request, as the latest `configuration_update` in its items has changed them. */
+/** Returns effort and format of the request, as changed by the latest `configuration_update` item. */
 function settingsOf(responses: ResponsesRequest): Settings {
   let effort: unknown = responses.reasoning?.effort
   let format: unknown = responses.text?.format
@@ -160,7 +160,7 @@ function maxTokensOf(
   return maxOutputTokens
 }
 
-/** The format of the answer; the dialect has it flat, chat in an object of its own. */
+/** Returns the format of the answer. It is flat in this dialect, but a nested object in chat. */
 function chatFormat(format: unknown): ChatResponseFormat | undefined {
   if (!isJsonObject(format) || format['type'] === 'text') return undefined
   const { type, name, schema, strict, description } = format
@@ -178,7 +178,7 @@ function chatFormat(format: unknown): ChatResponseFormat | undefined {
   }
 }
 
-/** The names of this dialect for fields of a chat, by which vendors report and refuse. */
+/** Names in this dialect for chat fields that vendors report or reject. */
 const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
   ['max_tokens', 'max_output_tokens'],
   ['max_completion_tokens', 'max_output_tokens'],
@@ -189,7 +189,7 @@ const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
   ['messages.reasoning_content', 'input.reasoning'],
 ])
 
-/** A field of the chat as the caller wrote it: `messages[2].content` may be `input[5].content`. */
+/** Returns a chat field as the caller wrote it: `messages[2].content` may be `input[5].content`. */
 export function callerField(field: string, paths: readonly string[]): string {
   const known = CALLER_NAMES.get(field)
   if (known !== undefined) return known
@@ -199,7 +199,7 @@ export function callerField(field: string, paths: readonly string[]): string {
   return field.replace(/^messages\b/, 'input').replace(/^response_format\b/, 'text.format')
 }
 
-/** An error of a vendor's translator, under the names of this dialect. */
+/** Renames the fields in an error of a vendor's translator to this dialect. */
 export function asCallerError(cause: unknown, paths: readonly string[]): unknown {
   if (!GatewayError.isInstance(cause) || cause.param === undefined) return cause
   return renamedError(cause, callerField(cause.param, paths))
@@ -209,7 +209,7 @@ function isSet<Value>(value: Value | null | undefined): value is Value {
   return value !== undefined && value !== null
 }
 
-/** Names go into a header, and callers choose some of them. */
+/** Shortens a name for a header, because callers choose some names. */
 function headerName(field: string): string {
   return /^[\w.[\]-]{1,80}$/.test(field) ? field : '(unprintable)'
 }

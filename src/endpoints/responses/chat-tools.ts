@@ -5,21 +5,21 @@ import { IMAGE_TOOL } from './image-tool.ts'
 import { inputItems, itemType, type ResponsesRequest, type ResponsesTool } from './responses-request.ts'
 import { type CallableTool, TOOL_SEARCH_NAME, type ToolNames } from './tool-names.ts'
 
-/** Names a dropped field of the request. */
+/** Reports a dropped field of the request. */
 export interface Report {
   (field: string): void
-  /** Do cache breakpoints of parts stay? Absent: they are reported. */
+  /** Whether cache breakpoints of parts are kept. Default false: they are reported. */
   readonly keepsBreakpoints?: boolean
-  /** Does the vendor fetch files by their addresses? Absent: they are refused. */
+  /** Whether the vendor fetches files by their addresses. Default false: they are rejected. */
   readonly takesFileUrls?: boolean
 }
 
 type ToolFields = Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'>
 
 /**
- * The tools of a request as functions of a chat: those of `tools`, of `additional_tools` items, and those that a search has
- * found. A custom tool becomes a function with one text, and a namespace a part of the names. Web searches and image
- * generation are dropped and reported; other tools that the dialect's own vendor runs are refused.
+ * Converts the tools of a request to functions of a chat: those of `tools`, of `additional_tools` items, and of tool searches. A
+ * custom tool becomes a function with one string, and a namespace becomes part of the names. Web searches and image generation are
+ * dropped and reported; other hosted tools are rejected.
  * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the tool.
  */
 export function chatTools(request: ResponsesRequest, names: ToolNames, report: Report): ToolFields {
@@ -39,7 +39,7 @@ export function chatTools(request: ResponsesRequest, names: ToolNames, report: R
   }
 }
 
-/** A tool, and where it stands in the request. */
+/** A tool and its path in the request. */
 interface DeclaredTool {
   readonly tool: ResponsesTool
   readonly path: string
@@ -89,13 +89,13 @@ function addTool(tool: ResponsesTool, path: string, sink: ToolSink, namespace?: 
       sink.add({ kind: 'tool_search', name: TOOL_SEARCH_NAME, namespace: undefined }, functionDefinition(tool))
       break
     default:
-      // Coding clients send these tools with every request, so a refusal would shut them out.
+      // Coding clients send these tools with every request, so a rejection would exclude them.
       if (!isDroppable(tool)) throw hostedTool(path, tool.type)
       sink.report(`tools.${tool.type}`)
   }
 }
 
-/** Members of a function that a chat has. */
+/** Members of a function that chat supports. */
 const FUNCTION_MEMBERS: ReadonlySet<string> = new Set(['type', 'name', 'description', 'parameters', 'strict'])
 const UNSET: ReadonlySet<unknown> = new Set([undefined, null, false])
 
@@ -121,10 +121,10 @@ function functionDefinition({ description, parameters, strict }: ResponsesTool):
   }
 }
 
-/** The one parameter of the function that stands for a custom tool. */
+/** The only parameter of the function that represents a custom tool. */
 export const CUSTOM_INPUT = 'input'
 
-/** The grammar of a custom tool is told to the model, but not enforced. */
+/** The model sees the grammar of a custom tool, but nothing enforces it. */
 function customDefinition(
   { description, format }: ResponsesTool,
   path: string,
@@ -151,7 +151,7 @@ function customDefinition(
 
 interface Choice {
   readonly toolChoice?: ChatToolChoice | undefined
-  /** The tools that may be called, where the choice names them. */
+  /** The callable tools, if the choice names them. */
   readonly allowed?: ChatTool[] | undefined
 }
 
@@ -171,7 +171,7 @@ function chosen(
   if (choice.type === 'allowed_tools') {
     const list = toolsIn(choice['tools'], 'tool_choice.tools')
     const allowed = list.flatMap(({ tool, path }) => {
-      // Left out of the tools, and reported there.
+      // Dropped and reported with the tools.
       if (isDroppable(tool)) return []
       const found = tools.get(chatNameOf(tool, names, path))
       if (found === undefined) report('tool_choice')

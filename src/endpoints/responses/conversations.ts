@@ -24,7 +24,7 @@ import {
 } from './responses-request.ts'
 import { metadataSchema, responsesItem } from './responses-schema.ts'
 
-/** Most items of one request (OpenAI API reference, "Create a conversation", "Create items"). */
+/** Maximum items per request (OpenAI API reference, "Create a conversation", "Create items"). */
 const MAX_ITEMS_PER_REQUEST = 20
 
 const items = onDemand(() => listOf(responsesItem()).check(z.maxLength(MAX_ITEMS_PER_REQUEST)))
@@ -35,8 +35,8 @@ const addition = onDemand(() => z.looseObject({ items: items() }))
 type Metadata = StoredConversation['metadata']
 
 /**
- * `/v1/conversations` (OpenAI API reference, "Conversations"). Conversations are the gateway's own, whichever vendor answers:
- * a vendor's belong to the operator's key, which all accounts share.
+ * `/v1/conversations` (OpenAI API reference, "Conversations"). The gateway stores conversations itself, whichever vendor answers:
+ * those of a vendor belong to the operator's key, which all accounts share.
  */
 export const conversations: StoredObjects = {
   path: '/v1/conversations',
@@ -113,7 +113,7 @@ async function serveItems(
   if (page === undefined) throw new GatewayError('conversation_not_found')
   if (asked.after !== undefined && page.items.length === 0) {
     const known = isItemId(asked.after) ? await store.item(accountId, id, asked.after, nowMs) : undefined
-    if (known === undefined) throw invalidField('after', 'is no item of this conversation')
+    if (known === undefined) throw invalidField('after', 'is not an item of this conversation')
   }
   return itemList(page)
 }
@@ -149,7 +149,7 @@ export interface ContinuedConversation {
 }
 
 /**
- * Reads the conversation that a request names, with room for its items.
+ * Reads the conversation that a request names and checks that it has room for new items.
  * @throws GatewayError `invalid_request` naming the field.
  */
 export async function readConversation(
@@ -166,7 +166,7 @@ export async function readConversation(
   return { id, position, items: known, credentialId }
 }
 
-/** The error for a conversation that a request names, and that its caller does not have. */
+/** Creates the error for a conversation that does not exist or belongs to another caller. */
 export function conversationNotFound(id: string): GatewayError {
   const problem = `Conversation with id '${id.slice(0, LONGEST_ID_SHOWN)}' not found.`
   return invalidField('conversation', problem, 'conversation_not_found')
@@ -180,7 +180,7 @@ function shown(conversation: StoredConversation | undefined): object {
   return { id: conversation.id, object: 'conversation', created_at: Math.floor(createdAtMs / 1000), metadata }
 }
 
-/** Items as they are kept, each with an id. Requests that name the conversation are shown to hooks without them, so hooks read them now. */
+/** Returns items to store, each with an id. Hooks read them now, as later requests do not contain them. */
 async function newItems(added: readonly ResponsesItem[], access: ObjectAccess): Promise<readonly StoredItem[]> {
   if (added.length === 0) return []
   const screened = await access.screened<ResponsesRequest>({ model: '', input: [...added] })
@@ -190,7 +190,7 @@ async function newItems(added: readonly ResponsesItem[], access: ObjectAccess): 
   return own.map((item) => conversationItem(item, access))
 }
 
-/** An item as a conversation keeps it: messages have their type and parts, and each item has an id. */
+/** Returns an item in its stored form: messages have type and parts, and each item has an id. */
 export function conversationItem(item: ResponsesItem, { newId }: Pick<AnswerAccess, 'newId'>): StoredItem {
   const type = itemType(item)
   const id = isItemId(item.id) ? item.id : newId(type === 'message' ? 'msg' : OWN_ITEM)

@@ -8,23 +8,23 @@ import { MESSAGE_STATE, type ReasoningState } from './reasoning-envelope.ts'
 import type { OutputItem } from './response-object.ts'
 import type { CallableTool } from './tool-names.ts'
 
-/** Receives the events in order: their type without its prefix `response.`, and the members of their data besides. */
+/** Receives the events in order: the type without its prefix `response.`, and the other members of the data. */
 export type EmitEvent = (type: string, members: Record<string, unknown>) => void
 
 /**
- * Receives an event that is one of many: its type without `response.` and `.delta`, the JSON of its members before the text, the text,
- * and the JSON after it.
+ * Receives a delta event: its type without `response.` and `.delta`, the JSON of the members before the text, the text, and the
+ * JSON after it.
  */
 export type EmitDelta = (type: string, place: string, delta: string, rest: string) => void
 
-/** What a sequence needs to know besides its content. */
+/** Facts that a sequence needs in addition to its content. */
 export interface SequenceFacts {
-  /** The id of the response; its items have ids made of it. */
+  /** Id of the response. Ids of its items are derived from it. */
   readonly responseId: string
   readonly showsReasoning: boolean
-  /** Does the text of reasoning come back with the next turn? */
+  /** Whether the text of reasoning is returned with the next turn. */
   readonly carriesReasoning: boolean
-  /** Seals the state of a reasoning item; undefined: it cannot be carried. */
+  /** Seals the state of a reasoning item. Returns `undefined` if it cannot be carried. */
   seal(state: ReasoningState): string | undefined
 }
 
@@ -33,14 +33,14 @@ interface ReasoningDraft {
   text: string
   blocks: ThinkingBlock[]
   calls: Record<string, ExtraContent>
-  /** No text may follow. */
+  /** Whether the reasoning is signed, so that no text may follow. */
   isSigned: boolean
 }
 
 interface PartDraft {
   readonly type: 'output_text' | 'refusal'
   text: string
-  /** Characters of the answer in front of it. */
+  /** Characters of the answer before this text. */
   readonly start: number
   readonly annotations: Record<string, unknown>[]
 }
@@ -64,11 +64,9 @@ const ID_PREFIXES = { reasoning: 'rs', message: 'msg', function: 'fc', custom: '
 
 /**
  * Writes the output of an answer as the items of a Responses stream (OpenAI API reference, "Streaming events"). It guarantees:
- * `output_index` counts from 0 without a gap, one item is open at a time, each item keeps its id, and what is done is the very
- * object of the final output. An item is opened only when it has content.
- *
- * Other vendors interleave content that belongs to separate items. The open call is written as it arrives; everything else
- * waits until its arguments are complete.
+ * `output_index` counts from 0 without a gap, one item is open at a time, each item keeps its id, and done events contain the
+ * objects of the final output. An item is opened only when it has content. Other vendors interleave content of separate items. The
+ * open call is written as it arrives; everything else waits until its arguments are complete.
  */
 export class OutputSequence {
   /** The finished items. */
@@ -80,11 +78,11 @@ export class OutputSequence {
   readonly #calls = new Map<number, CallDraft>()
   #open: Draft | undefined
   #openId = ''
-  /** How many parts of the open item were written, and how much of the last one. */
+  /** Number of written parts of the open item, and the written length of the last one. */
   #partsWritten = 0
   /** Characters of the answer's text so far. */
   #textLength = 0
-  /** Sources that came before it. */
+  /** Sources that arrived before the text. */
   readonly #early: ChatAnnotation[] = []
 
   constructor(facts: SequenceFacts, emit: EmitEvent, emitDelta: EmitDelta) {
@@ -114,8 +112,8 @@ export class OutputSequence {
   }
 
   /**
-   * Sources of the text that is written last, or of the first one, with places in the whole text. Those of text before it are left out,
-   * because it is done, and those that were given before.
+   * Adds sources to the latest text, or to the first one, with positions in the whole text. Omits sources of earlier text, which is
+   * done, and repeated sources.
    */
   annotations(annotations: readonly ChatAnnotation[]): void {
     const last = this.#last
@@ -144,21 +142,21 @@ export class OutputSequence {
     this.#summaryDelta(text)
   }
 
-  /** A signed block, whose text came before. */
+  /** Writes a signed block whose text was already written. */
   thinkingBlock(block: ThinkingBlock): void {
     const draft = this.#reasoningToSign()
     draft.blocks.push(block)
     draft.isSigned = true
   }
 
-  /** State of the message itself. */
+  /** Keeps state of the message itself. */
   state(extra: ExtraContent): void {
     const draft = this.#reasoningToSign()
     draft.calls[MESSAGE_STATE] = extra
     draft.isSigned = true
   }
 
-  /** Opens a call; a number that was opened before is ignored. Its state goes into a reasoning item before it. */
+  /** Opens a call unless its number is already open. Its state goes into a reasoning item before it. */
   call(call: { number: number; callId: string; tool: CallableTool; extra: ExtraContent | undefined }): void {
     const { number, callId, tool, extra } = call
     if (this.#calls.has(number)) return
@@ -172,11 +170,11 @@ export class OutputSequence {
     this.#add(draft)
   }
 
-  /** A chunk of a call's arguments. Text after complete arguments is ignored. */
+  /** Writes a chunk of a call's arguments. Text after complete arguments is ignored. */
   callJson(number: number, json: string): void {
     const draft = this.#calls.get(number)
     if (draft === undefined || draft.end.isWhole) return
-    // White space alone is no arguments.
+    // White space alone does not count as arguments.
     if (draft.json === '' && json.trim() === '') return
     draft.end.push(json)
     draft.json += json
@@ -185,7 +183,7 @@ export class OutputSequence {
     this.#advance()
   }
 
-  /** Writes what still waits and closes the last item. A cut answer leaves it incomplete, and each call without all of its arguments. */
+  /** Writes waiting output and closes the last item. A cut answer marks it and calls without all arguments as incomplete. */
   finish(isIncomplete: boolean): void {
     for (const draft of this.#waiting.splice(0)) {
       this.#close(isIncomplete && this.#open?.kind === 'call' && !this.#open.end.isWhole)
@@ -224,7 +222,7 @@ export class OutputSequence {
     this.#open = draft
     this.#openId = this.#idOf(draft)
     this.#partsWritten = 0
-    // Reasoning that nobody may read becomes an item only if it has state, which is known when it ends.
+    // Reasoning that is not shown becomes an item only if it has state, which is known when it ends.
     if (draft.kind === 'reasoning' && !this.#facts.showsReasoning) return
     this.#emit('output_item.added', { output_index: this.items.length, item: emptyItem(draft, this.#openId) })
     if (draft.kind === 'reasoning') {
@@ -279,7 +277,7 @@ export class OutputSequence {
     const { showsReasoning: isShown, carriesReasoning } = this.#facts
     const state = {
       ...(blocks.length > 0 ? { blocks } : {}),
-      // What is shown is not carried twice. The empty text is for clients that return only items with encrypted content.
+      // Shown text is not carried again. The empty text is for clients that return only items with encrypted content.
       ...(carriesReasoning && text !== '' ? { text: isShown ? '' : text } : {}),
       ...(Object.keys(calls).length > 0 ? { calls } : {}),
     }
@@ -301,7 +299,7 @@ export class OutputSequence {
     return { item_id: this.#openId, output_index: this.items.length }
   }
 
-  /** The same as JSON. Ids need no escapes. */
+  /** JSON of the place of an event. Ids need no escapes. */
   get #placeJson(): string {
     return `"item_id":"${this.#openId}","output_index":${this.items.length}`
   }
@@ -362,7 +360,7 @@ function emptyItem(draft: Draft, id: string): OutputItem {
   return callItem({ ...draft, json: '' }, id, 'in_progress')
 }
 
-/** A call as the caller declared its tool. Arguments that are no object are kept as text where the item needs an object. */
+/** Returns a call in the form of its declared tool. Invalid arguments are kept as text if the item needs an object. */
 function callItem({ tool, callId, json }: CallDraft, id: string, status: string): OutputItem {
   const head = { id, call_id: callId, status }
   const namespace = tool.namespace === undefined ? {} : { namespace: tool.namespace }

@@ -6,10 +6,10 @@ import { isSparse } from '../../core/json-size.ts'
 import type { ExtraContent, ThinkingBlock } from '../chat/chat-request.ts'
 import { invalidField } from '../field-errors.ts'
 
-/** Begins every `encrypted_content` that the gateway wrote. */
+/** Prefix of every `encrypted_content` that the gateway wrote. */
 export const ENVELOPE_MARK = 'signalbox:'
 
-/** Longest state that is carried; what is longer is left out, and the next turn goes without it. */
+/** Longest state that is carried. Longer state is dropped, and the next turn is sent without it. */
 const MAX_ENVELOPE_LENGTH = 1024 * 1024
 
 const MAC_LENGTH = 22
@@ -17,30 +17,30 @@ const VERSION = 1
 
 const PROCESS_SECRET = randomBytes(32)
 
-/** Stands for the message itself where state is kept by the id of its call. */
+/** Key of the message's own state among states that are keyed by call id. */
 export const MESSAGE_STATE = ''
 
-/** State of a vendor that must come back with the next turn. */
+/** Vendor state that must be returned with the next turn. */
 export interface ReasoningState {
   /** Blocks signed by the vendor, which precede the answer of their turn. */
   readonly blocks?: readonly ThinkingBlock[] | undefined
-  /** The text of reasoning, where the model reads it again; empty where its caller sees it. */
+  /** Text of the reasoning, if the model reads it again. Empty if the caller sees it. */
   readonly text?: string | undefined
-  /** State of calls, by the id of the call. */
+  /** State of calls, keyed by the id of the call. */
   readonly calls?: Readonly<Record<string, ExtraContent>> | undefined
 }
 
 /** Who may read an envelope, and the secret that signs it. */
 export interface EnvelopeOwner {
-  /** Id of the vendor whose state it is. */
+  /** Id of the vendor that issued the state. */
   readonly vendor: string
-  /** If omitted, a secret of this process signs: state of another process is dropped. */
+  /** Secret that signs the state. If omitted, a secret of this process is used, and state of other processes is dropped. */
   readonly secret?: string | undefined
 }
 
 /**
- * Writes state as `encrypted_content` of a reasoning item: clients return it unchanged, so a conversation needs no store. The
- * vendor verifies what it has signed itself. Undefined for state that is too long.
+ * Writes state as `encrypted_content` of a reasoning item. Clients return it unchanged, so a conversation needs no store. The
+ * vendor verifies its own signatures. Returns `undefined` for state that is too long.
  */
 export function sealReasoning(state: ReasoningState, owner: EnvelopeOwner): string | undefined {
   const payload = Buffer.from(JSON.stringify({ v: VERSION, vendor: owner.vendor, ...state })).toString('base64url')
@@ -48,13 +48,13 @@ export function sealReasoning(state: ReasoningState, owner: EnvelopeOwner): stri
   return envelope.length > MAX_ENVELOPE_LENGTH ? undefined : envelope
 }
 
-/** True for content that the gateway wrote. No vendor can read it. */
+/** Whether the gateway wrote the content. No vendor can read such content. */
 export function isEnvelope(content: unknown): content is string {
   return typeof content === 'string' && content.startsWith(ENVELOPE_MARK)
 }
 
 /**
- * The state in an envelope; undefined if it is another vendor's, or if it may be of another process without a secret in common.
+ * Returns the state in an envelope, or `undefined` if another vendor, or a process without a shared secret, may have issued it.
  * @param param Path of the content in the request.
  * @throws GatewayError `invalid_request` naming the content if it was damaged or changed.
  */
@@ -63,25 +63,25 @@ export function openReasoning(content: string, owner: EnvelopeOwner, param: stri
   const payload = content.slice(ENVELOPE_MARK.length, Math.max(dot, ENVELOPE_MARK.length))
   if (content.length > MAX_ENVELOPE_LENGTH || dot === -1 || !isMacOf(content.slice(dot + 1), payload, owner.secret)) {
     if (owner.secret === undefined) return undefined
-    throw invalidField(param, 'was damaged or changed; send it as it came', 'invalid_encrypted_content')
+    throw invalidField(param, 'was damaged or changed; send it unchanged', 'invalid_encrypted_content')
   }
   const read = readPayload(payload)
   return read?.vendor === owner.vendor ? read.state : undefined
 }
 
-/** The state in an envelope of any vendor, unverified: to decide where a request goes first. Undefined if there is none. */
+/** Returns the unverified state in an envelope of any vendor, if any. It helps to decide where to send a request first. */
 export function peekReasoning(content: unknown): ReasoningState | undefined {
   if (!isEnvelope(content) || content.length > MAX_ENVELOPE_LENGTH) return undefined
   return readPayload(content.slice(ENVELOPE_MARK.length, content.lastIndexOf('.')))?.state
 }
 
-/** Does an envelope carry nothing, because the caller has the text of the reasoning? Without it nothing is lost. */
+/** Whether an envelope is dispensable, because the caller has the text of the reasoning. */
 export function isSealOnly(content: unknown): boolean {
   const state = peekReasoning(content)
   return state?.text === '' && state.blocks === undefined && state.calls === undefined
 }
 
-/** The texts of reasoning in an envelope, unverified. */
+/** Returns the unverified texts of reasoning in an envelope. */
 export function reasoningIn(content: unknown): readonly string[] {
   const state = peekReasoning(content)
   const thoughts = state?.blocks?.flatMap((block) => (block.type === 'thinking' ? [block.thinking] : [])) ?? []
@@ -103,7 +103,7 @@ function readPayload(payload: string): { readonly vendor: unknown; readonly stat
   }
 }
 
-/** False for what only a caller can have written: nested too deep, or with a member `__proto__`. */
+/** Whether a value could come from the gateway. Only callers write deeply nested objects or a member `__proto__`. */
 function isPlain(value: unknown): boolean {
   try {
     assertPlainJson(value)

@@ -15,8 +15,7 @@ import {
 } from './responses-request.ts'
 
 /**
- * Puts the turns and items that a request refers to in their place: all of the conversation so far, and the item for each
- * reference.
+ * Replaces the references of a request by their content: the whole conversation so far, and the item of each reference.
  * @throws GatewayError `invalid_request` naming the reference that is unknown, foreign, expired or deleted.
  */
 export async function recallResponses(
@@ -46,7 +45,7 @@ export async function recallResponses(
   const answered = new Set([...turns, ...holders].flatMap((turn) => outputOf(turn).map(({ id }) => id)))
   const isAnswered = items.every((item) => itemType(item) !== 'item_reference' || answered.has(item.id ?? ''))
   const history = [...before, ...turns.flatMap((turn) => [...turn.input, ...outputOf(turn)])]
-  // Items of a conversation have the ids that its callers chose.
+  // Callers chose the ids of items in a conversation.
   const all = await withOwnIds([...history, ...own], access)
   const added = all.slice(history.length)
   const { previous_response_id: _previous, conversation: _conversation, ...rest } = request
@@ -72,7 +71,7 @@ export function conversationIdOf({ conversation }: ResponsesRequest): string | u
   return typeof conversation === 'string' ? conversation : (conversation?.id ?? undefined)
 }
 
-/** What a conversation held before the first of the turns, as far as it is still there; undefined if it is gone. */
+/** Returns the stored items of a conversation before the first of the turns, or `undefined` if the conversation is gone. */
 export async function itemsBefore(
   [first]: readonly StoredResponse[],
   { conversations, accountId, nowMs }: AnswerAccess,
@@ -82,7 +81,7 @@ export async function itemsBefore(
   return (await conversations.history(accountId, id, nowMs, position))?.items
 }
 
-/** Vendors refuse ids that are not of the form of their own, and ids of outputs have none that all of them take. */
+/** Removes ids that the gateway assigned, because vendors accept only ids of their own form. */
 function asSent(item: ResponsesItem): ResponsesItem {
   if (item.id?.startsWith(`${OWN_ITEM}_`) !== true) return item
   const { id: _id, ...sent } = item
@@ -107,7 +106,7 @@ function turnIn(
 const NOTHING = { original: undefined, bound: undefined, turn: undefined } as const
 
 /**
- * A host that keeps nothing: `store` is answered as false, and references are refused.
+ * Handles a host without storage: sets `store` to false and rejects references.
  * @throws GatewayError `unsupported_parameter` naming the reference.
  */
 function notKept(request: ResponsesRequest, hasReferences: boolean): ResponsesRequest {
@@ -124,7 +123,7 @@ async function conversationOf(
   { store, accountId, nowMs }: AnswerAccess,
 ): Promise<readonly StoredResponse[]> {
   const turns = await store.conversation(accountId, previousId, nowMs)
-  // What failed or was cancelled said nothing that could be continued.
+  // Failed and cancelled answers contain nothing to continue.
   if (turns === undefined || UNMADE.has(turns.at(-1)?.response['status'])) throw previousNotFound(previousId)
   return turns
 }
@@ -133,7 +132,7 @@ const UNMADE: ReadonlySet<unknown> = new Set(['failed', 'cancelled'])
 
 const LONGEST_ID_SHOWN = 200
 
-/** The error that clients know (OpenAI, "Conversation state"). */
+/** Creates the error that clients know (OpenAI, "Conversation state"). */
 function previousNotFound(id: string): GatewayError {
   const shown = id.slice(0, LONGEST_ID_SHOWN)
   const problem = `Previous response with id '${shown}' not found.`
@@ -142,7 +141,7 @@ function previousNotFound(id: string): GatewayError {
 
 interface ResolvedItems {
   readonly own: readonly ResponsesItem[]
-  /** The turns in which the items were found. */
+  /** Turns that contain the items. */
   readonly holders: readonly StoredResponse[]
 }
 
@@ -154,7 +153,7 @@ async function resolved(
   const ids = items.filter((item) => itemType(item) === 'item_reference').map(({ id }) => id ?? '')
   const holders = await store.findByItems(accountId, [...new Set(ids)], nowMs)
   const found = new Map(before.map((item) => [item.id, item]))
-  // The newest turn comes first, and what it holds counts.
+  // Turns are ordered newest first, and the newest occurrence of an item is used.
   for (const turn of holders)
     for (const item of [...turn.input, ...outputOf(turn)]) if (!found.has(item.id)) found.set(item.id, item)
   const own = items.map((item, index): ResponsesItem => {
@@ -168,7 +167,7 @@ async function resolved(
   return { own, holders }
 }
 
-/** Who made the state that the answers carry: no other vendor takes it. */
+/** Returns the vendor that issued the state in each answer. No other vendor accepts it. */
 function makersOf(turns: readonly StoredResponse[]): ReadonlyMap<string, string> {
   const makers = new Map<string, string>()
   for (const turn of turns)
@@ -177,7 +176,7 @@ function makersOf(turns: readonly StoredResponse[]): ReadonlyMap<string, string>
   return makers
 }
 
-/** Set if one vendor keeps all of them, under one key. */
+/** Returns the common owner if one vendor stores all turns under one key. */
 function boundTo(turns: readonly StoredResponse[]): BoundAnswer | undefined {
   const [first] = turns
   if (first?.upstreamId === undefined) return undefined
@@ -199,7 +198,7 @@ export function turnOf(
   return { previousId, input }
 }
 
-/** The same item at the same place gets the same id, and another one in each turn of a conversation. */
+/** An item gets the same id at the same position, and different ids in different turns. */
 function freshItemId(item: ResponsesItem, place: string): string {
   const hash = createHash('sha256')
     .update(`${place} ${JSON.stringify(item)}`)

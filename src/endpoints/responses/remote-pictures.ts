@@ -3,7 +3,7 @@ import type { CallerUrl, RemoteMedia } from '../endpoint.ts'
 import { addWebUrls, isWebUrl } from '../web-urls.ts'
 import type { ResponsesItem, ResponsesRequest } from './responses-request.ts'
 
-/** The addresses that a vendor of the dialect fetches: of pictures, files and servers of tools. */
+/** Returns the addresses that a vendor of the dialect fetches: images, files and MCP servers. */
 export function responsesUrls({ input, tools, prompt }: ResponsesRequest): readonly CallerUrl[] {
   const urls: CallerUrl[] = []
   if (Array.isArray(input)) {
@@ -19,7 +19,7 @@ export function responsesUrls({ input, tools, prompt }: ResponsesRequest): reado
   return urls
 }
 
-/** Tools of a namespace, and those that a search has found, are lists in a list. */
+/** Namespaces and results of tool searches are nested lists of tools. */
 function addTools(tools: unknown, path: string, urls: CallerUrl[]): void {
   if (!Array.isArray(tools)) return
   addAddresses(tools, path, urls)
@@ -30,7 +30,7 @@ function addTools(tools: unknown, path: string, urls: CallerUrl[]): void {
   }
 }
 
-/** Adds the addresses of a part, or of each part of a list. Other members are texts, which may be any, such as what a program wrote. */
+/** Adds the addresses of a part, or of each part of a list. Other members are arbitrary texts, such as output of a program. */
 function addAddresses(part: unknown, path: string, urls: CallerUrl[]): void {
   if (Array.isArray(part)) {
     for (const [index, each] of part.entries()) if (!Array.isArray(each)) addAddresses(each, `${path}[${index}]`, urls)
@@ -39,7 +39,7 @@ function addAddresses(part: unknown, path: string, urls: CallerUrl[]): void {
   }
 }
 
-/** The pictures of a request with a URL, in messages and in outputs of tools; undefined: none. */
+/** Returns the images of a request with a URL, in messages and tool outputs, or `undefined`. */
 export function remotePictures(request: ResponsesRequest): RemoteMedia<ResponsesRequest> | undefined {
   const { input } = request
   if (!Array.isArray(input)) return undefined
@@ -58,7 +58,7 @@ export function remotePictures(request: ResponsesRequest): RemoteMedia<Responses
   }
 }
 
-/** Called for each picture in the order of the request; returns its replacement, or undefined to keep it. */
+/** Called for each image in the order of the request. Returns its replacement, or `undefined` to keep it. */
 type Visit = (url: string, param: string) => string | undefined
 
 function walk(items: readonly ResponsesItem[], visit: Visit): ResponsesItem[] {

@@ -3,10 +3,10 @@ import type { Usage } from '../../core/usage.ts'
 import type { VendorCall } from '../operation.ts'
 import type { ResponsesRequest, ResponsesTool } from './responses-request.ts'
 
-/** How a response stands. */
+/** Status of a response. */
 export type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed'
 
-/** Why an answer is not whole. */
+/** Why an answer is incomplete. */
 export type IncompleteReason = 'max_output_tokens' | 'content_filter'
 
 /** An item of an answer, as callers read it. */
@@ -16,7 +16,7 @@ export interface OutputItem {
   [field: string]: unknown
 }
 
-/** Usage as callers of this dialect read it; `input_tokens` includes what was read from or written to a cache. */
+/** Usage as callers of this dialect read it. `input_tokens` includes tokens read from or written to a cache. */
 export interface ResponseUsage {
   input_tokens: number
   input_tokens_details: { cached_tokens: number; cache_write_tokens: number }
@@ -25,7 +25,7 @@ export interface ResponseUsage {
   total_tokens: number
 }
 
-/** Writes usage in the dialect. Clients read all counts without looking, so what the vendor did not report is 0. */
+/** Writes usage in the dialect. Clients read all counts unchecked, so counts that the vendor did not report are 0. */
 export function responseUsage(usage: Usage | undefined): ResponseUsage {
   const input = usage?.inputTokens ?? 0
   const output = usage?.outputTokens ?? 0
@@ -44,16 +44,16 @@ export function responseUsage(usage: Usage | undefined): ResponseUsage {
 /** The parts of a response that are known before its answer. */
 export interface ResponseFacts {
   readonly id: string
-  /** The model id that the caller reads. */
+  /** Model id that the caller reads. */
   readonly model: string
   /** Unix milliseconds at which the call began. */
   readonly nowMs: number
-  /** Tells when it ends. Absent: at `nowMs`. */
+  /** Clock for the end of the call. Defaults to `nowMs`. */
   readonly clock?: Pick<Clock, 'now'> | undefined
   readonly request: ResponsesRequest
 }
 
-/** What an answer adds to them. */
+/** Members that the answer adds to the facts. */
 export interface ResponseEnding {
   readonly status: ResponseStatus
   readonly output: readonly OutputItem[]
@@ -63,8 +63,8 @@ export interface ResponseEnding {
 }
 
 /**
- * The response object (OpenAI API reference, "The response object"). Clients read most members without looking whether they are
- * there, so all of them are written: what the request says, else the defaults of the API.
+ * Builds the response object (OpenAI API reference, "The response object"). Clients read most members unchecked, so all of them are
+ * present: values of the request, else the defaults of the API.
  */
 export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Record<string, unknown> {
   const { request, nowMs } = facts
@@ -107,25 +107,25 @@ export function responseObject(facts: ResponseFacts, ending: ResponseEnding): Re
   }
 }
 
-/** The tier that was asked for, by which the answer is charged. */
+/** Returns the requested tier, which decides the price of the answer. */
 function tierOf({ service_tier: tier }: ResponsesRequest): unknown {
   return typeof tier === 'string' && tier !== 'auto' ? tier : 'default'
 }
 
-/** A tool as the caller wrote it; of a function clients read all members, whether they were written or not. */
+/** Returns a tool as the caller wrote it. Functions get all members, because clients read them unchecked. */
 function shownTool(tool: ResponsesTool): ResponsesTool {
   return tool.type === 'function' ? { description: null, parameters: null, strict: null, ...tool } : tool
 }
 
-/** The member that names the conversation of an answer, if the request named one. */
+/** Returns the member that names the conversation of an answer, if the request named one. */
 export function conversationMember({ conversation }: ResponsesRequest): { conversation?: { id: string } } {
   const id = typeof conversation === 'string' ? conversation : conversation?.id
   return id === undefined ? {} : { conversation: { id } }
 }
 
 /**
- * Members of a vendor's answer that name what the gateway keeps: the conversation, which the vendor does not know, and the answer
- * before it where the vendor has another id for it.
+ * Returns members that name objects stored by the gateway: the conversation, unknown to the vendor, and the previous answer if the
+ * vendor has another id for it.
  */
 export function ownMembersOf({ conversation: call }: Pick<VendorCall<ResponsesRequest>, 'conversation'>): {
   readonly conversation?: { readonly id: string }
@@ -138,7 +138,7 @@ export function ownMembersOf({ conversation: call }: Pick<VendorCall<ResponsesRe
   return { ...conversationMember(request), ...(isOther ? { previous_response_id: previous } : {}) }
 }
 
-/** Is reasoning shown? Only to callers who asked for a summary. */
+/** Whether to show reasoning. Only callers that requested a summary see it. */
 export function showsReasoning({ reasoning }: ResponsesRequest): boolean {
   const summary = reasoning?.summary ?? reasoning?.['generate_summary']
   return typeof summary === 'string' && summary !== 'none'

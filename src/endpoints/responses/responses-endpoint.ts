@@ -24,9 +24,9 @@ import {
 import { responsesTexts } from './responses-texts.ts'
 import { keptResponses } from './stored-responses.ts'
 
-/** Content that a vendor encrypted for the organisation of a key (OpenAI, "Reasoning models", encrypted reasoning items). */
+/** Content that a vendor encrypted for the organization of a key (OpenAI, "Reasoning models", encrypted reasoning items). */
 const encryptedState: CarriedState<ResponsesRequest> = {
-  // All of a conversation is of one key, so the newest tells.
+  // All state of a conversation belongs to one key, so the newest one decides.
   inRequest: (request) => inputItems(request).findLast(isEncrypted)?.['encrypted_content'] as string | undefined,
   inAnswer: ({ output }) =>
     Array.isArray(output)
@@ -67,7 +67,7 @@ export class ResponsesConversation {
   }
 }
 
-/** What both endpoints of the dialect share. */
+/** Members that both endpoints of the dialect share. */
 const common = {
   id: 'responses',
   kind: 'chat',
@@ -82,7 +82,7 @@ const common = {
   kept: keptResponses,
   media: responsesMedia,
   callerUrls: responsesUrls,
-  // A vendor of this dialect gets the request unchanged, and most fetch pictures themselves.
+  // A vendor of this dialect receives the request unchanged, and most fetch images themselves.
   remoteMedia: (request, { responses, chat }, model) =>
     (responses === undefined ? chat?.takesImageUrls?.(model) : responses.takesImageUrls) === false
       ? remotePictures(request)
@@ -105,7 +105,7 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
     const cacheTime = responsesCacheTime(request)
     const otherModels = imageToolEstimate(request, inputTokens)
     const usage = { inputTokens, outputTokens }
-    // Nearly every request: what follows makes an object of each line.
+    // Fast path of nearly every request: the code below allocates an object per line.
     if (cacheTime === 'none' && webSearches === undefined && otherModels.length === 0) return usage
     return {
       ...usage,
@@ -142,15 +142,15 @@ export const responsesEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer
 })
 
 /**
- * `POST /v1/responses/input_tokens` (OpenAI API reference, "Get input token counts"). It is free and takes no tokens from the
- * caller's limit; request limits apply. Keys for Responses may use it.
+ * `POST /v1/responses/input_tokens` (OpenAI API reference, "Get input token counts"). It is free and does not count towards token
+ * limits; request limits apply. Keys for Responses may use it.
  */
 export const inputTokensEndpoint = defineEndpoint<ResponsesRequest, ResponsesOffer>({
   ...common,
   path: '/v1/responses/input_tokens',
   kept: { ...withoutObjects, actions: {} },
   isFree: true,
-  // Nothing is answered that could be kept.
+  // Token counts produce no answer to store.
   parse: (body) => ({ ...checkRequest<ResponsesRequest>(inputTokensSchema(), body), store: false }),
   requestSchema: () => jsonSchemaOf(inputTokensSchema(), 'input'),
   isStream: () => false,

@@ -3,10 +3,10 @@ import { isInline, type MediaInput, type MediaKind } from '../media-input.ts'
 import { inputItems, type ResponsesRequest } from './responses-request.ts'
 import { declared, isRunByVendor } from './responses-surcharges.ts'
 
-/** Tools that bring texts of unknown length into the prompt at the vendor. */
+/** Vendor tools that add texts of unknown length to the prompt. */
 const READING_TOOLS: ReadonlySet<unknown> = new Set(['file_search', 'mcp', 'code_interpreter'])
 
-/** Inputs of a request that are no text: pictures and files in messages and outputs of tools, and what tools will read. */
+/** Returns the inputs of a request other than text: images and files in messages and tool outputs, and input of reading tools. */
 export function responsesMedia(request: ResponsesRequest): readonly MediaInput[] {
   const media: MediaInput[] = []
   for (const item of inputItems(request)) {
@@ -17,7 +17,7 @@ export function responsesMedia(request: ResponsesRequest): readonly MediaInput[]
   return media
 }
 
-/** Do tools of the vendor bring texts into the prompt that only its report counts? */
+/** Whether tools of the vendor add texts to the prompt that only its report counts. */
 export function readsUnseen(request: ResponsesRequest): boolean {
   return declared(request).some(isRunByVendor)
 }
@@ -34,7 +34,7 @@ function addPart(media: MediaInput[], part: Readonly<Record<string, unknown>>): 
   else if (type === 'input_image' || typeof url === 'string') media.push({ ...located('image', url), ...closely })
 }
 
-/** A `data:` URL or base64 is there, an address or an id is not. */
+/** A `data:` URL or base64 is present in the request. An address or an id is not. */
 function located(kind: MediaKind, data: unknown): MediaInput {
   return typeof data === 'string' && data !== '' && isInline(data) ? { kind, data } : { kind }
 }

@@ -37,30 +37,30 @@ import { responsesMedia } from './responses-media.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 import { ResponsesStreamWriter, TranslatedResponsesStream } from './responses-stream-writer.ts'
 
-/** Responses at a vendor that speaks the dialect itself. Other vendors answer by their {@link ChatOperation}. */
+/** Responses at a vendor that accepts the dialect itself. Other vendors answer through their {@link ChatOperation}. */
 export interface ResponsesPassThroughOperation extends PassThroughOperation<ResponsesRequest> {
-  /** The same for the count of a request's tokens. Absent: the vendor has no such operation, and they are estimated. */
+  /** Operation that counts the tokens of a request. If omitted, the vendor has none, and the gateway estimates. */
   readonly inputTokens?: PassThroughOperation<ResponsesRequest>
   /**
-   * The call that deletes an answer which the vendor keeps. Absent: it keeps none, so that follow-ups are sent with their whole
-   * history.
+   * Returns the call that deletes an answer at the vendor. If omitted, the vendor stores none, and follow-ups are sent with their
+   * whole history.
    */
   readonly deletion?: (upstreamId: string, apiKey: string) => Omit<WireRequest, 'body' | 'dropped'>
-  /** False for a vendor that takes pictures as bytes only: the gateway fetches those that are given by URL. */
+  /** Whether the vendor fetches images given by URL. If false, the gateway fetches them and sends bytes. */
   readonly takesImageUrls?: boolean
 }
 
-/** What of a vendor carries out Responses. */
+/** Part of a vendor that handles Responses. */
 export interface ResponsesOffer extends ChatOffer {
-  /** Present where the vendor counts the tokens of a chat; elsewhere they are estimated. */
+  /** Present if the vendor counts the tokens of a chat. Otherwise, they are estimated. */
   readonly tokenCount?: TokenCountOperation
-  /** Present where the vendor speaks the Responses dialect itself. */
+  /** Present if the vendor accepts the Responses dialect itself. */
   readonly responses?: ResponsesPassThroughOperation
 }
 
 /**
- * Responses at a vendor: bytes through where it speaks the dialect, else by translation into chat and back.
- * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
+ * Creates the Responses operation of a vendor: pass-through if it accepts the dialect, else translation into chat and back.
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming a field that cannot be translated.
  */
 export function createResponsesOperation(
   { responses, chat }: ResponsesOffer,
@@ -71,7 +71,7 @@ export function createResponsesOperation(
 }
 
 /**
- * The token count of a request: from the vendor if it counts, else estimated without a call. An estimate has a member
+ * Creates the token count of a request: from the vendor if it counts, else estimated without a call. An estimate has a member
  * `estimated`, which clients of the dialect ignore.
  * @throws GatewayError `unsupported_parameter` or `invalid_request` naming the untranslatable field.
  */
@@ -102,7 +102,7 @@ export function createInputTokensOperation(
   }
 }
 
-/** From above: the text by the gateway's usual rule, and a fixed number for each picture or file. */
+/** Returns an upper estimate: the text by the gateway's usual rule, plus a fixed number per image or file. */
 function estimatedInputTokens(request: ResponsesRequest): number {
   const { input, instructions, tools, text } = request
   const media = responsesMedia(request)
@@ -111,7 +111,7 @@ function estimatedInputTokens(request: ResponsesRequest): number {
   return estimateTokens(textBytes) + media.length * ESTIMATED_TOKENS_PER_FILE
 }
 
-/** A Responses call as a chat call. */
+/** A Responses call converted to a chat call. */
 export interface TranslatedCall extends Omit<TranslatedRequest, 'request'> {
   readonly chatCall: VendorCall<ChatRequest>
 }
@@ -132,12 +132,12 @@ export function translatedCall(call: VendorCall<ResponsesRequest>, chat: ChatOpe
   return { ...rest, dropped: [...rest.dropped, ...names], chatCall }
 }
 
-/** All dropped fields, under the caller's names. */
+/** Returns all dropped fields under the caller's names. */
 export function droppedFields({ dropped, paths }: TranslatedCall, wire: WireRequest): readonly string[] {
   return [...new Set([...dropped, ...wire.dropped.map((field) => callerField(field, paths))])]
 }
 
-/** Calls a vendor's translator; its errors name the fields of this dialect. */
+/** Calls a vendor's translator and renames the fields in its errors to this dialect. */
 export function withCallerNames<Value>({ paths }: TranslatedCall, translate: () => Value): Value {
   try {
     return translate()
@@ -198,7 +198,7 @@ class TranslatedResponses implements Operation {
       model: publicModel,
       nowMs,
       clock,
-      // A prompt with pictures may hold megabytes, for as long as the stream lasts.
+      // Drops the input, because a prompt with images may hold megabytes for as long as the stream lasts.
       request: { ...written, input: '', service_tier: isTierSent ? written['service_tier'] : null },
       names: this.#translated.names,
       owner: { vendor: model.vendor, secret: stateSecret },
@@ -207,7 +207,7 @@ class TranslatedResponses implements Operation {
   }
 }
 
-/** Writes a whole answer as a stream of it would be written, so that both have the same items. */
+/** Writes a whole answer as a stream would, so that both have the same items. */
 function writeCompletion({ choices }: ChatCompletion, writer: ResponsesStreamWriter): void {
   const [choice] = choices
   writer.start()

@@ -5,7 +5,7 @@ import { listOf } from '../list-of.ts'
 import { LARGEST_TOKEN_BOUND } from '../token-estimate.ts'
 import { itemType, type ResponsesItem } from './responses-request.ts'
 
-/** Least bound of output that the API takes. */
+/** Smallest `max_output_tokens` that the API accepts. */
 const LEAST_OUTPUT_TOKENS = 16
 const MAX_METADATA_PAIRS = 16
 const MAX_URL_LENGTH = 2048
@@ -18,7 +18,7 @@ const MEMBER_KINDS = {
   optionalTexts: [(value: unknown) => !isSet(value) || areTexts(value), 'must be a list of parts with text'],
 } as const
 
-/** Members of items, by the type of their item. Other types belong to vendors that know them. */
+/** Members of items by item type. Other types belong to vendors that know them. */
 const MEMBERS: ReadonlyMap<string, Readonly<Record<string, keyof typeof MEMBER_KINDS>>> = new Map([
   ['function_call', { call_id: 'text', name: 'text', arguments: 'text', namespace: 'optionalText' }],
   ['function_call_output', { call_id: 'text' }],
@@ -32,7 +32,7 @@ const ROLES: ReadonlySet<unknown> = new Set(['user', 'system', 'developer', 'ass
 
 type Fault = readonly [member: string, problem: string]
 
-/** Rules of an item: a message, a call, the output of one, … */
+/** Rules of an item, such as a message, a call or its output. */
 export const responsesItem = onDemand(() =>
   z.looseObject({ type: z.string().nullish(), id: z.string().nullish() }).check((context) => {
     const fault = faultOf(context.value)
@@ -114,7 +114,7 @@ const fields = onDemand(() => ({
 
 /**
  * Rules of a request for a response (OpenAI API reference, "Create a model response"). Only fields that the gateway reads are
- * checked: the API grows with every release of its clients.
+ * checked, because the API grows with every release of its clients.
  */
 export const responsesSchema = onDemand(() =>
   z
@@ -159,10 +159,10 @@ export const responsesSchema = onDemand(() =>
     }),
 )
 
-/** Rules of a request to count tokens: the same without what only an answer has. */
+/** Rules of a request to count tokens: like a request for a response, without members that only an answer has. */
 export const inputTokensSchema = onDemand(() => z.looseObject(fields()).check(needsInput))
 
-/** What may hold all that a model reads, so that nothing need be added to it. */
+/** Members that may contain the whole input, so that `input` is optional. */
 const HOLDS_INPUT = ['previous_response_id', 'conversation', 'prompt'] as const
 
 function needsInput({ value, issues }: z.core.ParsePayload<Readonly<Record<string, unknown>>>): void {

@@ -21,11 +21,11 @@ import {
 } from './response-object.ts'
 import type { ToolNames } from './tool-names.ts'
 
-/** What a writer needs to know besides the answer. */
+/** Facts that a writer needs in addition to the answer. */
 export interface WriterFacts extends ResponseFacts {
   readonly names: ToolNames
   readonly owner: EnvelopeOwner
-  /** Does the model read the text of its reasoning again in later turns? Absent: no. */
+  /** Whether the model reads the text of its reasoning in later turns. Default false. */
   readonly replaysReasoning?: boolean | undefined
 }
 
@@ -33,13 +33,13 @@ export interface WriterFacts extends ResponseFacts {
 const MAX_CALL_ID_LENGTH = 64
 
 /**
- * Writes a neutral stream of chat events as the events of a Responses stream (OpenAI API reference, "Streaming events"). One
- * answer is written: the dialect has no others. Events after the finish are ignored.
+ * Writes neutral chat events as the events of a Responses stream (OpenAI API reference, "Streaming events"). The dialect has one
+ * answer per request. Events after the finish are ignored.
  */
 export class ResponsesStreamWriter implements ChatStreamWriter {
-  /** True once a caller would keep something of what was written. */
+  /** Whether the written output contains something that a caller keeps. */
   hasContent = false
-  /** Bytes of text, reasoning and arguments of tool calls so far, those that are not shown included. */
+  /** Bytes of text, reasoning and arguments of tool calls so far, including those that are not shown. */
   outputBytesSeen = 0
   readonly #facts: WriterFacts
   readonly #output: OutputSequence
@@ -63,7 +63,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     )
   }
 
-  /** True once the answer has its finish. */
+  /** Whether the answer has its finish reason. */
   get hasTextEnded(): boolean {
     return this.#finish !== undefined
   }
@@ -73,7 +73,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     return this.#sequenceNumber - 1
   }
 
-  /** What was written since the last call; empty for nothing. */
+  /** Returns the text written since the last call, or an empty string. */
   take(): string {
     const text = this.#text
     this.#text = ''
@@ -89,7 +89,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     this.#event('response.in_progress', { response })
   }
 
-  /** The vendor's id is not shown: clients send ids back, and the gateway could not find this one. */
+  /** Ignores the vendor's id: clients send ids back, and the gateway could not find this one. */
   start(): void {
     this.begin()
   }
@@ -133,7 +133,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     if (this.#takes(choice)) this.#finish = reason
   }
 
-  /** Ends the answer; gives its last event apart, and the whole response. */
+  /** Ends the answer. Returns its last event separately, and the whole response. */
   done(usage: Usage | undefined): { readonly lastEvent: string; readonly response: Record<string, unknown> } {
     if (this.#finish === undefined) this.finish('stop')
     const status = incompleteReason(this.#finish) === undefined ? 'completed' : 'incomplete'
@@ -142,7 +142,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     return { lastEvent: this.#written(`response.${status}`, { response }), response }
   }
 
-  /** Ends a stream that broke. */
+  /** Returns the end of a stream that broke. */
   fail(error: GatewayError): string {
     this.begin()
     const end = brokenStreamEnd(error, this.#response('failed', null), (type, members) => this.#written(type, members))
@@ -157,7 +157,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     return true
   }
 
-  /** The vendor's own id if it fits; another one is made the same way each time, because it comes back twice. */
+  /** Returns the vendor's own id if it is short enough, else a hash, because it is returned twice. */
   #callId({ index, id }: { readonly index: number; readonly id: string }): string {
     if (id !== '' && id.length <= MAX_CALL_ID_LENGTH) return id
     const seed = id === '' ? `${this.#facts.id} ${index}` : id
@@ -173,7 +173,7 @@ export class ResponsesStreamWriter implements ChatStreamWriter {
     })
   }
 
-  /** By hand, because most events are deltas, and to build an object and stringify it costs three times as much. */
+  /** Concatenated because most events are deltas, and building and stringifying an object costs three times as much. */
   #delta(type: string, place: string, delta: string, rest: string): void {
     const number = this.#sequenceNumber++
     this.#text += `event: ${type}\ndata: {"type":"${type}","sequence_number":${number},${place},"delta":${JSON.stringify(delta)}${rest}}\n\n`
@@ -195,7 +195,7 @@ function incompleteReason(reason: FinishReason | undefined): IncompleteReason | 
 
 /** Joins a vendor's chat decoder and the writer of Responses events into a stream of bytes for the caller. */
 export class TranslatedResponsesStream extends TranslatedStream {
-  /** The event that ends a whole answer; sent once the answer is kept. */
+  /** Last event of a whole answer, sent once the answer is stored. */
   closing: string | undefined
   /** The whole response, once it is known. */
   keptAnswer: Record<string, unknown> | undefined
@@ -212,14 +212,14 @@ export class TranslatedResponsesStream extends TranslatedStream {
     this.#billedUsage = billedUsage
   }
 
-  /** Keeps a silent stream open, after its beginning. */
+  /** Returns bytes that keep a silent stream open, once it has begun. */
   keepAlive(): string {
     this.#events.begin()
     const begun = this.#events.take()
     return begun === '' ? keepAliveEvent(this.#events.lastNumber) : begun
   }
 
-  /** The end of a stream that broke. */
+  /** Returns the end of a stream that broke. */
   failed(error: GatewayError): string {
     return this.#events.fail(error)
   }

@@ -4,7 +4,7 @@ import { isJsonObject } from '../../core/json.ts'
 import { chatFieldParam, chatSurcharges, pluginExtras } from '../chat/chat-surcharges.ts'
 import type { ExtraFeature } from '../endpoint.ts'
 
-/** Price fields of requests for which vendors charge more than by the tokens of their ordinary price list. */
+/** Price fields of requests that vendors charge more for than the token prices of their ordinary price list. */
 export const RESPONSES_SURCHARGES = [
   'service_tier',
   'web_search',
@@ -13,15 +13,15 @@ export const RESPONSES_SURCHARGES = [
   'provider_routing',
 ] as const
 
-/** Tools that the vendor runs and charges for by the call or by the time. */
+/** Tools that the vendor runs and charges per call or by time. */
 const PAID_TOOLS = ['web_search', 'file_search', 'code_interpreter'] as const
 
 const NO_FIELDS: BillingFields = {}
 
-/** Searches that a request is held for where it sets no end to them. */
+/** Number of searches that the hold covers if a request sets no limit. */
 const UNBOUNDED_SEARCHES = 10
 
-/** The surcharges of a request for a response (OpenAI, "Pricing", built-in tools). */
+/** Returns the surcharges of a request for a response (OpenAI, "Pricing", built-in tools). */
 export function responsesSurcharges(request: Readonly<Record<string, unknown>>): BillingFields {
   const { service_tier, provider_routing } = chatSurcharges(request)
   const used = PAID_TOOLS.filter((name) => hasTool(request, name))
@@ -33,14 +33,14 @@ export function responsesSurcharges(request: Readonly<Record<string, unknown>>):
   }
 }
 
-/** How many searches a request is held for; undefined: it cannot search. */
+/** Returns the number of searches that the hold covers, or `undefined` if the request cannot search. */
 export function responsesSearches(request: Readonly<Record<string, unknown>>): number | undefined {
   if (!hasTool(request, 'web_search')) return undefined
   const { max_tool_calls: bound } = request
   return typeof bound === 'number' ? bound : UNBOUNDED_SEARCHES
 }
 
-/** Upper bound of the samplings of a request for a response: one after each round of tools that the vendor runs. */
+/** Returns an upper bound of the samplings of a request: one after each round of tools that the vendor runs. */
 export function responsesSamplings(request: Readonly<Record<string, unknown>>): number {
   const runsTools = declared(request).some(isRunByVendor) || pluginExtras(request).length > 0
   if (!runsTools) return 1
@@ -52,19 +52,19 @@ function hasTool(request: Readonly<Record<string, unknown>>, name: string): bool
   return declared(request).some(({ type }) => type.startsWith(name))
 }
 
-/** Where a request sets a price field; undefined: in the member of the same name. Some tools have dated types. */
+/** Returns the path at which a request sets a price field, if not the member of the same name. Tool types may be dated. */
 export function responsesFieldParam(field: string, request: Readonly<Record<string, unknown>>): string | undefined {
   return declared(request).find(({ type }) => type.startsWith(field))?.param ?? chatFieldParam(field, request)
 }
 
-/** Tools without a surcharge: those that the caller runs, other servers, and those whose models are charged by tokens. */
+/** Tools without a surcharge: those that the caller or another server runs, and those whose models are charged by tokens. */
 const FREE_TOOLS: ReadonlySet<string> = new Set([
   'function',
   'custom',
   'namespace',
   'tool_search',
   'mcp',
-  // Its model has a price of its own.
+  // Charged at the price of its own model.
   'image_generation',
   'computer',
   'computer_use_preview',
@@ -82,7 +82,7 @@ function isFree({ type, tool: { environment } }: DeclaredType): boolean {
   return FREE_TOOLS.has(type) || (type === 'shell' && isJsonObject(environment) && environment['type'] === 'local')
 }
 
-/** What a request asks of the vendor beyond tokens and known surcharges: other tools that the vendor runs, and its plug-ins. */
+/** Returns what a request uses beyond tokens and known surcharges: other tools that the vendor runs, and its plug-ins. */
 export function responsesExtras(request: Readonly<Record<string, unknown>>): readonly ExtraFeature[] {
   const tools = declared(request)
     .filter((tool) => !isFree(tool) && !PAID_TOOLS.some((name) => tool.type.startsWith(name)))
@@ -96,7 +96,7 @@ interface DeclaredType {
   readonly param: string
 }
 
-/** Types of the tools of a request and of items that bring more of them, those in namespaces too. */
+/** Returns the types of all tools of a request, including tools of items and namespaces. */
 export function declared({ tools, input }: Readonly<Record<string, unknown>>): readonly DeclaredType[] {
   const types = typesIn(tools, 'tools')
   if (!Array.isArray(input) || !input.some(hasTools)) return types

@@ -40,10 +40,10 @@ const kindOf = kindsByName({
   transcript: ['transcript'],
 })
 
-/** Inside an item of reasoning every text is reasoning. */
+/** Every text inside a reasoning item is reasoning. */
 const reasoningKind: KindOf = (name, owner) => (kindOf(name, owner) === undefined ? undefined : 'reasoning')
 
-/** Kind of a string of an input item. What reasoning says is reasoning, by the type of the item or of its part. */
+/** Kind of a string of an input item. Text in reasoning items and summary parts is reasoning. */
 const inputKind: KindOf = (name, owner) =>
   String(owner['type']).startsWith('reasoning') || owner['type'] === 'summary_text'
     ? reasoningKind(name, owner)
@@ -81,7 +81,7 @@ export const responsesTexts: EndpointTexts<ResponsesRequest> = {
   },
 }
 
-/** It is not kept, so that no follow-up can refer to it. */
+/** The answer is not stored, so follow-ups cannot refer to it. */
 function saidInResponse(text: string, { request, model, nowMs, seed, isStream }: SaidFacts): AnswerObject | string {
   const shown = { ...(request as ResponsesRequest), input: '', store: false }
   const facts = { id: `resp_${seed}`, model, nowMs, request: shown, names: new ToolNames(), owner: { vendor: '' } }
@@ -107,7 +107,7 @@ function outputTexts(output: unknown, path: readonly (string | number)[]): TextP
   return Array.isArray(output) ? output.flatMap((item, index) => outputItemTexts(item, [...path, index], index)) : []
 }
 
-/** The texts of an item with the reasoning that it carries and does not show, which its caller could read too. */
+/** Returns the texts of an item, including carried reasoning that is not shown but readable for its caller. */
 function outputItemTexts(item: unknown, path: readonly (string | number)[], index: number): TextPart[] {
   const texts = itemTexts(item, path, index)
   const carried = isJsonObject(item) ? hiddenReasoning(item) : ''
@@ -118,7 +118,7 @@ function outputItemTexts(item: unknown, path: readonly (string | number)[], inde
   return texts
 }
 
-/** The reasoning that an item carries, unless it shows the same; empty if there is none. */
+/** Returns the reasoning that an item carries without showing it, or an empty string. */
 function hiddenReasoning(item: AnswerObject): string {
   const thoughts = reasoningIn(item[CARRIED])
   const shown = shownReasoning(item)
@@ -127,7 +127,7 @@ function hiddenReasoning(item: AnswerObject): string {
   return thoughts.every((thought) => shown.includes(thought)) ? '' : thoughts.join('\n')
 }
 
-/** The parts in which an item shows reasoning. */
+/** Returns the parts in which an item shows reasoning. */
 function shownReasoning({ summary, content }: AnswerObject): AnswerObject[] {
   return [summary, content].flatMap((parts) => (Array.isArray(parts) ? parts.filter(isJsonObject) : []))
 }
@@ -135,7 +135,7 @@ function shownReasoning({ summary, content }: AnswerObject): AnswerObject[] {
 const CARRIED = 'encrypted_content'
 const ENCODED = /^[\w+/=:.-]*$/
 
-/** Takes out what repeats a replaced text in another form: probabilities, and state of a vendor with a text in its place. */
+/** Removes other forms of replaced texts: probabilities, and vendor state in which a text was replaced. */
 function withoutOtherForms(value: unknown): void {
   withoutProbabilities(value)
   withoutChangedState(value)
@@ -149,14 +149,14 @@ function withoutChangedState(value: unknown): void {
   }
 }
 
-/** Is there a text in the place of state, or does an item carry what it no longer shows? */
+/** Whether state was replaced by a text, or an item carries reasoning that it no longer shows. */
 function isChangedState(item: AnswerObject): boolean {
   const carried = item[CARRIED]
   if (typeof carried !== 'string') return false
   return !ENCODED.test(carried) || (shownReasoning(item).length > 0 && hiddenReasoning(item) !== '')
 }
 
-/** Probabilities name the tokens of a text. */
+/** Removes probabilities, because they name the tokens of a text. */
 function withoutProbabilities(value: unknown): void {
   if (Array.isArray(value)) for (const entry of value) withoutProbabilities(entry)
   else if (isJsonObject(value)) {
@@ -172,7 +172,7 @@ function refusalItem(message: string): AnswerObject {
   return { id: 'msg_refused', type: 'message', status: 'completed', role: 'assistant', content }
 }
 
-/** Where an event's text is in the answer, by the type of the event without `response.` and its last step. */
+/** Where an event's text is in the answer, by the type of the event without `response.` and its last segment. */
 const PLACES: Readonly<Record<string, (event: AnswerObject) => readonly [(string | number)[], TextKind]>> = {
   output_text: (event) => [['content', numberAt(event, 'content_index'), 'text'], 'text'],
   refusal: (event) => [['content', numberAt(event, 'content_index'), 'refusal'], 'text'],
@@ -245,7 +245,7 @@ class ResponsesTextReader implements TextStreamReader {
   }
 
   numbered(event: AnswerObject): boolean {
-    // An event that keeps the stream open repeats the number of the one before it.
+    // A keep-alive event repeats the number of the event before it.
     const number = event['type'] === KEEP_ALIVE_TYPE ? this.#sent - 1 : this.#sent++
     if (typeof event['sequence_number'] !== 'number' || event['sequence_number'] === number) return false
     event['sequence_number'] = number
@@ -283,14 +283,14 @@ function textStep(event: AnswerObject, type: string, output: number): TextStep {
   return { added: [], repeated, ended: isEnd ? [id] : [], isBare: false }
 }
 
-/** What an annotation says comes whole, and ends with it. */
+/** The text of an annotation arrives and ends with its event. */
 function annotationStep(event: AnswerObject, annotation: AnswerObject, output: number): TextStep {
   const at = ['content', numberAt(event, 'content_index'), 'annotations', numberAt(event, 'annotation_index')]
   const added = textsIn(annotation, ['annotation'], { kindOf, index: output }).map((text) => inOutput(text, output, at))
   return { added, repeated: [], ended: [`${fieldPath(['output', output, ...at])}.`], isBare: false }
 }
 
-/** A text of an item or part, with its id in the whole answer. */
+/** Returns a text of an item or part, with its id in the whole answer. */
 function inOutput(part: TextPart, output: number, at: readonly (string | number)[]): TextPart {
   return { ...part, id: fieldPath(['output', output, ...at, ...part.path.slice(1)]) }
 }

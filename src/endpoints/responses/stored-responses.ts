@@ -9,7 +9,7 @@ import type { ResponsesOffer } from './responses-operation.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 import { storedEvents } from './stored-events.ts'
 
-/** How responses are kept and read (OpenAI API reference, "Responses": get, delete, cancel, list input items). */
+/** How responses are stored and read (OpenAI API reference, "Responses": get, delete, cancel, list input items). */
 export const keptResponses: KeptAnswers<ResponsesRequest, ResponsesOffer> = {
   idPrefix: 'resp',
   actions: { '': ['GET', 'HEAD', 'DELETE'], cancel: ['POST'], input_items: ['GET', 'HEAD'] },
@@ -30,7 +30,7 @@ async function readStored({ id, action, parameters }: StoredQuery, access: Answe
     const items = (await inputOf(turns, access)).map((item) => conversationItem(item, access))
     return { json: inputPage(items, parameters) }
   }
-  // Cancelling again gives the answer as it ended (OpenAI API reference, "Cancel a response").
+  // Cancelling again returns the answer as it ended (OpenAI API reference, "Cancel a response").
   if (action === 'cancel' && turn.response['background'] === true) return { json: turn.response }
   if (action === 'cancel')
     throw new GatewayError('invalid_request', { message: 'Cannot cancel a response that was not made in background.' })
@@ -38,7 +38,7 @@ async function readStored({ id, action, parameters }: StoredQuery, access: Answe
   return { events: storedEvents(turn.response, startOf(parameters)) }
 }
 
-/** Everything that the model read for the last of the turns, as far as it is still kept. */
+/** Returns everything that the model read for the last of the turns, as far as it is still stored. */
 async function inputOf(turns: readonly StoredResponse[], access: AnswerAccess): Promise<StoredItem[]> {
   const before = (await itemsBefore(turns, access)) ?? []
   const own = turns.flatMap((turn, index) =>
@@ -47,13 +47,13 @@ async function inputOf(turns: readonly StoredResponse[], access: AnswerAccess): 
   return [...before, ...own]
 }
 
-/** A page of items that are all here. */
+/** Returns a page of items that are in memory. */
 function inputPage(items: readonly StoredItem[], parameters: URLSearchParams): object {
   const { limit, order, after } = pageOf(parameters)
   const ordered = order === 'asc' ? items : [...items].reverse()
-  // Callers may have given one id twice: after the last, so that a list of pages has an end.
+  // Callers may repeat an id. The page starts after its last occurrence, so that paging ends.
   const position = after === undefined ? -1 : ordered.findLastIndex(({ id }) => id === after)
-  if (after !== undefined && position === -1) throw invalidField('after', 'is no item of this response')
+  if (after !== undefined && position === -1) throw invalidField('after', 'is not an item of this response')
   const end = position + 1 + limit
   return itemList({ items: ordered.slice(position + 1, end), hasMore: end < ordered.length })
 }

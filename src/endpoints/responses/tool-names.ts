@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 
-/** What a tool of a chat stands for in the Responses dialect. */
+/** The tool of the Responses dialect that a chat function represents. */
 export interface CallableTool {
   readonly kind: 'function' | 'custom' | 'tool_search'
-  /** As the caller wrote it, without its namespace. */
+  /** Name as the caller wrote it, without its namespace. */
   readonly name: string
   readonly namespace: string | undefined
 }
@@ -12,17 +12,17 @@ export interface CallableTool {
 const MAX_NAME_LENGTH = 64
 const HASH_LENGTH = 8
 
-/** The name of the function that stands for a client's search for tools. */
+/** Name of the function that represents a client's tool search. */
 export const TOOL_SEARCH_NAME = 'tool_search'
 
 /**
- * Names of tools in a chat, which has no namespaces. A tool of a namespace is `namespace__name`; where that is too long, or
- * taken by another tool, a hash of the full name ends it. The same tools get the same names in every turn.
+ * Names of tools in a chat, which has no namespaces. A tool of a namespace is `namespace__name`. If that is too long or already
+ * used by another tool, it ends with a hash of the full name. The same tools get the same names in every turn.
  */
 export class ToolNames {
   readonly #byChatName = new Map<string, CallableTool>()
 
-  /** The chat name of a tool, which is noted on its first use. */
+  /** Returns the chat name of a tool and remembers it. */
   chatNameOf(tool: CallableTool): string {
     const plain = tool.namespace === undefined ? tool.name : `${tool.namespace}__${tool.name}`
     const name = plain.length <= MAX_NAME_LENGTH ? plain : hashed(plain, tool)
@@ -36,12 +36,12 @@ export class ToolNames {
     return other
   }
 
-  /** The tool of a chat name; a name that nobody declared is a function. */
+  /** Returns the tool of a chat name. An undeclared name is a function. */
   toolOf(chatName: string): CallableTool {
     return this.#byChatName.get(chatName) ?? { kind: 'function', name: chatName, namespace: undefined }
   }
 
-  /** Are there tools that are functions in a chat only? */
+  /** Whether a chat name belongs to a tool. */
   has(chatName: string): boolean {
     return this.#byChatName.has(chatName)
   }

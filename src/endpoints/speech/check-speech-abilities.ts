@@ -11,7 +11,7 @@ export interface SpeechOptions {
 }
 
 /**
- * The format of the answer: the requested one, else the model's first (API specification, "Speech request").
+ * Returns the format of the answer: the requested one, else the model's first (API specification, "Speech request").
  * @throws GatewayError `invalid_request` naming `response_format` for a format that the model lacks.
  */
 export function speechFormat(asked: string | null | undefined, { speech }: ModelFacts): SpeechFormat {
@@ -23,7 +23,7 @@ export function speechFormat(asked: string | null | undefined, { speech }: Model
 }
 
 /**
- * Checks what depends on the model.
+ * Checks fields that depend on the model.
  * @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field; `invalid_voice` for the voice.
  */
 export function checkSpeechAbilities(options: SpeechOptions, model: ModelFacts): void {
@@ -32,14 +32,14 @@ export function checkSpeechAbilities(options: SpeechOptions, model: ModelFacts):
   const isInstructed =
     options.instructions !== undefined && options.instructions !== null && options.instructions !== ''
   if (isInstructed && model.speech?.takesInstructions === false) {
-    throw unsupportedField('instructions', 'this model does not take them')
+    throw unsupportedField('instructions', 'this model does not support them')
   }
 }
 
-/** The voice of a request without one, and of one with an OpenAI voice (API specification, "Speech request"). */
+/** Voice of a request without one, or with an OpenAI voice (API specification, "Speech request"). */
 const DEFAULT_VOICE = 'Cherry'
 
-/** OpenAI's voices, which clients written for OpenAI name (OpenAI API, "Create speech", `voice`). */
+/** OpenAI's voices, as used by clients that were written for OpenAI (OpenAI API, "Create speech", `voice`). */
 export const OPENAI_VOICES = [
   'alloy',
   'ash',
@@ -57,7 +57,7 @@ export const OPENAI_VOICES = [
 ] as const
 
 /**
- * The model's own name of the requested voice. For a model without a list of voices, the vendor checks it.
+ * Returns the model's own name of the requested voice. For a model without a list of voices, the vendor checks it.
  * @param usual The vendor's voice for requests without one, and for OpenAI's voices unless it is one of them itself.
  * @throws GatewayError 400 `invalid_voice` for a voice that the model lacks.
  */

@@ -1,14 +1,14 @@
 import type { VendorFailure } from '../stream-transform.ts'
 
-/** A part of a text that a vendor speaks in one call, and the vendor's name of the voice. */
+/** A part of a text for one call, and the vendor's name of the voice. */
 export interface SpeechPart {
   readonly text: string
   readonly voice: string
 }
 
 /**
- * Takes samples as a decoder reads them: signed, 16 bits, little-endian, mono. They may end in the middle of a sample. Takes the bytes of a
- * file unchanged if the vendor makes the file.
+ * Receives samples from a decoder: signed, 16 bits, little-endian, mono. They may end in the middle of a sample. If the vendor
+ * sends a file, it receives the bytes unchanged.
  */
 export type TakeSamples = (samples: Uint8Array) => void
 
@@ -18,24 +18,24 @@ export interface SpeechTokens {
   readonly outputTokens: number
 }
 
-/** Reads a vendor's streamed answer to one part: the vendor's bytes in, samples out. Pure and synchronous. */
+/** Reads a vendor's streamed answer for one part: vendor bytes in, samples out. Pure and synchronous. */
 export interface SpeechDecoder {
-  /** May throw when the bytes cannot be read; the answer is then over. */
+  /** Reads a chunk. May throw if the bytes cannot be read, which ends the answer. */
   push(chunk: Uint8Array): void
-  /** The vendor's body ended without a network fault. */
+  /** Called if the vendor's body ended without a network fault. */
   end(): void
-  /** True once the vendor reported that the part is complete. */
+  /** Whether the vendor reported that the part is complete. */
   readonly isComplete: boolean
-  /** An error that the vendor sent inside the stream. */
+  /** Error that the vendor sent inside the stream. */
   readonly failure: VendorFailure | undefined
-  /** Undefined when the vendor counts no tokens. */
+  /** Used tokens, or `undefined` if the vendor counts none. */
   readonly tokens: SpeechTokens | undefined
 }
 
-/** Makes a file of samples that arrive bit by bit. */
+/** Encodes samples as a file while they arrive. */
 export interface SoundEncoder {
-  /** Bytes of the file for so many samples. */
+  /** Returns the bytes of the file for these samples. */
   encode(samples: Uint8Array): readonly Uint8Array[]
-  /** The end of the file. Called once. */
+  /** Returns the end of the file. Called once. */
   finish(): readonly Uint8Array[]
 }

@@ -2,27 +2,27 @@ import { Buffer } from 'node:buffer'
 import { sseData } from '../../wire/sse.ts'
 import type { SpeechTokens } from './speech-decoder.ts'
 
-/** The encoding around the bytes of the file for the caller. */
+/** Encoding of the file's bytes for the caller. */
 export interface SpeechEnvelope {
   /** Wraps some bytes of the file. */
   wrap(file: Uint8Array): Uint8Array | string
-  /** The bytes after the complete file; undefined: none. */
+  /** Returns the bytes after the complete file, if any. */
   done(usage: SpeechUsage): string | undefined
 }
 
-/** The content of the last event. */
+/** Content of the last event. */
 export interface SpeechUsage extends SpeechTokens {
-  /** Characters of the text: what is charged for. */
+  /** Charged characters of the text. */
   readonly characters: number
 }
 
-/** The file itself. */
+/** Sends the file itself. */
 export const PLAIN_ENVELOPE: SpeechEnvelope = {
   wrap: (file) => file,
   done: () => undefined,
 }
 
-/** OpenAI's events, `speech.audio.delta` and `speech.audio.done` (OpenAI API, "Speech events"). */
+/** Sends OpenAI's events, `speech.audio.delta` and `speech.audio.done` (OpenAI API, "Speech events"). */
 export const EVENT_ENVELOPE: SpeechEnvelope = {
   wrap: (file) =>
     sseData(

@@ -11,34 +11,34 @@ import { splitSpeechText } from './split-speech-text.ts'
 
 /** Speech at one vendor, which is always streamed. All functions are pure. */
 export interface SpeechOperation {
-  /** Samples per second of decoded sound. */
+  /** Samples per second of decoded audio. */
   readonly sampleRate: number
   /**
-   * The voice of a request without one, and of one that names a voice of OpenAI's, unless this is such a voice. Absent: that of the API
+   * Voice for requests without one or with an OpenAI voice, unless this is such a voice itself. Defaults to that of the API
    * specification.
    */
   readonly usualVoice?: string
   /**
-   * Formats in which the vendor sends a complete file, which the gateway passes on unchanged. The gateway makes mp3, wav and pcm from
-   * samples at every vendor. If omitted, the vendor sends samples only.
+   * Formats in which the vendor sends a complete file, which is passed on unchanged. The gateway encodes mp3, wav and pcm from
+   * samples of every vendor. If omitted, the vendor sends only samples.
    */
   readonly files?: readonly SpeechFormat[]
-  /** Is an answer of this media type one that the decoder reads? Absent: server-sent events are. */
+  /** Whether the decoder reads an answer of this media type. Defaults to server-sent events. */
   takes?(mediaType: string): boolean
   /** Writes the call that speaks one part of the text. */
   toWire(call: VendorCall<SpeechRequest>, part: SpeechPart): WireRequest
-  /** Reads the streamed 2xx answer to one part, and passes its samples, or the bytes of its file, on while they arrive. */
+  /** Reads the streamed 2xx answer for one part and passes on its samples, or the bytes of its file, while they arrive. */
   decoder(call: VendorCall<SpeechRequest>, take: TakeSamples): SpeechDecoder
 }
 
-/** What of a vendor carries out speech. */
+/** Part of a vendor that handles speech. */
 export interface SpeechOffer {
   readonly speech?: SpeechOperation
 }
 
 /**
- * Speech at a vendor. A text above the vendor's limit is spoken part by part, one after another, into one file that
- * the gateway makes from samples. A file of the vendor cannot be joined to another one, so its text must fit into one call.
+ * Creates the speech operation of a vendor. A text above the vendor's limit is split and spoken part by part into one file, which
+ * the gateway encodes from samples. Files of the vendor cannot be joined, so their text must fit into one call.
  * @throws GatewayError naming the field for a fallback that does not support the request.
  */
 export function createSpeechOperation(operation: SpeechOperation, call: VendorCall<SpeechRequest>): Operation {
@@ -82,5 +82,5 @@ function encoderFor(format: SpeechFormat, sampleRate: number): SoundEncoder | Pr
   return format === 'wav' ? new WavEncoder(sampleRate) : UNCHANGED
 }
 
-/** Bare samples, or the file that a vendor made. */
+/** Passes bytes on: raw samples, or a file of the vendor. */
 const UNCHANGED: SoundEncoder = { encode: (bytes) => [bytes], finish: () => [] }

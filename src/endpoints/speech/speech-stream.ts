@@ -9,33 +9,32 @@ import type { SoundEncoder, SpeechDecoder, SpeechTokens, TakeSamples } from './s
 import type { SpeechEnvelope } from './speech-envelope.ts'
 
 /**
- * Samples encoded in one step: a fifth of a second at 24 kHz. As MP3 that takes about 1 ms, and at most 10 before the
- * encoder's code is compiled.
+ * Bytes of samples encoded in one step: a fifth of a second at 24 kHz. MP3 takes about 1 ms, and at most 10 ms before the encoder's
+ * code is compiled.
  */
 const STEP_BYTES = 9_600
 
-/** What a spoken text is made with. */
+/** Inputs of a speech stream. */
 export interface SpeechStreamOptions {
-  /** The whole text. */
   readonly text: string
-  /** What each call speaks; their bodies come one after another, and `end` is called after each. */
+  /** Texts of the calls. Their bodies arrive one after another, and `end` is called after each. */
   readonly parts: readonly string[]
-  /** Makes the decoder of one part. */
+  /** Creates the decoder of one part. */
   readonly decoder: (take: TakeSamples) => SpeechDecoder
-  /** The encoder, or its promise: the first bytes must not arrive before `ready`. */
+  /** The encoder or its promise. The first bytes must not arrive before `ready`. */
   readonly encoder: SoundEncoder | Promise<SoundEncoder>
-  /** Whether the decoder passes on the bytes of a vendor's file instead of samples. Its last byte may be an odd one. */
+  /** Whether the decoder passes on a vendor's file instead of samples. A file may have an odd length. */
   readonly isVendorFile?: boolean
-  /** Does the encoder take long? Its work can then be spread over the turns of the event loop. */
+  /** Whether encoding is slow, so that it can be spread over turns of the event loop. */
   readonly isCpuBound: boolean
-  /** Which media types the decoder reads; undefined: server-sent events. */
+  /** Whether the decoder reads a media type. Defaults to server-sent events. */
   readonly takes?: ((mediaType: string) => boolean) | undefined
   readonly envelope: SpeechEnvelope
 }
 
 /**
- * Puts the parts of a spoken text together into one file, without a gap or a header between them. The text is charged for by
- * its characters, whatever the vendor counted; of one that was cut, by those of the parts that were sent.
+ * Joins the parts of a spoken text into one file, without gaps or headers between them. The charge covers the characters of the
+ * text, whatever the vendor counts. If the stream is cut, it covers those of the parts that were sent.
  */
 export class SpeechStream implements StreamTransform {
   hasContent = false
@@ -43,22 +42,22 @@ export class SpeechStream implements StreamTransform {
   failure: VendorFailure | undefined
   readonly outputBytesSeen = 0
   readonly countsUsage = true
-  /** Only whole events are given. */
+  /** Returned chunks contain only whole events. */
   readonly atBoundary = true
-  /** Set while the encoder is being made. */
+  /** Set while the encoder is loading. */
   readonly ready: Promise<void> | undefined
-  /** Set where encoding takes milliseconds for a second of sound: the same work as `push` does, bit by bit. */
+  /** Set if a second of audio takes milliseconds to encode. Does the work of `push` in steps. */
   readonly encoder: IncrementalEncoder | undefined
 
   readonly #options: SpeechStreamOptions
   #soundEncoder: SoundEncoder | undefined
   #decoder: SpeechDecoder
-  /** Index of the part under way; parts are sent one after another. */
+  /** Index of the current part. Parts are sent one after another. */
   #part = 0
   #sentCharacters: number
   #half: Uint8Array | undefined
   #hasSound = false
-  /** Whole samples that are not in the file yet. */
+  /** Whole samples that are not yet encoded. */
   #sound: Uint8Array[] = []
   #file: Uint8Array[] = []
   #tokens: SpeechTokens | undefined
@@ -81,8 +80,8 @@ export class SpeechStream implements StreamTransform {
   }
 
   /**
-   * The characters sent to the vendor, who charges for them whether they are heard or not. Undefined: none, or the vendor said in place of
-   * any sound that it failed.
+   * Characters sent to the vendor, which charges for them regardless of the audio received. `undefined` if there are none, or if
+   * the vendor reported a failure instead of any audio.
    */
   get usage(): Usage | undefined {
     if (this.isComplete) return { characters: countCharacters(this.#options.text) }
@@ -101,7 +100,7 @@ export class SpeechStream implements StreamTransform {
     return this.#given()
   }
 
-  /** One part's body ended. An incomplete sample is dropped, because the next part starts a new one. */
+  /** Called when the body of a part has ended. Drops an incomplete sample, because the next part starts a new one. */
   end(): Uint8Array | string | undefined {
     if (this.failure !== undefined || this.isComplete) return undefined
     this.#read(() => this.#decoder.end())
@@ -182,7 +181,7 @@ export class SpeechStream implements StreamTransform {
     this.failure ??= this.#decoder.failure
   }
 
-  /** A text without any sound is an invalid answer. */
+  /** A text without any audio is an invalid answer. */
   #finish(): Uint8Array | string | undefined {
     if (!this.#hasSound) return undefined
     this.#file.push(...(this.#soundEncoder?.finish() ?? []))

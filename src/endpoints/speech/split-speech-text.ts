@@ -1,12 +1,12 @@
-// What counts double at some vendors: ideographs, kana, Hangul, full-width forms, and the planes beyond.
+// First character that counts double at some vendors: ideographs, kana, Hangul, full-width forms, and higher planes.
 const FIRST_WIDE = 0x2e80
 
-/** A border before this share of the limit would make a part too short. */
+/** A boundary before this share of the limit would make a part too short. */
 const EARLIEST_SHARE = 1 / 3
 
-// An ASCII mark ends something only before white space: not in 3.14, 10,000 or example.com.
-// Written by number, as one of these characters in a built file has V8 keep all of it in two bytes a character:
-// 。！？… and ”’）」』, then ，、；：
+// An ASCII mark ends a sentence or clause only before white space: not in 3.14, 10,000 or example.com. Other marks are written as
+// numbers, because one such character in a built file makes V8 store the file with two bytes per character: 。！？… and ”’）」』, then
+// ，、；：
 const SENTENCE_END =
   /[\u3002\uff01\uff1f\u2026\n]["'\u201d\u2019\uff09)\u300d\u300f]*|[.!?]+["'\u201d\u2019)\]]*(?=\s|$)/g
 const CLAUSE_END = /[\uff0c\u3001\uff1b\uff1a]|[,;:](?=\s|$)/g
@@ -16,10 +16,10 @@ const BORDERS = [SENTENCE_END, CLAUSE_END, SPACE]
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /**
- * Splits a text into parts that a vendor accepts, in order: at the end of a sentence, else of a clause, else at a space,
- * else between two characters. A text within the limit stays unchanged; otherwise parts lose the white space around them.
- * Vendors bill an ideograph as two characters and do not say how their limits count it, so it counts twice here.
- * @param maxCharacters Most characters of a part; undefined: no limit.
+ * Splits a text into parts that a vendor accepts, in order: at the end of a sentence, else of a clause, else at a space, else
+ * between two characters. A text within the limit stays unchanged; otherwise parts are trimmed. Vendors bill an ideograph as two
+ * characters and do not document how their limits count it, so it counts twice here.
+ * @param maxCharacters Maximum characters per part, or `undefined` for no limit.
  */
 export function splitSpeechText(text: string, maxCharacters: number | undefined): readonly string[] {
   if (maxCharacters === undefined) return [text]
@@ -36,7 +36,7 @@ export function splitSpeechText(text: string, maxCharacters: number | undefined)
   return parts
 }
 
-/** Index after the last character within the limit; always greater than `start`. */
+/** Returns the index after the last character within the limit. Always greater than `start`. */
 function endOfRoom(text: string, start: number, maxCharacters: number): number {
   let room = maxCharacters
   let index = start
@@ -51,7 +51,7 @@ function endOfRoom(text: string, start: number, maxCharacters: number): number {
 
 function borderBefore(text: string, start: number, end: number): number {
   const earliest = start + Math.ceil((end - start) * EARLIEST_SHARE)
-  // One more unit, so that what follows a mark at the very end is seen.
+  // Includes one more unit to see the character after a mark at the very end.
   const room = text.slice(start, end + 1)
   for (const pattern of BORDERS) {
     let border = 0
@@ -64,10 +64,10 @@ function borderBefore(text: string, start: number, end: number): number {
   return signBorder(text, start, end)
 }
 
-// Longer than any sign that people write; a border is looked for in this neighbourhood.
+// Longer than any written sign. Boundaries are searched in this range.
 const SIGN_UNITS = 64
 
-/** The last border between two visible characters, unless a single one exceeds the limit. */
+/** Returns the last boundary between two visible characters, unless a single one exceeds the limit. */
 function signBorder(text: string, start: number, end: number): number {
   const from = Math.max(start, end - SIGN_UNITS)
   const sign = graphemes.segment(text.slice(from, end + SIGN_UNITS)).containing(end - from)

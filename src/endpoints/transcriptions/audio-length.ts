@@ -2,8 +2,8 @@ import type { AudioFormat } from '../../wire/audio/audio-header.ts'
 import type { TranscriptionRequest } from './transcription-request.ts'
 
 /**
- * Bytes of a second at the lowest rate that is usual for speech: 13 kbit/s (GSM) in WAV, 8 kbit/s as MP3 and AAC, 6 kbit/s as Opus. A
- * file holds at most so much sound, as long as its headers tell nothing.
+ * Bytes per second at the lowest usual rate of speech: 13 kbit/s (GSM) in WAV, 8 kbit/s as MP3 and AAC, 6 kbit/s as Opus. They
+ * bound the length of a file whose headers do not contain it.
  */
 const LEAST_BYTES_PER_SECOND: Readonly<Record<AudioFormat, number>> = {
   wav: 1_625,
@@ -15,22 +15,22 @@ const LEAST_BYTES_PER_SECOND: Readonly<Record<AudioFormat, number>> = {
   mpeg: 1_000,
 }
 
-/** A report of some times the measured length is believed: silence may be counted, and a least length charged. */
+/** Factor up to which a report may exceed the measured length: silence may be counted, and a minimum length charged. */
 const REPORT_SLACK = 4
 
-/** A file, and what is known of its length. */
+/** A file and the known facts about its length. */
 export type Recording = Pick<TranscriptionRequest, 'audio'> & { readonly file: { readonly byteLength: number } }
 
-/** Seconds of a recording: measured by its headers, else the most that its bytes can hold. */
+/** Returns the seconds of a recording: measured by its headers, else the maximum for its number of bytes. */
 export function audioLength({ file, audio }: Recording): number {
   return audio.seconds ?? file.byteLength / LEAST_BYTES_PER_SECOND[audio.format]
 }
 
-/** The most that a vendor can have heard in a recording, whatever its headers say, in seconds. */
+/** Returns the maximum seconds that a vendor can have processed, whatever the headers say. */
 export function longestReport({ file, audio }: Recording): number {
   const byBytes = file.byteLength / LEAST_BYTES_PER_SECOND[audio.format]
   return Math.max(byBytes, (audio.seconds ?? 0) * REPORT_SLACK, MINIMUM_SECONDS)
 }
 
-/** Vendors charge short recordings as this much or less. */
+/** Minimum length that vendors charge for short recordings; some charge less. */
 const MINIMUM_SECONDS = 60

@@ -3,17 +3,17 @@ import { GatewayError } from '../../core/errors.ts'
 import { invalidField, unsupportedField } from '../field-errors.ts'
 import type { TranscriptionRequest } from './transcription-request.ts'
 
-/** Largest file of a model that names no other size (OpenAI API, "Create transcription"). */
+/** Largest file of a model without its own limit (OpenAI API, "Create transcription"). */
 export const MAX_FILE_BYTES = 25 * 1024 * 1024
 
-/** Fields that mean the same whatever the model. */
+/** Fields that every model supports. */
 const ALWAYS_TAKEN: ReadonlySet<string> = new Set(['model', 'file', 'response_format', 'stream'])
 
-/** What is checked: a request before it is known whether it streams. */
+/** A request before it is known whether it streams. */
 type Checked = Omit<TranscriptionRequest, 'stream' | 'audio' | 'form'>
 
 /**
- * Checks what depends on the model.
+ * Checks fields that depend on the model.
  * @throws GatewayError 413 `body_too_large` for the file, `unsupported_parameter` for a format or a field that the model lacks.
  */
 export function checkTranscriptionAbilities(request: Checked, abilities: TranscriptionAbilities | undefined): void {
@@ -21,17 +21,17 @@ export function checkTranscriptionAbilities(request: Checked, abilities: Transcr
   if (abilities === undefined) return
   const { formats, refusedFields = [] } = abilities
   if (!formats.includes(request.response_format))
-    throw unsupportedField('response_format', `this model gives ${formats.join(', ')}`)
+    throw unsupportedField('response_format', `this model returns ${formats.join(', ')}`)
   for (const field of refusedFields) {
     const value = (request as unknown as Readonly<Record<string, unknown>>)[field]
     const isSet = value !== undefined && value !== '' && !(Array.isArray(value) && value.length === 0)
-    if (isSet && !ALWAYS_TAKEN.has(field)) throw unsupportedField(field, 'this model does not take it')
+    if (isSet && !ALWAYS_TAKEN.has(field)) throw unsupportedField(field, 'this model does not support it')
   }
 }
 
 function checkSize(byteLength: number, most: number): void {
   if (byteLength === 0) throw invalidField('file', 'must not be empty')
   if (byteLength <= most) return
-  const message = `file: has ${byteLength} bytes, and this model takes at most ${most}`
+  const message = `file: has ${byteLength} bytes, and this model accepts at most ${most}`
   throw new GatewayError('body_too_large', { message, param: 'file' })
 }

@@ -4,7 +4,7 @@ import type { Transcript, TranscriptSegment } from './transcript.ts'
 import type { TranscriptionFormat } from './transcription-request.ts'
 import { shownTranscriptionUsage } from './transcription-usage.ts'
 
-/** Media type of an answer in a format; undefined: JSON. */
+/** Returns the media type of an answer in a format, or `undefined` for JSON. */
 export function transcriptType(format: TranscriptionFormat): string | undefined {
   return TYPES[format]
 }
@@ -18,15 +18,15 @@ const TYPES: Readonly<Record<TranscriptionFormat, string | undefined>> = {
   vtt: 'text/vtt; charset=utf-8',
 }
 
-/** What a caller wants, and what the vendor was asked for. */
+/** The caller's format, and the format requested from the vendor. */
 export interface RenderedFormats {
   readonly wanted: TranscriptionFormat
   readonly asked: TranscriptionFormat
 }
 
 /**
- * A transcript in the caller's format. Undefined where the vendor's answer lacks what the format needs.
- * @param billed What the call is charged for, which `json` shows where the vendor's own answer is not passed on.
+ * Renders a transcript in the caller's format. Returns `undefined` if the vendor's answer lacks data for the format.
+ * @param billed Charged usage, which `json` shows unless the vendor's own answer is passed on.
  */
 export function renderTranscript(
   transcript: Transcript,
@@ -74,7 +74,7 @@ function webVtt(segments: readonly TranscriptSegment[]): string {
   return `WEBVTT\n\n${cues.join('\n')}\n`
 }
 
-/** A cue ends at an empty line, and an arrow would be read as times. */
+/** Escapes text that WebVTT would misread: a cue ends at an empty line, and an arrow looks like times. */
 function cueText(text: string): string {
   const lines = text.split(/[\r\n]+/).map((line) => line.trim())
   return lines

@@ -1,32 +1,32 @@
 import type { Usage } from '../../core/usage.ts'
 import type { VendorFailure } from '../stream-transform.ts'
 
-/** A piece of a transcript with its times, in seconds from the beginning. */
+/** A segment of a transcript with its times, in seconds from the beginning. */
 export interface TranscriptSegment {
   readonly start: number
   readonly end: number
   readonly text: string
 }
 
-/** What a vendor made of a recording. */
+/** A vendor's transcript of a recording. */
 export interface Transcript {
   readonly text: string
-  /** Absent: the vendor gave no times. */
+  /** Absent if the vendor returned no times. */
   readonly segments?: readonly TranscriptSegment[]
-  /** Codes of the languages that the vendor heard. */
+  /** Codes of the languages that the vendor detected. */
   readonly languages?: readonly string[]
-  /** What the vendor reports; undefined: nothing. */
+  /** Usage that the vendor reports, if any. */
   readonly usage: Usage | undefined
-  /** The vendor's own answer, where it is one of the dialect in the format that it was asked for. */
+  /** The vendor's own answer, if it is in the dialect and in the requested format. */
   readonly body?: readonly Uint8Array[]
-  /** Set where the text is not the whole transcript: what its caller is told. */
+  /** Error for the caller if the text is not the whole transcript. */
   readonly failure?: VendorFailure | undefined
 }
 
 /**
- * The failure that a chat model's finish reason means; undefined: the transcript is whole. Transcripts have no place for such a reason, so
- * that a part would be read as the whole. A model that writes more may still answer.
- * @param told The vendor's own word for it.
+ * Returns the failure for a chat model's finish reason, or `undefined` if the transcript is complete. Transcripts have no place for
+ * a finish reason, so callers would take a part for the whole. A model with longer output may still answer.
+ * @param told The vendor's own name of the reason.
  */
 export function incompleteTranscript(reason: unknown, told: unknown = reason): VendorFailure | undefined {
   const failure = { kind: 'caller', status: 0, param: 'file' } as const

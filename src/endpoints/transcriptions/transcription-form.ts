@@ -3,7 +3,7 @@ import type { Form, FormField, FormFile } from '../../wire/multipart.ts'
 import { invalidField } from '../field-errors.ts'
 import { type FormValueKind, formValue, withoutEmptyInputs } from '../form-values.ts'
 
-/** The type of a text field. An object comes as JSON text, or as a field for each member. */
+/** Type of a text field. An object is sent as JSON text, or as one field per member. */
 type FieldKind = FormValueKind | 'list' | 'object'
 
 const FIELDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
@@ -26,20 +26,20 @@ const FIELDS: ReadonlyMap<string, FieldKind> = new Map<string, FieldKind>([
 const MEMBER_NAME = /^([a-z_]+)\[([a-z_]{1,64})\]$/
 
 const FILE_NAME = 'file'
-/** A server would fetch it, and its length would not be known. */
+/** Rejected because a server would fetch it, so its length would be unknown. */
 const URL_NAME = 'url'
 
-/** A transcription sent as a form: its known fields are read, and the form is kept but for an empty input of a file. */
+/** A transcription sent as a form. Its known fields are parsed; the form is kept without an empty file input. */
 export class TranscriptionForm {
-  /** Known fields by name, without brackets, with numbers and booleans read. */
+  /** Known fields by name, without brackets, with parsed numbers and booleans. */
   readonly fields: Readonly<Record<string, unknown>>
   readonly file: FormFile
   readonly form: Form
 
   /**
-   * Fields of other names are kept and not read.
-   * @throws GatewayError `invalid_request` naming a known field that is a file or no number or boolean where one belongs, a file that is
-   *   text, missing or repeated, or a field in another spelling (`model[]`, `Model`): the vendor would choose among them.
+   * Keeps fields with other names unread.
+   * @throws GatewayError `invalid_request` for a known field of the wrong type, a file that is text, missing or repeated, or a
+   *   field in another spelling (`model[]`, `Model`): the vendor would choose among them.
    */
   constructor(received: Form) {
     const form = withoutEmptyInputs(received, (name) => name === FILE_NAME)
@@ -53,7 +53,7 @@ export class TranscriptionForm {
         if (part.kind !== 'file') throw invalidField(FILE_NAME, 'must be a file, not a text field')
         if (file !== undefined) throw invalidField(FILE_NAME, 'is given more than once')
         file = part
-      } else if (name === URL_NAME) throw invalidField(URL_NAME, 'is not taken; send the recording as file')
+      } else if (name === URL_NAME) throw invalidField(URL_NAME, 'is not supported; send the recording as file')
       else if (kind !== undefined || member !== undefined) {
         if (part.kind === 'file') throw invalidField(name, 'must be a text field, not a file')
         if (member !== undefined) fields.set(member.object, withMember(fields.get(member.object), member.name, part))
@@ -69,13 +69,13 @@ export class TranscriptionForm {
     this.form = form
   }
 
-  /** The requested model; undefined if there is no such field. */
+  /** The requested model, or `undefined` if there is no such field. */
   get model(): unknown {
     return this.fields['model']
   }
 }
 
-/** The name of a field without the brackets that some clients write behind the names of lists. */
+/** Returns the name of a field without the brackets that some clients append to the names of lists. */
 export function fieldName(name: string): string {
   const bare = name.replace(/\[\d{0,3}\]$/, '')
   if (FIELDS.get(bare) === 'list') return bare
@@ -92,7 +92,7 @@ export function vendorFieldName(name: string): string {
   return FIELDS.get(field) === 'list' ? `${field}[]` : field
 }
 
-/** Names of the fields of a form that are not known here, and reach only servers of the same dialect. */
+/** Returns the names of form fields that are unknown here and reach only servers of the same dialect. */
 export function unknownFields(form: Form): readonly string[] {
   const names = form.map(({ name }) => fieldName(name))
   return [...new Set(names)].filter(
@@ -100,7 +100,7 @@ export function unknownFields(form: Form): readonly string[] {
   )
 }
 
-/** Which of some fields a request sets to something else than their default, to be reported where they have no effect. */
+/** Returns the fields that a request sets to a value other than their default, to report them if they have no effect. */
 export function changedFields<Field extends string>(
   request: Readonly<Partial<Record<Field, unknown>>>,
   fields: readonly Field[],
@@ -108,10 +108,10 @@ export function changedFields<Field extends string>(
   return fields.filter((field) => request[field] !== undefined && request[field] !== DEFAULTS.get(field))
 }
 
-/** OpenAI API, "Create transcription", defaults. */
+/** Defaults of OpenAI API, "Create transcription". */
 const DEFAULTS: ReadonlyMap<string, unknown> = new Map([['temperature', 0]])
 
-/** A member of a known object; undefined: the name is no such one. */
+/** Returns the member of a known object, or `undefined` if the name is not one. */
 function objectMember(field: string): { readonly object: string; readonly name: string } | undefined {
   const [, object = '', name = ''] = MEMBER_NAME.exec(field) ?? []
   return FIELDS.get(object) === 'object' ? { object, name } : undefined

@@ -8,29 +8,29 @@ import { renderTranscript } from './render-transcript.ts'
 import type { Transcript } from './transcript.ts'
 import type { TranscriptionFormat, TranscriptionRequest } from './transcription-request.ts'
 
-/** The format that a vendor is asked for. */
+/** Format that is requested from a vendor. */
 export type AskedFormat = Extract<TranscriptionFormat, 'json' | 'verbose_json' | 'diarized_json'>
 
 /** Transcription at one vendor. All functions are pure. */
 export interface TranscriptionOperation {
-  /** What a model without a row of its own can do, by the vendor's id. */
+  /** Returns the abilities of a model without a row of its own, by the vendor's id. */
   abilities(upstream: string): TranscriptionAbilities
   /** Writes the call. */
   toWire(call: VendorCall<TranscriptionRequest>, asked: AskedFormat): WireRequest
-  /** Reads a whole 2xx answer; undefined if it is invalid (the caller gets 502). */
+  /** Reads a whole 2xx answer. Returns `undefined` if it is invalid (the caller gets 502). */
   fromWire(chunks: readonly Uint8Array[], call: VendorCall<TranscriptionRequest>): Transcript | undefined
-  /** Reads a streamed answer, which is in the dialect; absent where no model streams. */
+  /** Reads a streamed answer in the dialect. Absent if no model streams. */
   stream?(call: VendorCall<TranscriptionRequest>): StreamTransform
 }
 
-/** What of a vendor carries out transcription. */
+/** Part of a vendor that handles transcription. */
 export interface TranscriptionOffer {
   readonly transcription?: TranscriptionOperation
 }
 
 /**
- * Transcription at a vendor. The vendor is asked for the format that tells what the call used, whatever the caller wants, and the
- * others are made of it here: so a recording costs the same in each.
+ * Creates the transcription operation of a vendor. It always requests the format that reports the usage, and converts it to the
+ * caller's format, so a recording costs the same in every format.
  * @throws GatewayError naming the field for a model that does not support the request.
  */
 export function createTranscriptionOperation(
@@ -41,7 +41,7 @@ export function createTranscriptionOperation(
   const abilities = model.transcription ?? operation.abilities(model.upstream)
   checkTranscriptionAbilities(request, abilities)
   if (stream && (!abilities.streams || operation.stream === undefined))
-    throw unsupportedField('stream', 'this model answers whole')
+    throw unsupportedField('stream', 'this model does not stream')
   const asked = askedFormat(request.response_format, abilities)
   return {
     requests: [operation.toWire(call, asked)],

@@ -8,12 +8,12 @@ import { listOf } from '../list-of.ts'
 /** Format of a transcript (OpenAI API, "Create transcription", `response_format`). */
 export type TranscriptionFormat = (typeof TRANSCRIPTION_FORMATS)[number]
 
-/** The text fields of a transcription, after their check. Lists come as `name[]` or as repeated `name`. */
+/** The checked text fields of a transcription. Lists are sent as `name[]` or as repeated `name`. */
 export interface TranscriptionFields {
   readonly model: string
   readonly response_format?: TranscriptionFormat
   readonly stream?: boolean
-  /** ISO 639-1. */
+  /** ISO 639-1 code. */
   readonly language?: string
   readonly languages?: readonly string[]
   readonly keywords?: readonly string[]
@@ -27,20 +27,20 @@ export interface TranscriptionFields {
   readonly known_speaker_references?: readonly string[]
 }
 
-/** A transcription after its check (OpenAI API, "Create transcription"). */
+/** A checked transcription request (OpenAI API, "Create transcription"). */
 export interface TranscriptionRequest extends Omit<TranscriptionFields, 'response_format' | 'stream'> {
   readonly file: FormFile
-  /** Always set: `json` by default. */
+  /** Always set. Default `json`. */
   readonly response_format: TranscriptionFormat
-  /** Is it answered while it is made? False also for models that answer whole whatever is asked. */
+  /** Whether the answer is streamed. Also false for models that never stream. */
   readonly stream: boolean
-  /** What the first bytes of the file tell. */
+  /** Facts from the first bytes of the file. */
   readonly audio: AudioHeader
   /** The original form, with names, order and unknown fields. */
   readonly form: Form
 }
 
-/** Most languages, keywords or further things to include. */
+/** Maximum number of languages, keywords or `include` values. */
 export const MAX_LIST = 1_000
 
 const words = (most: number) => listOf(z.string()).max(most).optional()
@@ -67,7 +67,7 @@ export const transcriptionSchema = onDemand(() =>
   }),
 )
 
-/** The same with the file, for documents of the API. */
+/** Rules of the fields and the file, for API documents. */
 export const transcriptionFormSchema = onDemand(() =>
   transcriptionSchema().extend({
     file: z.string().meta({ format: 'binary', description: 'flac, mp3, mp4, mpeg, mpga, m4a, ogg, wav or webm' }),

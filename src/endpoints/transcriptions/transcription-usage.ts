@@ -3,9 +3,9 @@ import type { Usage } from '../../core/usage.ts'
 import { longestReport, type Recording } from './audio-length.ts'
 
 /**
- * Reads what a vendor reports of a transcription (OpenAI API, "Create transcription"): the tokens of `usage`, else its `seconds`, else
- * the `duration` of the answer. Undefined where it reports none: the length is then measured here. A count of 0 is no report, because
- * a recording has some length. What cannot be is passed on as a number that is not plausible, so that it is replaced and reported.
+ * Reads the usage that a vendor reports (OpenAI API, "Create transcription"): the tokens of `usage`, else its `seconds`, else the
+ * `duration` of the answer. Returns `undefined` without a report, so that the length is measured here. A count of 0 is ignored,
+ * because a recording has some length. An impossible report becomes an implausible number, so that it is replaced and reported.
  */
 export function transcriptionUsage(answer: Readonly<Record<string, unknown>>, recording: Recording): Usage | undefined {
   const reported = isJsonObject(answer['usage']) ? answer['usage'] : {}
@@ -18,7 +18,7 @@ export function transcriptionUsage(answer: Readonly<Record<string, unknown>>, re
   return undefined
 }
 
-/** Seconds that a vendor reports, as usage. */
+/** Converts seconds that a vendor reports to usage. */
 export function heardSeconds(seconds: number, recording: Recording): Usage {
   return { audioSeconds: seconds <= longestReport(recording) ? seconds : Number.POSITIVE_INFINITY }
 }
@@ -34,7 +34,7 @@ function tokensIn(usage: Readonly<Record<string, unknown>>): Usage | undefined {
   }
 }
 
-/** Usage as the dialect writes it; undefined: nothing is known. */
+/** Returns usage in the dialect, or `undefined` if nothing is known. */
 export function shownTranscriptionUsage(usage: Usage | undefined, reported: Usage | undefined): object | undefined {
   const { inputTokens, inputAudioTokens = 0, outputTokens = 0, audioSeconds } = usage ?? {}
   const isByTokens = reported?.inputTokens !== undefined

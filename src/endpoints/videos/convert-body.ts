@@ -4,7 +4,7 @@ import type { VideoModelFacts, VideoProtocolName } from './video-protocol.ts'
 import { videoProtocolOf } from './video-protocols.ts'
 import { isGiven, type VideoParts, type VideoRequest } from './video-request.ts'
 
-/** Members that only one layout has, strongest evidence first: 2.7 accepts `shot_type` too, and ignores it. */
+/** Members of only one layout, strongest evidence first: 2.7 accepts `shot_type` too, and ignores it. */
 const MARKS: readonly (readonly [section: keyof VideoParts, name: string, protocol: VideoProtocolName])[] = [
   ['input', 'img_url', 'wan-2-6'],
   ['input', 'reference_urls', 'wan-2-6'],
@@ -17,7 +17,7 @@ const MARKS: readonly (readonly [section: keyof VideoParts, name: string, protoc
   ['parameters', 'audio', 'wan-2-6'],
 ]
 
-/** The layout of a body; undefined when the body is the same in both. */
+/** Returns the layout of a body, or `undefined` if both layouts fit. */
 export function protocolOfBody(parts: VideoParts): VideoProtocolName | undefined {
   return MARKS.find(([section, name]) => isGiven(parts[section]?.[name]))?.[2]
 }
@@ -25,15 +25,15 @@ export function protocolOfBody(parts: VideoParts): VideoProtocolName | undefined
 /** A body for another model. */
 export interface ConvertedBody {
   readonly body: VideoRequest
-  /** What could not be carried over, as fields of the old body: `parameters.shot_type`. Empty: it means the same. */
+  /** Fields of the old body that could not be converted: `parameters.shot_type`. Empty if nothing was lost. */
   readonly lost: readonly string[]
 }
 
 /**
- * Writes a parsed request for a model of another protocol: media, geometry and the prompt's names of references. For a
- * model of the same protocol the body stays unchanged, and the unsupported fields are listed. For an absent member the
- * vendor chooses in both.
- * @throws GatewayError `model_not_configured` when the model names no known protocol.
+ * Converts a parsed request for a model of another protocol: media, geometry and the prompt's names of references. For a model of
+ * the same protocol, the body stays unchanged and unsupported fields are listed. The vendor chooses absent members in both
+ * protocols.
+ * @throws GatewayError `model_not_configured` if the model names no known protocol.
  */
 export function convertBody(request: VideoRequest, from: VideoProtocolName, to: VideoModelFacts): ConvertedBody {
   const target = videoProtocolOf(to)

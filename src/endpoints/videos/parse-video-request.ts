@@ -7,15 +7,15 @@ import { VIDEO_PROTOCOLS } from './video-protocols.ts'
 import { checkRendering, readSize, resolutionsOf, type VideoGeometry } from './video-rendering.ts'
 import { isGiven, mediaAddresses, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
-/** Most seconds of any request: the gateway's own bound, for models without a range in the catalog. */
+/** Maximum seconds of any request: the gateway's own limit, for models without a range in the catalog. */
 const MAX_VIDEO_SECONDS = 3600
 
-/** Longest aspect ratio in characters, in any field. */
+/** Maximum length of an aspect ratio in characters, in any field. */
 const MAX_ASPECT_RATIO_LENGTH = 20
 
 const members = onDemand(() => z.record(z.string(), z.unknown()))
 
-/** Types of the top-level fields of a video request; unknown fields pass, and null means that the field is absent. */
+/** Types of the top-level fields of a video request. Unknown fields are passed on, and null fields count as absent. */
 export const videoSchema = onDemand(() =>
   z.looseObject({
     model: z.string().min(1),
@@ -28,7 +28,7 @@ export const videoSchema = onDemand(() =>
   }),
 )
 
-/** A request that the schema has passed, before defaults are filled in. */
+/** A request that matches the schema, before defaults are filled in. */
 type VideoBody = z.infer<ReturnType<typeof videoSchema>>
 
 const DEFAULT_DURATION_SECONDS = 5
@@ -36,10 +36,10 @@ const DEFAULT_RESOLUTION = '720p'
 const DEFAULT_ASPECT_RATIO = '16:9'
 
 /**
- * Checks a video request: the top-level types, the form of all addresses, the fields that the model's protocol requires,
- * what the model renders, and that `parameters` agree with the billed fields. Returns a new request with the defaults
- * filled in at the top; `input` and `parameters` are the caller's own. For a model without a known protocol or abilities,
- * the vendor checks the rest.
+ * Checks a video request: the top-level types, the form of all addresses, the fields that the model's protocol requires, the values
+ * that the model renders, and that `parameters` agree with the billed fields. Returns a new request with defaults for the top-level
+ * fields; `input` and `parameters` are the caller's own. For a model without a known protocol or abilities, the vendor checks the
+ * rest.
  * @throws GatewayError `invalid_request` naming the field.
  */
 export function parseVideoRequest(value: unknown, model: ModelFacts): VideoRequest {
@@ -64,10 +64,10 @@ export function parseVideoRequest(value: unknown, model: ModelFacts): VideoReque
   const { parameters, webhook_url: webhookUrl } = body
   if (parameters !== undefined && parameters !== null) request.parameters = parameters
   if (webhookUrl !== undefined && webhookUrl !== null) request.webhook_url = webUrl(webhookUrl)
-  // Refuses a ratio that no size can be chosen for before money is held.
+  // Rejects a ratio without a matching size before the hold.
   protocol?.fillIn(request, model)
   if (Object.keys(body).every((name) => readFields().has(name))) return request
-  // Unknown fields are kept, so that they can be reported as dropped.
+  // Unknown fields are kept and reported as dropped.
   const { parameters: _parameters, webhook_url: _webhookUrl, ...fields } = body
   return { ...fields, ...request }
 }
@@ -159,6 +159,6 @@ function sizeOf(value: unknown, knowsSizes: boolean): (VideoGeometry & { text: s
   if (text === undefined) return undefined
   const geometry = readSize(text)
   if (geometry !== undefined) return { ...geometry, text }
-  if (knowsSizes) throw videoFault('parameters.size', `${JSON.stringify(text)} is no size of a known resolution`)
+  if (knowsSizes) throw videoFault('parameters.size', `${JSON.stringify(text)} is not the size of a known resolution`)
   return undefined
 }

@@ -7,9 +7,9 @@ import { isReference, SINGLE_MEDIA } from './wan-2-7.ts'
 /** A body read as an intent. */
 export interface ReadIntent {
   readonly intent: VideoIntent
-  /** Where each field of the intent was found: `firstFrame` → `input.img_url`. */
+  /** Path of each field of the intent in the body: `firstFrame` → `input.img_url`. */
   readonly origins: ReadonlyMap<string, string>
-  /** Members of the body that an intent cannot hold. */
+  /** Members of the body that an intent cannot represent. */
   readonly unread: readonly string[]
 }
 
@@ -18,7 +18,7 @@ const READERS: Readonly<Record<VideoProtocolName, (request: VideoRequest) => Rea
   'wan-2-7': readWan27,
 }
 
-/** Reads a parsed request as an intent; what an intent cannot hold is listed. */
+/** Converts a parsed request to an intent and lists members that an intent cannot represent. */
 export function readIntent(request: VideoRequest, protocol: VideoProtocolName): ReadIntent {
   return READERS[protocol](request)
 }
@@ -31,7 +31,7 @@ type FieldOf<Value> = {
   [Field in VideoIntentField]-?: Value extends NonNullable<VideoIntent[Field]> ? Field : never
 }[VideoIntentField]
 
-/** Collects an intent from the members of a request, and remembers where each was found and what was not read. */
+/** Collects an intent from the members of a request and records where each was found and which were not read. */
 export class IntentReader {
   readonly origins = new Map<string, string>([
     ['resolution', 'resolution'],
@@ -48,7 +48,7 @@ export class IntentReader {
     this.#request = request
   }
 
-  /** The member's value, now read: `input.prompt`. */
+  /** Returns the value of a member, such as `input.prompt`, and marks it as read. */
   member(param: string): unknown {
     const [section, name = ''] = param.split('.')
     const members = section === 'input' ? this.#request.input : this.#request.parameters
@@ -89,12 +89,12 @@ export class IntentReader {
     this.#note(param, field)
   }
 
-  /** Marks a member as read that only repeats a default or a top-level field. */
+  /** Marks a member as read if it only repeats a default or a top-level field. */
   skip(param: string): void {
     this.#read.add(param)
   }
 
-  /** Lists something that an intent cannot hold. */
+  /** Lists a member that an intent cannot represent. */
   refuse(param: string): void {
     this.#unread.push(param)
   }
@@ -119,14 +119,14 @@ export class IntentReader {
   }
 }
 
-/** References whose file names do not identify picture or video are listed as unread. */
+/** References whose file names do not identify them as image or video are listed as unread. */
 function readWan26(request: VideoRequest): ReadIntent {
   const reader = new IntentReader(request)
   const references = readReferences(reader)
   reader.text('input.prompt', 'prompt')
   const prompt = reader.member('input.prompt')
   if (typeof prompt === 'string' && references.length > 0) {
-    // Words such as `Image 1` would become names of references.
+    // Phrases such as `Image 1` would become names of references.
     if (namesByKind(prompt, references)) reader.refuse('input.prompt')
     reader.set('input.prompt', 'prompt', numberedToKinds(prompt, references))
   }

@@ -12,14 +12,11 @@ import { isGiven, mediaAddresses, type VideoRequest } from './video-request.ts'
 import { videoTask } from './video-task.ts'
 
 /**
- * `POST /v1/videos/generations` (API specification, "Video generation request"). The model's protocol decides which of the
- * two layouts `input` and `parameters` have.
- *
- * The requested seconds are held. A vendor that also bills the seconds of reference videos reports more: their length is
- * unknown before.
- *
- * Prices may depend on `resolution` (`720p`), `aspect_ratio` (`16:9`) and `audio`. `audio` is present, as `false`, only if
- * the model can render without sound, the request asks for that, and it contains no sound, which would be audible anyway.
+ * `POST /v1/videos/generations` (API specification, "Video generation request"). The model's protocol decides which of the two
+ * layouts `input` and `parameters` have. The requested seconds are held. A vendor that also bills the seconds of reference videos
+ * reports more, because their length is unknown before. Prices may depend on `resolution` (`720p`), `aspect_ratio` (`16:9`) and
+ * `audio`. `audio` is present, as `false`, only if the model can render without sound, the request asks for that, and it contains
+ * no audio, which would be audible anyway.
  */
 export const videoEndpoint = defineEndpoint<VideoRequest, VideosOffer>({
   id: 'videos',
@@ -55,7 +52,7 @@ function textBytes(text: unknown): number {
   return typeof text === 'string' ? Buffer.byteLength(text) : 0
 }
 
-/** The webhook's address and those of media on the web; inline pictures and files at the vendor have none. */
+/** Addresses of the webhook and of media on the web. Inline images and files at the vendor have none. */
 function callerUrls({ input, webhook_url }: VideoRequest): readonly CallerUrl[] {
   const media = mediaAddresses(input).filter(({ url }) => isWebUrl(url))
   return webhook_url === undefined ? media : [...media, { url: webhook_url, param: 'webhook_url', isCalledHere: true }]

@@ -12,18 +12,18 @@ import type { VideoRequest } from './video-request.ts'
 
 /** Video at one vendor: submitted, then polled. All functions are pure. */
 export interface VideoOperation extends TaskOperation {
-  /** @throws GatewayError `invalid_request` naming the field when the body does not fit the model's protocol. */
+  /** @throws GatewayError `invalid_request` naming the field if the body does not fit the model's protocol. */
   toWire(call: VendorCall<VideoRequest>): WireRequest
-  /** Reads a 2xx answer to a submission. Undefined if it is malformed. */
+  /** Reads a 2xx answer to a submission. Returns `undefined` if it is malformed. */
   accepted(answer: WireAnswer): AcceptedTask | undefined
 }
 
-/** What of a vendor carries out video. */
+/** Part of a vendor that handles video. */
 export interface VideosOffer {
   readonly videos?: VideoOperation
 }
 
-/** The submission of a video at a vendor: its answer is a task. */
+/** Creates the submission of a video at a vendor. Its answer is a task. */
 export function createVideoOperation(videos: VideoOperation, call: VendorCall<VideoRequest>): Operation {
   return {
     requests: [videos.toWire(call)],

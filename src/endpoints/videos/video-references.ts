@@ -6,16 +6,16 @@ const KINDS: ReadonlyMap<string, VideoReference['kind']> = new Map([
   ...['jpg', 'jpeg', 'png', 'bmp', 'webp'].map((ending) => [ending, 'image'] as const),
 ])
 
-/** A reference's kind by its file name; undefined if the name has no known ending. */
+/** Returns the kind of a reference by its file name, or `undefined` if the ending is unknown. */
 export function referenceKind(url: string): VideoReference['kind'] | undefined {
   const path = URL.canParse(url) ? new URL(url).pathname : url
   return KINDS.get(path.slice(path.lastIndexOf('.') + 1).toLowerCase())
 }
 
-/** How a 2.6 prompt names its references: in the order of the list. */
+/** Names of references in a 2.6 prompt, in the order of the list. */
 const NUMBERED = /\bcharacter([1-9]\d*)\b/gi
 
-/** How a 2.7 prompt names them: pictures and videos counted apart. */
+/** Names of references in a 2.7 prompt, with images and videos numbered separately. */
 const BY_KIND = /\b(image|video)\s?([1-9]\d*)\b|(图|视频)([1-9]\d*)(?!\w)/gi
 
 const VIDEO_WORDS: ReadonlySet<string> = new Set(['video', '视频'])
@@ -32,23 +32,23 @@ export function kindsToNumbered(prompt: string, references: Kinds): string {
   return prompt.replace(BY_KIND, (mention, ...groups: (string | number | undefined)[]) => {
     const position = positionOf(references, groups)
     if (position === undefined) return mention
-    // A Chinese word needs no space before it, a Latin one does.
+    // Latin words need a space before them, Chinese words do not.
     const before = prompt[Number(groups[4]) - 1] ?? ''
     return `${/\w/.test(before) ? ' ' : ''}character${position}`
   })
 }
 
-/** Does a text name one of the references as 2.6 does? */
+/** Whether a text names one of the references in 2.6 form. */
 export function namesNumbered(prompt: string, references: Kinds): boolean {
   return [...prompt.matchAll(NUMBERED)].some((match) => Number(match[1]) <= references.length)
 }
 
-/** Does a text name one of the references as 2.7 does? */
+/** Whether a text names one of the references in 2.7 form. */
 export function namesByKind(prompt: string, references: Kinds): boolean {
   return [...prompt.matchAll(BY_KIND)].some((match) => positionOf(references, match.slice(1)) !== undefined)
 }
 
-/** The place in the whole list, from 1, of a reference named by kind; undefined when there is none. */
+/** Returns the position (from 1) in the whole list of a reference named by kind, if any. */
 function positionOf(references: Kinds, groups: readonly unknown[]): number | undefined {
   const [latinWord, latinNumber, chineseWord, chineseNumber] = groups
   const isVideo = VIDEO_WORDS.has(String(latinWord ?? chineseWord).toLowerCase())

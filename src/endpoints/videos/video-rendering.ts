@@ -2,10 +2,10 @@ import type { VideoAbilities } from '../../catalog/model-facts.ts'
 import type { VideoModelFacts } from './video-protocol.ts'
 import { videoFault } from './video-request.ts'
 
-/** API specification, "Video generation request". */
+/** Tiers of the API specification, "Video generation request". */
 const RESOLUTIONS: readonly string[] = ['480p', '720p', '1080p']
 
-/** The tiers that a model renders; those of the specification if the catalog has none. */
+/** Returns the tiers that a model renders. Defaults to those of the specification. */
 export function resolutionsOf(video: VideoAbilities | undefined): readonly string[] {
   return video?.resolutions ?? RESOLUTIONS
 }
@@ -32,27 +32,27 @@ export function checkRendering(
 
 type Durations = VideoAbilities['durations']
 
-/** The lengths that a model renders; undefined if the catalog has none. */
+/** Returns the durations that a model renders, or `undefined` if the catalog has none. */
 export function durationsOf(video: VideoAbilities | undefined, holdsReferenceVideo: boolean): Durations | undefined {
   return (holdsReferenceVideo ? video?.durationsWithReferenceVideo : undefined) ?? video?.durations
 }
 
-/** Is a length among those that a model renders? */
+/** Whether a model renders a duration. */
 export function isRendered(seconds: number, durations: Durations): boolean {
   return isList(durations) ? durations.includes(seconds) : seconds >= durations.min && seconds <= durations.max
 }
 
-/** For messages: `2 to 15 seconds`, `5 or 10 seconds`. */
+/** Formats durations for messages: `2 to 15 seconds`, `5 or 10 seconds`. */
 export function durationsText(durations: Durations): string {
   return isList(durations) ? `${durations.join(' or ')} seconds` : `${durations.min} to ${durations.max} seconds`
 }
 
-// Array.isArray does not narrow away a readonly array.
+// `Array.isArray` does not narrow a readonly array.
 function isList(durations: Durations): durations is readonly number[] {
   return Array.isArray(durations)
 }
 
-/** The tier of a picture size in pixels. */
+/** Tier and aspect ratio of a size in pixels. */
 export interface VideoGeometry {
   /** The tier, as callers write it: `720p`. */
   readonly resolution: string
@@ -60,7 +60,7 @@ export interface VideoGeometry {
   readonly aspectRatio: string
 }
 
-/** DashScope, text-to-video and reference-to-video of Wan 2.5 and 2.6: the values of `size`. */
+/** Values of `size` in DashScope's text-to-video and reference-to-video of Wan 2.5 and 2.6. */
 const ASKED_SIZES: ReadonlyMap<string, VideoGeometry> = sizes([
   ['832*480', '480p', '16:9'],
   ['480*832', '480p', '9:16'],
@@ -77,7 +77,7 @@ const ASKED_SIZES: ReadonlyMap<string, VideoGeometry> = sizes([
   ['1248*1632', '1080p', '3:4'],
 ])
 
-/** Sizes that only appear in reports: Wan 2.7 makes 4:3 a little wider. */
+/** Sizes that appear only in reports: Wan 2.7 makes 4:3 a little wider. */
 const RENDERED_SIZES: ReadonlyMap<string, VideoGeometry> = sizes([
   ['1104*832', '720p', '4:3'],
   ['832*1104', '720p', '3:4'],
@@ -87,22 +87,22 @@ const RENDERED_SIZES: ReadonlyMap<string, VideoGeometry> = sizes([
 
 const SIZES_OF_TIERS: ReadonlyMap<string, ReadonlyMap<string, string>> = sizesOfTiers()
 
-/** The value of `size` for a tier and a ratio: `1280*720`; undefined when there is none. */
+/** Returns the `size` of a tier and a ratio, such as `1280*720`, if any. */
 export function sizeFor(resolution: string, aspectRatio: string): string | undefined {
   return SIZES_OF_TIERS.get(resolution)?.get(aspectRatio)
 }
 
-/** The ratios that a tier has a `size` for. */
+/** Returns the ratios that a tier has a `size` for. */
 export function ratiosOfTier(resolution: string): string[] {
   return [...ASKED_SIZES.values()].filter((row) => row.resolution === resolution).map((row) => row.aspectRatio)
 }
 
-/** Reads a `size` that a request may hold, written with `*` or `x`; undefined for any other. */
+/** Reads a `size` of a request, written with `*` or `x`. Returns `undefined` for unknown sizes. */
 export function readSize(size: string): VideoGeometry | undefined {
   return ASKED_SIZES.get(withAsterisk(size))
 }
 
-/** Reads a size of a finished video, written with `*` or `x`; undefined for one that belongs to no tier. */
+/** Reads a size of a finished video, written with `*` or `x`. Returns `undefined` if it belongs to no tier. */
 export function readRenderedSize(size: string): VideoGeometry | undefined {
   return readSize(size) ?? RENDERED_SIZES.get(withAsterisk(size))
 }

@@ -5,11 +5,11 @@ import { invalidField } from '../field-errors.ts'
 /** A video to render (API specification, "Video generation request"). `input` and `parameters` are the vendor's own. */
 export interface VideoRequest {
   readonly model: string
-  /** Seconds. `parse` fills in a default. */
+  /** Duration in seconds. `parse` fills in a default. */
   readonly duration: number
-  /** `480p`, `720p`, `1080p`. `parse` fills in a default. */
+  /** `480p`, `720p` or `1080p`. `parse` fills in a default. */
   readonly resolution: string
-  /** `16:9`; read from `parameters` by default. */
+  /** Aspect ratio, such as `16:9`. Defaults to the ratio in `parameters`. */
   readonly aspect_ratio: string
   readonly input: Readonly<Record<string, unknown>>
   readonly parameters?: Readonly<Record<string, unknown>>
@@ -19,25 +19,25 @@ export interface VideoRequest {
 /** The two members of a request that belong to the vendor. */
 export type VideoParts = Pick<VideoRequest, 'input' | 'parameters'>
 
-/** Longest reason, in characters; some repeat what the caller wrote, which may be megabytes. */
+/** Longest reason in characters. Some reasons repeat the caller's text, which may be megabytes long. */
 const MAX_REASON_LENGTH = 500
 
-/** A 400 about one field of a video request; the message begins with the field. */
+/** Creates a 400 about one field of a video request. The message begins with the field. */
 export function videoFault(param: string, reason: string): GatewayError {
   return invalidField(param, reason.length <= MAX_REASON_LENGTH ? reason : `${reason.slice(0, MAX_REASON_LENGTH)}…`)
 }
 
-/** A 400 for a missing field, with the vendor's text: `Field required: input.media`. */
+/** Creates a 400 for a missing field, with the vendor's text: `Field required: input.media`. */
 export function fieldRequired(param: string): GatewayError {
   return new GatewayError('invalid_request', { message: `Field required: ${param}`, param })
 }
 
-/** True for a member that has a value; null counts as absent. */
+/** Whether a member has a value. Null counts as absent. */
 export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** Most media in one list: many times what any model takes. Bounds how many addresses one request has checked. */
+/** Maximum media in one list, many times the limit of any model. Bounds the number of addresses to check per request. */
 const MAX_LISTED_MEDIA = 100
 
 /** An address of media in `input`. */
@@ -47,13 +47,13 @@ export interface MediaAddress {
   readonly param: string
 }
 
-/** Media that the vendor also takes as `data:` URLs: single pictures. */
+/** Media that the vendor also accepts as `data:` URLs: single images. */
 const INLINE_MEDIA_TYPES: ReadonlySet<unknown> = new Set(['first_frame', 'last_frame', 'reference_image'])
 
 /**
- * The addresses of all media in `input`, in either protocol.
- * @throws GatewayError `invalid_request` naming the field for one that is not an http(s) URL, a file uploaded to the vendor
- *   (`oss://`) or, where the vendor takes them, a picture as a `data:` URL; and for a list of more than 100.
+ * Returns the addresses of all media in `input`, in either protocol.
+ * @throws GatewayError `invalid_request` naming a field that is not an http(s) URL, a file uploaded to the vendor (`oss://`) or,
+ *   if the vendor accepts them, an image as a `data:` URL; and for a list of more than 100.
  */
 export function mediaAddresses(input: Readonly<Record<string, unknown>>): readonly MediaAddress[] {
   const found: MediaAddress[] = []

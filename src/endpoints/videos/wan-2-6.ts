@@ -13,7 +13,7 @@ import { kindsToNumbered, namesNumbered, referenceKind } from './video-reference
 import { ratiosOfTier, sizeFor } from './video-rendering.ts'
 import { fieldRequired, isGiven, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
-/** DashScope, reference-to-video of Wan 2.6: pictures and videos together, and videos among them. */
+/** DashScope, reference-to-video of Wan 2.6: images and videos together, and the videos among them. */
 const MAX_REFERENCES = 5
 const MAX_REFERENCE_VIDEOS = 3
 
@@ -24,8 +24,8 @@ const MEDIA_FIELDS = {
 } satisfies Record<VideoAbilities['task'], string>
 
 /**
- * The layout of Wan 2.5 and 2.6: `img_url`, `reference_urls`; `size` in pixels for text and references, `resolution` for a
- * picture. A `size` for a picture model is left in place, because the API specification lists it for all of 2.6.
+ * The layout of Wan 2.5 and 2.6: `img_url`, `reference_urls`; `size` in pixels for text and references, `resolution` for an image.
+ * A `size` for an image model is kept, because the API specification lists it for all of 2.6.
  */
 export const wan26: VideoProtocol = {
   name: 'wan-2-6',
@@ -80,7 +80,7 @@ function fillIn(request: VideoRequest, model: VideoModelFacts): Record<string, u
   return parameters
 }
 
-/** For a model of unknown abilities the body decides: a picture, or a tier, implies `resolution`. */
+/** If abilities are unknown, the body decides: an image, or a tier, implies `resolution`. */
 function takesSize({ input, parameters }: VideoRequest, model: VideoModelFacts): boolean {
   if (model.video !== undefined) return model.video.geometry === 'size'
   return !isGiven(input['img_url']) && !isGiven(parameters?.['resolution'])
@@ -138,7 +138,7 @@ function writtenGeometry(intent: VideoIntent, geometry: VideoAbilities['geometry
   return {}
 }
 
-/** Only some models support `audio` and `shot_type`; a model of unknown abilities is assumed to. */
+/** Only some models support `audio` and `shot_type`. A model of unknown abilities is assumed to support both. */
 function writtenShots({ mute, shotType }: VideoIntent, video: VideoAbilities | undefined, impossible: string[]) {
   const canMute = video === undefined || video.canMute === true
   const takesShotType = video === undefined || video.takesShotType === true
@@ -154,7 +154,7 @@ function impossibleReferences(references: readonly VideoReference[], task: strin
   const videos = references.filter(({ kind }) => kind === 'video').length
   if (task !== 'r2v' || references.length > MAX_REFERENCES || videos > MAX_REFERENCE_VIDEOS) return ['references']
   return references.flatMap(({ url, voice }, index) => [
-    // Only uploaded files and those on the web are taken.
+    // Only uploaded files and files on the web are accepted.
     ...(url.startsWith('data:') ? [`references[${index}]`] : []),
     ...(voice === undefined ? [] : [`references[${index}].voice`]),
   ])

@@ -12,18 +12,18 @@ import {
 } from './video-protocol.ts'
 import { fieldRequired, isGiven, type VideoParts, type VideoRequest, videoFault } from './video-request.ts'
 
-/** DashScope, text-to-video of Wan 2.7: what is rendered without `ratio`. */
+/** Ratio that DashScope's text-to-video of Wan 2.7 renders without `ratio`. */
 const VENDOR_DEFAULT_RATIO = '16:9'
 
-/** DashScope, text-to-video of Wan 2.7: values of `ratio`. */
+/** Values of `ratio` in DashScope's text-to-video of Wan 2.7. */
 const RATIOS: readonly string[] = ['16:9', '9:16', '1:1', '4:3', '3:4']
 
-/** DashScope, reference-to-video of Wan 2.7: pictures and videos together. */
+/** DashScope, reference-to-video of Wan 2.7: images and videos together. */
 const MAX_REFERENCES = 5
 
 const OLD_MEDIA_FIELDS = ['img_url', 'reference_urls', 'reference_video_urls'] as const
 
-/** The layout of Wan 2.7: `media` with types, `resolution` as a tier, and `ratio` where no picture decides. */
+/** The layout of Wan 2.7: `media` with types, `resolution` as a tier, and `ratio` unless media decide it. */
 export const wan27: VideoProtocol = {
   name: 'wan-2-7',
   describedAs: 'a 2.7 model',
@@ -64,13 +64,13 @@ function fillIn(request: VideoRequest, model: VideoModelFacts): Record<string, u
   return parameters
 }
 
-/** For a model of unknown abilities the body decides: a first picture or clip sets the ratio. */
+/** If abilities are unknown, the body decides: a first frame or clip sets the ratio. */
 function takesRatio({ input }: VideoRequest, model: VideoModelFacts): boolean {
   if (model.video !== undefined) return model.video.geometry === 'resolution-ratio'
   return !mediaTypes(input['media']).some((type) => type === 'first_frame' || type === 'first_clip')
 }
 
-/** DashScope, image-to-video of Wan 2.7: each type at most once, and only together like this. */
+/** Combinations in DashScope's image-to-video of Wan 2.7. Each type may occur once. */
 const PICTURE_COMBINATIONS: readonly (readonly string[])[] = [
   ['first_frame'],
   ['first_frame', 'driving_audio'],
@@ -81,15 +81,15 @@ const PICTURE_COMBINATIONS: readonly (readonly string[])[] = [
 ]
 const PICTURE_COMBINATION_KEYS: ReadonlySet<string> = new Set(PICTURE_COMBINATIONS.map(combinationKey))
 
-/** Checks the media of a model that begins with a picture. */
+/** Checks the media of a model that begins with an image. */
 function checkPictureMedia(media: unknown): void {
   const types = requiredTypes(media)
   if (PICTURE_COMBINATION_KEYS.has(combinationKey(types))) return
   const allowed = PICTURE_COMBINATIONS.map((combination) => combination.join(' + ')).join('; ')
-  throw videoFault('input.media', `${types.join(' + ')} do not go together; allowed are ${allowed}`)
+  throw videoFault('input.media', `${types.join(' + ')} cannot be combined; allowed are ${allowed}`)
 }
 
-/** Checks the media of a model that works from references. The vendor judges other types. */
+/** Checks the media of a model that works from references. The vendor checks other types. */
 function checkReferenceMedia(media: unknown): void {
   const types = requiredTypes(media)
   const references = types.filter(isReference).length
@@ -102,7 +102,7 @@ function checkReferenceMedia(media: unknown): void {
   }
 }
 
-/** The types of media, in order; an item without one counts as `''`. */
+/** Returns the types of media, in order. An item without a type counts as `''`. */
 function mediaTypes(media: unknown): string[] {
   if (!Array.isArray(media)) return []
   return media.map((item: unknown) => (isJsonObject(item) && typeof item['type'] === 'string' ? item['type'] : ''))
@@ -118,7 +118,7 @@ function requiredTypes(media: unknown): string[] {
   return types
 }
 
-/** Is a `type` of media that of a reference? */
+/** Whether a `type` of media is a reference. */
 export function isReference(type: unknown): boolean {
   return type === 'reference_image' || type === 'reference_video'
 }
@@ -129,7 +129,7 @@ function combinationKey(types: readonly string[]): string {
 
 type SingleMediaField = 'firstFrame' | 'lastFrame' | 'firstClip' | 'audio'
 
-/** Media that are no references: the field of the intent for each `type`. */
+/** Field of the intent for each media `type` other than references. */
 export const SINGLE_MEDIA: ReadonlyMap<unknown, SingleMediaField> = new Map([
   ['first_frame', 'firstFrame'],
   ['last_frame', 'lastFrame'],
@@ -176,7 +176,7 @@ function writtenInput(intent: VideoIntent, task: VideoAbilities['task'], impossi
   return input
 }
 
-/** DashScope, Wan 2.7: a first clip allows only a last frame with it, references only a first frame. */
+/** With a first clip, DashScope's Wan 2.7 allows only a last frame; with references, only a first frame. */
 function allowedMedia(intent: VideoIntent, task: string): readonly string[] {
   if (task === 't2v') return []
   if (task === 'r2v') return ['firstFrame']

@@ -11,18 +11,18 @@ export const DETAILS = {
 } as const
 export const EVERYTHING = { accountId: ACCOUNT_ID, fromMs: 0, untilMs: NOW * 2, after: undefined, limit: 100 } as const
 
-/** Balance, held money and debt of the example account. */
+/** Returns balance, held money and debt of the example account. */
 export async function moneyOf({ ledger }: LedgerStore): Promise<Readonly<Record<string, bigint | undefined>>> {
   const account = await ledger.account(ACCOUNT_ID)
   return { balance: account?.balance, held: account?.held, owed: account?.owed }
 }
 
-/** Kinds and amounts of its newest lines. */
+/** Returns kinds and amounts of its newest lines. */
 export async function newestKinds({ ledger }: LedgerStore, limit: number): Promise<unknown[]> {
   return (await ledger.entries(ACCOUNT_ID, limit)).map(({ kind, amount }) => [kind, amount])
 }
 
-/** Reserves and settles; gives the line of the charge. */
+/** Reserves and settles. Returns the line of the charge. */
 export async function charged(store: LedgerStore, holdId: string, amount: bigint, nowMs = NOW): Promise<LedgerEntry> {
   await store.ledger.reserve(exampleReservation({ holdId, amount: 1n, expiresAtMs: nowMs + 900_000 }), nowMs)
   await store.ledger.settle({ holdId, amount, description: 'chat gp-5.4', details: DETAILS }, nowMs)

@@ -2,7 +2,7 @@ import { charged, moneyOf, NOW, newestKinds } from './books-example.ts'
 import { type ContractRunner, type ContractSubject, withDriver } from './contract-runner.ts'
 import { ACCOUNT_ID, exampleReservation, fundedLedger, type LedgerStore } from './store-example.ts'
 
-/** What a ledger guarantees about credits that expire. */
+/** Tests what a ledger guarantees about credits that expire. */
 export function describeExpiringCredits(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<LedgerStore>,

@@ -3,7 +3,7 @@ import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleReservation, fundedLedger, type Ledg
 
 const LARGEST = 2n ** 63n - 1n
 
-/** What a ledger guarantees about accounts, the money put into them, and amounts that cannot be. */
+/** Tests what a ledger guarantees about accounts, their credits, and invalid amounts. */
 export function describeLedgerAccounts(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<LedgerStore>,

@@ -14,7 +14,7 @@ const HELD = { status: 'held' }
 const FROZEN = { reason: 'chargeback', atMs: EXAMPLE_NOW_MS }
 const THRESHOLDS = { caps: [50, 80, 100], balance: [50, 80, 100] }
 
-/** What a ledger guarantees about metered and frozen accounts, and about thresholds. */
+/** Tests what a ledger guarantees about metered and frozen accounts, and about thresholds. */
 export function describeLedgerBilling(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<LedgerStore>,
@@ -111,7 +111,7 @@ export function describeLedgerBilling(
 
   describe('ledger contract: thresholds', () => {
     check(
-      'are told once each by the charge that passes them, of the balance after the latest credit',
+      'reports each balance threshold once, by the charge that passes it after the latest credit',
       async (store) => {
         await fundedLedger(store, 1_000n)
         expect(await charge(store, 'hold_1', 499n)).toEqual([])
@@ -127,7 +127,7 @@ export function describeLedgerBilling(
       },
     )
 
-    check('are told once of charges at the same time', async (store) => {
+    check('reports a threshold once for simultaneous charges', async (store) => {
       await fundedLedger(store, 1_000n)
       const told = await Promise.all(Array.from({ length: 10 }, (_, index) => charge(store, `hold_${index}`, 100n)))
       expect(
@@ -138,7 +138,7 @@ export function describeLedgerBilling(
       ).toEqual(['balance 100', 'balance 50:', 'balance 80:'])
     })
 
-    check('of caps are told by what was charged in the period, of account and key', async (store) => {
+    check('reports thresholds of account and key caps by the charges of the period', async (store) => {
       await fundedLedger(store, 10_000n)
       await store.keys.insert(exampleKey({ spendingCap: { amount: 500n, period: 'month' } }))
       await store.ledger.updateAccount(ACCOUNT_ID, { spendingCap: { amount: 1_000n, period: 'day' } })
@@ -153,7 +153,7 @@ export function describeLedgerBilling(
       expect(crossings).toEqual([{ of: 'key_cap', period: 'month', percent: 100, bound: 500n, used: 500n }])
     })
 
-    check('of a credit limit are told by what is owed', async (store) => {
+    check('reports thresholds of a credit limit by the debt', async (store) => {
       await metered(store, 1_000n)
       await reserve(store, 'hold_1', 900n)
       const { crossings } = await settle(store, 'hold_1', 600n)

@@ -4,14 +4,14 @@ import { type ContractRunner, type ContractSubject, failureName, withDriver } fr
 import { describeExpiringCredits } from './expiring-credits-contract.ts'
 import { ACCOUNT_ID, exampleReservation, fundedLedger, type LedgerStore } from './store-example.ts'
 
-/** What a ledger guarantees about its books: changes by hand, pages and sums of the journal, and credits that expire. */
+/** Tests what a ledger guarantees about its books: manual changes, pages and sums of the journal, and credits that expire. */
 export function describeLedgerBooks(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
   describeLedgerByHand(runner, subject)
   describeLedgerPages(runner, subject)
   describeExpiringCredits(runner, subject)
 }
 
-/** What a ledger guarantees about corrections, refunds and open holds. */
+/** Tests what a ledger guarantees about corrections, refunds and open holds. */
 function describeLedgerByHand({ describe, it, expect }: ContractRunner, subject: ContractSubject<LedgerStore>): void {
   const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
   const adjustment = { adjustmentId: 'adjustment_1', accountId: ACCOUNT_ID, amount: -300n, description: 'by mistake' }
@@ -138,7 +138,7 @@ function describeLedgerByHand({ describe, it, expect }: ContractRunner, subject:
       ])
     })
 
-    check('refuses a refund of nothing, of what is no charge, or of a used id', async (store) => {
+    check('rejects a refund of zero, of a line that is not a charge, or with a used id', async (store) => {
       await fundedLedger(store, 1_000n)
       const [credit] = await store.ledger.entries(ACCOUNT_ID, 1)
       const { id: chargeId } = await charged(store, 'hold_1', 400n)
@@ -230,7 +230,7 @@ function describeLedgerByHand({ describe, it, expect }: ContractRunner, subject:
   })
 }
 
-/** What a ledger guarantees about the pages and sums of its journal. */
+/** Tests what a ledger guarantees about the pages and sums of its journal. */
 function describeLedgerPages({ describe, it, expect }: ContractRunner, subject: ContractSubject<LedgerStore>): void {
   const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
 

@@ -14,7 +14,7 @@ import {
   type LedgerStore,
 } from './store-example.ts'
 
-/** One case for each guarantee of the ledger, and of what it shares with the idempotency store of the same driver. */
+/** Tests each guarantee of the ledger, and of its shared changes with the idempotency store of the same driver. */
 export function describeLedger(runner: ContractRunner, subject: ContractSubject<LedgerStore>): void {
   const { describe, it, expect } = runner
   const check = (name: string, body: (store: LedgerStore) => Promise<void>) => it(name, () => withDriver(subject, body))
@@ -166,7 +166,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
         }
         expect(await settle('hold_2', 300n)).toEqual({ resolved: true, charged: 10n, shortfall: 290n })
         expect(await owedBy(store)).toEqual(810n)
-        // Money that comes free pays too: nobody owes beside a balance.
+        // Released money also repays debt: no account has both a debt and a balance.
         await store.ledger.void('hold_3', EXAMPLE_NOW_MS)
         expect(await owedBy(store)).toEqual(800n)
         expect(await balanceOf(store)).toEqual({ balance: 0n, held: 0n })
@@ -249,7 +249,7 @@ export function describeLedger(runner: ContractRunner, subject: ContractSubject<
       expect(await balanceOf(store)).toEqual({ balance: 49n, held: 137n * 50n })
     })
 
-    check('expires holds whose time is over, at most as many as asked, and no others', async (store) => {
+    check('ends expired holds, at most as many as requested, and no others', async (store) => {
       await fundedLedger(store, 1_000n)
       const early = { amount: 100n, expiresAtMs: EXAMPLE_NOW_MS + 1_000 }
       for (const holdId of ['hold_1', 'hold_2', 'hold_3']) {

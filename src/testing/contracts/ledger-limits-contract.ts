@@ -10,7 +10,7 @@ import {
   readableAnswer,
 } from './store-example.ts'
 
-/** What ledger and idempotency store of one driver guarantee together: hold and key change in one step. */
+/** Tests what ledger and idempotency store of one driver guarantee together: hold and key change in one step. */
 export function describeLedgerClaims(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<LedgerStore>,
@@ -92,7 +92,7 @@ export function describeLedgerClaims(
     for (const answer of [undefined, exampleAnswer('late')]) {
       const end = answer === undefined ? 'frees' : 'completes'
       check(
-        `${end} no key that an equal request has claimed after its time was over, when a hold ends late`,
+        `${end} no key that an equal request has claimed after it had expired, when a hold ends late`,
         async (store) => {
           await fundedLedger(store, 1_000n)
           const nowMs = claim.expiresAtMs + 1

@@ -13,12 +13,12 @@ import {
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const HELD = { status: 'held' }
-// 15 June 2025.
+// Counter of June 2025.
 const KEY_COUNTER = 'key:key_1:2025-06'
 const REFUSED = { status: 'spending_limit', counter: KEY_COUNTER }
 const A_DAY = 'account:account_1:2025-06-15'
 
-/** What a ledger guarantees about the caps of accounts and keys. */
+/** Tests what a ledger guarantees about the caps of accounts and keys. */
 export function describeLedgerSpending(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<LedgerStore>,
@@ -30,7 +30,7 @@ export function describeLedgerSpending(
     amount: bigint,
     { nowMs = EXAMPLE_NOW_MS, ...more }: Partial<Reservation> & { readonly nowMs?: number } = {},
   ) => ledger.reserve(exampleReservation({ holdId, amount, expiresAtMs: nowMs + 900_000, ...more }), nowMs)
-  /** An account with money, and a key with a cap of 1,000 a month. */
+  /** Creates an account with money, and a key with a cap of 1,000 per month. */
   const capped = async (store: LedgerStore, balance = 10_000n) => {
     await fundedLedger(store, balance)
     await store.keys.insert(exampleKey({ spendingCap: monthly(1_000n) }))
@@ -196,7 +196,7 @@ export function describeLedgerSpending(
       await settle(store, 'hold_1', 300n)
       expect(await reserve(store, 'hold_3', 601n, { nowMs, caps: daily })).toEqual(REFUSED)
       expect(await reserve(store, 'hold_4', 600n, { nowMs, caps: daily })).toEqual(HELD)
-      // What ends now was held yesterday: it frees nothing of today, and a place in the month.
+      // The hold is of yesterday: its end frees nothing of today, but part of the month.
       await store.ledger.void('hold_2', nowMs)
       const today = { status: 'spending_limit', counter: 'key:key_1:2025-06-16' }
       expect(await reserve(store, 'hold_5', 101n, { nowMs, caps: daily })).toEqual(REFUSED)

@@ -7,12 +7,12 @@ import {
   withDriver,
 } from './contract-runner.ts'
 
-/** A rate limiter under test; pass `clock` if it does not use the given `nowMs`. */
+/** A rate limiter under test. Set `clock` if it does not use the given `nowMs`. */
 export interface RateLimiterSubject extends ContractSubject<RateLimiter> {
   readonly clock?: ContractClock
 }
 
-/** One case for each guarantee of {@link RateLimiter}. Limits are small and slow, so that a running clock does not matter. */
+/** Tests each guarantee of {@link RateLimiter}. Limits are small and slow, so that a running clock does not matter. */
 export function describeRateLimiter({ describe, it, expect }: ContractRunner, subject: RateLimiterSubject): void {
   const clock = subject.clock ?? standingClock()
   const check = (name: string, body: (limiter: RateLimiter) => Promise<void>) =>
@@ -28,7 +28,7 @@ export function describeRateLimiter({ describe, it, expect }: ContractRunner, su
       expect(refused.retryAfterMs > 0 && refused.retryAfterMs <= 10_000).toEqual(true)
     })
 
-    check('flows back as ever after the clock was set back by an hour', async (limiter) => {
+    check('refills as usual after the clock was set back by an hour', async (limiter) => {
       for (let count = 0; count < 6; count++) await limiter.take([requests()], clock.now())
       await clock.advance(-3_600_000)
       expect((await limiter.take([requests()], clock.now())).allowed).toEqual(false)
@@ -142,7 +142,7 @@ function tokens(amount: number): RateTake {
   return { bucket: 'tokens:key_1', amount, perMinute: 60 }
 }
 
-/** A concurrency limiter under test; pass `clock` if it does not use the given `nowMs`. */
+/** A concurrency limiter under test. Set `clock` if it does not use the given `nowMs`. */
 export interface ConcurrencyLimiterSubject extends ContractSubject<ConcurrencyLimiter> {
   readonly clock?: ContractClock
 }
@@ -150,7 +150,7 @@ export interface ConcurrencyLimiterSubject extends ContractSubject<ConcurrencyLi
 const LEASE_MS = 60_000
 const LIMIT = 2
 
-/** One case for each guarantee of {@link ConcurrencyLimiter}. */
+/** Tests each guarantee of {@link ConcurrencyLimiter}. */
 export function describeConcurrencyLimiter(
   { describe, it, expect }: ContractRunner,
   subject: ConcurrencyLimiterSubject,
@@ -183,7 +183,7 @@ export function describeConcurrencyLimiter(
       expect(await acquire(limiter, 'lease_1')).toEqual(true)
     })
 
-    check('does not count leases that expired, so a dead holder blocks nobody for ever', async (limiter) => {
+    check('does not count expired leases, so a dead holder does not block others indefinitely', async (limiter) => {
       await acquire(limiter, 'lease_1')
       await acquire(limiter, 'lease_2')
       await clock.advance(LEASE_MS + 1)

@@ -6,16 +6,16 @@ import type { TaskRecord } from '../../stores/task-store.ts'
 import type { NewDelivery } from '../../stores/webhook-store.ts'
 import type { UsageDraft } from '../../usage/usage-record.ts'
 
-/** The parts of a driver that the ledger's suite needs. */
+/** Parts of a driver that the suite of the ledger needs. */
 export type LedgerStore = Pick<GatewayStore, 'ledger' | 'idempotency' | 'keys'>
 
-/** The parts of a driver that the suite of the tasks needs. */
+/** Parts of a driver that the suite of the tasks needs. */
 export type TaskContractStore = LedgerStore & Pick<GatewayStore, 'tasks' | 'webhooks' | 'responses'>
 
 export const EXAMPLE_NOW_MS = 1_750_000_000_000
 export const ACCOUNT_ID = 'account_1'
 
-/** A key of the example account. */
+/** Returns a key of the example account. */
 export function exampleKey(overrides: Partial<KeyRecord> = {}): KeyRecord {
   return {
     id: 'key_1',
@@ -32,7 +32,7 @@ export function exampleKey(overrides: Partial<KeyRecord> = {}): KeyRecord {
   }
 }
 
-/** Makes the example account and credits it. */
+/** Creates the example account and credits it. */
 export async function fundedLedger({ ledger }: LedgerStore, amount: bigint): Promise<void> {
   await ledger.createAccount({ id: ACCOUNT_ID }, EXAMPLE_NOW_MS)
   await ledger.credit({ creditId: 'credit_1', accountId: ACCOUNT_ID, amount, description: 'start' }, EXAMPLE_NOW_MS)
@@ -67,7 +67,7 @@ export function exampleAnswer(text: string): StoredAnswer {
   }
 }
 
-/** A task that the vendor has accepted. */
+/** Returns a task that the vendor has accepted. */
 export function exampleTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
   return {
     id: 'task_1',
@@ -97,7 +97,7 @@ export function exampleTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
   }
 }
 
-/** What is recorded of a chat. */
+/** Returns the usage record of a chat. */
 export function exampleDraft(overrides: Partial<UsageDraft> = {}): UsageDraft {
   return {
     id: 'request_1',
@@ -137,7 +137,7 @@ export function exampleDelivery(overrides: Partial<NewDelivery> = {}): NewDelive
   }
 }
 
-/** An answer in plain arrays, the same whatever kind of byte array a driver gives back. */
+/** Converts an answer to plain arrays, whatever kind of byte array a driver returns. */
 export function readableAnswer(answer: StoredAnswer): unknown {
   return { status: answer.status, headers: [...answer.headers], body: [...answer.body] }
 }

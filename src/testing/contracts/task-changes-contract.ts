@@ -13,7 +13,7 @@ import {
   type TaskContractStore,
 } from './store-example.ts'
 
-/** What a reservation and a task of one driver share: both are written down, and both go, together. */
+/** Tests that a reservation and its task in one driver are stored together and removed together. */
 export function describeTaskSubmission(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<TaskContractStore>,
@@ -143,7 +143,7 @@ export function describeTaskSubmission(
 
 const RACERS = 2_000
 
-/** Changes of tasks, with the money, the keys and the messages that go with them. */
+/** Tests changes of tasks, together with their money, keys and messages. */
 export function describeTaskChanges(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<TaskContractStore>,
@@ -290,7 +290,7 @@ export function describeTaskChanges(
       expect(await balanceOf(store)).toEqual({ balance: 850n, held: 0n })
     })
 
-    check(`of ${RACERS} ends at once by poll, cancel and sweep one counts`, async (store) => {
+    check(`counts one of ${RACERS} simultaneous ends by poll, cancel and sweep`, async (store) => {
       await accepted(store)
       const won = await Promise.all(
         Array.from({ length: RACERS }, async (_, index) => {
@@ -329,12 +329,12 @@ function chargedFor(charged: bigint, shortfall = 0n): TaskChangeResult {
   return { charge: { resolved: true, charged, shortfall } }
 }
 
-/** The key, the task and the reservation of one example request for a video. */
+/** Key, task and reservation of an example request for a video. */
 export const claim = exampleClaim()
 export const task = exampleTask({ state: 'submitting', holdId: 'hold_1' })
 export const reservation = exampleReservation({ amount: 400n, claim, task })
 
-/** The vendor has confirmed. */
+/** The vendor has confirmed the submission. */
 export const acceptance: TaskChange = {
   id: 'task_1',
   from: ['submitting'],
@@ -346,13 +346,13 @@ export const acceptance: TaskChange = {
   },
 }
 
-/** Puts 1,000 on the account and submits the example task, for which 400 are held. */
+/** Credits 1,000 to the account and submits the example task with a hold of 400. */
 export async function submitted(store: TaskContractStore): Promise<void> {
   await fundedLedger(store, 1_000n)
   await store.ledger.reserve(reservation, EXAMPLE_NOW_MS)
 }
 
-/** The same, answered by the vendor and to the caller. */
+/** Submits the example task, with the answers of the vendor and to the caller. */
 export async function accepted(store: TaskContractStore): Promise<void> {
   await submitted(store)
   const answered = { claim, answer: exampleAnswer('accepted') }
@@ -364,12 +364,12 @@ export async function balanceOf({ ledger }: TaskContractStore) {
   return { balance: account?.balance, held: account?.held }
 }
 
-/** State of the example task; undefined when there is none. */
+/** Returns the state of the example task, or `undefined` if there is none. */
 export async function stateOf({ tasks }: TaskContractStore) {
   return (await tasks.find(ACCOUNT_ID, 'task_1'))?.state
 }
 
-/** What another request with the example's key would find. */
+/** Returns what another request with the example's key would find. */
 export async function keyOf({ idempotency }: TaskContractStore) {
   return (await idempotency.claim(claim, EXAMPLE_NOW_MS)).status
 }

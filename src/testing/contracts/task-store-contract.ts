@@ -5,8 +5,8 @@ import { describeTaskChanges, describeTaskSubmission } from './task-changes-cont
 import { describeTaskLists } from './task-lists-contract.ts'
 
 /**
- * One case for each guarantee of the task store, and of what it shares with the ledger, the idempotency keys and the
- * webhooks of the same driver.
+ * Tests each guarantee of the task store, and of its shared changes with the ledger, the idempotency keys and the webhooks of the
+ * same driver.
  */
 export function describeTaskStore(runner: ContractRunner, subject: ContractSubject<TaskContractStore>): void {
   const { describe, it, expect } = runner
@@ -86,7 +86,7 @@ export function describeTaskStore(runner: ContractRunner, subject: ContractSubje
       expect(await pageOf(store, 2, { before: 'task_5' })).toEqual(nothing)
     })
 
-    check('lists what stands between two tasks', async (store) => {
+    check('lists the tasks between two tasks', async (store) => {
       await insertFive(store)
       const between = { after: 'task_5', before: 'task_1' }
       expect(await pageOf(store, 10, between)).toEqual({ ids: ['task_4', 'task_3', 'task_2'], hasMore: false })
@@ -111,7 +111,7 @@ export function describeTaskStore(runner: ContractRunner, subject: ContractSubje
   describeTaskRetention(runner, subject)
 }
 
-/** `task_1` is the oldest; `task_3` and `task_4` are of one moment. Not written in their order. */
+/** Inserts five tasks out of order. `task_1` is the oldest; `task_3` and `task_4` have the same time. */
 async function insertFive({ tasks }: TaskContractStore): Promise<void> {
   const ages = { task_4: 3, task_1: 1, task_5: 5, task_3: 3, task_2: 2 }
   for (const [id, age] of Object.entries(ages)) {
@@ -131,7 +131,7 @@ const STATES: readonly TaskState[] = [
   'cancelled',
 ]
 
-/** How workers share tasks out among themselves. */
+/** Tests how workers share tasks. */
 export function describeTaskTaking(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<TaskContractStore>,
@@ -159,14 +159,14 @@ export function describeTaskTaking(
       expect(await store.tasks.leaseDue({ ...rest, credentialId: 'dashscope:1', budget })).toEqual([dueTask()])
     })
 
-    check('takes tasks of the vendor account only, and in a state that a vendor is asked about', async (store) => {
+    check('takes only tasks of the vendor account, in a state that needs a poll', async (store) => {
       for (const state of STATES) await store.tasks.insert(dueTask({ id: `task_${state}`, state }))
       await store.tasks.insert(dueTask({ id: 'task_other', credentialId: 'dashscope:2' }))
       expect((await dueIds(store)).sort()).toEqual(['task_in_progress', 'task_queued'])
       expect(await dueIds(store, { credentialId: 'dashscope:2' })).toEqual(['task_other'])
     })
 
-    check('passes over the accounts that it is told to, due and by id', async (store) => {
+    check('skips the given accounts, for due tasks and by id', async (store) => {
       for (const [index, accountId] of ['account_1', 'account_2', 'account_1', 'account_3', 'account_2'].entries())
         await store.tasks.insert(dueTask({ id: `task_${index}`, accountId, nextPollAtMs: EXAMPLE_NOW_MS - 9 + index }))
       const exceptAccounts = ['account_1', "account_'2", 'account_3']
@@ -305,7 +305,7 @@ function overdueTask(overrides: Partial<TaskRecord> = {}): TaskRecord {
   return exampleTask({ deadlineAtMs: EXAMPLE_NOW_MS, ...overrides })
 }
 
-/** What is kept of tasks that have ended, and for how long. */
+/** Tests what is kept of ended tasks, and for how long. */
 export function describeTaskRetention(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<TaskContractStore>,
@@ -378,7 +378,7 @@ export function describeTaskRetention(
   })
 }
 
-/** A task that has ended, and the message about it. */
+/** Ends a task with its message. */
 async function ended(
   { tasks }: TaskContractStore,
   id: string,

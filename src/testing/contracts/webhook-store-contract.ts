@@ -4,7 +4,7 @@ import { ACCOUNT_ID, EXAMPLE_NOW_MS, exampleDelivery, exampleTask, type TaskCont
 
 const LEASE_MS = 30_000
 
-/** One case for each guarantee of the webhook store. Messages come from changes of tasks, so it needs both. */
+/** Tests each guarantee of the webhook store. Messages come from changes of tasks, so it needs both. */
 export function describeWebhookStore(
   { describe, it, expect }: ContractRunner,
   subject: ContractSubject<TaskContractStore>,
@@ -199,7 +199,7 @@ export function describeWebhookStore(
       expect(secrets.map(({ secret }) => secret)).toEqual(['whsec_2', 'whsec_1'])
     })
 
-    check('lets an older secret sign beside the new one until the overlap is over, newest first', async (store) => {
+    check('signs with the old secret too until the overlap ends, newest secret first', async (store) => {
       const { webhooks } = store
       await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_b', EXAMPLE_NOW_MS, EXAMPLE_NOW_MS)
       await webhooks.replaceSecret(ACCOUNT_ID, 'whsec_a', EXAMPLE_NOW_MS + 1_000, EXAMPLE_NOW_MS)
@@ -237,7 +237,7 @@ export function describeWebhookStore(
   })
 }
 
-/** Queues a message as a task's change does. */
+/** Queues a message like a change of a task. */
 async function queue({ tasks }: TaskContractStore, delivery: NewDelivery): Promise<void> {
   await tasks.insert(exampleTask())
   await tasks.change({ id: 'task_1', from: ['queued'], set: {}, delivery }, EXAMPLE_NOW_MS)

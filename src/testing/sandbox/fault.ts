@@ -11,43 +11,41 @@ import { hintAt } from '../../core/known-members.ts'
  * Marks in one text can be combined.
  */
 export type Fault =
-  /** An error with this status and the vendor's own text. `[[fault:status=503]]`, `[[fault:status=429,retry-after=7]]` */
+  /** Error with this status and the vendor's own text. `[[fault:status=503]]`, `[[fault:status=429,retry-after=7]]` */
   | { readonly kind: 'status'; readonly status: number; readonly retryAfterSeconds?: number }
-  /** The operator's account is out of quota or money, with this vendor's error. `[[fault:quota]]` */
+  /** The operator's account has no quota or money left, in this vendor's form. `[[fault:quota]]` */
   | { readonly kind: 'quota' }
-  /** The key is unknown, with this vendor's error. `[[fault:bad-key]]` */
+  /** The key is unknown, in this vendor's form. `[[fault:bad-key]]` */
   | { readonly kind: 'bad-key' }
   /** A 401 whose text repeats the whole key, for tests of redaction. `[[fault:leak-key]]` */
   | { readonly kind: 'leak-key' }
-  /** A page of HTML, as proxies answer. `[[fault:html=502]]` */
+  /** HTML page as sent by proxies. `[[fault:html=502]]` */
   | { readonly kind: 'html'; readonly status: number }
   /** A 307 to another place. `[[fault:redirect]]`, `[[fault:redirect=http://127.0.0.1:9/]]` */
   | { readonly kind: 'redirect'; readonly location?: string }
   /** The content filter blocks the answer, in this vendor's form. `[[fault:blocked]]` */
   | { readonly kind: 'blocked' }
-  /** Every number of the usage report is replaced; a value in single quotes is text. `[[fault:usage=-1]]`, `[[fault:usage='12']]` */
+  /** Replaces every number of the usage report; quoted values are strings. `[[fault:usage=-1]]`, `[[fault:usage='12']]` */
   | { readonly kind: 'usage'; readonly value: number | string }
-  /** The usage report is left out. `[[fault:no-usage]]` */
+  /** Omits the usage report. `[[fault:no-usage]]` */
   | { readonly kind: 'no-usage' }
-  /** The answer begins later. `[[fault:delay=200]]` */
+  /** Delays the answer, in milliseconds. `[[fault:delay=200]]` */
   | { readonly kind: 'delay'; readonly delayMs: number }
   /** The vendor never answers. `[[fault:hang]]` */
   | { readonly kind: 'hang' }
-  /**
-   * Headers and part of the body come (by default one event, or half of a JSON body), then nothing. `[[fault:hang-body=3]]`
-   */
+  /** Headers and part of the body (by default one event, or half of a JSON body) arrive, then nothing. `[[fault:hang-body=3]]` */
   | { readonly kind: 'hang-body'; readonly events?: number }
-  /** No connection: in process, refused before a byte was sent; over sockets it is reset. `[[fault:refuse]]` */
+  /** No connection: in process, rejected before a byte was sent; over sockets, it is reset. `[[fault:refuse]]` */
   | { readonly kind: 'refuse' }
   /** The connection is reset before the headers. `[[fault:reset]]` */
   | { readonly kind: 'reset' }
-  /** The connection breaks after so many events (by default 1), or in the middle of a whole body. `[[fault:reset-mid-stream=3]]` */
+  /** The connection breaks after N events (default 1), or in the middle of a whole body. `[[fault:reset-mid-stream=3]]` */
   | { readonly kind: 'reset-mid-stream'; readonly events?: number }
-  /** The body ends cleanly after so many events (by default 1), without the end of the answer. `[[fault:end-early=2]]` */
+  /** The body ends cleanly after N events (default 1), without the end of the answer. `[[fault:end-early=2]]` */
   | { readonly kind: 'end-early'; readonly events?: number }
   /** A stream without its end mark: `[DONE]`, `message_stop`, the chunk with the finish reason. `[[fault:no-done]]` */
   | { readonly kind: 'no-done' }
-  /** An error event of the vendor after so many events (by default 1); a whole answer becomes 200 with an error in it. `[[fault:error-event=2]]` */
+  /** Error event of the vendor after N events (default 1); in a whole answer, a 200 with an error. `[[fault:error-event=2]]` */
   | { readonly kind: 'error-event'; readonly events?: number }
   /** 200, the usual content type, and random bytes. `[[fault:garbage]]` */
   | { readonly kind: 'garbage' }
@@ -57,13 +55,13 @@ export type Fault =
   | { readonly kind: 'half-json' }
   /** The body never ends: content events, or white space of a JSON body (64 KiB at a time). `[[fault:endless]]` */
   | { readonly kind: 'endless' }
-  /** Milliseconds before each event of a stream. `[[fault:pace=20]]` */
+  /** Delay before each event of a stream, in milliseconds. `[[fault:pace=20]]` */
   | { readonly kind: 'pace'; readonly delayMs: number }
-  /** The body is written so many bytes at a time (by default 16) with a wait before each. `[[fault:slow=50,bytes=8]]` */
+  /** Writes the body in pieces of this number of bytes (default 16), with a delay before each. `[[fault:slow=50,bytes=8]]` */
   | { readonly kind: 'slow'; readonly delayMs: number; readonly bytes?: number }
-  /** The body is written so many bytes at a time, through the middle of events and characters. `[[fault:cut=7]]` */
+  /** Writes the body in pieces of this number of bytes, splitting events and characters. `[[fault:cut=7]]` */
   | { readonly kind: 'cut'; readonly bytes: number }
-  /** A mark that cannot be read: the call is answered with the vendor's 400 that quotes it. */
+  /** A malformed mark: the call gets the vendor's 400 that quotes it. */
   | { readonly kind: 'unreadable'; readonly mark: string }
 
 /** A kind of fault. */
@@ -100,7 +98,7 @@ const FAULT_KINDS: Readonly<Record<FaultKind, true>> = {
 }
 
 /**
- * Refuses a fault that would strike without an effect: a test that waits for it would pass for another reason.
+ * Rejects a fault that would have no effect, because a test that waits for it would pass for another reason.
  * @throws TypeError naming the kind and the nearest known one.
  */
 function checkFault(fault: QueuedFault): void {
@@ -111,17 +109,17 @@ function checkFault(fault: QueuedFault): void {
   )
 }
 
-/** A fault and the calls it waits for. */
+/** A fault and the calls that it applies to. */
 export type QueuedFault = Fault & {
-  /** Only calls to this vendor. */
+  /** Vendor of the calls. Default: any vendor. */
   readonly vendor?: string
-  /** Only calls of this operation. */
+  /** Operation of the calls. Default: any operation. */
   readonly operation?: string
-  /** How many calls it strikes; default 1. */
+  /** Number of calls that it applies to. Default 1. */
   readonly times?: number
 }
 
-/** The fault of a kind, when it is among these. */
+/** Returns the fault of a kind, if any. */
 export function faultOf<Kind extends FaultKind>(
   faults: readonly Fault[],
   kind: Kind,
@@ -131,16 +129,16 @@ export function faultOf<Kind extends FaultKind>(
 
 /** A fault mark in a text. */
 export interface FaultMark {
-  /** The whole mark; marks with equal texts share one count of `times`. */
+  /** The whole mark. Marks with equal texts share one count of `times`. */
   readonly text: string
   readonly fault: Fault
-  /** How many calls it strikes; undefined for all. */
+  /** Number of calls that it applies to, or `undefined` for all. */
   readonly times: number | undefined
 }
 
 const MARK = /\[\[fault:([^\]]*)\]\]/g
 
-/** Reads the marks of a text. A mark that makes no sense becomes the fault `unreadable`. */
+/** Reads the marks of a text. A malformed mark becomes the fault `unreadable`. */
 export function faultMarks(text: string): FaultMark[] {
   return [...text.matchAll(MARK)].map(([mark, inner]) => {
     const settings = new Map<string, string>()
@@ -154,7 +152,7 @@ export function faultMarks(text: string): FaultMark[] {
   })
 }
 
-/** The text as the model reads it. */
+/** Returns the text that the model reads. */
 export function withoutFaultMarks(text: string): string {
   return text.replace(MARK, '').trim()
 }
@@ -244,15 +242,15 @@ function httpStatus(value: string): number | undefined {
 // Marks with `times` are counted by their text; the oldest are dropped first.
 const MAX_COUNTED_MARKS = 1000
 
-/** The faults that wait for calls. */
+/** The faults that are still queued. */
 export interface FaultQueue {
   add(fault: QueuedFault): void
-  /** The faults of this call: the oldest queued one that matches, and those marked in its text. */
+  /** Returns the faults of this call: the oldest queued one that matches, and those marked in its text. */
   take(vendor: string, operation: string, promptText: string): Fault[]
   clear(): void
 }
 
-/** Makes an empty queue. */
+/** Creates an empty queue. */
 export function faultQueue(): FaultQueue {
   let waiting: { readonly fault: QueuedFault; timesLeft: number }[] = []
   const strikes = new Map<string, number>()

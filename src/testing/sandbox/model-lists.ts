@@ -13,7 +13,7 @@ interface ModelList {
   readonly errors: VendorErrors
   matches(path: string, headers: Readonly<Record<string, string>>): boolean
   readonly headers?: readonly string[]
-  /** Default: yes. */
+  /** Whether a path needs a key. Default true. */
   needsKey?(path: string): boolean
   body(): object
 }
@@ -22,7 +22,7 @@ function openaiList(ids: readonly string[]): object {
   return { object: 'list', data: ids.map((id) => ({ id, object: 'model', created: CREATED, owned_by: 'sandbox' })) }
 }
 
-/** The id of a preset in a path; empty: there is none. */
+/** Returns the id of a preset in a path, or an empty string. */
 function presetOf(path: string): string {
   return /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/models$/.exec(path)?.[1] ?? ''
 }
@@ -80,7 +80,7 @@ const LISTS: readonly ModelList[] = [
   },
 ]
 
-/** `GET …/models` of the vendors that list their models. Any key will do, and one is needed where the vendor needs one. */
+/** `GET …/models` of the vendors that list their models. Any key is accepted, and required if the vendor requires one. */
 export const MODEL_LISTS: readonly SandboxOperation[] = LISTS.map(
   ({ vendor, errors, matches, needsKey, headers = [], body }) => ({
     vendor,

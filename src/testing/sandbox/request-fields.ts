@@ -1,46 +1,46 @@
 import { isJsonObject } from '../../core/json.ts'
 
-/** The members of a JSON object that has not been checked. */
+/** Members of a JSON object that has not been checked. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** The object, or an empty one. */
+/** Returns the object, or an empty one. */
 export function asObject(value: unknown): Fields {
   return isJsonObject(value) ? value : {}
 }
 
-/** The list, or an empty one. */
+/** Returns the list, or an empty one. */
 export function asList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** The text, or an empty one. */
+/** Returns the string, or an empty one. */
 export function asText(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** The number; undefined for anything else. */
+/** Returns the number, or `undefined` for anything else. */
 export function asNumber(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined
 }
 
-/** True when the field was sent with a value; vendors read null like an absent field. */
+/** Whether the field was sent with a value. Vendors read null like an absent field. */
 export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** A row of a vendor's table: the accepted values of a field, and the vendor's error for any other. */
+/** A row of a vendor's table: the accepted values of a field, and the vendor's error for others. */
 export interface FieldRule {
   readonly field: string
   readonly takes: (value: unknown) => boolean
   readonly text: string | ((value: unknown) => string)
 }
 
-/** Makes a row. */
+/** Creates a row. */
 export function rule(field: string, takes: FieldRule['takes'], text: FieldRule['text']): FieldRule {
   return { field, takes, text }
 }
 
-/** Refuses the first field, in the order of the rows, with an unaccepted value. `refuse` throws. */
+/** Rejects the first field, in the order of the rows, with an unaccepted value. `refuse` throws. */
 export function checkFields(
   fields: Fields,
   rules: readonly FieldRule[],
@@ -52,22 +52,22 @@ export function checkFields(
   }
 }
 
-/** Takes the listed values. */
+/** Accepts the listed values. */
 export function oneOf(...values: readonly unknown[]): FieldRule['takes'] {
   return (value) => values.includes(value)
 }
 
-/** Takes whole numbers from `least` to `most`. */
+/** Accepts integers from `least` to `most`. */
 export function wholeNumber(least: number, most: number): FieldRule['takes'] {
   return (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= most
 }
 
-/** Takes numbers from `least` to `most`; values that are no numbers pass. */
+/** Accepts numbers from `least` to `most`, and values that are not numbers. */
 export function inRange(least: number, most: number): FieldRule['takes'] {
   return (value) => typeof value !== 'number' || (value >= least && value <= most)
 }
 
-/** Takes a type of JavaScript. */
+/** Accepts a JavaScript type. */
 export function ofType(type: 'string' | 'number' | 'boolean'): FieldRule['takes'] {
   return (value) => typeof value === type
 }
@@ -77,7 +77,7 @@ export function nothing(): boolean {
   return false
 }
 
-/** The names in a text, between white space. */
+/** Returns the names in a text, separated by white space. */
 export function names(text: string): ReadonlySet<string> {
   return new Set(text.trim().split(/\s+/))
 }

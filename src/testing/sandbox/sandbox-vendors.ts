@@ -59,7 +59,7 @@ import { VOYAGE_EMBEDDINGS } from './voyage/voyage-embeddings.ts'
 import { VOYAGE_RERANK } from './voyage/voyage-rerank.ts'
 import { WEBHOOK_RECEIVER } from './webhook-receiver.ts'
 
-/** The operations of the stand-ins. The first one that accepts a call answers it, so Voyage precedes OpenAI, and transcription chats. */
+/** The operations of the stand-ins. The first match answers a call, so Voyage precedes OpenAI, and transcription chat. */
 export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
   OPENAI_TRANSCRIPTIONS,
   PRESET_TRANSCRIPTIONS,
@@ -114,19 +114,19 @@ export const SANDBOX_OPERATIONS: readonly SandboxOperation[] = [
 
 /** Settings of {@link sandboxVendors}. */
 export interface SandboxOptions {
-  /** Times answers, delays and time-outs; default the machine's clock. */
+  /** Clock for answers, delays and timeouts. Defaults to the machine's clock. */
   readonly clock?: Clock
-  /** Wait before each event of a stream, in milliseconds; default 0. */
+  /** Delay before each event of a stream, in milliseconds. Default 0. */
   readonly eventDelayMs?: number
-  /** How many calls `requests` keeps, the newest ones; default 1000. */
+  /** Maximum number of calls in `requests`; the newest are kept. Default 1,000. */
   readonly maxRequests?: number
-  /** How long a video task waits before it runs, in milliseconds; default 1000. */
+  /** Time that a video task waits before it runs, in milliseconds. Default 1,000. */
   readonly videoPendingMs?: number
-  /** How long a video task runs before it ends, in milliseconds; default 2000. */
+  /** Time that a video task runs, in milliseconds. Default 2,000. */
   readonly videoRunningMs?: number
-  /** How long a batch waits before it is processed, and one that is cancelled before it ends, in milliseconds; default 100. */
+  /** Time that a batch waits before it is processed, and a cancelled one before it ends, in milliseconds. Default 100. */
   readonly batchPendingMs?: number
-  /** How long the requests of a batch take together, in milliseconds; default 200. */
+  /** Time for all requests of a batch together, in milliseconds. Default 200. */
   readonly batchRunningMs?: number
 }
 
@@ -142,46 +142,47 @@ const SANDBOX_OPTIONS = {
 
 /** Stand-ins for all vendors, in one process and without a network. */
 export interface Sandbox {
-  /** Serves every vendor's paths on 127.0.0.1; without a port, or with 0, on a free one. Once at a time. */
+  /** Serves every vendor's paths on 127.0.0.1. Without a port, or with 0, uses a free one. Cannot listen twice at a time. */
   listen(port?: number): Promise<{ origin: string; port: number }>
   /** Cuts every connection and stops listening. Safe to call twice. */
   close(): Promise<void>
-  /** A transport whose calls are answered in process, for any origin. */
+  /** Returns a transport whose calls are answered in process, for any origin. */
   transport(): Transport
-  /** The calls received, oldest first; the newest 1000 unless set otherwise. */
+  /** Received calls, oldest first. By default, the newest 1,000. */
   readonly requests: readonly SandboxCall[]
-  /** The oldest call not yet handed out by this method, or the next to arrive. */
+  /** Returns the oldest call not yet returned by this method, or waits for the next. */
   nextRequest(): Promise<SandboxCall>
   /**
-   * The webhooks received, oldest first, while they are among `requests`. On a port, the stand-in takes them at every path below
-   * `/webhooks`: `webhook_url: \`${origin}/webhooks\``. They are calls to the vendor `receiver`, so faults and replies may refuse them.
+   * Received webhooks, oldest first, while they are among `requests`. On a port, every path below `/webhooks` accepts them:
+   * `webhook_url: \`${origin}/webhooks\``. They are calls to the vendor `receiver`, so faults and replies may reject them.
    */
   readonly webhooks: readonly SandboxCall[]
-  /** The oldest webhook not yet handed out by this method, or the next to arrive. */
+  /** Returns the oldest webhook not yet returned by this method, or waits for the next. */
   nextWebhook(): Promise<SandboxCall>
-  /** Connections that are open now: sockets (idle ones too) and calls in process. */
+  /** Number of open connections: sockets (including idle ones) and calls in process. */
   readonly openConnections: number
-  /** Calls that are being answered now. */
+  /** Number of calls that are being answered. */
   readonly openCalls: number
   /** Number of callers that disconnected before their answer had ended. */
   readonly aborted: number
-  /** Unix milliseconds at which the oldest departure not yet handed out, or the next one, was seen. */
+  /** Returns when a caller disconnected, in Unix milliseconds: the oldest not yet returned, or the next. */
   nextAbort(): Promise<number>
   /**
-   * The most polls of video tasks by one key within any second of the clock. Refused ones count; those hit by `fault` do
-   * not. The vendor refuses from the 21st on.
+   * Maximum number of polls of video tasks by one key within any second of the clock. Rejected ones count; those hit by `fault` do
+   * not. The vendor rejects from the 21st on.
    */
   readonly mostTaskQueriesPerSecond: number
   /**
-   * Lets the next call that fits go wrong. The oldest fitting fault strikes first, one for each call.
-   * @throws TypeError for a kind that there is not.
+   * Makes the next matching call fail. The oldest matching fault is used first, one per call.
+   * @throws TypeError for an unknown kind.
    */
   fault(fault: QueuedFault): void
   /**
-   * Says what the next call that fits is answered, of any vendor, in its own format. The oldest fitting reply is given first, one for
-   * each call; calls without one are echoed. Checks of the request come before it, and faults of delivery apply to it.
-   * @throws TypeError for a reply that cannot be given, naming why.
-   * @example sandbox.reply({ when: { model: 'gpt-6-sol' }, toolCalls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] })
+   * Sets the answer to the next matching call, of any vendor, in its own format. The oldest matching reply is used first, one per
+   * call; other calls are echoed. The request is checked before, and faults of delivery apply.
+   * @throws TypeError for an invalid reply, with the reason.
+   * @example
+   * sandbox.reply({ when: { model: 'gpt-6-sol' }, toolCalls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] })
    */
   reply(reply: ScriptedReply): void
   /** Clears replies, faults, received calls, disconnects and counts. Running calls, video tasks and batches continue, as at a vendor. */
@@ -307,19 +308,19 @@ function isWebhook({ operation }: SandboxCall): boolean {
   return operation === WEBHOOK_RECEIVER.operation
 }
 
-// Without a limit the list would grow in a test that never takes its items.
+// Without a limit, the list would grow in a test that never reads its items.
 const MAX_KEPT = 10_000
 
-/** A queue of items for one taker each; items and takers may arrive in any order. */
+/** A queue with one reader per item. Items and readers may arrive in any order. */
 export interface AwaitableQueue<Item> {
   push(item: Item): void
-  /** The oldest item that was not taken, or the next one to come. */
+  /** Returns the oldest unread item, or waits for the next. */
   next(): Promise<Item>
-  /** Drops the items that were not taken. */
+  /** Drops unread items. */
   clear(): void
 }
 
-/** Makes an empty queue. */
+/** Creates an empty queue. */
 export function awaitableQueue<Item>(): AwaitableQueue<Item> {
   const items: Item[] = []
   const askers: ((item: Item) => void)[] = []

@@ -1,36 +1,36 @@
 import { hasContent, type ScriptedTurn } from './model/scripted-turn.ts'
 import type { SandboxCall } from './sandbox-operation.ts'
 
-/** The vendor's refusal in place of an answer. */
+/** The vendor's rejection in place of an answer. */
 export interface ScriptedError {
-  /** HTTP status, 400 to 599. The vendor's body for it is sent. */
+  /** HTTP status, 400 to 599, with the vendor's body for it. */
   readonly status: number
-  /** Default: the vendor's usual text for the status. */
+  /** Text of the error. Defaults to the vendor's usual text for the status. */
   readonly message?: string
   readonly retryAfterSeconds?: number
 }
 
-/** Which calls a scripted reply answers; all that are given must fit. */
+/** Conditions for the calls that a scripted reply answers. All given ones must match. */
 export interface ReplyCondition {
-  /** As {@link SandboxCall.vendor} has it. */
+  /** Vendor of the call; see {@link SandboxCall.vendor}. */
   readonly vendor?: string
-  /** As {@link SandboxCall.operation} has it. */
+  /** Operation of the call; see {@link SandboxCall.operation}. */
   readonly operation?: string
   /** The vendor's own id of the model. */
   readonly model?: string
-  /** In the user's last text, or in what is to be embedded, drawn or spoken. */
+  /** Text to find in the user's last text, or in the text to embed, draw or speak. */
   readonly text?: string | RegExp
 }
 
-/** A reply that a test writes for the stand-ins. */
+/** A reply that a test sets for the stand-ins. */
 export interface ScriptedReply extends ScriptedTurn {
-  /** Default: the next call that it can answer, of any vendor. */
+  /** Condition for the call. Default: the next call that the reply can answer, of any vendor. */
   readonly when?: ReplyCondition | ((call: SandboxCall) => boolean)
-  /** In place of an answer; for every kind of model. */
+  /** Error in place of an answer, for every kind of model. */
   readonly error?: ScriptedError
-  /** The reply begins so many milliseconds later. */
+  /** Delay before the reply, in milliseconds. */
   readonly afterMs?: number
-  /** How many calls it answers; default 1. `Infinity`: all, until `reset()`. */
+  /** Number of calls that it answers. Default 1. `Infinity` answers all calls until `reset()`. */
   readonly times?: number
 }
 
@@ -51,7 +51,7 @@ const MEMBERS: readonly string[] = [
 /** Operations in which a model speaks. */
 const SPEAKING = new Set(['chat', 'completions', 'responses', 'transcriptions'])
 
-/** Operations in which a model works; others, such as polls and downloads, are answered by a reply only if it names them. */
+/** Operations of a model. Other operations, such as polls and downloads, get a reply only if it names them. */
 const WORKING = new Set([
   ...SPEAKING,
   'embeddings',
@@ -66,16 +66,16 @@ const WORKING = new Set([
 /** The operation in which a model judges. */
 const JUDGING = 'moderations'
 
-/** The replies that wait for calls. */
+/** The replies that are still queued. */
 export interface ReplyQueue {
-  /** @throws TypeError for a reply that cannot be given. */
+  /** @throws TypeError for an invalid reply. */
   add(reply: ScriptedReply): void
-  /** The oldest reply that fits the call; undefined when none does. */
+  /** Returns the oldest reply that matches the call, if any. */
   take(call: SandboxCall, promptText: string): ScriptedReply | undefined
   clear(): void
 }
 
-/** Makes an empty queue. */
+/** Creates an empty queue. */
 export function replyQueue(): ReplyQueue {
   let waiting: { readonly reply: ScriptedReply; timesLeft: number }[] = []
   return {

@@ -23,19 +23,19 @@ import { CALL_ID_REPAIR, OPEN_WEIGHT_REPAIR } from './openai-answers.ts'
 
 /** Options of {@link amazonBedrock}. */
 export interface AmazonBedrockOptions extends AwsLocation, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, where there are several regions or accounts; `amazon-bedrock` by default. */
+  /** Id of the vendor, for several regions or accounts. Default `amazon-bedrock`. */
   readonly id?: string | undefined
-  /** Name for people; `Amazon Bedrock` by default. */
+  /** Display name. Default `Amazon Bedrock`. */
   readonly displayName?: string | undefined
-  /** Keys of Bedrock, or a provider of `signalbox/credentials`. Without one the vendor is not configured. */
+  /** API keys of Bedrock, or a provider of `signalbox/credentials`. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
-  /** `eu-central-1`. */
+  /** Region, such as `eu-central-1`. */
   readonly region?: string | undefined
-  /** Instead of `region`: an address, such as that of a private endpoint. */
+  /** Address in place of `region`, such as that of a private endpoint. */
   readonly endpoint?: string | undefined
-  /** `bedrock-mantle` has only the path of OpenAI's dialect. `bedrock-runtime` by default. */
+  /** Service. `bedrock-mantle` supports only OpenAI's dialect. Default `bedrock-runtime`. */
   readonly service?: 'bedrock-runtime' | 'bedrock-mantle' | undefined
-  /** The models it serves under other ids; `upstream` is the id of a model or inference profile, or an ARN. */
+  /** Models served under other ids. `upstream` is the id of a model or inference profile, or an ARN. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
@@ -54,10 +54,10 @@ const AMAZON_BEDROCK_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<AmazonBedrockOptions>
 
-/** Below the address of each service. */
+/** Path below the address of each service. */
 const OPENAI_PATHS = { 'bedrock-runtime': '/openai/v1', 'bedrock-mantle': '/v1' } as const
 
-/** A tier or search with a price of its own is left out, as by Converse. */
+/** Tiers and searches with their own price are dropped, as in Converse. */
 const OPENAI_DIALECT_RULES = {
   ...OPENAI_RULES.max_completion_tokens,
   messages: plainMessages,
@@ -65,15 +65,15 @@ const OPENAI_DIALECT_RULES = {
   web_search_options: 'drop',
 } as const
 
-/** Penalties are answered by 503, as if the service were down. */
+/** The service answers penalties with 503, as if it were down. */
 const GROK_RULES = { ...OPENAI_DIALECT_RULES, presence_penalty: 'drop', frequency_penalty: 'drop' } as const
 
-/** A row's `protocol` that the model does not have: "The model 'x' does not support the '/v1/chat/completions' API". */
+/** The row has a `protocol` that the model does not support: "The model 'x' does not support the '/v1/chat/completions' API". */
 const ERROR_WORDS: ErrorWords = { messages: [[/^the model '[^']*' does not support the '\/[^']*' API\b/i, 'operator']] }
 
 /**
- * Amazon Bedrock in one region: chat by Converse or, for models that are offered so, in OpenAI's dialect. The `protocol` of a
- * model's row, `converse` or `openai`, goes before the choice by its id. Embeddings of Titan, Nova and Cohere by InvokeModel.
+ * Creates the vendor Amazon Bedrock in one region: chat through Converse or, for models that offer it, in OpenAI's dialect. A row's
+ * `protocol`, `converse` or `openai`, takes precedence over the choice by id. Titan, Nova and Cohere embeddings use InvokeModel.
  * @throws TypeError for an unknown option, and unless exactly one of `region` and `endpoint` is given.
  */
 export function amazonBedrock(options: AmazonBedrockOptions): Vendor {

@@ -2,7 +2,7 @@ import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { baseModelId } from '../shared/aws-model-ids.ts'
 import { type ModelAbilities, modelAbilities } from '../shared/messages-abilities.ts'
 
-/** The formats of files by media type (Bedrock, reference of `DocumentBlock`). */
+/** File formats by media type (Bedrock, reference of `DocumentBlock`). */
 export const DOCUMENT_FORMATS: ReadonlyMap<string, string> = new Map([
   ['application/pdf', 'pdf'],
   ['text/csv', 'csv'],
@@ -15,20 +15,20 @@ export const DOCUMENT_FORMATS: ReadonlyMap<string, string> = new Map([
   ['text/markdown', 'md'],
 ])
 
-/** How a model is asked by Converse. */
+/** How to send requests to a model through Converse. */
 export interface ConverseAbilities {
   readonly messages: ModelAbilities
-  /** Does it take its own reasoning back? */
+  /** Whether the model accepts its own reasoning in later turns. */
   readonly readsReasoning: boolean
-  /** The ids of tool calls that it takes; absent: up to 64 letters, digits, `_` and `-`. */
+  /** Whether tool call ids are short. Default false: up to 64 letters, digits, `_` and `-`. */
   readonly hasShortToolIds?: boolean
-  /** Fields of its own for an effort, in `additionalModelRequestFields`; undefined: it takes no such effort. */
+  /** Returns the model's own fields for an effort, in `additionalModelRequestFields`, or `undefined` if it has no such effort. */
   reasoningFields?(effort: NonNullable<ChatRequest['reasoning_effort']>): Readonly<Record<string, unknown>> | undefined
 }
 
 const COMMON = { documentTypes: new Set(DOCUMENT_FORMATS.keys()) }
 
-/** What every model takes; a model that takes less says so with 400. */
+/** Abilities of models without an entry. Models with fewer abilities answer 400. */
 const ANY: ModelAbilities = {
   ...COMMON,
   sampling: 'both',
@@ -53,7 +53,7 @@ const EFFORTS_OF_THREE: Readonly<Record<string, string>> = {
   high: 'high',
 }
 
-/** By the beginning of a model's id without region (Bedrock, user guide, pages of each model). */
+/** Abilities by the start of a model's id without region (Bedrock, user guide, pages of each model). */
 const FAMILIES: readonly (readonly [pattern: RegExp, abilities: ConverseAbilities])[] = [
   [
     /^amazon\.nova-2/,
@@ -88,11 +88,11 @@ const OTHERS: ConverseAbilities = { messages: ANY, readsReasoning: false }
 
 const CLAUDE = /^anthropic\./
 
-/** The abilities of a model, by an id with or without region, or an ARN. */
+/** Returns the abilities of a model, by an id with or without region, or an ARN. */
 export function converseAbilities(upstream: string): ConverseAbilities {
   const base = baseModelId(upstream)
   if (CLAUDE.test(base)) {
-    // The service has no place for system messages between turns.
+    // The service does not support system messages between turns.
     const messages = { ...COMMON, ...modelAbilities(base), systemInPlace: false, cachePoints: true }
     return { messages, readsReasoning: true }
   }

@@ -17,17 +17,17 @@ import type { BrokenChat, VendorCall, VendorFailure, WireAnswer } from '../vendo
 
 type Members = Readonly<Record<string, unknown>>
 
-/** Stop reasons under the names of Messages; those that are not here have the same name. */
+/** Stop reasons in terms of Messages. Other reasons have the same name. */
 const STOP_REASONS: ReadonlyMap<unknown, string> = new Map([
   ['guardrail_intervened', 'refusal'],
   ['content_filtered', 'refusal'],
 ])
 
-/** The model wrote what the service cannot read. */
+/** Reasons for output of the model that the service cannot read. */
 const FAILED_STOPS: ReadonlySet<unknown> = new Set(['malformed_model_output', 'malformed_tool_use'])
 
 /**
- * Reads a whole answer of Converse as a chat completion, block by block as it would have streamed. Undefined when it is none, or
+ * Reads a whole answer of Converse as a chat completion, block by block as in a stream. Returns `undefined` if it is malformed or
  * the model failed.
  */
 export function converseFromWire(
@@ -57,7 +57,7 @@ export function converseFromWire(
   return completion === undefined ? undefined : { completion, usage }
 }
 
-/** Reads a whole answer in which the model failed, and which the service bills. */
+/** Reads a whole answer in which the model failed and that the service bills. */
 export function converseBroken(answer: WireAnswer): BrokenChat | undefined {
   const body = membersOf(parseAnswerJson(new TextDecoder().decode(answer.body), 'input'))
   const usage = usedOf(usageFrom(usageEvent(body)['usage']))
@@ -70,8 +70,8 @@ function failedStop(stopReason: unknown): VendorFailure {
 }
 
 /**
- * Reads a stream of Converse: frames of a binary event stream. There is no end mark; an answer is whole when its stop reason has
- * come, and usage follows that.
+ * Reads a stream of Converse: frames of a binary event stream. There is no end mark: an answer is complete after its stop reason,
+ * and usage follows that.
  * @param apiKeys Removed from the text of an exception inside the stream.
  */
 export function converseDecoder(
@@ -82,7 +82,7 @@ export function converseDecoder(
   return new ConverseDecoder(new AnswerReader(writer, expectedAnswerTool(call.request)), apiKeys)
 }
 
-/** Others are skipped, whatever they hold. */
+/** Events to read. Others are skipped. */
 const EVENTS: ReadonlySet<string> = new Set([
   ...['messageStart', 'contentBlockStart', 'contentBlockDelta', 'contentBlockStop', 'messageStop', 'metadata'],
 ])
@@ -92,9 +92,9 @@ class ConverseDecoder implements ChatStreamDecoder {
   readonly #answer: AnswerReader
   readonly #apiKeys: readonly string[]
   readonly #frames = new EventFrameReader((frame) => this.#read(frame))
-  /** Blocks that have begun: those of text and reasoning begin with their first piece. */
+  /** Blocks that have begun. Text and reasoning blocks begin with their first chunk. */
   readonly #begun = new Set<unknown>()
-  /** The failure that the stop reason means; the usage follows it. */
+  /** Failure that the stop reason stands for. The usage follows it. */
   #failedStop: VendorFailure | undefined
 
   constructor(answer: AnswerReader, apiKeys: readonly string[]) {
@@ -114,7 +114,7 @@ class ConverseDecoder implements ChatStreamDecoder {
     return this.#answer.usage
   }
 
-  /** Behind a stop reason the report is final, unseen reasoning included, although the answer is none. */
+  /** After a failed stop reason the report is final, including unseen reasoning, although there is no answer. */
   get hasRunningUsage(): boolean {
     return this.#failedStop !== undefined
   }
@@ -130,7 +130,7 @@ class ConverseDecoder implements ChatStreamDecoder {
   }
 
   end(): void {
-    // A stop reason tells whether the answer is whole.
+    // The stop reason decides whether the answer is complete.
     this.failure ??= this.#failedStop
   }
 
@@ -207,7 +207,7 @@ class ConverseDecoder implements ChatStreamDecoder {
   }
 }
 
-/** A block, or its start, in the terms of Messages. */
+/** Converts a block, or its start, to Messages. */
 function startOf(block: Members): Members {
   const { text, toolUse, reasoningContent, citationsContent } = block
   if (typeof text === 'string') return { type: 'text', text }
@@ -231,7 +231,7 @@ function stopEvent(stopReason: unknown): Members {
   return { type: 'message_delta', delta: { stop_reason: STOP_REASONS.get(stopReason) ?? stopReason } }
 }
 
-/** Usage as Messages counts it: in both, the cached tokens are not among the input tokens. */
+/** Converts usage to Messages. Both formats exclude cached tokens from the input tokens. */
 function usageEvent({ usage: counts, serviceTier }: Members): Members {
   const usage = membersOf(counts)
   const details = Array.isArray(usage['cacheDetails']) ? usage['cacheDetails'].map(membersOf) : []

@@ -9,14 +9,14 @@ import type {
 } from '../shared/messages-content.ts'
 import { type ConverseAbilities, DOCUMENT_FORMATS } from './converse-abilities.ts'
 
-/** A block of Converse: an object with one member, which names its type (Bedrock, reference of `ContentBlock`). */
+/** A block of Converse: an object whose only member names its type (Bedrock, reference of `ContentBlock`). */
 export type ConverseBlock = Readonly<Record<string, unknown>>
 
 const MAX_TOOL_ID_CHARACTERS = 64
 const SHORT_TOOL_ID_CHARACTERS = 9
 const MAX_NAME_CHARACTERS = 200
 
-/** Writes the blocks of one request, in which names of files are unique. */
+/** Writes the blocks of one request with unique file names. */
 export class ConverseBlockWriter {
   readonly #abilities: Pick<ConverseAbilities, 'hasShortToolIds'>
   readonly #names = new Set<string>()
@@ -25,7 +25,7 @@ export class ConverseBlockWriter {
     this.#abilities = abilities
   }
 
-  /** The content of a turn. A file must not be alone: text goes with it. */
+  /** Returns the content of a turn. A file must not be alone, so text is added to it. */
   content(blocks: readonly (UserBlock | AssistantBlock)[]): ConverseBlock[] {
     const written = blocks.flatMap((block) => this.#block(block))
     const isFileAlone = written.some((block) => 'document' in block) && !written.some((block) => 'text' in block)
@@ -50,15 +50,15 @@ export class ConverseBlockWriter {
     if (block.type === 'text') return { text: block.text }
     if (block.type === 'cache_point') return cachePoint(block)
     const { source } = block
-    // Pictures by URL are fetched before, and files have none.
-    if (source.type !== 'base64') throw new TypeError('Converse takes bytes only')
+    // Images given by URL were fetched before, and files have no URLs.
+    if (source.type !== 'base64') throw new TypeError('Converse accepts only bytes')
     if (block.type === 'image')
       return { image: { format: source.media_type.slice('image/'.length), source: { bytes: source.data } } }
     const name = this.#fileName(block.title)
     return { document: { format: DOCUMENT_FORMATS.get(source.media_type), name, source: { bytes: source.data } } }
   }
 
-  /** A cache point within the result stands behind it: there is no place for it inside. */
+  /** A cache point within the result moves after it, because it is not allowed inside. */
   #toolResult({ tool_use_id: id, content = [], is_error: isError }: ToolResultBlock): ConverseBlock[] {
     const points = content.filter((block) => block.type === 'cache_point')
     const written = content.filter((block) => block.type !== 'cache_point').map((block) => this.#media(block))
@@ -70,13 +70,13 @@ export class ConverseBlockWriter {
     return [{ toolResult: result }, ...points.slice(-1).map(cachePoint)]
   }
 
-  /** An id that the model takes; the same for a call and its result. */
+  /** Returns an id that the model accepts, equal for a call and its result. */
   #toolId(id: string): string {
     if (this.#abilities.hasShortToolIds === true) return hash(id).slice(0, SHORT_TOOL_ID_CHARACTERS)
     return id.length <= MAX_TOOL_ID_CHARACTERS ? id : hash(id).slice(0, MAX_TOOL_ID_CHARACTERS)
   }
 
-  /** Letters, digits, single spaces and some signs; a name that stands twice gets a number. */
+  /** Keeps letters, digits, single spaces and some signs. Repeated names get a number. */
   #fileName(title: string | undefined): string {
     const base =
       (title ?? '')
@@ -90,7 +90,7 @@ export class ConverseBlockWriter {
   }
 }
 
-/** A cache point as a block. */
+/** Converts a cache point to a block. */
 export function cachePoint({ ttl }: CachePointBlock): ConverseBlock {
   return { cachePoint: { type: 'default', ...(ttl === undefined ? {} : { ttl }) } }
 }

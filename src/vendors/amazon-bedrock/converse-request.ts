@@ -12,7 +12,7 @@ import type { VendorCall, WireRequest } from '../vendor.ts'
 import { type ConverseAbilities, converseAbilities } from './converse-abilities.ts'
 import { type ConverseBlock, ConverseBlockWriter, cachePoint } from './converse-blocks.ts'
 
-/** Every field of a chat request in Converse (Bedrock, reference of `Converse`): as in Messages, with three places fewer. */
+/** Every field of a chat request in Converse (Bedrock, reference of `Converse`). As in Messages, without three of its fields. */
 export const CONVERSE_FIELDS = {
   ...MESSAGES_CHAT_FIELDS,
   parallel_tool_calls: 'dropped',
@@ -20,12 +20,12 @@ export const CONVERSE_FIELDS = {
   safety_identifier: 'dropped',
 } as const satisfies TranslationTable
 
-/** Billing fields of surcharges that the vendor never hears of. */
+/** Billing fields of surcharges that are never sent to the vendor. */
 export const SURCHARGES_LEFT_OUT = surchargesLeftOut(CONVERSE_FIELDS)
 
 const reportDroppedFields = fieldCheck(CONVERSE_FIELDS)
 
-/** The body of a Converse call (Bedrock, reference of `Converse`), as far as chat fills it. */
+/** The body of a Converse call (Bedrock, reference of `Converse`), limited to members used for chat. */
 interface ConverseRequest {
   messages: { role: 'user' | 'assistant'; content: ConverseBlock[] }[]
   system?: ConverseBlock[]
@@ -36,8 +36,8 @@ interface ConverseRequest {
 }
 
 /**
- * Writes a chat as a call of Converse, by way of Messages: both have the same turns and rules.
- * @param prefix Path in front of the API's own.
+ * Writes a chat as a Converse call, through Messages: both have the same turns and rules.
+ * @param prefix Path before the API's own path.
  * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field.
  */
 export function converseToWire(call: VendorCall<ChatRequest>, prefix: string): WireRequest {
@@ -80,20 +80,20 @@ function converseRequest(call: VendorCall<ChatRequest>, report: (field: string) 
   }
 }
 
-/** Does the gateway ask for cache points, which the model has, at a prompt that is long enough and has none of its caller's? */
+/** Whether to add cache points: the gateway requests caching, the model supports it, and a long enough prompt has no marks. */
 function isMarked({ promptCaching, request }: VendorCall<ChatRequest>, { messages }: ConverseAbilities): boolean {
   if (promptCaching === undefined || messages.cachePoints !== true) return false
   return promptCaching.promptTokens >= messages.cachedFromTokens && chatCacheTime(request) === 'none'
 }
 
-/** Cache points at the end of the system prompt and of the last turn. */
+/** Adds cache points at the end of the system prompt and of the last turn. */
 function markEnds(system: ConverseBlock[], turns: readonly { readonly content: ConverseBlock[] }[]): void {
   const point: ConverseBlock = { cachePoint: { type: 'default' } }
   if (system.length > 0) system.push(point)
   turns.at(-1)?.content.push(point)
 }
 
-/** System text that stands with the turns because there is nothing else. */
+/** System text that is among the turns because there is no other text. */
 function systemBlocks({ system }: MessagesRequest): ConverseBlock[] {
   if (system === undefined) return []
   return typeof system === 'string'
@@ -102,8 +102,8 @@ function systemBlocks({ system }: MessagesRequest): ConverseBlock[] {
 }
 
 /**
- * System text apart, with its cache points, and the turns without it. A conversation of system text alone stays as it is: it
- * becomes a user turn. Reasoning that the model does not take back is left out.
+ * Separates system text, with its cache points, from the turns. A conversation with only system text stays unchanged and becomes a
+ * user turn. Reasoning that the model does not accept back is dropped.
  */
 function separated(
   messages: readonly ChatMessage[],
@@ -122,7 +122,7 @@ function separated(
         )
       : [],
   )
-  // In its place, so that faults of other messages name the place that the caller knows.
+  // The emptied message keeps its position, so that errors in other messages name the position that the caller knows.
   return { turns: own.map((message) => (isSystem(message) ? { ...message, content: '' } : message)), system }
 }
 
@@ -142,8 +142,8 @@ function inferenceConfig(messages: MessagesRequest): Pick<ConverseRequest, 'infe
 }
 
 /**
- * Tools and their choice. There is no way to forbid calls but to send no tools; a history with calls cannot be sent without the
- * tools that it calls, so those are made up where the request has none.
+ * Returns the tools and their choice. Calls can only be forbidden by omitting the tools. A history with calls needs their tools, so
+ * they are added if the request has none.
  */
 function toolConfig(
   messages: MessagesRequest,

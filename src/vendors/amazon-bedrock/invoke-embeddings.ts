@@ -8,14 +8,14 @@ import type { EmbeddingsOperation, VendorCall, WireAnswer } from '../vendor.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** How the models of a family are asked: each has a body of its own (Bedrock, "Inference request parameters"). */
+/** A family of models with its own request body (Bedrock, "Inference request parameters"). */
 interface Family {
   readonly pattern: RegExp
   readonly maxInputs: number
-  /** Fields beyond `model`, `input`, `dimensions` and `encoding_format` that the body has a place for. */
+  /** Fields that the body supports in addition to `model`, `input`, `dimensions` and `encoding_format`. */
   readonly fields: readonly string[]
   body(texts: readonly string[], request: EmbeddingsRequest): Members
-  /** The vectors of an answer, in the order of the texts; undefined: it has none. */
+  /** Returns the vectors of an answer in the order of the texts, or `undefined` if it has none. */
   vectors(answer: Members): unknown
 }
 
@@ -45,7 +45,7 @@ const NOVA: Family = {
     singleEmbeddingParams: {
       embeddingPurpose: NOVA_PURPOSES.get(type) ?? 'GENERIC_INDEX',
       ...(isSet(dimensions) ? { embeddingDimension: dimensions } : {}),
-      // A text that is too long is refused, unless its caller has it cut.
+      // A text that is too long is rejected, unless the caller has it truncated.
       text: { truncationMode: isSet(truncate) ? truncate : 'NONE', value },
     },
   }),
@@ -55,7 +55,7 @@ const NOVA: Family = {
       : undefined,
 }
 
-/** Purposes by the names that Cohere gave them and other servers took over. */
+/** Purposes by their Cohere names, which other servers use too. */
 const NOVA_PURPOSES: ReadonlyMap<unknown, string> = new Map([
   ['search_document', 'GENERIC_INDEX'],
   ['search_query', 'TEXT_RETRIEVAL'],
@@ -67,7 +67,7 @@ const COHERE: Family = {
   pattern: /^cohere\.embed-/,
   maxInputs: 96,
   fields: ['input_type', 'truncate'],
-  // The service wants a type; texts that are searched are embedded more often than queries.
+  // The service requires a type. Stored texts are embedded more often than queries.
   body: (texts, { dimensions, input_type: type, truncate }) => ({
     texts,
     input_type: isSet(type) ? type : 'search_document',
@@ -81,7 +81,7 @@ const FAMILIES = [TITAN_TEXT, TITAN_IMAGE, NOVA, COHERE]
 
 const MAPPED_FIELDS: ReadonlySet<string> = new Set(['model', 'input', 'dimensions', 'encoding_format'])
 
-/** Embeddings by InvokeModel, each family in its own layout. @param prefix Path in front of the API's own. */
+/** Creates embeddings through InvokeModel, with the layout of each family. @param prefix Path before the API's own path. */
 export function invokeEmbeddings(prefix: string): EmbeddingsOperation {
   return {
     maxInputs: (upstream) => familyOf(upstream)?.maxInputs ?? 1,
@@ -101,7 +101,7 @@ export function invokeEmbeddings(prefix: string): EmbeddingsOperation {
   }
 }
 
-/** Reads vectors in the order of the texts. Undefined unless there is one of numbers for each text. */
+/** Reads vectors in the order of the texts. Returns `undefined` unless each text has a vector of numbers. */
 function fromWire(answer: WireAnswer, call: VendorCall<EmbeddingsRequest>): EmbeddingsResult | undefined {
   const body = parseVendorJson(new TextDecoder().decode(answer.body))
   const vectors = isJsonObject(body) ? knownFamily(call).vectors(body) : undefined
@@ -111,7 +111,7 @@ function fromWire(answer: WireAnswer, call: VendorCall<EmbeddingsRequest>): Embe
   return { vectors, usage: typeof inputTokens === 'number' ? { inputTokens } : undefined }
 }
 
-/** Where no count stands in the body, one stands in a header. */
+/** If the body has no count, a header has one. */
 function countIn({ headers }: WireAnswer): number | undefined {
   const text = firstHeader(headers, 'x-amzn-bedrock-input-token-count')
   return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined
@@ -134,7 +134,7 @@ function knownFamily({ model: { upstream } }: VendorCall<EmbeddingsRequest>): Fa
 function textsOf(input: EmbeddingsRequest['input']): string[] {
   const texts: unknown[] = Array.isArray(input) ? input : [input]
   if (texts.every((text) => typeof text === 'string')) return texts
-  throw unsupportedParameter('input', 'input: this model takes text, not token ids.')
+  throw unsupportedParameter('input', 'input: this model accepts text, not token ids.')
 }
 
 function isVector(value: unknown): value is number[] {

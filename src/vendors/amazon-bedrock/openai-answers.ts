@@ -2,10 +2,10 @@ import { isJsonObject } from '../../core/json.ts'
 import type { AnswerRepair } from '../shared/openai-chat-dialect.ts'
 import { reasoningTags } from '../shared/reasoning-tags.ts'
 
-/** Ids that count from zero in each answer, so that those of two turns are the same. */
+/** Ids that start from zero in each answer and therefore repeat in the next turn. */
 const COUNTED_ID = /^call_\d+$/
 
-/** Repairs answers in OpenAI's dialect: a call with a counted id gets one that is unique, as a call without an id does. */
+/** Repairs answers in OpenAI's dialect: a call with a counted id or without an id gets a unique one. */
 export const CALL_ID_REPAIR: AnswerRepair = {
   whole: (completion) => removeCountedIds(completion, 'message'),
   chunks: () => (chunk) => removeCountedIds(chunk, 'delta'),
@@ -14,7 +14,7 @@ export const CALL_ID_REPAIR: AnswerRepair = {
 
 const REASONING_TAGS = reasoningTags('reasoning')
 
-/** The same for open-weight models, which write their reasoning into the content (Bedrock, "OpenAI models"). */
+/** Also repairs reasoning that open-weight models write into the content (Bedrock, "OpenAI models"). */
 export const OPEN_WEIGHT_REPAIR: AnswerRepair = {
   whole(completion) {
     const isRenamed = CALL_ID_REPAIR.whole(completion)

@@ -31,11 +31,11 @@ export interface AnthropicVertexOptions
     Pick<GoogleCloudOptions, 'baseURL'>,
     UnlistedModelOptions,
     ConnectionOptions {
-  /** Id of the vendor, where there are several projects or locations; `anthropic-vertex` by default. */
+  /** Id of the vendor, for several projects or locations. Default `anthropic-vertex`. */
   readonly id?: string | undefined
-  /** Name for people; `Claude on Vertex AI` by default. */
+  /** Display name. Default `Claude on Vertex AI`. */
   readonly displayName?: string | undefined
-  /** A provider of tokens, such as `googleDefaultCredentials()` of `signalbox/credentials`. Absent: the vendor is not configured. */
+  /** A provider of tokens, such as `googleDefaultCredentials()`. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
 }
 
@@ -53,7 +53,7 @@ const ANTHROPIC_VERTEX_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<AnthropicVertexOptions>
 
-/** What the cloud takes of a Messages request (Anthropic, "Claude on Vertex AI"; recorded refusals). */
+/** Fields of a Messages request that the cloud accepts (Anthropic, "Claude on Vertex AI"; recorded rejections). */
 const FIELDS: ReadonlySet<string> = new Set([
   ...['messages', 'system', 'max_tokens', 'metadata', 'stop_sequences', 'stream', 'temperature', 'top_p', 'top_k'],
   ...['tools', 'tool_choice', 'thinking', 'output_config', 'output_format', 'cache_control', 'context_management'],
@@ -69,13 +69,13 @@ const BETAS: ReadonlyMap<string, string | undefined> = new Map([
   ].map((name) => [name, undefined] as const),
 ])
 
-/** The first models whose price is higher outside of the global location (Anthropic, "Claude on Vertex AI", pricing). */
+/** Older models, whose price is the same in all locations (Anthropic, "Claude on Vertex AI", pricing). */
 const OLDER_MODELS = /^claude-(?:3|(?:opus|sonnet)-4(?:-1)?(?:@|$))/
 
 /**
- * Claude at Vertex AI: the Messages API inside of Google Cloud's. `upstream` of a model is Google's id, such as
+ * Creates the vendor Claude on Vertex AI: the Messages API inside Google Cloud's. `upstream` of a model is Google's id, such as
  * `claude-sonnet-4-5@20250929`.
- * @throws TypeError for an unknown option, and naming the option and variable when project or location cannot be used.
+ * @throws TypeError for an unknown option, and naming the option and variable if project or location is invalid.
  */
 export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
   checkVendorOptions('anthropicVertex', options, ANTHROPIC_VERTEX_OPTIONS)
@@ -112,7 +112,7 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
       'GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION, or anthropicVertex({ project, location, apiKey: googleDefaultCredentials() })',
     models: [],
     catalogId: 'vertex',
-    // The listed prices are those of the global location.
+    // Listed prices apply to the global location.
     catalogIds: (upstream) => {
       if (!upstream.startsWith('claude-')) return []
       return place.location === 'global' || OLDER_MODELS.test(upstream) ? [upstream] : ['', upstream]
@@ -139,7 +139,7 @@ export function anthropicVertex(options: AnthropicVertexOptions): Vendor {
   }
 }
 
-/** What the cloud itself refuses, before the model has seen it; undefined: the error is the model's API's. */
+/** Returns a rejection by the cloud before the model was called, or `undefined` if the error comes from the model's API. */
 function cloudError(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure | undefined {
   const error = googleErrorFrom(parseVendorJson(new TextDecoder().decode(answer.body)))
   if (error === undefined || (error.token === undefined && error.httpStatus === undefined)) return undefined

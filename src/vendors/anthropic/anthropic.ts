@@ -27,11 +27,11 @@ export { type AnthropicVertexOptions, anthropicVertex } from './anthropic-vertex
 
 /** Options of {@link anthropic}. */
 export interface AnthropicOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One key or several; without one the vendor is not configured. */
+  /** One or several API keys. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
-  /** Origin of the API, with a path prefix if need be; a trailing `/v1` is accepted. Default `https://api.anthropic.com`. */
+  /** Origin of the API, with an optional path prefix. A trailing `/v1` is accepted. Default `https://api.anthropic.com`. */
   readonly baseURL?: string | undefined
-  /** Value of the `anthropic-version` header, where the caller sends none. Default `2023-06-01`. */
+  /** Value of the `anthropic-version` header if the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
   /**
    * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
@@ -54,17 +54,17 @@ const ANTHROPIC_OPTIONS = {
 
 /** Options of {@link anthropicFoundry}. */
 export interface AnthropicFoundryOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, where there are several resources; `anthropic-foundry` by default. */
+  /** Id of the vendor, for several resources. Default `anthropic-foundry`. */
   readonly id?: string | undefined
-  /** Name for people; `Claude in Foundry` by default. */
+  /** Display name. Default `Claude in Foundry`. */
   readonly displayName?: string | undefined
-  /** One key or several; without one the vendor is not configured. */
+  /** One or several API keys. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
   /** Name of the resource: `my-resource` of `https://my-resource.services.ai.azure.com`. */
   readonly resource?: string | undefined
-  /** Instead of `resource`: its address, with or without `/anthropic/v1/messages`. */
+  /** Address in place of `resource`, with or without `/anthropic/v1/messages`. */
   readonly endpoint?: string | undefined
-  /** Value of the `anthropic-version` header, where the caller sends none. Default `2023-06-01`. */
+  /** Value of the `anthropic-version` header if the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
 }
 
@@ -84,19 +84,19 @@ const ANTHROPIC_FOUNDRY_OPTIONS = {
 
 /** Options of {@link anthropicBedrock}. */
 export interface AnthropicBedrockOptions extends AwsLocation, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, where there are several regions; `anthropic-bedrock` by default. */
+  /** Id of the vendor, for several regions. Default `anthropic-bedrock`. */
   readonly id?: string | undefined
-  /** Name for people; `Claude in Amazon Bedrock` by default. */
+  /** Display name. Default `Claude in Amazon Bedrock`. */
   readonly displayName?: string | undefined
-  /** Keys of Bedrock, or a provider of `signalbox/credentials`. Without one the vendor is not configured. */
+  /** API keys of Bedrock, or a provider of `signalbox/credentials`. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
-  /** `eu-central-1`. */
+  /** Region, such as `eu-central-1`. */
   readonly region?: string | undefined
-  /** Instead of `region`: an address, such as that of a private endpoint. */
+  /** Address in place of `region`, such as that of a private endpoint. */
   readonly endpoint?: string | undefined
-  /** `bedrock-runtime` by default. */
+  /** Service. Default `bedrock-runtime`. */
   readonly service?: 'bedrock-runtime' | 'bedrock-mantle' | undefined
-  /** Value of the `anthropic-version` header, where the caller sends none. Default `2023-06-01`. */
+  /** Value of the `anthropic-version` header if the caller sends none. Default `2023-06-01`. */
   readonly version?: string | undefined
 }
 
@@ -116,8 +116,8 @@ const ANTHROPIC_BEDROCK_OPTIONS = {
 } satisfies MemberNames<AnthropicBedrockOptions>
 
 /**
- * Anthropic: its Messages API, passed through for Messages callers and translated for chat.
- * @throws TypeError when `baseURL` is not an http(s) URL.
+ * Creates the vendor Anthropic. Its Messages API is passed through for Messages callers and translated for chat.
+ * @throws TypeError if `baseURL` is not an http(s) URL.
  */
 export function anthropic(options: AnthropicOptions = {}): Vendor {
   checkVendorOptions('anthropic', options, ANTHROPIC_OPTIONS)
@@ -132,9 +132,9 @@ export function anthropic(options: AnthropicOptions = {}): Vendor {
 }
 
 /**
- * Claude in Microsoft Foundry: the same API at a resource of the operator's. `upstream` of a model is the name of its
- * deployment, which should be the model's own id: abilities are known by it.
- * @throws TypeError when neither or both of `resource` and `endpoint` are given, or one cannot be used.
+ * Creates the vendor Claude in Microsoft Foundry: the same API at your own resource. `upstream` of a model is the name of its
+ * deployment, which should be the model's own id, because abilities are looked up by it.
+ * @throws TypeError unless exactly one of `resource` and `endpoint` is given and valid.
  */
 export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
   checkVendorOptions('anthropicFoundry', options, ANTHROPIC_FOUNDRY_OPTIONS)
@@ -149,9 +149,9 @@ export function anthropicFoundry(options: AnthropicFoundryOptions): Vendor {
 }
 
 /**
- * Claude in Amazon Bedrock, by its Messages API: what Messages callers send passes as it is, features included that other routes
- * of Bedrock lack.
- * @throws TypeError when neither or both of `region` and `endpoint` are given, or one cannot be used.
+ * Creates the vendor Claude in Amazon Bedrock with its Messages API. Requests of Messages callers pass through unchanged, including
+ * features that other APIs of Bedrock lack.
+ * @throws TypeError unless exactly one of `region` and `endpoint` is given and valid.
  */
 export function anthropicBedrock(options: AnthropicBedrockOptions): Vendor {
   checkVendorOptions('anthropicBedrock', options, ANTHROPIC_BEDROCK_OPTIONS)
@@ -175,7 +175,7 @@ export function anthropicBedrock(options: AnthropicBedrockOptions): Vendor {
   }
 }
 
-/** The vendor at an address; the names are for people. */
+/** Creates the vendor at an address. The names are for display. */
 function messagesVendor(
   options: Omit<AnthropicOptions, 'baseURL'>,
   { origin, prefix }: VendorAddress,

@@ -7,25 +7,25 @@ import type { CacheControl, MessagesRequest, SystemBlock } from '../shared/messa
 import type { MessagesTool } from '../shared/messages-tools.ts'
 import type { VendorCall } from '../vendor.ts'
 
-/** Most marks of one request (Anthropic, "Prompt caching"). */
+/** Maximum number of marks per request (Anthropic, "Prompt caching"). */
 const MOST_MARKS = 4
 
-/** What may carry a mark. */
+/** A block or tool that may carry a mark. */
 interface Marked {
   readonly type?: string
   readonly [member: string]: unknown
   cache_control?: CacheControl
 }
 
-/** A mark that a caller has set, where it now stands. */
+/** A mark that the caller has set, at its current place. */
 interface SetMark {
   readonly on: { cache_control?: CacheControl }
   readonly field: string
 }
 
 /**
- * A translated chat with the caller's marks as `cache_control`: the last four of them, and none of an hour behind one of minutes, which
- * the API refuses. Without any, and where the call asks for it, the end of the system prompt and the end of the conversation are
+ * Adds the caller's marks to a translated chat as `cache_control`: only the last four, and no hour mark after a mark of minutes,
+ * which the API rejects. Without marks, and if the call requests caching, the ends of the system prompt and of the conversation are
  * marked. Nothing is moved.
  */
 export function withCacheControl(
@@ -52,12 +52,12 @@ export function withCacheControl(
   }
 }
 
-/** Does the gateway ask for marks, and is the prompt so long that the vendor caches it? */
+/** Whether the gateway requests marks and the prompt is long enough for the vendor's cache. */
 export function cachesPrompt({ promptCaching, model }: Pick<VendorCall<unknown>, 'promptCaching' | 'model'>): boolean {
   return promptCaching !== undefined && promptCaching.promptTokens >= modelAbilities(model.upstream).cachedFromTokens
 }
 
-/** The mark that the gateway sets: for 5 minutes, from the last use on. */
+/** Mark that the gateway sets: 5 minutes from the last use. */
 export const OWN_MARK: CacheControl = { type: 'ephemeral' }
 
 function controlOf({ isLong }: { readonly isLong: boolean }): CacheControl {
@@ -97,7 +97,7 @@ function markedTurn(turn: MessagesTurn, marks: SetMark[], report: (field: string
     if (block.type === 'cache_point') {
       if (!markLast(marked, block, marks)) report(block.field)
     } else if (block.type === 'tool_result' && block.content?.some(isPoint)) {
-      // The end of a result is marked at the result.
+      // A mark at the end of a result moves to the result.
       const content = block.content.filter((inner) => !isPoint(inner))
       const { content: _points, ...rest } = block
       marked.push(content.length === 0 ? rest : { ...rest, content })
@@ -115,10 +115,10 @@ function isPoint(block: { readonly type: string }): block is CachePointBlock {
   return block.type === 'cache_point'
 }
 
-/** Thinking takes no mark. */
+/** Thinking cannot carry a mark. */
 const UNMARKABLE: ReadonlySet<string | undefined> = new Set(['thinking', 'redacted_thinking'])
 
-/** Marks the last block; false if there is none that can be. */
+/** Marks the last block that can be marked. Returns false if there is none. */
 function markLast(
   blocks: { readonly type?: string; cache_control?: CacheControl }[],
   point: CachePointBlock,
@@ -142,7 +142,7 @@ function shortenBehindMinutes(marks: readonly SetMark[], report: (field: string)
   }
 }
 
-/** Marks at the end of the system prompt and of the last turn that is a list of blocks. */
+/** Marks the ends of the system prompt and of the last turn that is a list of blocks. */
 function endsMarked({ system, messages }: MessagesRequest): Pick<MessagesRequest, 'system' | 'messages'> {
   const turns = [...messages]
   const index = turns.findLastIndex(({ role }) => role !== 'system')

@@ -8,33 +8,33 @@ import { fieldCheck, surchargesLeftOut } from '../shared/translated-chat-fields.
 import type { VendorCall, WireRequest } from '../vendor.ts'
 import { withCacheControl } from './cache-control.ts'
 
-/** Billing fields of surcharges that the vendor never hears of. */
+/** Billing fields of surcharges that are never sent to the vendor. */
 export const SURCHARGES_LEFT_OUT = surchargesLeftOut(MESSAGES_CHAT_FIELDS)
 
 const reportDroppedFields = fieldCheck(MESSAGES_CHAT_FIELDS)
 
-/** The vendor refuses a bound above what the model can write, so that a chat's is lowered. */
+/** Returns the model's output limit. The vendor rejects higher bounds, so those of chats are lowered. */
 export function mostOutputTokens({ limits, upstream }: CatalogModel): number {
   return limits.maxOutputTokens ?? modelAbilities(upstream).maxOutputTokens
 }
 
-/** Where and how the vendor is reached. */
+/** Address and headers of the vendor. */
 export interface MessagesAddress {
   /** Path of the endpoint below the origin. */
   readonly path: string
   /** Value of the `anthropic-version` header: a date. */
   readonly version: string
-  /** The headers by which a key is sent; `x-api-key` when absent. */
+  /** Returns the headers that carry a key. Defaults to `x-api-key`. */
   readonly keyHeaders?: ((apiKey: string) => readonly string[]) | undefined
 }
 
-/** The headers that prove a call; none for an empty key. */
+/** Returns the headers that authenticate a call. Empty for an empty key. */
 export function keyHeadersFor({ keyHeaders }: MessagesAddress, apiKey: string): readonly string[] {
   if (apiKey === '') return []
   return keyHeaders === undefined ? ['x-api-key', apiKey] : keyHeaders(apiKey)
 }
 
-/** The first API version that refuses all sampling parameters on every model (Anthropic, "Migration 2026-10-21"). */
+/** First API version in which every model rejects all sampling parameters (Anthropic, "Migration 2026-10-21"). */
 const VERSION_WITHOUT_SAMPLING = '2026-10-21'
 
 /**
@@ -62,10 +62,10 @@ export function chatToWire(call: VendorCall<ChatRequest>, address: MessagesAddre
   }
 }
 
-/** Of the vendor's own API; clouds fetch nothing (Anthropic, "PDF support"). */
+/** Only the vendor's own API fetches files, clouds do not (Anthropic, "PDF support"). */
 const FETCHES_FILES = { fileUrls: true } as const
 
-/** The body of a chat's Messages request. @param version Of the API, whose rules it follows. */
+/** Builds the body of a chat's Messages request. @param version Version of the API, which decides the rules. */
 export function messagesRequestFor(
   call: VendorCall<ChatRequest>,
   version: string,

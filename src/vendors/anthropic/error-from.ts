@@ -6,13 +6,13 @@ import type { VendorFailure, WireAnswer } from '../vendor.ts'
 
 type FailureKind = VendorFailure['kind']
 
-/** Longest text kept of a body that is no JSON, in characters. */
+/** Longest text kept from a body that is not JSON, in characters. */
 const MAX_TEXT_CHARACTERS = 500
 
-/** Longest details that are passed on, in characters of JSON; they name a code and a few features. */
+/** Longest details to pass on, in characters of JSON. They contain a code and a few features. */
 const MAX_DETAILS_CHARACTERS = 2_000
 
-/** Error classification by type (Anthropic, "Errors"); used where there is no HTTP status. */
+/** Error classification by type (Anthropic, "Errors"), used without an HTTP status. */
 const KIND_BY_TYPE: ReadonlyMap<string | undefined, FailureKind> = new Map([
   ['invalid_request_error', 'caller'],
   ['request_too_large', 'caller'],
@@ -37,19 +37,19 @@ const KIND_BY_STATUS: ReadonlyMap<number, FailureKind> = new Map([
   [504, 'timeout'],
 ] satisfies [number, FailureKind][])
 
-// The vendor reports problems of the operator's account as a bad request; only this text identifies them. From its beginning, and
-// without a colon: other errors quote the request, and begin with a member's name: "x: Extra inputs are not permitted".
+// The vendor reports account problems of the operator as a bad request; only this text identifies them. It is matched from the
+// start and without a colon, because other errors quote the request after a member's name: "x: Extra inputs are not permitted".
 const ACCOUNT_MESSAGES: readonly RegExp[] = [
   /^your credit balance is too low\b(?!.*: )/is,
   /^you have reached your specified (?:\w+ )?API usage limits\b(?!.*: )/is,
   /^this organization has been disabled\b(?!.*: )/is,
 ]
 
-// A missing or forbidden model is the operator's problem. These resources have ids that callers choose.
+// A missing or forbidden model is the operator's problem. Ids of these resources are chosen by callers.
 const CALLERS_OBJECT = /\b(?:file|container|skill|thread)s?\b/i
 const CALLERS_CODE = /^(?:file|container|skill|thread)_/
 
-// A key without access to one model: for `permission_error` only the text names the cause.
+// A key without access to one model: only the text of a `permission_error` names the cause.
 const MENTIONS_MODEL = /\bmodel\b/i
 
 interface ErrorBody {
@@ -59,7 +59,7 @@ interface ErrorBody {
   readonly details: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Reads a non-2xx answer of the Messages API, or a 2xx answer that is an error. Keys are removed from its text. */
+/** Reads a non-2xx answer of the Messages API, or a 2xx answer with an error. Keys are removed from its text. */
 export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure {
   const text = new TextDecoder().decode(answer.body)
   const error = readErrorBody(parseVendorJson(text), text)
@@ -92,7 +92,7 @@ export function messagesStreamError(event: unknown, apiKeys: readonly string[]):
   }
 }
 
-// The same members under `error` are Anthropic's and OpenAI's shape; proxies in front of the vendor send a flat one.
+// Anthropic and OpenAI have the same members under `error`. Proxies in front of the vendor send them flat.
 function readErrorBody(body: unknown, text: string): ErrorBody {
   const outer = isJsonObject(body) ? body : {}
   const error = isJsonObject(outer['error']) ? outer['error'] : outer
@@ -106,7 +106,7 @@ function readErrorBody(body: unknown, text: string): ErrorBody {
   }
 }
 
-/** The vendor's clients recover by them: they start a lost thread anew. */
+/** The vendor's clients use the details to recover: they restart a lost thread. */
 function shownDetails(details: ErrorBody['details'], apiKeys: readonly string[]): ErrorBody['details'] {
   const text = JSON.stringify(details)
   if (text === undefined || text.length > MAX_DETAILS_CHARACTERS) return undefined
@@ -130,7 +130,7 @@ function kindOfStatus(status: number, { message, code = '' }: ErrorBody): Failur
   if ((status === 404 || status === 403) && (namesObject || CALLERS_CODE.test(code))) return 'caller'
   if (status < 400) return 'invalid_response'
   if (status >= 500) return KIND_BY_STATUS.get(status) ?? 'unavailable'
-  // The remaining 4xx concern the key, the account, the address or the model id, which are the operator's.
+  // Other 4xx concern the key, the account, the address or the model id, which the operator configures.
   return KIND_BY_STATUS.get(status) ?? 'operator'
 }
 

@@ -3,8 +3,8 @@ import { requestTools, toolPaths } from '../../endpoints/messages/request-tools.
 import type { ExtraFeature } from '../vendor.ts'
 
 /**
- * Tools whose use is billed as tokens only, or by a price field or model of their own, by the type without its date
- * (Anthropic, "Tool reference" and "Pricing"). Tools that callers run themselves are among them.
+ * Tools that are billed only by tokens, or by a price field or model of their own, by type without date (Anthropic, "Tool
+ * reference" and "Pricing"). Includes tools that callers run themselves.
  */
 const KNOWN_TOOLS: ReadonlySet<string> = new Set([
   ...['custom', 'bash', 'computer', 'computer_toolset', 'browser_toolset', 'memory', 'text_editor', 'mcp_toolset'],
@@ -13,13 +13,12 @@ const KNOWN_TOOLS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Beta features that are billed as tokens only, or by a price field of their own, without their dates.
- *
- * Most are in the type `AnthropicBeta` of `@anthropic-ai/sdk` 1.11; that they cost tokens only is read off their pages ("Beta headers",
- * "Pricing"). Those of coding clients are in no list of the vendor: they were seen in requests of Claude Code (`claude-code`, `oauth`,
+ * Beta features that are billed only by tokens, or by a price field of their own, without their dates. Nearly all are in the type
+ * `AnthropicBeta` of `@anthropic-ai/sdk` 1.11. That they cost only tokens follows from their pages ("Beta headers", "Pricing").
+ * Betas of coding clients are not in any list of the vendor: they were observed in requests of Claude Code (`claude-code`, `oauth`,
  * `afk-mode`, `dangerous-tool-use`, `per-turn-control`, `redact-thinking`, `thinking-resumption`, `prompt-caching-scope`,
- * `summarize-connector-text`, `mid-conversation-system`, `advanced-tool-use`, `tool-search-tool`, `effort`). That these cost nothing more
- * is an estimate. Betas for which another model or account pays (`server-side-fallback`, `fallback-credit`,
+ * `summarize-connector-text`, `mid-conversation-system`, `advanced-tool-use`, `tool-search-tool`, `effort`). That these cost
+ * nothing more is an estimate. Betas that another model or account pays for (`server-side-fallback`, `fallback-credit`,
  * `user-profiles-billing`) are left out.
  */
 const KNOWN_BETAS: ReadonlySet<string> = new Set([
@@ -37,7 +36,7 @@ const KNOWN_BETAS: ReadonlySet<string> = new Set([
 
 const DATE = /[-_]\d{4}-?\d{2}-?\d{2}$/
 
-/** What a Messages request asks of the vendor beyond tokens and known features. */
+/** Returns the features of a Messages request that may cost more than tokens and known price fields. */
 export function extraFeatures(
   request: MessagesRequest,
   header: (name: string) => string | undefined,
@@ -53,7 +52,7 @@ export function extraFeatures(
   for (const value of (header('anthropic-beta') ?? '').split(',')) addBeta(extras, value, 'anthropic-beta')
   const { betas, fallbacks } = request
   if (Array.isArray(betas)) for (const [index, value] of betas.entries()) addBeta(extras, value, `betas[${index}]`)
-  // Another model answers then, at its own price: of this list, or of the vendor's own by the word `default`.
+  // Another model then answers at its own price: one of this list, or the vendor's choice for `default`.
   if (Array.isArray(fallbacks) ? fallbacks.length > 0 : fallbacks !== undefined && fallbacks !== null)
     extras.push({ field: 'fallbacks', value: 'true', param: 'fallbacks' })
   return extras

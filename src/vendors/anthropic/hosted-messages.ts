@@ -14,30 +14,30 @@ import { AutomaticMarks } from './marked-messages.ts'
 import { acceptedMessages, callerHeader, messagesOperation } from './messages-operation.ts'
 import { MessagesPassThrough } from './messages-pass-through.ts'
 
-/** The Messages API inside a cloud's own: the model is in the path, and the version in the body. */
+/** The Messages API inside a cloud's own API. The model is in the path, and the version in the body. */
 export interface MessagesHost {
   /** Path of a call below the origin. */
   path(upstream: string, stream: boolean): string
-  /** Path of a count of tokens, whose body names the model. */
+  /** Path of the token count, whose body names the model. */
   readonly countPath: string
   readonly headers: KeyHeaders
   /** `anthropic_version` of every body. */
   readonly version: string
-  /** Members of a request that the host takes; others are left out and named. */
+  /** Members of a request that the host accepts. Others are dropped and reported. */
   readonly fields: ReadonlySet<string>
-  /** Members inside of a request that the host refuses, and how they are named to the caller: `scope`, `cache_control.scope`. */
+  /** Nested members that the host rejects, and their names in reports to the caller: `scope`, `cache_control.scope`. */
   readonly refusedMembers: ReadonlyMap<string, string>
-  /** Betas by their name without a date, and under which full name the host has them where it is another one. */
+  /** Supported betas by name without date, with the host's full name if it differs. */
   readonly betas: ReadonlyMap<string, string | undefined>
-  /** Those of the betas that its count of tokens takes. */
+  /** Betas that the host's token count accepts. */
   readonly countBetas: ReadonlySet<string>
-  /** Events of its own in streams, which clients of the dialect cannot read. */
+  /** The host's own stream events, which clients of the dialect cannot read. */
   readonly hiddenEvents: ReadonlySet<string>
-  /** Price fields of what `fields` leaves out. */
+  /** Price fields of members that are not in `fields`. */
   readonly leavesOut: ReadonlySet<string>
 }
 
-/** Rules of requests follow this version of Anthropic's own API. */
+/** Version of Anthropic's own API whose rules requests follow. */
 const RULES_VERSION = '2023-06-01'
 
 /** Writes a chat as a Messages request of the host. */
@@ -52,9 +52,9 @@ export function hostedChatToWire(call: VendorCall<ChatRequest>, host: MessagesHo
   }
 }
 
-/** Messages at a host: the caller's bytes but for the model, the version, and what the host refuses. */
+/** Creates the Messages operation of a host. Only the model, the version and rejected members of the caller's bytes change. */
 export function hostedMessages(host: MessagesHost, apiKeys: readonly string[]): MessagesOperation {
-  // Answers are those of Anthropic's own API.
+  // Answers have the form of Anthropic's own API.
   const own = messagesOperation({ path: '', version: RULES_VERSION }, apiKeys)
   return {
     ...own,
@@ -74,11 +74,11 @@ export function hostedMessages(host: MessagesHost, apiKeys: readonly string[]): 
   }
 }
 
-/** How a kind of call differs from others. */
+/** Differences of a kind of call. */
 interface HostedCall {
   readonly path: string
   readonly namesModel: boolean
-  /** Those of the host's betas that it takes; undefined: all. */
+  /** Supported betas of the host, or `undefined` for all. */
   readonly betas: ReadonlySet<string> | undefined
 }
 
@@ -119,14 +119,14 @@ function toWire(
   }
 }
 
-/** The request as text, with members changed as `editMembers` does. */
+/** Returns the request as text with the changes of `editMembers`. */
 function bodyWith(changes: ReadonlyMap<string, string | undefined>, request: object): string {
   const kept = Object.entries(request).filter(([name]) => !changes.has(name))
   const set = [...changes].flatMap(([name, value]) => (value === undefined ? [] : [[name, JSON.parse(value)] as const]))
   return exactJsonText(Object.fromEntries([...set, ...kept]))
 }
 
-/** A value without members of these names at any depth but the contents of tools' inputs and schemas, which are the caller's. */
+/** Removes members with these names at any depth, except in tools' inputs and schemas, which belong to the caller. */
 function withoutMembers(
   value: MessagesRequest,
   refused: ReadonlyMap<string, string>,
@@ -153,7 +153,7 @@ const OPAQUE_MEMBERS: ReadonlySet<string> = new Set(['input', 'input_schema', 's
 
 const DATE = /-\d{4}-?\d{2}-?\d{2}$/
 
-/** The betas of a header that the host has, and those that it has not. */
+/** Splits the betas of a header into supported and unsupported ones. */
 function betasOf(
   header: string | undefined,
   host: MessagesHost,

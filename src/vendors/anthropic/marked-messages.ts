@@ -7,7 +7,7 @@ import { findMembers, lastItem } from '../../wire/json-spans.ts'
 import type { VendorCall } from '../vendor.ts'
 import { cachesPrompt, OWN_MARK } from './cache-control.ts'
 
-/** Blocks that take a mark; the API refuses it on thinking, and on text without a visible character. */
+/** Blocks that can carry a mark. The API rejects marks on thinking, and on text without a visible character. */
 const MARKABLE: ReadonlySet<string> = new Set(['text', 'image', 'document', 'tool_use', 'tool_result', 'search_result'])
 
 const CONTROL = JSON.stringify(OWN_MARK)
@@ -16,7 +16,7 @@ const TEXT_BEGINNING = Buffer.from('[{"type":"text","text":')
 const TEXT_END = Buffer.from(`,"cache_control":${CONTROL}}]`)
 
 /**
- * Marks a Messages request for caching where the call asks for it and the caller has set no mark: at the last block of the system
+ * Marks a Messages request for caching if the call requests it and the caller has set no mark: at the last block of the system
  * prompt and at the last block of the last message.
  */
 export class AutomaticMarks {
@@ -28,7 +28,7 @@ export class AutomaticMarks {
     this.#message = message
   }
 
-  /** Undefined: nothing is marked. */
+  /** Returns `undefined` if nothing is to be marked. */
   static for(call: VendorCall<MessagesRequest>): AutomaticMarks | undefined {
     if (!cachesPrompt(call) || messagesCacheTime(call.request) !== 'none') return undefined
     const { system, messages } = call.request
@@ -36,7 +36,7 @@ export class AutomaticMarks {
     return marks.includes(true) ? new AutomaticMarks(...marks) : undefined
   }
 
-  /** The caller's bytes with the marks, in which nothing else is changed; undefined where the places are not certain. */
+  /** Adds the marks to the caller's bytes without other changes. Returns `undefined` if the places are uncertain. */
   inBytes(bytes: Buffer): Buffer | undefined {
     const { system, messages } = findMembers(bytes, ['system', 'messages'])
     const edits: (readonly [at: number, text: Buffer])[] = []
@@ -55,7 +55,7 @@ export class AutomaticMarks {
     return spliced.apply(bytes)
   }
 
-  /** The same in a parsed request. */
+  /** Adds the marks to a parsed request. */
   inRequest(request: MessagesRequest): MessagesRequest {
     const { system, messages } = request
     const last = messages.at(-1)
@@ -87,7 +87,7 @@ function markedContent(content: Content): ContentBlock[] {
 const QUOTE = 0x22
 const CLOSE_BRACE = 0x7d
 
-/** What is to be inserted to mark the end of a content: a text becomes a block, and a block gets a member. */
+/** Returns the insertions that mark the end of a content: a string becomes a block, and a block gets a member. */
 function marksAt(bytes: Buffer, { start, end }: ByteSpan): (readonly [at: number, text: Buffer])[] {
   if (bytes[start] === QUOTE)
     return [

@@ -21,7 +21,7 @@ import { AutomaticMarks } from './marked-messages.ts'
 import { MessagesPassThrough, threadIds } from './messages-pass-through.ts'
 import { withPlainCallIds } from './plain-call-ids.ts'
 
-/** Headers of the dialect that callers may set; others, such as the choice of a workspace, are the operator's. */
+/** Valid values of caller headers. Other headers, such as the choice of a workspace, are set by the operator. */
 const PRINTABLE = /^[\t\x20-\x7e]*$/
 
 /** Messages passed through in the vendor's own dialect (Anthropic, Messages reference and "Token counting"). */
@@ -49,7 +49,7 @@ export function messagesOperation(address: MessagesAddress, apiKeys: readonly st
 /** Tools of the vendor whose results the model reads within the call. */
 const READING_TOOLS = ['web_search_', 'web_fetch_', 'code_execution_', 'advisor_'] as const
 
-/** Do tools of the vendor bring texts into the prompt that only its report counts? */
+/** Whether tools of the vendor add texts to the prompt that only its report counts. */
 function readsUnseen(request: MessagesRequest): boolean {
   const { mcp_servers: servers } = request
   if (Array.isArray(servers) && servers.length > 0) return true
@@ -57,9 +57,9 @@ function readsUnseen(request: MessagesRequest): boolean {
 }
 
 /**
- * Sends a Messages request: the caller's own bytes with only the value of `model` replaced, and the headers that name the
- * version and features in use (Anthropic, "API versioning" and "Beta headers"). Thinking blocks with another vendor's state
- * are removed, because this vendor cannot verify their signatures.
+ * Sends a Messages request: the caller's own bytes with only `model` replaced, and the headers for version and features (Anthropic,
+ * "API versioning" and "Beta headers"). Thinking blocks with another vendor's state are removed, because this vendor cannot verify
+ * their signatures.
  * @throws GatewayError `invalid_request` for a header that cannot be passed on.
  */
 function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddress): WireRequest {
@@ -89,7 +89,7 @@ function messagesToWire(call: VendorCall<MessagesRequest>, address: MessagesAddr
   }
 }
 
-/** The request with the messages that the API accepts, and what was removed from them. */
+/** Returns the request with the messages that the API accepts, and the removed parts. */
 export function acceptedMessages(call: VendorCall<MessagesRequest>): {
   /** `undefined` if the caller's own request can be sent. */
   readonly own: MessagesRequest | undefined
@@ -112,7 +112,7 @@ function editedBody(
   return edited ?? exactJsonText({ ...(marks?.inRequest(request) ?? request), model: model.upstream })
 }
 
-/** A header of the caller's without blanks; undefined: there is none. @throws GatewayError `invalid_request` for other characters than printable ones. */
+/** Returns a trimmed header of the caller, if any. @throws GatewayError `invalid_request` for characters that are not printable. */
 export function callerHeader(call: VendorCall<MessagesRequest>, name: string): string | undefined {
   const value = call.header?.(name)?.trim()
   if (value === undefined || value === '') return undefined
@@ -122,7 +122,7 @@ export function callerHeader(call: VendorCall<MessagesRequest>, name: string): s
   return value
 }
 
-/** The request without thinking that holds another vendor's state; undefined if it has none. */
+/** Removes thinking with another vendor's state. Returns `undefined` if there is none. */
 function withoutCarriedBlocks({ bytes, request }: VendorCall<MessagesRequest>): MessagesRequest | undefined {
   if (bytes !== undefined && !asBuffer(bytes).includes(CARRIED_MARK)) return undefined
   if (!request.messages.some((message) => blocksOf(message).some(isCarried))) return undefined
@@ -143,7 +143,7 @@ function isCarried(block: unknown): boolean {
   return isJsonObject(block) && block['type'] === 'thinking' && isCarriedSignature(block['signature'])
 }
 
-/** Passes a whole message on: the vendor's bytes with only the value of `model` replaced. Undefined when it is no message. */
+/** Passes a whole message on with only the value of `model` replaced. Returns `undefined` if it is not a message. */
 function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesRequest>): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const message = parseAnswerJson(bytes.toString('utf8'))
@@ -160,7 +160,7 @@ function passMessage(chunks: readonly Uint8Array[], call: VendorCall<MessagesReq
   }
 }
 
-/** Passes a token count through. Undefined if there is none. */
+/** Passes a token count through. Returns `undefined` if there is none. */
 function passTokenCount(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
   return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined

@@ -11,16 +11,16 @@ import { PassThroughStream } from '../shared/pass-through-stream.ts'
 import type { AnswerIds, VendorCall, VendorFailure } from '../vendor.ts'
 import { blockTextBytes } from './block-text-bytes.ts'
 
-/** Reads a `type: "error"` object that came inside a stream. */
+/** Reads a `type: "error"` object of a stream. */
 type StreamErrorReader = (event: unknown) => VendorFailure
 
-/** The event that makes up nearly all of a stream; it is passed on unread. */
+/** The most frequent event of a stream. It is passed on unread. */
 const DELTA_EVENT = 'content_block_delta'
-/** The start of such an event as the vendor writes it; one that is written otherwise is parsed. */
+/** Start of such an event as the vendor writes it. Other spellings are parsed. */
 const DELTA_START = Buffer.from(`event: ${DELTA_EVENT}\ndata: `)
 const LINE_FEED = 0x0a
 
-/** What stands before the text of a delta that the model generated; signatures and citations are not. */
+/** Prefix of generated text in a delta. Signatures and citations do not count. */
 const DELTA_MEMBER = Buffer.from('"delta":{"type":"')
 const DELTA_TEXTS: readonly Buffer[] = [
   Buffer.from('text_delta","text":"'),
@@ -29,9 +29,9 @@ const DELTA_TEXTS: readonly Buffer[] = [
 ]
 
 /**
- * Passes a streamed message on (Anthropic, "Streaming messages"): the vendor's bytes go through event by event, pings, comments
- * and events unknown to the gateway included, and only the value of `model` in `message_start` is replaced. Errors are taken
- * out, and so is an end mark of another dialect, which proxies add and clients cannot read.
+ * Passes a streamed message on (Anthropic, "Streaming messages"): the vendor's bytes go through event by event, including pings,
+ * comments and unknown events. Only `model` in `message_start` is replaced. Errors are removed, and so is an end mark of another
+ * dialect, which proxies add and clients cannot read.
  */
 export class MessagesPassThrough extends PassThroughStream {
   readonly #publicModel: string
@@ -52,7 +52,7 @@ export class MessagesPassThrough extends PassThroughStream {
     this.#readError = readError
   }
 
-  /** Whole events only are given. */
+  /** Returned chunks contain only whole events. */
   override get atBoundary(): boolean {
     return true
   }
@@ -130,12 +130,12 @@ export function threadIds({ id }: Record<string, unknown>): AnswerIds | undefine
   return typeof id === 'string' ? { id, upstreamId: id } : undefined
 }
 
-/** Text and thinking begin empty; tool calls and blocks that arrive whole are content at once. */
+/** Text and thinking begin empty. Tool calls and blocks that arrive whole are content immediately. */
 function startsWithContent(block: unknown): boolean {
   return isJsonObject(block) && block['type'] !== 'text' && block['type'] !== 'thinking'
 }
 
-/** Bytes of generated text in a delta event, `bytes[start, end)`; undefined when it has to be parsed to tell. */
+/** Returns the bytes of generated text in a delta event, `bytes[start, end)`, or `undefined` if it must be parsed. */
 function deltaBytes(bytes: Buffer, start: number, end: number): number | undefined {
   const member = bytes.subarray(start, end).indexOf(DELTA_MEMBER)
   if (member === -1) return undefined

@@ -39,33 +39,33 @@ import {
 
 /** Options of {@link azureOpenai}. */
 export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, where there are several resources or regions; `azure-openai` by default. */
+  /** Id of the vendor, for several resources or regions. Default `azure-openai`. */
   readonly id?: string | undefined
-  /** Name for people; `Azure OpenAI` by default. */
+  /** Display name. Default `Azure OpenAI`. */
   readonly displayName?: string | undefined
-  /** One key or several; without one the vendor is not configured. */
+  /** One or several API keys. If omitted, the vendor is not configured. */
   readonly apiKey?: ApiKeys
   /** Name of the resource: `my-resource` of `https://my-resource.openai.azure.com`. */
   readonly resource?: string | undefined
-  /** Instead of `resource`: any address of it, as the portal or an SDK shows it. */
+  /** Any address of the resource, in place of `resource`, as shown by the portal or an SDK. */
   readonly endpoint?: string | undefined
   /**
-   * A dated version, such as `2024-10-21`: its paths name the deployment. `preview`: the previews of v1. Absent or `v1`: the
-   * paths of v1, which need no version.
+   * A dated version, such as `2024-10-21`, whose paths name the deployment; `preview` for the previews of v1; or `v1` (default) for
+   * the paths of v1, which need no version.
    */
   readonly apiVersion?: string | undefined
-  /** OpenAI's id of the model behind a deployment, where the deployment has another name. */
+  /** OpenAI's id of the model of a deployment, if the deployment has another name. */
   readonly deployments?: Readonly<Record<string, string>> | undefined
-  /** The field in which a model takes its token bound, by OpenAI's id; wins over the built-in table. */
+  /** Field for the token limit of a model, by OpenAI's id. Takes precedence over the built-in table. */
   readonly tokenLimitFields?: Readonly<Record<string, TokenLimitField>> | undefined
   /**
-   * Does the resource have Responses? By default it has with the versions that do: `v1`, `preview`, and dated ones from
-   * `2025-03-01-preview` on. False: such requests are translated into chat completions.
+   * Whether the resource supports Responses. By default, versions that have it do: `v1`, `preview`, and dated ones from
+   * `2025-03-01-preview` on. If false, such requests are translated into chat completions.
    */
   readonly responses?: boolean | undefined
   /**
-   * May callers of Responses name files, vector stores, containers and prompts, and those of chats files and `data_sources`? False by default:
-   * all accounts of the gateway share the operator's, so each caller could read what another one stored, or what the resource may.
+   * Whether callers may name stored objects: files, vector stores, containers and prompts in Responses, files and `data_sources` in
+   * chats. Default false: all accounts share the resource, so each caller could read what another one stored.
    */
   readonly allowVendorObjects?: boolean | undefined
   /**
@@ -73,7 +73,7 @@ export interface AzureOpenAIOptions extends ResourceAddress, UnlistedModelOption
    * It replaces the caller's own `safety_identifier` and `user`. If omitted, those of the caller are sent.
    */
   readonly safetyIdentifierKey?: string | undefined
-  /** The models it serves; `upstream` is the name of the deployment. */
+  /** Models that the vendor serves. `upstream` is the name of the deployment. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
@@ -99,7 +99,7 @@ const AZURE_OPENAI_OPTIONS = {
 
 const apiKeyHeaders = keyHeaders('api-key')
 
-/** Azure OpenAI, "Troubleshoot errors"; codes of the resource and its deployments are the operator's. */
+/** Codes of the resource and its deployments concern the operator (Azure OpenAI, "Troubleshoot errors"). */
 const ERROR_WORDS: ErrorWords = {
   codes: {
     content_filter: 'caller',
@@ -109,7 +109,7 @@ const ERROR_WORDS: ErrorWords = {
     OperationNotSupported: 'operator',
     PermissionDenied: 'operator',
   },
-  // Azure OpenAI, "Content filtering": a prompt that is refused is charged, because the service has read it.
+  // A rejected prompt is charged, because the service has read it (Azure OpenAI, "Content filtering").
   billed: ['content_filter'],
   concerns: {
     404: 'model',
@@ -119,7 +119,7 @@ const ERROR_WORDS: ErrorWords = {
   },
 }
 
-/** They are read with the rights of the resource (Azure OpenAI, "On Your Data"), which are the operator's. */
+/** The service reads them with the rights of the operator's resource (Azure OpenAI, "On Your Data"). */
 const sourcesRefused: FieldMapping<ChatRequest> = {
   needed: (value) => Array.isArray(value) && value.length > 0,
   apply: () => {
@@ -133,9 +133,9 @@ const RULES_WITHOUT_SOURCES = {
 } as const
 
 /**
- * Azure OpenAI: responses, chat completions, embeddings, images, edits of images and transcription at a resource of the operator's. `upstream` of a model
- * is the name of its deployment.
- * @throws TypeError for an unknown option, a version that is none, and unless exactly one of `resource` and `endpoint` is given.
+ * Creates the vendor Azure OpenAI: responses, chat completions, embeddings, images, image edits and transcription at your own
+ * resource. `upstream` of a model is the name of its deployment.
+ * @throws TypeError for an unknown option, an invalid version, and unless exactly one of `resource` and `endpoint` is given.
  */
 export function azureOpenai(options: AzureOpenAIOptions): Vendor {
   checkVendorOptions('azureOpenai', options, AZURE_OPENAI_OPTIONS)
@@ -214,15 +214,15 @@ export function azureOpenai(options: AzureOpenAIOptions): Vendor {
 
 const DATED = /^\d{4}-\d{2}-\d{2}(?:-preview)?$/
 
-/** Base, prefix and version. People copy addresses of several kinds; the dated ones of the portal carry their version. */
+/** Returns base, prefix and version. Operators paste several kinds of addresses; dated ones of the portal contain their version. */
 function addressOf(options: AzureOpenAIOptions): { origin: string; prefix: string; apiVersion: string } {
   const given = resourceAddress('azureOpenai', options, 'openai.azure.com')
   const [, address = given, version] = /^([^?#]*)\?api-version=([\w-]+)$/.exec(given) ?? []
   const { origin, prefix } = vendorAddress(address)
   const path = /\/(?:openai(?:\/(?:v1|deployments|responses)(?:\/.*)?)?|models(?:\/chat\/completions)?)$/.exec(prefix)
-  // A proxy may have such a path of its own.
+  // A proxy may have such a path.
   const isOwn = path?.[0] === '/models' && version === undefined && !origin.endsWith('.azure.com')
-  // The address for models of all makers has a version of its own.
+  // The address for models of all makers has its own version.
   const copied = path?.[0].startsWith('/models') === true ? undefined : version
   const apiVersion = options.apiVersion ?? copied ?? 'v1'
   if (apiVersion !== 'v1' && apiVersion !== 'preview' && !DATED.test(apiVersion))
@@ -230,14 +230,14 @@ function addressOf(options: AzureOpenAIOptions): { origin: string; prefix: strin
   return { origin, prefix: isOwn ? prefix : prefix.slice(0, path?.index), apiVersion }
 }
 
-/** The first version with Responses (Azure OpenAI, "API version lifecycle"). */
+/** First version with Responses (Azure OpenAI, "API version lifecycle"). */
 const FIRST_WITH_RESPONSES = '2025-03-01'
 
 function hasResponses(apiVersion: string): boolean {
   return !DATED.test(apiVersion) || apiVersion >= FIRST_WITH_RESPONSES
 }
 
-/** Responses name the deployment in the body, also in dated versions. */
+/** Responses name the deployment in the body, even in dated versions. */
 function responsesAddress(base: string, apiVersion: string): { readonly path: string; readonly query: string } {
   if (apiVersion === 'v1') return { path: `${base}/v1/responses`, query: '' }
   const path = apiVersion === 'preview' ? `${base}/v1/responses` : `${base}/responses`

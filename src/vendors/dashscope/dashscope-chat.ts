@@ -11,7 +11,7 @@ import {
 import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
 import { ROUTING_RULES } from '../shared/openai-field-rules.ts'
 
-/** There is no developer role, and reasoning of earlier turns must not be sent back. */
+/** The vendor has no developer role and does not accept reasoning of earlier turns. */
 const messages: FieldMapping<ChatRequest> = {
   needed: (_value, request) =>
     request.messages.some((message) => message.role === 'developer' || hasExtensions(message)),
@@ -24,8 +24,8 @@ const messages: FieldMapping<ChatRequest> = {
 }
 
 /**
- * The older name may limit the answer without its thinking; the newer one limits both (Model Studio, "Notice of Changes to Certain
- * Model Fields", April 2026). With both, the smaller counts.
+ * The older field may limit the answer without its thinking; the newer one limits both (Model Studio, "Notice of Changes to Certain
+ * Model Fields", April 2026). If both are set, the smaller one counts.
  */
 const asCompletionTokens: FieldMapping<ChatRequest> = {
   needed: () => true,
@@ -37,7 +37,7 @@ const asCompletionTokens: FieldMapping<ChatRequest> = {
   },
 }
 
-/** The vendor refuses an empty list of tools; leaving it out means the same. What is said about tools goes with it. */
+/** The vendor rejects an empty list of tools, so it is omitted together with other tool fields. */
 const toolsUnlessEmpty: FieldMapping<ChatRequest> = {
   needed: (value) => Array.isArray(value) && value.length === 0,
   apply: (body) => {
@@ -48,14 +48,14 @@ const toolsUnlessEmpty: FieldMapping<ChatRequest> = {
   losses: (_value, { tool_choice: choice }) => (forcesCall(choice) ? ['tool_choice'] : []),
 }
 
-/** Models that think or not, as a request says (Model Studio, "Deep thinking", hybrid thinking mode). */
+/** Models whose thinking a request can turn on or off (Model Studio, "Deep thinking", hybrid thinking mode). */
 const HYBRID_MODELS = [
   /^qwen3\.[567]-(?:max|plus|flash)(?:-preview|-\d{4}-\d{2}-\d{2})?$/,
   /^qwen3(?:\.[56])?-\d+(?:\.\d+)?b(?:-a\d+b)?$/,
   /^qwen-(?:plus|flash|turbo)(?:-latest)?$/,
 ]
 
-/** Most hybrid models think unless they are told not to. A caller's own `enable_thinking` stays. */
+/** Most hybrid models think by default. A caller's own `enable_thinking` is kept. */
 const effortUnlessNone: FieldMapping<ChatRequest> = {
   needed: (effort, request) => effort === 'none' && request['enable_thinking'] === undefined,
   apply: (body) => {
@@ -64,13 +64,13 @@ const effortUnlessNone: FieldMapping<ChatRequest> = {
   },
 }
 
-/** Open models that think unless they are told not to, and that think in streams only. */
+/** Open models that think by default, and only in streams. */
 const THINKING_IN_STREAMS = /^qwen3-\d+(?:\.\d+)?b(?:-a\d+b)?$/
 
 /** QwQ, QVQ, Qwen-Omni and open Qwen3 models that always think (Model Studio, "Streaming output"). */
 const ONLY_IN_STREAMS = /^q(?:wq|vq)\b|\bomni\b|^qwen3-.*-thinking(?:-\d{4})?$/
 
-/** Does the vendor answer this request in a stream only? Unknown of models that are not named. */
+/** Whether the vendor answers this request only in a stream. Unknown for unlisted models. */
 export function dashscopeStreamsOnly(upstream: string, request: ChatRequest): boolean {
   return ONLY_IN_STREAMS.test(upstream) || (THINKING_IN_STREAMS.test(upstream) && asksToThink(request))
 }
@@ -78,14 +78,14 @@ export function dashscopeStreamsOnly(upstream: string, request: ChatRequest): bo
 function asksToThink(request: ChatRequest): boolean {
   const { reasoning_effort: effort, response_format: format, enable_thinking: enabled } = request
   if (enabled !== undefined) return enabled === true
-  // JSON is refused while a model thinks.
+  // JSON output is rejected while a model thinks.
   const isText = format === undefined || format === null || format.type === 'text'
   return isText && effort !== undefined && effort !== null && effort !== 'none'
 }
 
 /**
- * Another whole answer of such a model is without thinking (Model Studio, error codes: "enable_thinking must be set to false for
- * non-streaming calls"), which clients of OpenAI's API have no field to say.
+ * Disables thinking in other whole answers of such a model (Model Studio, error codes: "enable_thinking must be set to false for
+ * non-streaming calls"), because clients of OpenAI's API have no field for it.
  */
 const withoutThinking: FieldMapping<ChatRequest> = {
   needed: (_model, request) => request.stream !== true && request['enable_thinking'] === undefined,
@@ -98,8 +98,8 @@ const withoutThinking: FieldMapping<ChatRequest> = {
 }
 
 /**
- * DashScope's chat fields (OpenAI-compatible mode), of models that are not in {@link HYBRID_MODELS}. Values that only this
- * vendor refuses, such as a temperature of 2, and its own fields, such as `enable_thinking`, pass through.
+ * DashScope's chat fields (OpenAI-compatible mode) for models other than {@link HYBRID_MODELS}. Values that only this vendor
+ * rejects, such as a temperature of 2, and its own fields, such as `enable_thinking`, pass through.
  */
 export const DASHSCOPE_FIELDS: ChatFieldTable = {
   ...PASS_ALL,
@@ -114,7 +114,7 @@ const HYBRID_FIELDS: ChatFieldTable = { ...DASHSCOPE_FIELDS, reasoning_effort: e
 const HYBRID_RULES = { ...activeRules(HYBRID_FIELDS), ...ROUTING_RULES }
 const STREAMED_RULES = { ...HYBRID_RULES, model: withoutThinking }
 
-/** The rules that do something, by the vendor's own id of a model. */
+/** Returns the rules that apply to a model, by the vendor's own id. */
 export function dashscopeRules(upstream: string): FieldRules<ChatRequest> {
   if (THINKING_IN_STREAMS.test(upstream)) return STREAMED_RULES
   return HYBRID_MODELS.some((pattern) => pattern.test(upstream)) ? HYBRID_RULES : RULES

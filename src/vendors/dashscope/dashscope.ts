@@ -23,7 +23,7 @@ import { DASHSCOPE_TRANSCRIPTION_MODELS, transcriptionOperation } from './transc
 import { videoOperation } from './video-operation.ts'
 
 const COMPATIBLE_PATH = '/compatible-mode/v1'
-// Reranking has a prefix of its own.
+// Path of reranking, which has another prefix.
 const COMPATIBLE_RERANK_PATH = '/compatible-api/v1/reranks'
 const NATIVE_PATH = '/api/v1'
 
@@ -34,14 +34,14 @@ const REGION_ORIGINS = {
   hk: 'https://cn-hongkong.dashscope.aliyuncs.com',
 } as const
 
-/** Where the operator's account is: mainland China, Singapore, Virginia, Hong Kong. A key works only in its region. */
+/** Region of the operator's account: mainland China, Singapore, Virginia, Hong Kong. A key works only in its region. */
 export type DashScopeRegion = keyof typeof REGION_ORIGINS
 
 /** Options of {@link dashscope}. */
 export interface DashScopeOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
+  /** One or several API keys. If omitted, the vendor is not configured and its models are listed as unavailable. */
   readonly apiKey?: ApiKeys
-  /** `intl` by default; ignored when `baseURL` is given. */
+  /** Region. Default `intl`. Ignored if `baseURL` is given. */
   readonly region?: DashScopeRegion | undefined
   /** Origin of a workspace host or proxy, with or without a path prefix and `/compatible-mode/v1` or `/api/v1`. */
   readonly baseURL?: string | undefined
@@ -59,9 +59,9 @@ const DASHSCOPE_OPTIONS = {
 } satisfies MemberNames<DashScopeOptions>
 
 /**
- * DashScope (Alibaba Cloud Model Studio): chat, embeddings, reranking and transcription by its OpenAI-compatible mode,
- * pictures, video, speech and older models of reranking by its native API.
- * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
+ * Creates the vendor DashScope (Alibaba Cloud Model Studio): chat, embeddings, reranking and transcription through its
+ * OpenAI-compatible mode; images, video, speech and older rerank models through its native API.
+ * @throws TypeError if `baseURL` is not an http(s) URL without query and credentials, or the region is unknown.
  */
 export function dashscope(options: DashScopeOptions = {}): Vendor {
   checkVendorOptions('dashscope', options, DASHSCOPE_OPTIONS)
@@ -97,7 +97,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
       path: `${prefix}${COMPATIBLE_PATH}/chat/completions`,
       rulesFor: dashscopeRules,
       streamsOnly: dashscopeStreamsOnly,
-      // Ids come empty, and indexes are reused or do not begin at 0.
+      // Ids are empty, and indexes are reused or do not begin at 0.
       repairsToolCalls: true,
       streamFailure: errors.fromStream,
     }),
@@ -122,7 +122,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
       paths: ['/chat/completions', '/embeddings'],
       // "OpenAI compatible - Batch (file input)" of Model Studio's documentation.
       limits: { maxRequests: 50_000, maxBytes: 500 * 1_000_000, maxLineBytes: 6 * 1_000_000 },
-      // The name that its console shows.
+      // Name shown in the vendor's console.
       nameMember: 'ds_name',
       fileLifetimeSeconds: undefined,
       apiKeys,
@@ -132,7 +132,7 @@ export function dashscope(options: DashScopeOptions = {}): Vendor {
   }
 }
 
-/** The vendor's SDKs use base URLs with the path of either API; both APIs are on the same host. */
+/** The vendor's SDKs use base URLs with the path of either API. Both APIs are on the same host. */
 function addressOf(baseURL: string): VendorAddress {
   const address = vendorAddress(baseURL, COMPATIBLE_PATH)
   return address.prefix.endsWith(NATIVE_PATH) ? vendorAddress(baseURL, NATIVE_PATH) : address

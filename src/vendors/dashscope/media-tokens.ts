@@ -1,21 +1,21 @@
 import type { MediaRules } from '../vendor.ts'
 
-// Model Studio, "Visual understanding", https://www.alibabacloud.com/help/en/model-studio/vision: a token for 28 × 28 pixels (32 × 32 for
-// newer models) and two marks, 4 at least and 16,384 at most, which is also what `qwen_vl_utils` computes.
+// One token per 28 × 28 pixels (32 × 32 for newer models) and two marks, from 4 to 16,384 (Model Studio, "Visual understanding",
+// https://www.alibabacloud.com/help/en/model-studio/vision). `qwen_vl_utils` computes the same.
 const PATCH_SIDE = 28
 const MARKS = 2
 const FEWEST_PATCHES = 4
 const MOST_PATCHES = 16_384
 
-/** Model Studio, "Audio understanding": 25 tokens a second, and at least one second. Not found on a second page. */
+/** 25 tokens per second, and at least one second (Model Studio, "Audio understanding"). Not confirmed by another page. */
 const AUDIO_TOKENS_PER_SECOND = 25
 
-/** Model Studio, text rerank: the most tokens of a document, and of a call. */
+/** Maximum tokens of a document and of a call (Model Studio, text rerank). */
 const RERANK = /^qwen3-vl-rerank/
 const MOST_DOCUMENT_TOKENS = 8_000
 const MOST_RERANK_TOKENS = 120_000
 
-/** DashScope's rules for pictures and sound. */
+/** DashScope's rules for images and audio. */
 export const dashscopeMedia: MediaRules = {
   tokens({ kind, width, height, seconds }, upstream) {
     if (kind === 'image') {

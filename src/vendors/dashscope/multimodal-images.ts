@@ -14,7 +14,7 @@ import type { AnswerBody, ImageOperation, VendorCall } from '../vendor.ts'
 
 const EDITED = ['model', 'parameters'] as const
 
-/** Pictures by DashScope's native API, which waits for them: there is no task to poll (Qwen-Image, API reference). */
+/** Image generation through DashScope's native API, synchronously, without a task (Qwen-Image, API reference). */
 export function multimodalImages(path: string): ImageOperation<MultimodalImageRequest> {
   return {
     toWire: (call) => ({
@@ -28,8 +28,8 @@ export function multimodalImages(path: string): ImageOperation<MultimodalImageRe
 }
 
 /**
- * Passes the answer through with the vendor's number of pictures, else with the counted number. Undefined if there is no
- * picture, unless the vendor reports that it made none: `errorFrom` reads an error in a 2xx.
+ * Passes the answer through with the vendor's number of images, else with the counted number. Returns `undefined` without an image,
+ * unless the vendor reports that it generated none: `errorFrom` reads an error in a 2xx.
  */
 function passPictures(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const body = parseVendorJson(joinChunks(chunks).toString('utf8'))
@@ -42,7 +42,7 @@ function passPictures(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   return { chunks, usage: { images: reported ?? pictures } }
 }
 
-/** Several pictures come as blocks of one choice or as one choice each. */
+/** Several images are blocks of one choice or one choice each. */
 function picturesOf(choice: unknown): number {
   const message = isJsonObject(choice) ? choice['message'] : undefined
   const content = isJsonObject(message) ? message['content'] : undefined
@@ -51,7 +51,7 @@ function picturesOf(choice: unknown): number {
     .length
 }
 
-/** `image_count`, which newer models call `output_image_count`. A number is passed on, plausible or not. */
+/** Returns `image_count`, which newer models call `output_image_count`, even if implausible. */
 function reportedImages(usage: unknown): number | undefined {
   if (!isJsonObject(usage)) return undefined
   const count = usage['image_count'] ?? usage['output_image_count']
@@ -59,9 +59,9 @@ function reportedImages(usage: unknown): number | undefined {
 }
 
 /**
- * The body for the vendor: the caller's request with the vendor's model id. For text to image a missing `parameters.size`
- * is filled in, because the vendor's own default differs from the billed size. Parameters that the model does not have are left
- * out: they ask for nothing. The caller's bytes are kept if they are unambiguous.
+ * Builds the body for the vendor: the caller's request with the vendor's model id. Text to image always gets a `parameters.size`,
+ * because the vendor's default differs from the billed size. Parameters that the model does not support are dropped, as they have
+ * no effect. The caller's bytes are kept if they are unambiguous.
  */
 function multimodalRequest(call: VendorCall<MultimodalImageRequest>): Uint8Array | string {
   const { request, model, bytes } = call
@@ -84,9 +84,9 @@ function editedBytes(
   size: string | undefined,
 ): Buffer | undefined {
   const { model, parameters: given } = findMembers(bytes, EDITED)
-  // A name written with escapes is not found here, so a second member must not be added.
+  // A name with escapes is not found here, so a second member must not be added.
   if (model === undefined || (given === undefined) !== (request.parameters === undefined)) return undefined
-  // Members of null are not in the request.
+  // Null members are not in the parsed request.
   if (bytes.includes('null')) return undefined
   const added = size !== undefined && given === undefined ? `,"parameters":${JSON.stringify({ size })}` : ''
   const edits = [{ ...model, text: `${JSON.stringify(upstream)}${added}` }]

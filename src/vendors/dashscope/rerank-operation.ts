@@ -2,25 +2,25 @@ import { readRanking } from '../shared/rerank-answer.ts'
 import { type RerankFields, rerankWire } from '../shared/rerank-body.ts'
 import type { RerankInput, RerankLimits, RerankOperation } from '../vendor.ts'
 
-// Model Studio, text rerank: the most documents of one call, its most tokens, and the tokens to which each text is cut.
+// Maximum documents and tokens per call, and the tokens to which each text is truncated (Model Studio, text rerank).
 const MAX_DOCUMENTS = 500
 const MAX_TOKENS = 120_000
 const OLD_MAX_TOKENS = 30_000
 const MAX_TEXT_TOKENS = 4_000
-// Of the model that ranks pictures too.
+// The model that also ranks images.
 const MULTIMODAL = /^qwen3-vl-rerank/
 const MAX_MULTIMODAL_DOCUMENTS = 100
 const MAX_PICTURES = 40
 const MAX_MULTIMODAL_TEXT_TOKENS = 8_000
 const TAKEN = new Set(['instruct'])
 
-/** Models of the API whose fields stand beside each other; all others have the native one. */
+/** Models with the compatible API and its flat fields. All others use the native API. */
 const COMPATIBLE = /^qwen3-rerank/
 
 /**
- * Reranking at DashScope (Model Studio, text rerank). `qwen3-rerank` scores each document by itself; of the other models that is not
- * known.
- * @param paths Of the compatible and of the native API.
+ * Creates reranking at DashScope (Model Studio, text rerank). `qwen3-rerank` scores each document separately; for the other models
+ * this is unknown.
+ * @param paths Paths of the compatible and the native API.
  */
 export function dashscopeRerank(paths: { readonly compatible: string; readonly native: string }): RerankOperation {
   const compatible: RerankFields = { path: paths.compatible, topN: 'top_n', taken: TAKEN }
@@ -54,7 +54,7 @@ function limitsOf(upstream: string): RerankLimits {
   return { maxDocuments: MAX_DOCUMENTS, maxTokens: OLD_MAX_TOKENS, maxTextTokens: MAX_TEXT_TOKENS }
 }
 
-/** Beside a picture a text is an object too. */
+/** If any document is an image, texts are objects too. */
 function nativeDocuments(documents: RerankInput['documents']): readonly unknown[] {
   if (documents.every((document) => typeof document === 'string')) return documents
   return documents.map((document) => (typeof document === 'string' ? { text: document } : document))

@@ -10,8 +10,8 @@ import type { ErrorReader } from '../shared/openai-error.ts'
 import type { SpeechOperation, VendorFailure } from '../vendor.ts'
 
 /**
- * Speech by DashScope's native API (Model Studio, Qwen-TTS). It is requested as events, which stream the sound. The sound
- * is always 24 kHz, so no format is sent. `language_type` keeps its default, which detects the language.
+ * Speech through DashScope's native API (Model Studio, Qwen-TTS), requested as events, which stream the audio. The audio is always
+ * 24 kHz, so no format is sent. `language_type` keeps its default, which detects the language.
  */
 export function speechOperation(path: string, errors: ErrorReader): SpeechOperation {
   return {
@@ -33,20 +33,20 @@ export function speechOperation(path: string, errors: ErrorReader): SpeechOperat
   }
 }
 
-/** Largest event: more than the longest text of one call takes in a single one. */
+/** Maximum size of an event: enough for the longest text of one call. */
 const MAX_SOUND_EVENT_BYTES = 16 * 1024 * 1024
 
-/** What a decoder works with. */
+/** Inputs of a decoder. */
 interface SpeechDecoderOptions {
   readonly take: TakeSamples
-  /** Reads an error object that came inside the stream. */
+  /** Reads an error object inside the stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }
 
 /**
  * Reads the events of Qwen-TTS (Model Studio, Qwen-TTS API reference): base64 of 16-bit samples in `output.audio.data`, and
- * `finish_reason` in the last one, which is null or the text "null" before. A file header before the first samples is
- * skipped. Comment lines, ids and `status:` lines are ignored.
+ * `finish_reason` in the last one, which is null or the string "null" before. A file header before the first samples is skipped.
+ * Comment lines, ids and `status:` lines are ignored.
  */
 class DashScopeSpeechDecoder implements SpeechDecoder {
   isComplete = false
@@ -105,7 +105,7 @@ class DashScopeSpeechDecoder implements SpeechDecoder {
   }
 }
 
-/** Some models of the family report token counts in the usage; the newer ones count characters only. */
+/** Some models report token counts in the usage. Newer ones count only characters. */
 function tokensOf(usage: unknown): SpeechTokens | undefined {
   if (!isJsonObject(usage)) return undefined
   const inputTokens = usage['input_tokens']

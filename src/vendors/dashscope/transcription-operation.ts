@@ -15,14 +15,14 @@ import { isErrorEnvelope } from '../shared/openai-chat-dialect.ts'
 import { openaiUsage } from '../shared/openai-usage.ts'
 import type { VendorCall, WireRequest } from '../vendor.ts'
 
-/** Qwen-ASR gives text alone, and knows neither speakers nor lists of words. */
+/** Qwen-ASR returns only text, and supports neither speakers nor word lists. */
 const QWEN_ASR: TranscriptionAbilities = {
   formats: ['json', 'text'],
   streams: false,
   refusedFields: ['include', 'languages', 'keywords', 'known_speaker_names', 'known_speaker_references'],
 }
 
-/** Models that transcribe what is sent to them (Model Studio, Qwen-ASR). Those that only fetch URLs are not served. */
+/** Models that transcribe uploaded audio (Model Studio, Qwen-ASR). Models that only fetch URLs are not served. */
 export const DASHSCOPE_TRANSCRIPTION_MODELS: readonly ModelDefinition[] = [
   {
     id: 'qwen3-asr-flash',
@@ -35,10 +35,10 @@ export const DASHSCOPE_TRANSCRIPTION_MODELS: readonly ModelDefinition[] = [
   },
 ]
 
-/** Fields that have no effect there. */
+/** Fields without effect at this vendor. */
 const WITHOUT_EFFECT = ['temperature', 'timestamp_granularities', 'chunking_strategy'] as const
 
-/** Transcription by DashScope's compatible mode: a chat with the recording as its only message (Model Studio, Qwen-ASR). */
+/** Transcription through DashScope's compatible mode: a chat with the recording as its only message (Model Studio, Qwen-ASR). */
 export function transcriptionOperation(path: string): TranscriptionOperation {
   return {
     abilities: () => QWEN_ASR,
@@ -54,7 +54,7 @@ function toWire({ request, model, apiKey }: VendorCall<TranscriptionRequest>, pa
     stream: false,
     ...(language === undefined || language === '' ? {} : { asr_options: { language } }),
   }
-  // The context of a recording is the text of the system.
+  // The system text is the context of a recording.
   const context =
     prompt === undefined || prompt === '' ? [] : [{ role: 'system', content: [{ type: 'text', text: prompt }] }]
   const head = `${JSON.stringify(before).slice(0, -1)},"messages":[${context.map((turn) => `${JSON.stringify(turn)},`).join('')}`
@@ -89,7 +89,7 @@ function fromWire(
   }
 }
 
-/** Sound without words has no content. */
+/** Audio without words has no content. */
 function textOf(content: unknown): string | undefined {
   if (content === null || content === undefined) return ''
   if (typeof content === 'string') return content
@@ -104,7 +104,7 @@ function languagesOf(annotations: unknown): string[] {
   )
 }
 
-/** The model is sold by the second, and its tokens are told beside. */
+/** The model is priced per second, and its tokens are reported separately. */
 function usageOf(value: unknown, request: TranscriptionRequest): Usage | undefined {
   const seconds = isJsonObject(value) ? value['seconds'] : undefined
   const heard = typeof seconds === 'number' && seconds !== 0 ? heardSeconds(seconds, request) : undefined

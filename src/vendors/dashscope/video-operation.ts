@@ -12,13 +12,13 @@ import type { ErrorReader } from '../shared/openai-error.ts'
 import type { VendorCall, VideoOperation, WireRequest } from '../vendor.ts'
 import { acceptedTask, confirmsCancel, taskReport } from './video-report.ts'
 
-/** What of a body belongs to the vendor. */
+/** Members of a body that belong to the vendor. */
 const PARTS = ['input', 'parameters'] as const
 const PARAMETERS = Buffer.from(',"parameters":')
 const END = Buffer.from('}')
 const NO_FIELDS: readonly string[] = []
 
-/** Top-level fields that are used here and do not go to the vendor. */
+/** Top-level fields for the gateway that are not sent to the vendor. */
 const GATEWAY_FIELDS: ReadonlySet<string> = new Set([
   'model',
   'duration',
@@ -55,7 +55,7 @@ export function videoOperation(
     }),
     confirmsCancel,
     pollIntervalMs: 15_000,
-    // The vendor takes 20 questions a second of one account. A second touches at most five windows.
+    // The vendor allows 20 queries per second and account. A second overlaps at most five windows.
     pollBudget: { takes: 4, windowMs: 250 },
   }
 }
@@ -64,7 +64,7 @@ function submission(call: VendorCall<VideoRequest>, path: string): WireRequest {
   const { request, body } = videoBody(call)
   const headers = [...bearerHeaders(call.apiKey, 'application/json')]
   headers.push('x-dashscope-async', 'enable')
-  // The vendor looks up its uploaded files only with this header.
+  // The vendor resolves its uploaded files only with this header.
   if (mediaAddresses(request.input).some(({ url }) => /^oss:/i.test(url))) {
     headers.push('x-dashscope-ossresourceresolve', 'enable')
   }
@@ -98,15 +98,15 @@ interface VideoBody {
 }
 
 /**
- * The body for the vendor: its model id, the caller's `input`, and `parameters` with the fields that decide the bill filled
- * in. Values are the caller's own bytes if those are unambiguous.
+ * Builds the body for the vendor: its model id, the caller's `input`, and `parameters` with the fields that decide the bill. Values
+ * are the caller's own bytes if those are unambiguous.
  * @throws GatewayError `unsupported_parameter` if the model is a fallback that does not support the request;
  *   `model_not_configured` if it names no known protocol.
  */
 function videoBody(call: VendorCall<VideoRequest>): VideoBody {
   const request = isFallback(call) ? fallbackRequest(call) : call.request
   const bytes = call.bytes === undefined ? undefined : asBuffer(call.bytes)
-  // They equal `call.request`, because no name is repeated in them.
+  // The bytes equal `call.request`, because they repeat no name.
   const spans = bytes && findMembers(bytes, PARTS)
   const input = request.input === call.request.input ? cut(bytes, spans?.input) : undefined
   const parameters = request.parameters === call.request.parameters ? cut(bytes, spans?.parameters) : undefined
@@ -141,13 +141,13 @@ function appendParameters(
   return body
 }
 
-/** True if this model is a fallback for the requested one. */
+/** Whether this model is a fallback for the requested one. */
 function isFallback({ request, model }: VendorCall<VideoRequest>): boolean {
   return ![model.id, model.upstream, ...model.aliases].includes(request.model)
 }
 
 /**
- * The request in the fallback's protocol. A body of another protocol is converted, if nothing is lost.
+ * Returns the request in the fallback's protocol. A body of another protocol is converted if nothing is lost.
  * @throws GatewayError `unsupported_parameter` naming the unsupported field.
  */
 function fallbackRequest({ request, model }: VendorCall<VideoRequest>): VideoRequest {

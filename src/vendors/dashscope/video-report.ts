@@ -9,7 +9,7 @@ import type { AcceptedTask, TaskReport, WireAnswer } from '../vendor.ts'
 
 type Status = TaskReport['status']
 
-/** DashScope, task query: `task_status`. Only the vendor's SDKs mention SUSPENDED; both spellings of cancelled occur. */
+/** Values of `task_status` (DashScope, task query). Only the vendor's SDKs mention SUSPENDED; both spellings of cancelled occur. */
 const STATUSES: ReadonlyMap<unknown, Status> = new Map<unknown, Status>([
   ['PENDING', 'queued'],
   ['RUNNING', 'in_progress'],
@@ -21,27 +21,27 @@ const STATUSES: ReadonlyMap<unknown, Status> = new Map<unknown, Status>([
   ['UNKNOWN', 'unknown'],
 ])
 
-// Their ids are UUIDs. It becomes part of a path.
+// Task ids are UUIDs. The id becomes part of a path.
 const TASK_ID = /^[A-Za-z0-9][\w.:-]{0,199}$/
 
-/** Reads the answer to a submission; undefined when it names no task. */
+/** Reads the answer to a submission. Returns `undefined` if it names no task. */
 export function acceptedTask(answer: WireAnswer): AcceptedTask | undefined {
   const output = outputOf(bodyOf(answer))
   const taskId = output?.['task_id']
   return typeof taskId === 'string' && TASK_ID.test(taskId) ? { upstreamId: taskId, output } : undefined
 }
 
-/** The vendor confirms a cancellation by an object with the id of the request; a refusal has a code, whatever its status. */
+/** Whether the vendor confirms a cancellation: an object with the request id, and without a code, whatever the status. */
 export function confirmsCancel(answer: WireAnswer): boolean {
   const body = bodyOf(answer)
   return body !== undefined && textOf(body['code']) === undefined
 }
 
-/** What a caller reads of a fault of the operator's account, as for every other call. */
+/** Error for the caller if the operator's account is at fault, as for every other call. */
 const HIDDEN = { code: 'upstream_unavailable', message: ERROR_TABLE.upstream_unavailable.message } as const
 
 /**
- * Reads a task record. Undefined without a known status: such an answer is ignored.
+ * Reads a task record. Returns `undefined` for an unknown status, so that the answer is ignored.
  * @param apiKeys Removed from the vendor's texts.
  */
 export function taskReport(
@@ -99,9 +99,9 @@ function textOf(value: unknown): string | undefined {
 }
 
 /**
- * The seconds that a task record bills (DashScope, task query of video synthesis): `duration`, which holds the seconds of
- * reference videos too; else output and input seconds together; else `video_duration` of older models. Undefined when there
- * is none of them; NaN for a value that is no number, so that it is not taken for silence.
+ * Returns the billed seconds of a task record (DashScope, task query of video synthesis): `duration`, which includes the seconds of
+ * reference videos; else output and input seconds together; else `video_duration` of older models. Returns `undefined` if all are
+ * absent, and NaN if a value is not a number, so that it does not count as absent.
  */
 function billedSeconds(usage: Readonly<Record<string, unknown>>): number | undefined {
   const { duration, output_video_duration: made, input_video_duration: taken, video_duration: older } = usage
@@ -115,8 +115,8 @@ function secondsOf(value: unknown): number {
 }
 
 /**
- * The rendered tier of a task record, as callers write it: from `SR`, a number or a text, else from `size` or
- * `video_ratio`, which are both pixels. Undefined if absent.
+ * Returns the rendered tier of a task record, as callers write it: from `SR`, a number or a string, else from the pixels in `size`
+ * or `video_ratio`.
  */
 function renderedResolution(usage: Readonly<Record<string, unknown>>): string | undefined {
   const { SR: tier } = usage

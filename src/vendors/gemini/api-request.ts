@@ -2,7 +2,7 @@ import type { WireRequest } from '../vendor.ts'
 import type { OpenApiSchema } from './schema-to-wire.ts'
 
 /**
- * Headers of every call. The key goes in a header and never in the query, which proxies would log. Compression is not
+ * Returns the headers of every call. The key is in a header and never in the query, which proxies would log. Compression is not
  * requested, because usage is read from the bytes.
  */
 export function apiHeaders(apiKey: string, streams: boolean): string[] {
@@ -17,17 +17,17 @@ export function apiHeaders(apiKey: string, streams: boolean): string[] {
   ]
 }
 
-/** Where the API is, and which of its two varieties it is: that for developers, or that of a cloud. */
+/** Path of the API and its variant: the developer API or the cloud's API. */
 export interface GeminiApi {
   /** Path before the models: `/v1beta`. */
   readonly basePath: string
-  /** False in the cloud's: function calls and their responses have no ids, and a request with one is refused. */
+  /** Whether function calls and responses have ids. The cloud's API rejects requests with ids. */
   readonly hasCallIds: boolean
-  /** False in the cloud's: the body of a count is the counted request itself. */
+  /** Whether the counted request is wrapped. In the cloud's API it is the whole body. */
   readonly wrapsCounts: boolean
 }
 
-/** Path and headers of one call of a model's method. */
+/** Returns path and headers of a call to a model's method. */
 export function apiRequestHead(options: {
   /** Path before the models: `/v1beta`. */
   readonly basePath: string
@@ -45,18 +45,18 @@ export function apiRequestHead(options: {
   const streams = options.method === 'streamGenerateContent'
   const resource = modelResource(options.model).split('/').map(encodeURIComponent).join('/')
   return {
-    // Without alt=sse a stream is one growing JSON array.
+    // Without alt=sse, a stream is one growing JSON array.
     path: `${options.basePath}/${resource}:${options.method}${streams ? '?alt=sse' : ''}`,
     headers: apiHeaders(options.apiKey, streams),
   }
 }
 
-/** The model's resource name: `models/gemini-2.5-flash`; a name that has a collection (`tunedModels/…`) stays. */
+/** Returns the resource name of a model: `models/gemini-2.5-flash`. A name with a collection (`tunedModels/…`) stays unchanged. */
 export function modelResource(model: string): string {
   return model.includes('/') ? model : `models/${model}`
 }
 
-/** The bare id of a model: `gemini-2.5-flash`. */
+/** Returns the bare id of a model: `gemini-2.5-flash`. */
 export function modelId(model: string): string {
   return model.startsWith('models/') ? model.slice('models/'.length) : model
 }
@@ -64,9 +64,9 @@ export function modelId(model: string): string {
 /** One part of a turn. Exactly one of the payload fields is set. */
 export interface GeminiPart {
   text?: string
-  /** True for reasoning. */
+  /** Whether the part is reasoning. */
   thought?: boolean
-  /** Opaque state of the model's reasoning, base64; goes back on the same part. */
+  /** Opaque state of the model's reasoning in base64, to return on the same part. */
   thoughtSignature?: string
   inlineData?: { mimeType: string; data: string }
   fileData?: { mimeType?: string; fileUri: string }
@@ -74,7 +74,7 @@ export interface GeminiPart {
   functionResponse?: { id?: string; name: string; response: Record<string, unknown> }
 }
 
-/** One turn. Function responses are in turns of the user. */
+/** One turn. Function responses are in user turns. */
 export interface GeminiContent {
   role: 'user' | 'model'
   parts: GeminiPart[]
@@ -87,13 +87,13 @@ export interface FunctionDeclaration {
   parameters?: OpenApiSchema
 }
 
-/** Whether and what the model may call. */
+/** Whether the model may or must call functions, and which. */
 export interface FunctionCallingConfig {
   mode: 'AUTO' | 'NONE' | 'ANY' | 'VALIDATED'
   allowedFunctionNames?: string[]
 }
 
-/** How the model thinks: a level (3.x) or a budget of tokens (2.5), never both. */
+/** Level (3.x) or token budget (2.5) of the model's thinking, never both. */
 export interface ThinkingConfig {
   thinkingLevel?: 'MINIMAL' | 'LOW' | 'MEDIUM' | 'HIGH' | 'XHIGH'
   thinkingBudget?: number
@@ -116,7 +116,7 @@ export interface GenerationConfig {
   responseLogprobs?: boolean
   logprobs?: number
   thinkingConfig?: ThinkingConfig
-  /** What an image model answers with. */
+  /** Kinds of output of an image model. */
   responseModalities?: ('TEXT' | 'IMAGE')[]
   imageConfig?: { aspectRatio?: string; imageSize?: string }
 }

@@ -3,9 +3,9 @@ import { isJsonObject, parseVendorJson } from '../../core/json.ts'
 import { googleErrorFrom, redactGoogleKeys } from '../shared/google-error.ts'
 import type { NativeBatches, NativeCall, NativeReport, NativeResult, WireAnswer } from '../vendor.ts'
 
-/** Where files and batches are: the API's prefix, and its version in paths. */
+/** Path prefix of files and batches, and the API version in paths. */
 export interface BatchesAddress {
-  /** Empty, or `/proxy`. */
+  /** Empty, or a prefix such as `/proxy`. */
   readonly prefix: string
   /** `v1beta`. */
   readonly apiVersion: string
@@ -13,21 +13,21 @@ export interface BatchesAddress {
 
 const METHOD = ':generateContent'
 
-/** No line of JSON text can hold it, because a line break comes before it. */
+/** No line of JSON text can contain it, because it follows a line break. */
 const BOUNDARY = 'signalbox-batch'
 
-/** The largest page of the list of batches. */
+/** Maximum page size of the list of batches. */
 const PAGE_SIZE = 100
 
-/** Ids longer than this are refused, and those of results are: they end by themselves after two days. */
+/** Maximum length of ids to delete. Longer ones, as of results, are rejected; their files expire after two days. */
 const LONGEST_FILE_ID = 40
 
 const BATCH_ID = /^batches\/[\w-]{1,200}$/
 const FILE_ID = /^files\/([\w-]{1,200})$/
 
 /**
- * Batches of `generateContent` (Gemini API, "Batch API"): the requests are uploaded as a file of JSON lines with keys, and the answers are
- * one too. Embeddings have another request in a batch, of one text each, so they go as single calls.
+ * Batches of `generateContent` (Gemini API, "Batch API"): requests are uploaded and answers returned as files of JSON lines with
+ * keys. A batch embeds one text per request in another form, so embeddings are single calls.
  * @param apiKeys Removed from the text of a failure.
  */
 export function generateContentBatches(
@@ -42,7 +42,7 @@ export function generateContentBatches(
     body: null,
   })
   return {
-    // A file has up to 2 GB; the number of its lines is not limited.
+    // A file has up to 2 GB. The number of lines is unlimited.
     limits: { maxRequests: Number.MAX_SAFE_INTEGER, maxBytes: 2_000_000_000, maxLineBytes: 20_000_000 },
     takes: ({ path }) => path.startsWith(`${root}/models/`) && path.endsWith(METHOD),
     line: ({ customId, body }) => `{"key":${JSON.stringify(customId)},"request":${body}}`,
@@ -71,7 +71,7 @@ export function generateContentBatches(
         const page = after === undefined ? '' : `&pageToken=${encodeURIComponent(after)}`
         return call('GET', `${root}/batches?pageSize=${PAGE_SIZE}${page}`, apiKey)
       },
-      // The order of the list is not documented, so it is read to its end.
+      // The order of the list is not documented, so it is read completely.
       read: (answer, { name }) => foundIn(jsonOf(answer), name),
     },
     read: (batchId, apiKey) => call('GET', `${root}/${batchId}`, apiKey),
@@ -116,7 +116,7 @@ function batchIdOf(operation: Fields | undefined): string | undefined {
   return typeof name === 'string' && BATCH_ID.test(name) ? name : undefined
 }
 
-/** The batch itself stands in the operation's metadata. */
+/** The metadata of the operation contains the batch. */
 function batchOf(operation: Fields): Fields {
   return isJsonObject(operation['metadata']) ? operation['metadata'] : operation
 }
@@ -141,7 +141,7 @@ function reportFrom(operation: Fields | undefined, apiKeys: readonly string[]): 
   if (operation === undefined) return undefined
   const state = batchOf(operation)['state']
   if (typeof state !== 'string') return undefined
-  // Reference and SDKs write BATCH_STATE_…, the guide JOB_STATE_….
+  // The reference and SDKs use BATCH_STATE_…, the guide JOB_STATE_….
   const name = state.replace(/^(?:BATCH|JOB)_STATE_/, '')
   const isOver = operation['done'] === true
   const report = { isExpired: false, isCancelled: false, results: resultsOf(operation), failure: undefined } as const
@@ -156,12 +156,12 @@ function reportFrom(operation: Fields | undefined, apiKeys: readonly string[]): 
     case 'FAILED':
       return { ...report, state: 'failed', results: [], failure: failureOf(operation, apiKeys) }
     default:
-      // A state that is new to us counts by whether it is the last one.
+      // Unknown states count as ended or running, depending on whether they are final.
       return { ...report, state: isOver ? 'ended' : 'running' }
   }
 }
 
-/** The file of the answers: it stands in the operation's response, and in the batch as well. */
+/** Returns the file of the answers, which the operation's response and the batch both name. */
 function resultsOf(operation: Fields): string[] {
   for (const output of [operation['response'], batchOf(operation)['output']]) {
     const fileId = isJsonObject(output) ? output['responsesFile'] : undefined
@@ -177,7 +177,7 @@ function failureOf(operation: Fields, apiKeys: readonly string[]): NonNullable<N
   return { code: name, message: redactGoogleKeys(typeof message === 'string' ? message : '', apiKeys) }
 }
 
-/** HTTP statuses and names of `google.rpc.Code`: errors of single requests have only its number. */
+/** HTTP statuses and names of `google.rpc.Code`. Errors of single requests have only its number. */
 const HTTP_ERRORS: ReadonlyMap<number, readonly [status: number, name: string]> = new Map([
   [1, [499, 'CANCELLED']],
   [2, [500, 'UNKNOWN']],
@@ -199,12 +199,12 @@ const HTTP_ERRORS: ReadonlyMap<number, readonly [status: number, name: string]> 
 
 const CANCELLED = 1
 
-/** A code may be an HTTP status already. */
+/** A code may already be an HTTP status. */
 function httpErrorOf(code: number): readonly [status: number, name: string] {
   return HTTP_ERRORS.get(code) ?? [code >= 400 && code <= 599 ? code : 500, 'UNKNOWN']
 }
 
-/** Arguments of tools have the vendor's digits. */
+/** Arguments of tools keep the vendor's digits. */
 const EXACT: ExactMembers = new Map([['args', 'text']])
 
 function result(line: string): NativeResult | undefined {

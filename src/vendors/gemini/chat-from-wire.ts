@@ -11,7 +11,7 @@ import { brokenCandidate, responseFailure } from './error-from.ts'
 import { signatureExtra } from './reasoning.ts'
 import { usageFrom } from './usage-from.ts'
 
-/** Reads a whole answer of `generateContent`. Undefined for an error in disguise or an answer without content or reason. */
+/** Reads a whole answer of `generateContent`. Returns `undefined` for an error in a 2xx, or without content and reason. */
 export function chatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
@@ -25,13 +25,13 @@ export function chatFromWire(
   const completion = collector.completion(call, usage)
   if (reader.failure !== undefined || completion === undefined) return undefined
   const candidates = (Array.isArray(response['candidates']) ? response['candidates'] : []).filter(isJsonObject)
-  // The first of each index.
+  // Keeps the first candidate of each index.
   const byIndex = new Map(candidates.reverse().map((candidate) => [candidate['index'] ?? 0, candidate]))
   for (const choice of completion.choices) choice.logprobs = logprobsFrom(byIndex.get(choice.index))
   return { completion, usage }
 }
 
-/** Reads a whole answer whose content is useless, such as a call that cannot be parsed: the vendor bills it all the same. */
+/** Reads a whole answer with unusable content, such as a call that cannot be parsed. The vendor bills it anyway. */
 export function brokenAnswer(answer: WireAnswer, call: VendorCall<ChatRequest>): BrokenChat | undefined {
   const reader = new AnswerReader(new CompletionCollector(), call)
   reader.read(parseAnswerJson(new TextDecoder().decode(answer.body), 'args'))
@@ -40,19 +40,19 @@ export function brokenAnswer(answer: WireAnswer, call: VendorCall<ChatRequest>):
   return { failure: { ...reader.failure, status: answer.status }, usage }
 }
 
-/** What one candidate has given so far. */
+/** Output of one candidate so far. */
 interface CandidateState {
   toolCallCount: number
-  /** A signature that came on reasoning or on an empty text; it belongs to the call beside it, else to the message. */
+  /** A signature on reasoning or on an empty text. It belongs to the call next to it, else to the message. */
   looseSignature: string | undefined
   messageSignature: string | undefined
-  /** The last finish reason that counts. Some answers have one before their content, or in every event. */
+  /** Latest known finish reason. Some answers have one before their content, or in every event. */
   finishReason: string | undefined
 }
 
 /**
- * Reads response objects of `generateContent`, one for a whole answer and many for a stream, and passes what they
- * hold to a writer. Both ways go through here, so that the same answer means the same text, calls and usage.
+ * Reads response objects of `generateContent`, one for a whole answer and many for a stream, and passes their content to a writer.
+ * Both use this class, so that the same answer has the same text, calls and usage.
  */
 export class AnswerReader {
   failure: VendorFailure | undefined
@@ -70,13 +70,13 @@ export class AnswerReader {
     this.#call = { apiKey: call.apiKey, reportProblem: call.reportProblem }
   }
 
-  /** True once every candidate has a finish reason, or the prompt was blocked. */
+  /** Whether every candidate has a finish reason, or the prompt was blocked. */
   get isComplete(): boolean {
     if (this.#candidates.size === 0) return this.#isBlocked
     return [...this.#candidates.values()].every((candidate) => candidate.finishReason !== undefined)
   }
 
-  /** Takes one response object; nothing more is read after a failure. */
+  /** Reads one response object. After a failure, objects are ignored. */
   read(response: unknown): void {
     if (this.failure !== undefined) return
     this.failure = responseFailure(response, this.#call.apiKey)
@@ -90,8 +90,8 @@ export class AnswerReader {
   }
 
   /**
-   * In the middle of a stream, metadata may be there without counts, or with zeros. No prompt has none. For a blocked prompt
-   * nothing was generated, whether that is reported or not.
+   * Ignores metadata without counts or with zeros inside a stream, because every prompt has tokens. A blocked prompt has no output,
+   * whether that is reported or not.
    */
   #count(usage: Usage | undefined): void {
     const isReport = usage !== undefined && (usage.inputTokens ?? 0) > 0
@@ -174,7 +174,7 @@ export class AnswerReader {
     this.#writer.toolCallArguments(index, exactJsonText(isJsonObject(args) ? args : {}), choice)
   }
 
-  /** Older models give calls no id. Other vendors, which may read the history later, allow 40 word characters. */
+  /** Older models give calls no id. Other vendors that may read the history later allow 40 word characters. */
   #madeCallId(choice: number, index: number): string {
     const answer = (this.#id ?? this.#fallbackId).replace(/[^\w-]/g, '').slice(0, 24)
     return `call_${answer}_${choice}_${index}`
@@ -197,14 +197,14 @@ export class AnswerReader {
   }
 }
 
-/** The parts of a candidate, which may come with `content: {}`, with `parts: null`, or without content. */
+/** Returns the parts of a candidate, which may have `content: {}`, `parts: null`, or no content. */
 export function partsOf({ content }: Record<string, unknown>): Record<string, unknown>[] {
   return isJsonObject(content) && Array.isArray(content['parts']) ? content['parts'].filter(isJsonObject) : []
 }
 
 /**
- * Why a candidate stopped (Gemini API, "FinishReason"). `OTHER` and its like are answers that the vendor withheld without
- * saying why.
+ * Why a candidate stopped (Gemini API, "FinishReason"). `OTHER` and similar reasons stand for answers that the vendor withheld
+ * without a reason.
  */
 const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['STOP', 'stop'],
@@ -227,16 +227,16 @@ const FINISH_REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['PUP_LIMITED_DISABLED', 'content_filter'],
 ])
 
-/** The vendor has limited or disabled the operator's account, because of its policy of prohibited use. */
+/** The vendor has limited or disabled the operator's account for violating its prohibited use policy. */
 const ACCOUNT_REASON = 'PUP_LIMITED_DISABLED'
 
-/** The neutral reason; the vendor has none for tool calls. An unknown reason counts as `OTHER`, never as success. */
+/** Returns the neutral reason. The vendor has none for tool calls. An unknown reason counts as `OTHER`, never as success. */
 export function finishReason(reason: string, hasToolCalls: boolean): FinishReason {
   const known = FINISH_REASONS.get(reason) ?? 'content_filter'
   return known === 'stop' && hasToolCalls ? 'tool_calls' : known
 }
 
-/** Whether the gateway knows what a finish reason means. */
+/** Whether the gateway knows a finish reason. */
 export function isKnownReason(reason: string): boolean {
   return FINISH_REASONS.has(reason)
 }
@@ -244,12 +244,12 @@ export function isKnownReason(reason: string): boolean {
 /** The Gemini API and Vertex AI spell the unspecified value differently. */
 const UNSPECIFIED: ReadonlySet<string> = new Set(['', 'BLOCK_REASON_UNSPECIFIED', 'BLOCKED_REASON_UNSPECIFIED'])
 
-/** Is this a reason to block a prompt? The unspecified value is none. */
+/** Whether a value is a reason to block a prompt. The unspecified value is not. */
 export function blocksPrompt(blockReason: unknown): boolean {
   return typeof blockReason === 'string' && !UNSPECIFIED.has(blockReason)
 }
 
-/** One token with its probability, as OpenAI's API has it. */
+/** A token and its log probability, in the format of OpenAI's API. */
 interface TokenLogprob {
   token: string
   logprob: number
@@ -263,7 +263,7 @@ interface ChoiceLogprobs {
   refusal: null
 }
 
-/** Reads a candidate's `logprobsResult` (Gemini API, "LogprobsResult"); null when it has none. */
+/** Reads a candidate's `logprobsResult` (Gemini API, "LogprobsResult"). Returns null if it has none. */
 function logprobsFrom(candidate: unknown): ChoiceLogprobs | null {
   const result = isJsonObject(candidate) ? candidate['logprobsResult'] : undefined
   const chosen = isJsonObject(result) ? result['chosenCandidates'] : undefined

@@ -61,18 +61,18 @@ export const CHAT_FIELDS = {
   web_search_options: 'dropped',
 } as const satisfies TranslationTable
 
-/** Billing fields of surcharges that the vendor never hears of. */
+/** Billing fields of surcharges that are never sent to the vendor. */
 export const SURCHARGES_LEFT_OUT = surchargesLeftOut(CHAT_FIELDS)
 
 /**
- * Reports the fields that are left out, unknown ones included.
- * @throws GatewayError `unsupported_parameter` naming a field that must not be left out.
+ * Reports dropped fields, including unknown ones.
+ * @throws GatewayError `unsupported_parameter` naming a field that must not be dropped.
  */
 export const reportDroppedFields: FieldCheck = fieldCheck(CHAT_FIELDS)
 
 /**
- * Writes a chat as `generateContent`, or `streamGenerateContent` when it streams (Gemini API, "Generating content").
- * @throws GatewayError `unsupported_parameter` or `invalid_request` naming what cannot be translated.
+ * Writes a chat as `generateContent`, or `streamGenerateContent` for streams (Gemini API, "Generating content").
+ * @throws GatewayError `unsupported_parameter` or `invalid_request` naming a field that cannot be translated.
  */
 export function chatToWire(call: VendorCall<ChatRequest>, { basePath, hasCallIds }: GeminiApi): WireRequest {
   const { model, stream } = call
@@ -101,7 +101,7 @@ export function chatToWire(call: VendorCall<ChatRequest>, { basePath, hasCallIds
   }
 }
 
-/** A request with functions whose answer's format is asked for in the system text, where nothing enforces it. */
+/** Requests the answer format in the system text, where nothing enforces it, if the request has functions. */
 function withInstruction(request: ChatRequest, report: (field: string) => void): ChatRequest {
   const content = (request.tools ?? []).length === 0 ? undefined : jsonInstruction(request)
   if (content === undefined) return request
@@ -111,19 +111,19 @@ function withInstruction(request: ChatRequest, report: (field: string) => void):
 
 const MAX_CANDIDATES = 8
 
-/** What the translation of the settings needs to know. */
+/** Facts that the translation of the settings needs. */
 interface GenerationContext {
   readonly abilities: ModelAbilities
   readonly stream: boolean
-  /** Work that the schemas of the request may still cause. */
+  /** Budget for the work on the schemas of the request. */
   readonly budget: WorkBudget
-  /** Names a field of the request that is left out or changed. */
+  /** Reports a field of the request that is dropped or changed. */
   readonly report: (field: string) => void
 }
 
 /**
- * The settings of a generation; undefined when the request sets none. Defaults are never filled in.
- * @throws GatewayError `unsupported_parameter` naming `n` beyond eight answers.
+ * Returns the settings of a generation, or `undefined` if the request sets none. Defaults are never filled in.
+ * @throws GatewayError `unsupported_parameter` naming `n` above eight answers.
  */
 function generationConfig(request: ChatRequest, context: GenerationContext): GenerationConfig | undefined {
   const config: GenerationConfig = {}
@@ -179,7 +179,7 @@ function addSampling(config: GenerationConfig, request: ChatRequest, context: Ge
 
 function addLogprobs(config: GenerationConfig, request: ChatRequest, context: GenerationContext): void {
   if (request.logprobs !== true || context.stream) {
-    // Streamed chat has no place for them on the way to the caller.
+    // Streamed chat cannot pass them to the caller.
     if (request.logprobs === true) context.report('logprobs')
     if (!changesNothing('top_logprobs', request.top_logprobs)) context.report('top_logprobs')
     return

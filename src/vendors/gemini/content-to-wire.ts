@@ -4,10 +4,10 @@ import { invalidParameter, unsupportedParameter } from '../shared/parameter-erro
 import type { GeminiPart } from './api-request.ts'
 import { isVendorFile } from './vendor-files.ts'
 
-/** Content of a chat message: what `content` may be. */
+/** Content of a chat message. */
 export type ChatContent = string | readonly ChatContentPart[] | null | undefined
 
-/** Media types of URLs, which the vendor otherwise has to guess. */
+/** Media types of URLs, which the vendor would otherwise have to guess. */
 const TYPES_BY_EXTENSION: ReadonlyMap<string, string> = new Map([
   ['png', 'image/png'],
   ['jpg', 'image/jpeg'],
@@ -21,7 +21,7 @@ const TYPES_BY_EXTENSION: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * The content of a message as parts. Empty texts are left out, because the vendor refuses empty turns.
+ * Converts the content of a message to parts. Empty texts are omitted, because the vendor rejects empty turns.
  * @throws GatewayError `unsupported_parameter` for a part without an equivalent, `invalid_request` for malformed data, each
  *   naming the part.
  */
@@ -31,7 +31,7 @@ export function contentToWire(content: ChatContent, path: string, report: (field
   return content.flatMap((part, index) => contentPart(part, `${path}[${index}]`, report))
 }
 
-/** One text part; none for an empty text. */
+/** Returns a text part, or none for an empty text. */
 export function textParts(text: string | null | undefined): GeminiPart[] {
   return typeof text === 'string' && text !== '' ? [{ text }] : []
 }
@@ -65,7 +65,7 @@ function imagePart(url: string, path: string): GeminiPart {
 
 function remoteFile(url: string, path: string): GeminiPart {
   if (isVendorFile(url))
-    throw unsupportedParameter(path, `${path}: files kept at the vendor cannot be used; send the file as data.`)
+    throw unsupportedParameter(path, `${path}: files stored at the vendor cannot be used; send the file as data.`)
   const extension = /\.([a-z]+)(?:[?#]|$)/i.exec(url)?.[1]?.toLowerCase()
   const mimeType = TYPES_BY_EXTENSION.get(extension ?? '')
   return { fileData: { ...(mimeType === undefined ? {} : { mimeType }), fileUri: url } }
@@ -81,11 +81,11 @@ function audioPart(audio: { data?: unknown; format?: unknown } | undefined, path
 
 function filePart(file: { file_data?: unknown; file_url?: unknown } | undefined, path: string): GeminiPart {
   const { file_data: data, file_url: url } = file ?? {}
-  // Others, such as `gs:`, are read with the operator's rights.
+  // Other schemes, such as `gs:`, are read with the operator's rights.
   if (data === undefined && typeof url === 'string' && /^https?:\/\//i.test(url))
     return remoteFile(url, `${path}.file_url`)
   if (typeof data !== 'string') {
-    throw unsupportedParameter(`${path}.file_id`, 'The model takes a file as file_data only.')
+    throw unsupportedParameter(`${path}.file_id`, 'The model accepts files only as file_data.')
   }
   return inlineData(data, `${path}.file_data`)
 }

@@ -9,24 +9,24 @@ import { type ChatContent, contentToWire, textParts } from './content-to-wire.ts
 import type { ModelAbilities } from './model-abilities.ts'
 import { signatureOf, signCurrentTurn } from './reasoning.ts'
 
-/** A conversation as the vendor takes it. */
+/** A conversation in the vendor's form. */
 interface Conversation {
   readonly systemInstruction: { parts: GeminiPart[] } | undefined
   readonly contents: GeminiContent[]
 }
 
-/** A turn under construction; that of a step's responses is filled once all messages are read. */
+/** A turn under construction. Responses of a step are filled in once all messages are read. */
 interface Turn {
   readonly role: GeminiContent['role']
   readonly parts: () => GeminiPart[]
 }
 
 /**
- * Translates a chat's messages. System messages are collected, and adjacent turns of one role are merged. The responses of
- * a step follow directly after its calls, in the order of the calls (Gemini API, "Function calling": a turn of calls
- * follows a user turn, and one turn holds all its responses).
- * @param hasCallIds Do calls and responses carry ids? Without them they match by name and order.
- * @throws GatewayError `invalid_request` naming a tool message that answers no call; `unsupported_parameter` naming content
+ * Translates a chat's messages. System messages are collected, and adjacent turns of one role are merged. The responses of a step
+ * follow directly after its calls, in the order of the calls (Gemini API, "Function calling": a turn of calls follows a user turn,
+ * and one turn holds all its responses).
+ * @param hasCallIds Whether calls and responses carry ids. Without ids, they match by name and order.
+ * @throws GatewayError `invalid_request` naming a tool message without a call; `unsupported_parameter` naming content
  *   without an equivalent.
  */
 export function conversationToWire(
@@ -61,7 +61,7 @@ export function conversationToWire(
   const hasSystem = systemParts.length > 0
   const asUser = hasSystem && (!abilities.systemInstruction || contents.length === 0)
   if (asUser) prependUser(contents, systemParts)
-  // A conversation must begin with the user. If the history begins with the assistant, a blank user turn is added.
+  // A conversation must begin with the user, so a blank user turn is added before an assistant.
   if (contents[0]?.role === 'model') prependUser(contents, [{ text: ' ' }])
   if (abilities.checksSignatures) signCurrentTurn(contents)
   return { systemInstruction: hasSystem && !asUser ? { parts: systemParts } : undefined, contents }
@@ -79,7 +79,7 @@ function assistantParts(
   if (signature !== undefined) {
     const lastPart = parts.at(-1)
     const firstCall = step.callParts[0]
-    // A signature without a text belongs to the call beside it, or came alone at the end of a stream.
+    // A signature without a text belongs to the call next to it, or arrived alone at the end of a stream.
     if (lastPart !== undefined) lastPart.thoughtSignature = signature
     else if (firstCall !== undefined) firstCall.thoughtSignature ??= signature
     else parts.push({ text: '', thoughtSignature: signature })
@@ -105,14 +105,14 @@ function prependUser(contents: GeminiContent[], parts: readonly GeminiPart[]): v
   else contents.unshift({ role: 'user', parts: [...parts] })
 }
 
-/** A function call of the history, waiting for its response. */
+/** A function call of the history that waits for its response. */
 interface OpenCall {
   readonly id: string
   readonly name: string
   response: GeminiPart | undefined
 }
 
-/** The calls that have no response yet, by their ids. Of one id the latest step comes first, and in it the first call. */
+/** Calls without a response, by id. For a repeated id, the latest step is used, and its first call. */
 class OpenCalls {
   readonly #byId = new Map<string, { readonly step: ToolStep; readonly calls: OpenCall[]; next: number }[]>()
 
@@ -126,7 +126,7 @@ class OpenCalls {
     }
   }
 
-  /** Takes a tool message; false when it answers no open call. */
+  /** Accepts a tool message. Returns false if it does not answer an open call. */
   accept(message: ChatMessage, path: string, report: (field: string) => void): boolean {
     const steps = this.#byId.get(message.tool_call_id ?? '')
     const last = steps?.at(-1)
@@ -142,21 +142,21 @@ class OpenCalls {
 class ToolStep {
   readonly callParts: readonly GeminiPart[]
   readonly calls: readonly OpenCall[]
-  /** What a tool answered beyond text; the vendor takes it as parts of the same turn. */
+  /** Media of a tool's answer, which the vendor accepts as parts of the same turn. */
   readonly #mediaParts: GeminiPart[] = []
   readonly #hasIds: boolean
 
-  /** @throws GatewayError `unsupported_parameter` naming a call that is not of a function. */
+  /** @throws GatewayError `unsupported_parameter` naming a call of something other than a function. */
   constructor(calls: readonly ChatToolCall[], path: string, hasIds: boolean) {
     this.#hasIds = hasIds
     this.callParts = calls.map((call, index) => callPart(call, `${path}[${index}]`, hasIds))
     this.calls = calls.map((call) => ({ id: call.id, name: call.function.name, response: undefined }))
   }
 
-  /** Takes the tool message that answers a call of this step. */
+  /** Stores the answer to a call of this step. */
   answer(call: OpenCall, message: ChatMessage, path: string, report: (field: string) => void): void {
     const { text, media } = splitContent(message.content)
-    // Models without ids match by name, so the name comes from the call and not from the message.
+    // Models without ids match by name, so the name is that of the call, not of the message.
     call.response = {
       functionResponse: {
         ...(call.id === '' || !this.#hasIds ? {} : { id: call.id }),
@@ -176,7 +176,7 @@ class ToolStep {
 
 function callPart(call: ChatToolCall, path: string, hasIds: boolean): GeminiPart {
   if (!isJsonObject(call.function)) {
-    throw unsupportedParameter(path, `${path}: the model supports calls of functions only.`)
+    throw unsupportedParameter(path, `${path}: the model supports only calls of functions.`)
   }
   const signature = signatureOf(call.extra_content)
   return {
@@ -189,16 +189,16 @@ function callPart(call: ChatToolCall, path: string, hasIds: boolean): GeminiPart
   }
 }
 
-/** Arguments must be an object here; other text, as models sometimes write it, is kept under its own name. */
+/** Arguments must be an object. Other text, which models sometimes write, is kept under its own name. */
 function callArguments(text: string): Record<string, unknown> {
   if (text.trim() === '') return {}
   return jsonObjectText(text, parseExactJson) ?? { arguments: text }
 }
 
-/** A response must be an object: a tool's object stays, anything else goes under the vendor's own name for it. */
+/** A response must be an object. A tool's object stays; anything else gets the vendor's own name. */
 function responseObject(text: string): Record<string, unknown> {
   const value = jsonObjectText(text, parseVendorJson)
-  // An integer of 19 digits would lose precision; as text it is exact.
+  // An integer of 19 digits would lose precision, so it stays text.
   return value === undefined || holdsInexactInteger(value) ? { output: text } : value
 }
 
@@ -210,8 +210,8 @@ function splitContent(content: ChatContent): { text: string; media: Exclude<Chat
 }
 
 /**
- * Reads text that may be a JSON object, such as arguments a model wrote. Undefined when it is something else or nests too
- * deep to be written again.
+ * Reads text that may be a JSON object, such as a model's arguments. Returns `undefined` if it is not, or is nested too deep to be
+ * written again.
  */
 function jsonObjectText(text: string, parse: (text: string) => unknown): Record<string, unknown> | undefined {
   if (!text.trimStart().startsWith('{')) return undefined
@@ -219,7 +219,7 @@ function jsonObjectText(text: string, parse: (text: string) => unknown): Record<
   return isJsonObject(value) && isPlain(value) ? value : undefined
 }
 
-/** Does a JSON value hold a whole number that a double cannot hold exactly, such as a 19-digit id? */
+/** Whether a JSON value contains an integer that a double cannot represent, such as a 19-digit id. */
 function holdsInexactInteger(value: unknown): boolean {
   if (typeof value === 'number') return Number.isInteger(value) && !Number.isSafeInteger(value)
   return typeof value === 'object' && value !== null && Object.values(value).some(holdsInexactInteger)

@@ -5,16 +5,16 @@ import type { VendorCall, WireAnswer, WireRequest } from '../vendor.ts'
 import { apiRequestHead, modelId, modelResource } from './api-request.ts'
 import { usageFrom } from './usage-from.ts'
 
-/** Most texts of one `batchEmbedContents`; one more is answered 400 (Gemini API, "Embeddings"). */
+/** Maximum texts per `batchEmbedContents`. More are answered with 400 (Gemini API, "Embeddings"). */
 export const MAX_EMBEDDING_INPUTS = 100
 
 const MAPPED_FIELDS: ReadonlySet<string> = new Set(['model', 'input', 'dimensions', 'encoding_format'])
 
-// Its vectors have length 1 only at full size (Gemini API, "Embeddings", quality of smaller sizes).
+// A model whose vectors have length 1 only at full size (Gemini API, "Embeddings", quality of smaller sizes).
 const UNNORMALISED = { model: 'gemini-embedding-001', fullSize: 3072 }
 
 /**
- * Writes texts as `batchEmbedContents`, one request a text: several parts in one content would become one vector.
+ * Writes texts as `batchEmbedContents`, one request per text, because several parts of one content would become one vector.
  * @param basePath Path up to and including the version: `/v1beta`.
  * @throws GatewayError `unsupported_parameter` naming `input` for token ids.
  */
@@ -33,7 +33,7 @@ export function embeddingsToWire(call: VendorCall<EmbeddingsRequest>, basePath: 
   }
 }
 
-/** Reads vectors in the order of the texts. Undefined unless there is one of numbers for each text. */
+/** Reads vectors in the order of the texts. Returns `undefined` unless each text has a vector of numbers. */
 export function embeddingsFromWire(
   answer: WireAnswer,
   call: VendorCall<EmbeddingsRequest>,
@@ -52,7 +52,7 @@ export function embeddingsFromWire(
   return { vectors, usage: inputTokens === undefined ? undefined : { inputTokens } }
 }
 
-/** Fields that the API has no place for. */
+/** Returns the fields that the API does not support. */
 export function droppedFields(request: EmbeddingsRequest): string[] {
   return Object.keys(request).filter((field) => !MAPPED_FIELDS.has(field) && (request[field] ?? null) !== null)
 }
@@ -61,15 +61,15 @@ export function droppedFields(request: EmbeddingsRequest): string[] {
 export function textsOf(input: EmbeddingsRequest['input']): string[] {
   const texts: unknown[] = Array.isArray(input) ? input : [input]
   if (texts.every((text) => typeof text === 'string')) return texts
-  throw unsupportedParameter('input', 'input: this model takes text, not token ids.')
+  throw unsupportedParameter('input', 'input: this model accepts text, not token ids.')
 }
 
-/** A list of numbers that is not empty. */
+/** Whether the value is a non-empty list of numbers. */
 export function isVector(values: unknown): values is number[] {
   return Array.isArray(values) && values.length > 0 && values.every((value) => typeof value === 'number')
 }
 
-/** The vector with length 1, which one model leaves to its callers. */
+/** Scales the vector to length 1, which one model leaves to its callers. */
 export function unitVector(
   { model }: Pick<VendorCall<EmbeddingsRequest>, 'model'>,
   values: readonly number[],

@@ -6,8 +6,8 @@ import { invalidResponse } from '../shared/invalid-response.ts'
 import type { VendorFailure, WireAnswer } from '../vendor.ts'
 
 /**
- * The vendor's error for a missing interaction to continue. It is undocumented: the text mentions an interaction that does
- * not exist, and no model.
+ * Matches the vendor's error for continuing a missing interaction. It is undocumented: the text mentions an interaction, and no
+ * model.
  */
 const MENTIONS_INTERACTION = /interaction/i
 const MENTIONS_MODEL = /\bmodels?\b/i
@@ -15,7 +15,7 @@ const SAYS_MISSING =
   /\b(?:not (?:be )?found|not find|no such|not exist|unknown|expired|deleted)\b|\binvalid previous_interaction_id\b/i
 const LOST_INTERACTION = 'interaction_not_found'
 
-/** Finish reasons that make the model's text unusable; a retry may succeed. */
+/** Finish reasons that make the model's output unusable. A retry may succeed. */
 const BROKEN_REASONS: ReadonlySet<string> = new Set([
   'MALFORMED_FUNCTION_CALL',
   'MALFORMED_RESPONSE',
@@ -46,10 +46,10 @@ export function errorFrom(answer: WireAnswer, nowMs: number, apiKeys: readonly s
   }
 }
 
-/** An error object as a failure; `status` is that of the answer, 0 inside a stream. */
+/** Converts an error object to a failure. `status` is that of the answer, or 0 inside a stream. */
 export function failureOf(error: GoogleError, status: number, apiKeys: readonly string[] = []): VendorFailure {
   if (isLostInteraction(error, error.httpStatus ?? status)) {
-    // The same as the gateway's own error for an unknown id; the vendor's text would name an id that is not the caller's.
+    // Uses the gateway's own error for an unknown id, because the vendor's text would name an id that the caller does not know.
     const own = ERROR_TABLE[LOST_INTERACTION]
     return {
       kind: 'caller',
@@ -62,14 +62,14 @@ export function failureOf(error: GoogleError, status: number, apiKeys: readonly 
   return googleFailure(error, status, apiKeys)
 }
 
-/** The failure that a response object of `generateContent` is: an error, or no object at all; undefined for any other. */
+/** Returns the failure in a response object of `generateContent`: an error, or a value that is not an object. */
 export function responseFailure(response: unknown, apiKey: string): VendorFailure | undefined {
   const error = googleErrorFrom(response)
   if (error !== undefined) return failureOf(error, 0, [apiKey])
-  return isJsonObject(response) ? undefined : invalidResponse('the vendor sent something that is no response object')
+  return isJsonObject(response) ? undefined : invalidResponse('the vendor sent a value that is not a response object')
 }
 
-/** The failure of a candidate that stopped for a reason which makes its content useless; undefined for any other. */
+/** Returns the failure of a candidate whose stop reason makes its content unusable, if any. */
 export function brokenCandidate(candidate: unknown): VendorFailure | undefined {
   if (!isJsonObject(candidate)) return undefined
   const { finishReason: reason, finishMessage } = candidate

@@ -25,15 +25,15 @@ export { type VertexOptions, vertex } from './vertex.ts'
 
 /** Options of {@link gemini}. */
 export interface GeminiOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One key, or several to take turns. Absent or empty: the vendor is not configured. */
+  /** One or several API keys, used in turn. If omitted or empty, the vendor is not configured. */
   readonly apiKey?: ApiKeys
-  /** Origin of the API, path prefix allowed. Default: `https://generativelanguage.googleapis.com`. */
+  /** Origin of the API, with an optional path prefix. Default `https://generativelanguage.googleapis.com`. */
   readonly baseURL?: string | undefined
-  /** Version of the API in paths. Default: `v1beta`, which has every model. */
+  /** API version in paths. Default `v1beta`, which has every model. */
   readonly apiVersion?: string | undefined
   /**
-   * The API for pictures. `interactions` (default): answers can be continued. `generateContent`: the older API with the
-   * same requests and answers, but nothing can be continued.
+   * API for images. Default `interactions`, whose answers can be continued. `generateContent` is the older API with the same
+   * requests and answers, but nothing can be continued.
    */
   readonly images?: 'interactions' | 'generateContent' | undefined
 }
@@ -51,9 +51,9 @@ const GEMINI_OPTIONS = {
 } satisfies MemberNames<GeminiOptions>
 
 /**
- * Google's Gemini models by their native API: chat and transcription by `generateContent`, embeddings by `batchEmbedContents`,
- * pictures by Interactions.
- * @throws TypeError when `baseURL`, `apiVersion` or `images` cannot be used.
+ * Creates the vendor Google Gemini with its native API: chat and transcription through `generateContent`, embeddings through
+ * `batchEmbedContents`, images through Interactions.
+ * @throws TypeError if `baseURL`, `apiVersion` or `images` is invalid.
  */
 export function gemini(options: GeminiOptions = {}): Vendor {
   checkVendorOptions('gemini', options, GEMINI_OPTIONS)

@@ -12,7 +12,7 @@ import { geminiMedia } from './media-tokens.ts'
 import { modelAbilities } from './model-abilities.ts'
 import { ownsReasoning, thinks } from './reasoning.ts'
 
-/** What both varieties of the API offer alike. */
+/** Creates the operations that both variants of the API offer. */
 export function generateContent(
   api: GeminiApi,
 ): Required<Pick<Vendor, 'chat' | 'tokenCount' | 'media' | 'ownsReasoning'>> {
@@ -33,7 +33,7 @@ export function generateContent(
   }
 }
 
-/** Pictures by the same method as chat. */
+/** Image generation through the method of chat. */
 export function generatedImages({ basePath }: GeminiApi): ImageOperation<InteractionRequest> {
   return {
     toWire: (call) => generatedImageToWire(call, basePath),

@@ -6,17 +6,17 @@ const SMALL_SIDE = 384
 const TILE_SIDES = { min: 256, max: 768 } as const
 const AUDIO_TOKENS_PER_SECOND = 32
 const PAGE_TOKENS = 258
-/** An estimate for pictures of unknown size: 3,840 × 2,160 pixels. */
+/** An estimate for images of unknown size: 3,840 × 2,160 pixels. */
 const UNKNOWN_IMAGE_TOKENS = 5 * 3 * TILE_TOKENS
 
-// Gemini API, "Media resolution", https://ai.google.dev/gemini-api/docs/media-resolution: from version 3 on a picture has 1,120 tokens
-// by default. A page has 560 by default, and 1,120 where a request asks for a high resolution.
+// From version 3 on, an image has 1,120 tokens by default. A page has 560 by default, and 1,120 at high resolution (Gemini API,
+// "Media resolution", https://ai.google.dev/gemini-api/docs/media-resolution).
 const FIXED_IMAGE_TOKENS = 1_120
 const FIXED_PAGE_TOKENS = 1_120
 
 const CONTEXT_TOKENS = 1_048_576
 
-/** Gemini's rules for pictures, sound and PDF files. */
+/** Gemini's rules for images, audio and PDF files. */
 export const geminiMedia: MediaRules = {
   tokens(media, upstream) {
     const { kind, seconds, pages } = media
@@ -29,7 +29,7 @@ export const geminiMedia: MediaRules = {
     upstream.startsWith('gemini-') && !upstream.includes('-image') ? CONTEXT_TOKENS : undefined,
 }
 
-/** A picture is cut into tiles whose side is two thirds of its shorter one, within bounds. */
+/** An image is cut into tiles whose side is two thirds of its shorter side, within bounds. */
 function tiledTokens({ width, height }: MediaFacts): number {
   if (width === undefined || height === undefined) return UNKNOWN_IMAGE_TOKENS
   if (width <= SMALL_SIDE && height <= SMALL_SIDE) return TILE_TOKENS

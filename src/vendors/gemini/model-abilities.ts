@@ -1,27 +1,27 @@
 import type { ReasoningEffort } from '../../endpoints/chat/chat-request.ts'
 import { modelId } from './api-request.ts'
 
-/** How a model's thinking is steered, and which efforts it has, from least to most. */
+/** How a model's thinking is controlled, and its efforts from least to most. */
 export type ThinkingAbility =
   | { readonly kind: 'none' }
   | { readonly kind: 'level' | 'budget'; readonly efforts: readonly ReasoningEffort[] }
 
-/** What a model of Google's accepts. */
+/** Abilities of a Google model. */
 export interface ModelAbilities {
   readonly thinking: ThinkingAbility
-  /** Are `temperature` and `topP` still read? Deprecated from 3.6 on. */
+  /** Whether the model reads `temperature` and `topP`. Deprecated from 3.6 on. */
   readonly sampling: boolean
-  /** Non-zero penalties are answered 400 from 2.5 on. */
+  /** Whether the model accepts penalties. Other than zero, they are answered with 400 from 2.5 on. */
   readonly penalties: boolean
-  /** Does the vendor fetch public https URLs itself? */
+  /** Whether the vendor fetches public https URLs itself. */
   readonly fetchesUrls: boolean
   readonly systemInstruction: boolean
-  /** Does a function call without a thought signature in the current turn get a 400? */
+  /** Whether a function call without a thought signature in the current turn is answered with 400. */
   readonly checksSignatures: boolean
-  /** Does it take unmodified JSON Schema for answers (`responseJsonSchema`), and the calling mode `VALIDATED`? */
+  /** Whether the model supports unmodified JSON Schema for answers (`responseJsonSchema`) and the calling mode `VALIDATED`. */
   readonly jsonSchema: boolean
   /**
-   * Whether it answers in JSON although functions are offered. Before Gemini 3: "Function calling with a response mime type:
+   * Whether the model can answer in JSON if functions are offered. Before Gemini 3: "Function calling with a response mime type:
    * 'application/json' is unsupported".
    */
   readonly jsonWithTools: boolean
@@ -30,7 +30,7 @@ export interface ModelAbilities {
 const LOW_TO_HIGH = ['low', 'medium', 'high'] as const
 const MINIMAL_TO_HIGH = ['minimal', ...LOW_TO_HIGH] as const
 
-// Gemini API, "Thinking" and "Thought signatures"; the default for an unknown id.
+// Abilities of the newest generation, the default for unknown ids (Gemini API, "Thinking" and "Thought signatures").
 const NEWEST: ModelAbilities = {
   thinking: { kind: 'level', efforts: LOW_TO_HIGH },
   sampling: false,
@@ -61,7 +61,7 @@ const GENERATION_2: ModelAbilities = {
 
 const GEMMA: ModelAbilities = { ...GENERATION_2, systemInstruction: false }
 
-/** Models that differ from their generation, by the beginning of the id; the first that fits counts. */
+/** Models that differ from their generation, by the start of the id. The first match counts. */
 const EXCEPTIONS: readonly (readonly [prefix: string, abilities: ModelAbilities])[] = [
   ['gemini-2.5-flash-image', { ...GENERATION_2_5, thinking: { kind: 'none' } }],
   ['gemini-2.5-pro', { ...GENERATION_2_5, thinking: { kind: 'budget', efforts: LOW_TO_HIGH } }],
@@ -78,7 +78,7 @@ const EXCEPTIONS: readonly (readonly [prefix: string, abilities: ModelAbilities]
 
 const VERSIONED = /^gemini-(\d+)(?:\.(\d+))?-(.+)$/
 
-/** The abilities of a model by the vendor's id; the newest generation's for an id without a generation. */
+/** Returns the abilities of a model by the vendor's id. An id without a generation gets those of the newest. */
 export function modelAbilities(upstream: string): ModelAbilities {
   const id = modelId(upstream)
   const exception = EXCEPTIONS.find(([prefix]) => id.startsWith(prefix))
@@ -94,7 +94,7 @@ export function modelAbilities(upstream: string): ModelAbilities {
   }
 }
 
-// The lowest level is LOW on every pro and on flash from 3.7 on, but not on flash-lite; later generations are not known.
+// The lowest level is LOW on every pro, and on flash from 3.7 on, except flash-lite. Later generations are unknown.
 function hasMinimal(version: number, variant: string): boolean {
   if (version >= 400 || variant.startsWith('pro')) return false
   return version < 307 || variant.startsWith('flash-lite')

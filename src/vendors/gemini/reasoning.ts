@@ -5,7 +5,7 @@ import type { ThinkingAbility } from './model-abilities.ts'
 
 const EFFORTS: readonly ReasoningEffort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
-// Gemini API, "OpenAI compatibility", table of reasoning efforts.
+// Token budgets of efforts (Gemini API, "OpenAI compatibility", table of reasoning efforts).
 const BUDGET_TOKENS: ReadonlyMap<ReasoningEffort, number> = new Map([
   ['none', 0],
   ['low', 1024],
@@ -24,11 +24,11 @@ const LEVELS: ReadonlyMap<ReasoningEffort, ThinkingConfig['thinkingLevel']> = ne
 /** How an effort is requested. */
 interface Reasoning {
   readonly config: ThinkingConfig | undefined
-  /** True when the model lacks the requested effort and makes another one. */
+  /** Whether the model lacks the requested effort, so that another one was chosen. */
   readonly changed: boolean
 }
 
-/** Maps a requested effort: to the nearest that the model has, the higher of two equally near. */
+/** Maps a requested effort to the nearest that the model has, or the higher of two equally near. */
 export function reasoningToWire(requested: ReasoningEffort, ability: ThinkingAbility): Reasoning {
   if (ability.kind === 'none') return { config: undefined, changed: requested !== 'none' }
   const effort = nearestEffort(requested, ability.efforts)
@@ -41,7 +41,7 @@ export function reasoningToWire(requested: ReasoningEffort, ability: ThinkingAbi
   return { config, changed: effort !== requested }
 }
 
-/** Does the model think for this request? Thoughts are paid for, and shown as a summary at most (Gemini API, "Thinking"). */
+/** Whether the model thinks for this request. Thoughts are billed, and shown at most as a summary (Gemini API, "Thinking"). */
 export function thinks(requested: ReasoningEffort | null | undefined, ability: ThinkingAbility): boolean {
   if (ability.kind === 'none') return false
   return requested !== 'none' || !ability.efforts.includes('none')
@@ -49,31 +49,31 @@ export function thinks(requested: ReasoningEffort | null | undefined, ability: T
 
 function nearestEffort(requested: ReasoningEffort, offered: readonly ReasoningEffort[]): ReasoningEffort {
   const distance = (effort: ReasoningEffort): number => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(requested))
-  // The sort keeps the descending order of those equally near.
+  // The sort keeps the descending order of equally near efforts.
   return [...offered].reverse().sort((first, second) => distance(first) - distance(second))[0] ?? requested
 }
 
 /**
- * Stands in for a signature that the history has lost, and is accepted by the vendor's check (Gemini API, "Thought
- * signatures", questions about histories from other models).
+ * Replaces a signature that the history has lost. The vendor's check accepts it (Gemini API, "Thought signatures", questions about
+ * histories from other models).
  */
 const SIGNATURE_PLACEHOLDER = 'skip_thought_signature_validator'
 
-/** The signature that a caller's message or tool call carries, in the layout of Google's OpenAI-compatible API. */
+/** Returns the signature of a caller's message or tool call, in the layout of Google's OpenAI-compatible API. */
 export function signatureOf(extraContent: unknown): string | undefined {
   const google = isJsonObject(extraContent) ? extraContent['google'] : undefined
   const signature = isJsonObject(google) ? google['thought_signature'] : undefined
   return typeof signature === 'string' && signature !== '' ? signature : undefined
 }
 
-/** A signature as callers carry it. */
+/** Returns a signature in the form that callers carry. */
 export function signatureExtra(signature: string): ExtraContent {
   return { google: { thought_signature: signature } }
 }
 
 /**
- * Puts the placeholder on the first function call of every step of the current turn that has lost its signature; the
- * vendor checks no others. The turn begins at the last user turn that answers no function call.
+ * Adds the placeholder to the first function call of every step of the current turn that has lost its signature. The vendor checks
+ * no others. The turn begins at the last user turn that is not a function response.
  */
 export function signCurrentTurn(contents: readonly GeminiContent[]): void {
   for (let position = contents.length - 1; position >= 0; position--) {
@@ -90,7 +90,7 @@ export function signCurrentTurn(contents: readonly GeminiContent[]): void {
 }
 
 /**
- * Does a conversation contain thoughts signed by Gemini? Only Gemini can read them (Gemini API, "Thought signatures"). They
+ * Whether a conversation contains thoughts signed by Gemini, which only Gemini can read (Gemini API, "Thought signatures"). They
  * are on messages and on their function calls.
  */
 export function ownsReasoning(call: { readonly model: string; readonly messages?: unknown }): boolean {

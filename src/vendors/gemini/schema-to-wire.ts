@@ -9,7 +9,7 @@ import {
   type SchemaPlace,
 } from '../shared/resolve-schema.ts'
 
-/** The part of OpenAPI's schema that the vendor takes (Gemini API, "Schema"); any other keyword is a 400 there. */
+/** The subset of OpenAPI's schema that the vendor accepts (Gemini API, "Schema"). It answers other keywords with 400. */
 export interface OpenApiSchema {
   type?: 'STRING' | 'NUMBER' | 'INTEGER' | 'BOOLEAN' | 'ARRAY' | 'OBJECT'
   description?: string
@@ -30,9 +30,9 @@ export interface OpenApiSchema {
 }
 
 /**
- * Writes a JSON Schema in the vendor's subset. References are resolved (cycles cut), `oneOf` becomes `anyOf`, `allOf` is
- * merged, null becomes `nullable`. Rules outside the subset are written into the description (values, defaults, formats,
- * open bounds) or left out, so the result never allows less than the schema.
+ * Writes a JSON Schema in the vendor's subset. References are resolved (cycles cut), `oneOf` becomes `anyOf`, `allOf` is merged,
+ * null becomes `nullable`. Rules outside the subset are added to the description (values, defaults, formats, open bounds) or
+ * dropped, so the result never allows less than the schema.
  * @param path Path of the schema in the request, for error texts.
  * @throws GatewayError `invalid_request` if the schemas of the request cause too much work.
  */
@@ -41,7 +41,7 @@ export function schemaToWire(schema: unknown, path: string, budget: WorkBudget):
 }
 
 /**
- * The same for the parameters of a function, which must be an object with properties; undefined if there are none.
+ * Converts the parameters of a function, which must be an object with properties. Returns `undefined` if there are none.
  * Alternatives at the top become one object that requires only the members required by all of them.
  * @throws GatewayError as {@link schemaToWire}.
  */
@@ -63,7 +63,7 @@ function convert(node: unknown, trail: readonly string[], document: SchemaDocume
     const alternativesByType = types.map((one) => ({ type: one }))
     return convertAlternatives(place, alternativesByType, document)
   }
-  // The vendor requires a type; a string can carry any value as JSON text.
+  // The vendor requires a type. A string can carry any value as JSON text.
   const converted = convertType(type ?? 'string', place, document)
   if (allowsNull(schema)) converted.nullable = true
   return converted
@@ -75,7 +75,7 @@ function alternativesOf(schema: JsonSchema): unknown[] | undefined {
   return members.length === 0 ? undefined : members
 }
 
-/** The vendor allows no other rule beside `anyOf`: sibling rules go into each alternative. */
+/** The vendor allows no other rule next to `anyOf`, so sibling rules move into each alternative. */
 function convertAlternatives(place: SchemaPlace, members: unknown[], document: SchemaDocument): OpenApiSchema {
   const { anyOf: _anyOf, oneOf: _oneOf, description, nullable: _nullable, default: _default, ...shared } = place.schema
   let nullable = allowsNull(place.schema)
@@ -138,9 +138,9 @@ function described(description: unknown, notes: readonly string[]): { descriptio
 
 function objectRules(place: SchemaPlace, document: SchemaDocument): OpenApiSchema {
   const { properties, required } = place.schema
-  // `false` is a property that must be absent.
+  // `false` stands for a property that must be absent.
   const entries = isJsonObject(properties) ? Object.entries(properties).filter(([, value]) => value !== false) : []
-  // The vendor refuses an empty list of properties, and required names that are no properties.
+  // The vendor rejects an empty list of properties, and required names without a property.
   if (entries.length === 0) return {}
   const names = new Set(entries.map(([name]) => name))
   const requiredNames = Array.isArray(required) ? required.filter((name): name is string => names.has(name)) : []
@@ -154,7 +154,7 @@ function arrayRules(place: SchemaPlace, document: SchemaDocument): OpenApiSchema
   const { schema, trail } = place
   const { items, prefixItems } = schema
   const positions = Array.isArray(prefixItems) ? prefixItems : Array.isArray(items) ? items : undefined
-  // Positions cannot be expressed: every item may match any position's schema.
+  // Positions cannot be expressed, so every item may match the schema of any position.
   const item = positions === undefined || positions.length === 0 ? items : { anyOf: positions }
   return { items: convert(item, trail, document), ...counts(schema, ['minItems', 'maxItems']) }
 }
@@ -189,7 +189,7 @@ function unitedObject(alternatives: readonly OpenApiSchema[]): OpenApiSchema {
   }
 }
 
-/** Number rules that the vendor's subset has, and those that only the description can have. */
+/** Number rules of the vendor's subset, and rules that only the description can express. */
 interface NumberBounds {
   readonly rules: Pick<OpenApiSchema, 'minimum' | 'maximum' | 'format'>
   readonly notes: readonly string[]
@@ -201,8 +201,8 @@ const FORMATS: Readonly<Record<'number' | 'integer', readonly unknown[]>> = {
 }
 
 /**
- * Bounds of a number. The subset has closed bounds only: an open bound of a whole number moves by one, that of a fraction
- * stays and is written into the description. Both the number form of open bounds and the older boolean form are read.
+ * Returns the bounds of a number. The subset has only closed bounds: an open bound of an integer moves by one, an open bound of a
+ * fraction stays and is added to the description. Both the number form and the older boolean form of open bounds are read.
  */
 function numberBounds(schema: JsonSchema, type: 'number' | 'integer'): NumberBounds {
   const rules: NumberBounds['rules'] = {}
@@ -223,7 +223,7 @@ function numberBounds(schema: JsonSchema, type: 'number' | 'integer'): NumberBou
   return { rules, notes }
 }
 
-/** The tighter of a closed and an open bound; `direction` is 1 for lower bounds and -1 for upper ones. */
+/** Returns the tighter of a closed and an open bound. `direction` is 1 for lower bounds and -1 for upper ones. */
 function bound(
   closed: unknown,
   open: unknown,
@@ -239,7 +239,7 @@ function bound(
 
 const EXACT_INTEGER = /^-?\d{1,40}$/
 
-/** The closest integer above (1) or below (-1) a number. */
+/** Returns the closest integer above (1) or below (-1) a number. */
 function nextInteger(value: number | ExactNumber, direction: 1 | -1): number | ExactNumber {
   if (value instanceof ExactNumber && EXACT_INTEGER.test(value.text))
     return new ExactNumber(String(BigInt(value.text) + BigInt(direction)))
@@ -251,12 +251,12 @@ function isNumber(value: unknown): value is number | ExactNumber {
   return typeof value === 'number' || value instanceof ExactNumber
 }
 
-/** The types of JSON Schema that a value can have, `null` apart. */
+/** The types of JSON Schema except `null`. */
 type JsonType = 'string' | 'number' | 'integer' | 'boolean' | 'array' | 'object'
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object'])
 
-/** Keywords that belong to one type only, so that they imply the type where it is not stated. */
+/** Keywords of a single type, which imply the type if it is not stated. */
 const KEYWORDS_BY_TYPE: readonly (readonly [type: JsonType, keywords: readonly string[]])[] = [
   ['object', ['properties', 'required', 'additionalProperties', 'patternProperties', 'propertyNames']],
   ['array', ['items', 'prefixItems', 'minItems', 'maxItems', 'contains', 'uniqueItems']],
@@ -264,7 +264,7 @@ const KEYWORDS_BY_TYPE: readonly (readonly [type: JsonType, keywords: readonly s
   ['number', ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf']],
 ]
 
-/** The types a schema allows: stated, or implied by its values or keywords; empty when it allows anything. */
+/** Returns the types that a schema states or implies by its values or keywords. Empty if it allows anything. */
 function schemaTypes(schema: JsonSchema): JsonType[] {
   const stated = Array.isArray(schema['type']) ? schema['type'] : [schema['type']]
   const known = stated.filter(isJsonType)
@@ -275,27 +275,27 @@ function schemaTypes(schema: JsonSchema): JsonType[] {
   return implied === undefined ? [] : [implied[0]]
 }
 
-/** The values a schema lists (`enum`, `const`), null included; undefined when it lists none. */
+/** Returns the values that a schema lists (`enum`, `const`), null included, or `undefined` if it lists none. */
 function allowedValues(schema: JsonSchema): unknown[] | undefined {
   if (schema['const'] !== undefined) return [schema['const']]
   return Array.isArray(schema['enum']) ? schema['enum'] : undefined
 }
 
-/** May the value be null? */
+/** Whether the value may be null. */
 function allowsNull(schema: JsonSchema): boolean {
   const { type, nullable } = schema
   if (nullable === true || type === 'null' || (Array.isArray(type) && type.includes('null'))) return true
   return type === undefined && allowedValues(schema)?.includes(null) === true
 }
 
-/** Does a schema allow only null? */
+/** Whether a schema allows only null. */
 function isNullOnly(schema: JsonSchema): boolean {
   const { type } = schema
   if (type === 'null' || (Array.isArray(type) && type.every((one) => one === 'null'))) return true
   return type === undefined && allowedValues(schema)?.every((value) => value === null) === true
 }
 
-/** Has a value of the schema this type? Whole numbers are numbers too. */
+/** Whether a value has this type. Integers are numbers too. */
 function isOfType(value: unknown, type: JsonType): boolean {
   const own = typeOfValue(value)
   return own === type || (type === 'number' && own === 'integer')

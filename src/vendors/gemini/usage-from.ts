@@ -3,9 +3,9 @@ import type { Usage } from '../../core/usage.ts'
 import { usageAtTier } from '../shared/service-tier.ts'
 
 /**
- * Reads `usageMetadata` (Gemini API, "UsageMetadata"). Its prompt includes cached tokens but not those of tool use, and its
- * candidates exclude thoughts; the sums here include all of them. Zeros are kept, and absent fields stay absent, except
- * that the vendor omits a zero output, which the total then shows.
+ * Reads `usageMetadata` (Gemini API, "UsageMetadata"). The vendor's prompt includes cached tokens but not those of tool use, and
+ * its candidates exclude thoughts; the sums here include all of them. Zeros are kept, and absent fields stay absent. An omitted
+ * output is 0 if the total agrees.
  */
 export function usageFrom(metadata: unknown): Usage | undefined {
   if (!isJsonObject(metadata)) return undefined
@@ -22,12 +22,12 @@ export function usageFrom(metadata: unknown): Usage | undefined {
     }),
     ...(heard === 0 ? {} : { inputAudioTokens: heard }),
   }
-  // Vertex AI, "UsageMetadata": ON_DEMAND, ON_DEMAND_PRIORITY, ON_DEMAND_FLEX and PROVISIONED_THROUGHPUT.
+  // ON_DEMAND, ON_DEMAND_PRIORITY, ON_DEMAND_FLEX or PROVISIONED_THROUGHPUT (Vertex AI, "UsageMetadata").
   const { trafficType } = metadata
   return usageAtTier(usage, typeof trafficType === 'string' ? trafficType.replace(/^ON_DEMAND_/, '') : undefined)
 }
 
-/** Tokens of sound in a breakdown by modality (Gemini API, "ModalityTokenCount"). */
+/** Returns the audio tokens in a breakdown by modality (Gemini API, "ModalityTokenCount"). */
 function audioTokens(details: unknown): number {
   let tokens = 0
   for (const entry of Array.isArray(details) ? details : [])
@@ -36,9 +36,9 @@ function audioTokens(details: unknown): number {
 }
 
 /**
- * Reads `usage` of an interaction (Interactions API, "Usage"). Its input excludes tool use and its output excludes
- * thoughts; the sums here include both. Picture tokens are in the breakdown by modality: a breakdown without pictures means
- * zero, an absent one means unknown. `images` is counted from the answer.
+ * Reads `usage` of an interaction (Interactions API, "Usage"). The vendor's input excludes tool use and its output excludes
+ * thoughts; the sums here include both. Image tokens are in the breakdown by modality: a breakdown without images means zero, an
+ * absent one means unknown. `images` is counted from the answer.
  */
 export function interactionUsage(usage: unknown, images: number): Usage {
   if (!isJsonObject(usage)) return withoutPictureTokens({ images })
@@ -59,14 +59,14 @@ export function interactionUsage(usage: unknown, images: number): Usage {
 }
 
 /**
- * Usage of a stream that was cut: the report so far, and the pictures that arrived, each with the tokens of its size.
- * Undefined before the first picture: the vendor may be drawing it, so a partial report would be too low.
+ * Returns the usage of a stream that was cut: the report so far, and the received images with the tokens of their size. Returns
+ * `undefined` before the first image: the vendor may be generating it, so a partial report would be too low.
  */
 export function usageSoFar(usage: unknown, images: number, tokensPerPicture: number): Usage | undefined {
   return images === 0 ? undefined : { outputImageTokens: images * tokensPerPicture, ...interactionUsage(usage, images) }
 }
 
-/** An answer without a picture used no picture tokens, even if its vendor does not report that. */
+/** An answer without images used no image tokens, even if the vendor does not report that. */
 function withoutPictureTokens(usage: Usage): Usage {
   return usage.images === 0 && usage.outputImageTokens === undefined ? { ...usage, outputImageTokens: 0 } : usage
 }
@@ -81,8 +81,8 @@ function imageTokens(byModality: unknown): number | undefined {
 }
 
 /**
- * `usageMetadata` of `generateContent` as the `usage` of an interaction (Gemini API, "UsageMetadata"; Interactions API,
- * "Usage"). Absent fields stay absent. Undefined if nothing was reported.
+ * Converts `usageMetadata` of `generateContent` to the `usage` of an interaction (Gemini API, "UsageMetadata"; Interactions API,
+ * "Usage"). Absent fields stay absent. Returns `undefined` if nothing was reported.
  */
 export function generatedImageUsage(metadata: unknown): Record<string, unknown> | undefined {
   if (!isJsonObject(metadata)) return undefined
@@ -117,8 +117,8 @@ function modalityEntry(detail: Record<string, unknown>): Record<string, unknown>
 }
 
 /**
- * Number of pictures in the steps of an answer: all picture blocks of all `model_output` steps, because text and picture
- * may be in separate steps (Interactions API, "Step").
+ * Returns the number of images in the steps of an answer: all image blocks of all `model_output` steps, because text and image may
+ * be in separate steps (Interactions API, "Step").
  */
 export function countPictures(steps: unknown): number {
   if (!Array.isArray(steps)) return 0
@@ -130,13 +130,13 @@ export function countPictures(steps: unknown): number {
   return pictures
 }
 
-/** True for a block, or a delta, that holds a picture: as data, or by its address. */
+/** Whether a block or delta holds an image, as data or by address. */
 export function isPicture(block: unknown): boolean {
   if (!isJsonObject(block) || block['type'] !== 'image') return false
   return typeof block['data'] === 'string' || typeof block['uri'] === 'string'
 }
 
-/** The vendor's counts, each apart from the others but for the total. */
+/** The vendor's counts. Except for the total, none includes another. */
 interface TokenCounts {
   readonly input: number | undefined
   readonly cached: number | undefined

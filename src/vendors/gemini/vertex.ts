@@ -29,23 +29,23 @@ import { vertexEmbeddings } from './vertex-embeddings.ts'
 
 /** Options of {@link vertex}. */
 export interface VertexOptions extends GoogleCloudOptions, UnlistedModelOptions, ConnectionOptions {
-  /** Id of the vendor, where there are several projects or locations; `vertex` by default. */
+  /** Id of the vendor, for several projects or locations. Default `vertex`. */
   readonly id?: string | undefined
-  /** Name for people; `Vertex AI` by default. */
+  /** Display name. Default `Vertex AI`. */
   readonly displayName?: string | undefined
   /**
    * A provider of tokens, such as `googleDefaultCredentials()` of `signalbox/credentials`, or API keys of Google Cloud. A key
-   * without `project` and `location` is one of the express mode. Absent: the vendor is not configured.
+   * without `project` and `location` uses express mode. If omitted, the vendor is not configured.
    */
   readonly apiKey?: ApiKeys
-  /** Version of the API in paths. Default `v1`; `v1beta1` has previews. */
+  /** API version in paths. Default `v1`; `v1beta1` has previews. */
   readonly apiVersion?: string | undefined
   /**
-   * May callers name files of Cloud Storage (`gs://…`)? False by default: they are read with the operator's rights, so that each
+   * Whether callers may name files of Cloud Storage (`gs://…`). Default false: they are read with the operator's rights, so each
    * caller could read what the project can.
    */
   readonly allowCloudStorage?: boolean | undefined
-  /** The models it serves under other ids; `upstream` is Google's id, or `endpoints/NUMBER` of a tuned model. */
+  /** Models served under other ids. `upstream` is Google's id, or `endpoints/NUMBER` of a tuned model. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
 }
 
@@ -67,9 +67,9 @@ const VERTEX_OPTIONS = {
 } satisfies MemberNames<VertexOptions>
 
 /**
- * Google's models at Vertex AI: chat, embeddings, pictures and transcription of Gemini in the cloud's variety of its API, and chat of the open
- * models that Google runs (`meta/…`, `openai/gpt-oss-…`). Claude is another vendor: `anthropicVertex`.
- * @throws TypeError for an unknown option, and naming the option and variable when project, location or key cannot be used.
+ * Creates the vendor Vertex AI: chat, embeddings, images and transcription with Gemini in the cloud's variant of its API, and chat
+ * with the open models that Google runs (`meta/…`, `openai/gpt-oss-…`). Claude is another vendor: `anthropicVertex`.
+ * @throws TypeError for an unknown option, and naming the option and variable if project, location or key is invalid.
  */
 export function vertex(options: VertexOptions): Vendor {
   checkVendorOptions('vertex', options, VERTEX_OPTIONS)
@@ -81,7 +81,7 @@ export function vertex(options: VertexOptions): Vendor {
   const { origin, path, place } = googleCloudAddress('vertex', options, pool, version)
   const api: GeminiApi = { basePath: `${path}/publishers/google`, hasCallIds: false, wrapsCounts: false }
   const ofGoogle = generateContent(api)
-  // A tuned model is an endpoint of the project, not one of a publisher's models.
+  // A tuned model is an endpoint of the project, not a publisher's model.
   const tuned = generateContent({ ...api, basePath: path })
   const open = openModels(path, apiKeys)
   const allowsStorage = options.allowCloudStorage === true
@@ -104,7 +104,7 @@ export function vertex(options: VertexOptions): Vendor {
     ...ofGoogle,
     chat: chatByModel(chatOf, allowsStorage),
     tokenCount: {
-      // The method is that of Google's models.
+      // Only Google's models support this method.
       applies: ({ upstream }) => isTuned(upstream) || !isOpen(upstream),
       toWire(call) {
         if (!allowsStorage) refuseStorage(call.request)
@@ -123,7 +123,7 @@ function isTuned(upstream: string): boolean {
   return upstream.startsWith('endpoints/')
 }
 
-/** Open models are named with their maker. */
+/** Ids of open models contain their maker. */
 function isOpen(upstream: string): boolean {
   return upstream.includes('/') && !upstream.startsWith('models/')
 }
@@ -142,7 +142,7 @@ function chatByModel(chatOf: (upstream: string) => ChatOperation, allowsStorage:
     decoder: (call, writer) => of(call).decoder(call, writer),
     reasonsUnseen: (call) => of(call).reasonsUnseen?.(call) ?? false,
     ...(leavesOut === undefined ? {} : { leavesOut }),
-    // Files by address need their type, which no URL tells for certain; the gateway sends bytes.
+    // Files given by address need their type, which a URL does not state reliably, so the gateway sends bytes.
     takesImageUrls: () => false,
     passThrough: {
       applies: (call) => of(call).passThrough?.applies(call) ?? false,
@@ -153,7 +153,7 @@ function chatByModel(chatOf: (upstream: string) => ChatOperation, allowsStorage:
   }
 }
 
-/** An operation of Google's models, sent to the endpoint of a tuned one. Its answers are the same. */
+/** Sends an operation of Google's models to the endpoint of a tuned model. Its answers have the same form. */
 function byPlace<Op extends { toWire(call: VendorCall<never>): WireRequest }>(ofGoogle: Op, tuned: Op): Op {
   return {
     ...ofGoogle,
@@ -161,7 +161,7 @@ function byPlace<Op extends { toWire(call: VendorCall<never>): WireRequest }>(of
   }
 }
 
-/** Transcription by Gemini's models and by tuned ones. The open models take no sound. */
+/** Transcription by Gemini's models and tuned ones. The open models do not support audio. */
 function transcriptionByModel(ofGoogle: TranscriptionOperation, tuned: TranscriptionOperation): TranscriptionOperation {
   return {
     ...ofGoogle,
@@ -174,25 +174,25 @@ function transcriptionByModel(ofGoogle: TranscriptionOperation, tuned: Transcrip
   }
 }
 
-/** @throws GatewayError `unsupported_parameter` naming the picture. */
+/** @throws GatewayError `unsupported_parameter` naming the image. */
 function refuseStorage({ messages }: ChatRequest): void {
   for (const [index, { content }] of messages.entries()) {
     if (!Array.isArray(content)) continue
     for (const [place, part] of content.entries()) {
       if (part.type !== 'image_url' || !/^gs:/i.test(part.image_url.url)) continue
       const param = `messages[${index}].content[${place}].image_url.url`
-      throw unsupportedParameter(param, `${param}: files of Cloud Storage cannot be used; send the picture as data.`)
+      throw unsupportedParameter(param, `${param}: files of Cloud Storage cannot be used; send the image as data.`)
     }
   }
 }
 
-/** Open models by the OpenAI surface of the location (Vertex AI, "Call open models"). */
+/** Open models through the OpenAI API of the location (Vertex AI, "Call open models"). */
 function openModels(path: string, apiKeys: readonly string[]): ChatOperation {
   const errors = errorReader({}, apiKeys)
   return openaiChat({
     path: `${path}/endpoints/openapi/chat/completions`,
     headers: keyHeaders('x-goog-api-key'),
-    // As for Gemini: such fields have a price, and no effect here.
+    // As for Gemini, these fields have a price, and no effect here.
     rulesFor: () => RULES,
     streamFailure(envelope) {
       const error = googleErrorFrom(envelope)

@@ -25,7 +25,7 @@ const ENDPOINTS: readonly string[] = [
   'moderations',
   'completions',
 ] satisfies PresetEndpoint[]
-/** Members with one type, whichever part of a preset they are in. */
+/** Members with the same type in every part of a preset. */
 const FLAGS: ReadonlySet<string> = new Set([
   ...['takesDeveloperRole', 'takesImageUrls', 'asksForUsage', 'thinksInTags', 'hasFractionalTimes', 'needsKey'],
   ...['answersTools', 'typedBranches'],
@@ -70,12 +70,12 @@ const RERANK_MEMBERS = {
 } satisfies MemberNames<NonNullable<Preset['rerank']>>
 
 /**
- * Checks a preset when a vendor is made of it, so that a mistake in one fails then and not at the first request.
+ * Checks a preset when a vendor is created, so that a mistake fails then and not at the first request.
  * @throws TypeError naming the member.
  */
 export function checkPreset(preset: Preset): void {
   if (typeof preset !== 'object' || preset === null)
-    throw new TypeError('openaiCompatible: the preset is not there; see presets of signalbox/presets')
+    throw new TypeError('openaiCompatible: unknown preset. Import one from signalbox/presets')
   const fail = (text: string): never => {
     throw new TypeError(`openaiCompatible: the preset ${JSON.stringify(preset.id)}: ${text}`)
   }
@@ -133,8 +133,8 @@ function checkValues(part: object | undefined, path: string, fail: Fail): void {
     if (FLAGS.has(name) && typeof value !== 'boolean') fail(`${path}${name} must be true or false`)
     if (COUNTS.has(name) && !(Number.isInteger(value) && value > 0))
       fail(`${path}${name} must be a whole number above 0`)
-    if (TEXTS.has(name) && !isText(value)) fail(`${path}${name} must be a text`)
-    if (LISTS.has(name) && !isListOf(value, isText)) fail(`${path}${name} must be a list of texts`)
+    if (TEXTS.has(name) && !isText(value)) fail(`${path}${name} must be a string`)
+    if (LISTS.has(name) && !isListOf(value, isText)) fail(`${path}${name} must be a list of strings`)
   }
 }
 
@@ -166,7 +166,7 @@ function checkErrors(words: ErrorWords, fail: Fail): void {
   }
 }
 
-/** With these flags a pattern finds a text every other time only. */
+/** With these flags, a pattern matches only every other time. */
 function checkPattern(pattern: unknown, path: string, fail: Fail): void {
   if (!(pattern instanceof RegExp) || pattern.global || pattern.sticky)
     fail(`${path} must begin with a pattern without the flags g and y`)

@@ -40,30 +40,27 @@ import {
 export interface OpenAICompatibleOptions extends UnlistedModelOptions, ConnectionOptions {
   /** Id of the vendor: lower-case letters, digits and dashes. */
   readonly id: string
-  /** Name for people; the id by default. */
+  /** Display name. Default: the id. */
   readonly displayName?: string | undefined
   /**
    * As OpenAI's SDKs take it: `https://host.example/v1`. `/chat/completions`, `/embeddings`, `/rerank`, `/images/generations`,
    * `/images/edits`, `/audio/transcriptions`, `/moderations` and `/completions` are appended.
    */
   readonly baseURL: string
-  /** One key or several; without one no credential is sent. */
+  /** One or several API keys. If omitted, no credential is sent. */
   readonly apiKey?: ApiKeys
-  /** The models it serves. Those of kind `image` need `protocol: 'generations'`. */
+  /** Models that the vendor serves. Rows of kind `image` need `protocol: 'generations'`. */
   readonly models: readonly Omit<ModelDefinition, 'vendor'>[]
-  /** Most texts of one embedding call; 2048 by default. */
+  /** Maximum texts per embedding call. Default 2,048. */
   readonly maxEmbeddingInputs?: number | undefined
-  /** Sends reasoning and vendor state of earlier answers back, for servers that require it; removed by default. */
+  /** Whether to send reasoning and vendor state of earlier answers back, for servers that require it. Default false. */
   readonly replaysExtensions?: boolean | undefined
   /**
-   * True for a server that has `/responses` too; elsewhere such requests are translated into chat completions. Models with
-   * `protocol: 'responses'` get chats and Messages by it as well.
+   * Whether the server also has `/responses`. Default false: such requests are translated into chat completions. Models with
+   * `protocol: 'responses'` also use it for chats and Messages.
    */
   readonly responses?: boolean | undefined
-  /**
-   * False for a server that never fetches an address of a request, so that requests may hold private ones; true by default,
-   * which refuses them.
-   */
+  /** Whether the server may fetch addresses of a request. Default true: private addresses are rejected. */
   readonly fetchesUrls?: boolean | undefined
   /**
    * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
@@ -96,31 +93,25 @@ const OPENAI_COMPATIBLE_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<OpenAICompatibleOptions>
 
-/** Options of {@link openaiCompatible} with a preset; each replaces what the preset says. */
+/** Options of {@link openaiCompatible} with a preset. Each replaces the value of the preset. */
 export interface PresetOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One key or several. Without one a vendor that needs a key is not configured. */
+  /** One or several API keys. Without one, a vendor that needs a key is not configured. */
   readonly apiKey?: ApiKeys
-  /** Id of the vendor, where one preset is used for several accounts or servers; the preset's by default. */
+  /** Id of the vendor, for several accounts or servers of one preset. Defaults to the preset's id. */
   readonly id?: string | undefined
-  /** Name for people; that of the preset by default. */
+  /** Display name. Defaults to that of the preset. */
   readonly displayName?: string | undefined
-  /** With the version; the preset's by default. */
+  /** Base URL with the version. Defaults to that of the preset. */
   readonly baseURL?: string | undefined
-  /** The account at the vendor, where its base URL names one. */
+  /** Account at the vendor, if its base URL names one. */
   readonly account?: string | undefined
-  /** The models it serves. */
+  /** Models that the vendor serves. */
   readonly models?: readonly Omit<ModelDefinition, 'vendor'>[] | undefined
-  /** Most texts of one embedding call. */
+  /** Maximum texts per embedding call. */
   readonly maxEmbeddingInputs?: number | undefined
-  /**
-   * Does the server have `/responses`? By default what the preset says. False: such requests are translated into chat
-   * completions.
-   */
+  /** Whether the server has `/responses`. Defaults to the preset. If false, such requests are translated into chat completions. */
   readonly responses?: boolean | undefined
-  /**
-   * False for a server that never fetches an address of a request, so that requests may hold private ones; true by default,
-   * which refuses them.
-   */
+  /** Whether the server may fetch addresses of a request. Default true: private addresses are rejected. */
   readonly fetchesUrls?: boolean | undefined
   /**
    * Whether callers may name files, containers and other objects of your account at the vendor. Default false: all accounts of the
@@ -156,10 +147,10 @@ const PRESET_OPTIONS = {
 const ID = /^[a-z0-9][a-z0-9-]*$/
 
 /**
- * A server that speaks OpenAI's dialect of chat completions, embeddings, images, transcription and moderations, and reranks in
- * Cohere's: one of a preset, or any other.
- * @throws TypeError when the id or `baseURL` is not of the stated form, an option of a preset is unknown, or `account` is
- *   missing where the preset needs it.
+ * Creates the vendor of a server with OpenAI's dialect of chat completions, embeddings, images, transcription and moderations, and
+ * Cohere's of reranking: one of a preset, or any other.
+ * @throws TypeError if the id or `baseURL` is malformed, an option of a preset is unknown, or `account` is missing although the
+ *   preset needs it.
  */
 export function openaiCompatible(preset: Preset, options?: PresetOptions): Vendor
 export function openaiCompatible(options: OpenAICompatibleOptions): Vendor
@@ -167,7 +158,7 @@ export function openaiCompatible(given: Preset | OpenAICompatibleOptions, option
   return isPreset(given) ? presetVendor(given, options) : plainVendor(given)
 }
 
-/** Servers pass marks on to Claude, and few of them report lifetimes. Other models do not have them. */
+/** Servers pass marks on to Claude, and few of them report lifetimes. Other models have no marks. */
 function cachesAsMarked(upstream: string): boolean {
   return /\bclaude\b/i.test(upstream)
 }
@@ -209,7 +200,7 @@ function plainVendor(options: OpenAICompatibleOptions): Vendor {
     allowsVendorObjects: options.allowVendorObjects,
     endUserMembers: safetyIdentifiers('openaiCompatible', options.safetyIdentifierKey),
     priceMembers: OPENAI_PRICE_MEMBERS,
-    // An empty key is one key: the server needs no credential, only its address.
+    // An empty key counts as one key: the server needs no credential, only its address.
     ...(pool.apiKeys.length === 0 ? { apiKeys: [''] } : pool),
     configuredBy: `openaiCompatible({ id: '${options.id}', apiKey })`,
     passUnknownModels: options.passUnknownModels ?? false,
@@ -276,7 +267,7 @@ function presetVendor(preset: Preset, options: PresetOptions): Vendor {
     ...(options.fetchesUrls === false ? { fetchesUrls: false } : {}),
     models: (options.models ?? []).map((model) => ({ ...model, vendor: id })),
     catalogId: preset.id,
-    // A server without keys has what its operator has loaded. Named models are all that a vendor serves besides the catalog's.
+    // A server without keys serves what its operator has loaded. A vendor with named models serves only those and the catalog's.
     claims: options.models === undefined ? preset.claims : undefined,
     passUnknownModels: options.passUnknownModels ?? (!preset.needsKey && options.models === undefined),
     ...(serves.includes('chat')

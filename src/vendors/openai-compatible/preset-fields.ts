@@ -11,7 +11,7 @@ import type { Preset, PresetDialect, PresetRule, PresetToolChoice } from '../sha
 import { withTypedBranches } from '../shared/typed-branches.ts'
 import { messagesMapping } from './preset-messages.ts'
 
-/** The chat rules of a preset for a model, by the vendor's own id. Everything is compiled here, once. */
+/** Returns the chat rules of a preset by the vendor's own model id. They are compiled here, once. */
 export function presetRules(preset: Preset): (upstream: string) => FieldRules<ChatRequest> {
   const base = compiled(preset)
   const byModel = (preset.byModel ?? []).map(
@@ -27,7 +27,7 @@ export function droppedFields({ fields = {} }: Preset): ReadonlySet<string> {
   return new Set(Object.keys(fields).filter((field) => fields[field] === 'drop'))
 }
 
-/** Does a model of a preset, by the vendor's own id, get the text of its reasoning back? */
+/** Returns whether a model of a preset, by the vendor's own id, receives the text of its reasoning again. */
 export function replaysReasoning({ reasoning, byModel = [] }: Preset): (upstream: string) => boolean {
   return (upstream) => {
     const dialect = byModel.find(([pattern]) => pattern.test(upstream))?.[1]
@@ -36,12 +36,12 @@ export function replaysReasoning({ reasoning, byModel = [] }: Preset): (upstream
   }
 }
 
-/** The Responses rules of a preset. */
+/** Returns the Responses rules of a preset. */
 export function responsesRules({ responses }: Preset): FieldRules<ResponsesRequest> {
   return { ...ROUTING_RULES, ...rulesOf(responses?.fields) }
 }
 
-/** The embeddings rules of a preset. */
+/** Returns the embeddings rules of a preset. */
 export function embeddingsRules({ embeddings }: Preset): FieldRules<EmbeddingsRequest> {
   return rulesOf(embeddings?.fields)
 }
@@ -75,12 +75,12 @@ function fieldRule(field: string, rule: PresetRule): FieldRule<object> {
   return {
     needed: (value) => typeof value === 'number' && value > rule.atMost,
     apply: () => {
-      throw unsupportedParameter(field, `${field}: this model takes at most ${rule.atMost}`)
+      throw unsupportedParameter(field, `${field}: this model accepts at most ${rule.atMost}`)
     },
   }
 }
 
-/** Of the functions, or of the answer's format. */
+/** Rule for schemas of functions and of the answer's format. */
 const typedBranches: FieldMapping<ChatRequest> = {
   needed: (value) => withTypedBranches(value) !== value,
   apply: (body, value) => {
@@ -117,7 +117,7 @@ function renaming(field: string, name: string): FieldMapping<object> {
   }
 }
 
-/** Splits a bound between answer and thinking, so that both together stay within it. */
+/** Splits a limit between answer and thinking, so that both together stay within it. */
 function sharedBound(
   field: string,
   { min, max }: { readonly min: number; readonly max: number },
@@ -158,7 +158,7 @@ function otherValues(field: string, values: ReadonlyMap<unknown, string>): Field
   }
 }
 
-/** The two forms of a choice that name functions, as a list of names and a mode. */
+/** Returns a list of names and a mode for both forms of a choice that names functions. */
 function namedTools(choice: unknown): { readonly names: ReadonlySet<unknown>; readonly mode: string } | undefined {
   if (!isJsonObject(choice)) return undefined
   if (choice['type'] === 'function') return { names: new Set([nameOf(choice)]), mode: 'required' }
@@ -196,7 +196,7 @@ function toolChoiceMapping({
         if (mode === 'none') delete body['tools']
       } else body['tool_choice'] = mode === 'required' ? required : mode
     },
-    // Without the word nothing makes the model call.
+    // Without the field, nothing forces the model to call.
     losses: (choice) => (isIgnored === true && isForced(choice) ? ['tool_choice'] : []),
   }
 }

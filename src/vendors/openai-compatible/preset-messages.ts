@@ -4,10 +4,10 @@ import { hasExtensions, withoutExtensions } from '../shared/chat-fields.ts'
 import type { FieldMapping } from '../shared/field-rules.ts'
 import type { PresetDialect, PresetReasoning } from '../shared/preset.ts'
 
-/** Rewrites one message; the same object when nothing changes. */
+/** Rewrites one message. Returns the same object if nothing changes. */
 type Step = (message: ChatMessage, isLast: boolean) => ChatMessage
 
-/** The history as a server takes it: reasoning, roles, ids of tool calls and members of messages by its preset. */
+/** Adapts the history to a server: reasoning, roles, ids of tool calls and members of messages follow its preset. */
 export function messagesMapping(dialect: PresetDialect): FieldMapping<ChatRequest> {
   const members = dialect.messageMembers === undefined ? undefined : new Set(dialect.messageMembers)
   const steps: Step[] = [reasoningStep(dialect.reasoning ?? { back: 'never' })]
@@ -22,7 +22,7 @@ export function messagesMapping(dialect: PresetDialect): FieldMapping<ChatReques
   }
   const answers = dialect.answersTools === true
   return {
-    // Asked of every request: where nothing changes, nothing is allocated.
+    // Runs for every request, so it allocates nothing if nothing changes.
     needed: (_value, { messages }) => {
       for (let index = 0; index < messages.length; index++) {
         const message = messages[index]!
@@ -64,7 +64,7 @@ function reasoningStep({ back, as = 'reasoning_content', evenEmpty = false }: Pr
 
 type ReasonedMessage = ChatMessage & { readonly reasoning?: unknown }
 
-/** Does it carry this reasoning as the server takes it, and nothing else of the kind? */
+/** Whether a message carries exactly this reasoning in the form that the server accepts. */
 function reasoningIs(message: ReasonedMessage, wanted: string): boolean {
   return message.reasoning === wanted && !hasExtensions(message)
 }
@@ -73,7 +73,7 @@ function carriesReasoning(message: ReasonedMessage): boolean {
   return message.reasoning !== undefined || hasExtensions(message)
 }
 
-/** Clients repeat the reasoning of an answer under the name that it had there. */
+/** Clients repeat the reasoning of an answer under its original name. */
 function reasoningOf(message: ReasonedMessage): string | undefined {
   const text = message.reasoning_content ?? message.reasoning
   return typeof text === 'string' ? text : undefined
@@ -83,7 +83,7 @@ function withoutDeveloper(message: ChatMessage): ChatMessage {
   return message.role === 'developer' ? { ...message, role: 'system' } : message
 }
 
-/** Both places of an id get the same replacement, without a memory of it. */
+/** Replaces an id by a hash, so that both of its places match without stored state. */
 function toolIdStep(length: number): Step {
   const fits = new RegExp(`^[a-zA-Z0-9]{${length}}$`)
   const shortened = (id: string): string => {
@@ -112,7 +112,7 @@ function onlyMembers(message: ChatMessage, members: ReadonlySet<string>): ChatMe
   return Object.fromEntries(Object.entries(message).filter(([name]) => members.has(name))) as unknown as ChatMessage
 }
 
-/** What the gateway itself adds to answers is no loss of the caller's. */
+/** Members that the gateway itself adds to answers. The caller loses nothing if they are dropped. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set(['reasoning', 'reasoning_content', 'thinking_blocks', 'extra_content'])
 
 function lostMembers(messages: readonly ChatMessage[], members: ReadonlySet<string>): readonly string[] {

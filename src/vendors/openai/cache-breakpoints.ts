@@ -3,18 +3,18 @@ import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request
 import { plainMessages } from '../shared/chat-fields.ts'
 import type { FieldMapping, FieldRules } from '../shared/field-rules.ts'
 
-/** Most breakpoints beside the implicit one at the end of the prompt (OpenAI, "Prompt caching"). */
+/** Maximum breakpoints in addition to the implicit one at the end of the prompt (OpenAI, "Prompt caching"). */
 const MOST_BREAKPOINTS = 3
 
 /** GPT-5.6 and later. */
 const WITH_BREAKPOINTS = /^(?:ft:)?gpt-(?:[6-9]|[12]\d|5\.(?:[6-9]|\d{2}))/
 
-/** Does a model take `prompt_cache_breakpoint`? */
+/** Whether a model supports `prompt_cache_breakpoint`. */
 export function takesBreakpoints(upstream: string): boolean {
   return WITH_BREAKPOINTS.test(upstream)
 }
 
-/** Rules of a model that takes breakpoints: marks of Anthropic's dialect become breakpoints, the last three of them. */
+/** Returns the rules of a model with breakpoints: marks of Anthropic's dialect become breakpoints, but only the last three. */
 export function breakpointRules(rules: FieldRules<ChatRequest>): FieldRules<ChatRequest> {
   return { ...rules, messages: markedMessages, tools: plainTools }
 }
@@ -28,7 +28,7 @@ const markedMessages: FieldMapping<ChatRequest> = {
   losses: (value) => (marksIn(value) > MOST_BREAKPOINTS ? ['cache_control'] : []),
 }
 
-/** The same for a chat that is translated into Responses, which name the marks that have no place there themselves. */
+/** Rules of a chat that is translated into Responses, which itself reports marks that it has no place for. */
 export const RESPONSES_BREAKPOINTS: FieldRules<ChatRequest> = {
   messages: {
     needed: (value) => marksIn(value, isItemOfParts) > 0,
@@ -39,7 +39,7 @@ export const RESPONSES_BREAKPOINTS: FieldRules<ChatRequest> = {
   },
 }
 
-/** Parts of answers and of outputs of tools have no breakpoints in Responses. */
+/** In Responses, parts of answers and tool outputs cannot have breakpoints. */
 function isItemOfParts({ role }: ChatMessage): boolean {
   return role !== 'assistant' && role !== 'tool'
 }
@@ -55,7 +55,7 @@ function withBreakpoints(
     const content = message.content.map((part) => {
       if (!isMarked(part)) return part
       const { cache_control: _mark, ...rest } = part as typeof part & { cache_control: unknown }
-      // A breakpoint that the caller has written stands.
+      // A breakpoint of the caller is kept.
       if ('prompt_cache_breakpoint' in rest || surplus-- > 0) return rest
       return { ...rest, prompt_cache_breakpoint: { mode: 'explicit' } }
     })
@@ -63,7 +63,7 @@ function withBreakpoints(
   })
 }
 
-/** Tools stand in front of the first message, where no breakpoint can be. */
+/** Tools come before the first message, where no breakpoint is possible. */
 const plainTools: FieldMapping<ChatRequest> = {
   needed: (value) => Array.isArray(value) && value.some(isMarked),
   apply: (body, value) => {

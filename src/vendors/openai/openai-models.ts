@@ -3,7 +3,7 @@ import { TEXT_ABILITIES, WHISPER_ABILITIES } from '../shared/openai-transcriptio
 
 const OMNI_CREATED = Date.UTC(2024, 8, 26) / 1000
 
-/** Models for moderation of text and pictures (OpenAI, "Moderation"). */
+/** Models that moderate text and images (OpenAI, "Moderation"). */
 export const OPENAI_MODERATION_MODELS: readonly ModelDefinition[] = [
   moderationModel('omni-moderation-latest', 'Omni Moderation'),
   moderationModel('omni-moderation-2024-09-26', 'Omni Moderation (2024-09-26)'),
@@ -18,7 +18,7 @@ const LISTS = ['languages', 'keywords'] as const
 
 const GPT_4O: TranscriptionAbilities = { ...TEXT_ABILITIES, refusedFields: [...LISTS, ...SPEAKERS] }
 
-/** Models for transcription (OpenAI API, "Create transcription"). All but `gpt-transcribe` end on 2027-02-26. */
+/** Models for transcription (OpenAI API, "Create transcription"). All except `gpt-transcribe` end on 2027-02-26. */
 export const OPENAI_TRANSCRIPTION_MODELS: readonly ModelDefinition[] = [
   transcriptionModel('gpt-transcribe', 'GPT Transcribe', { ...TEXT_ABILITIES, refusedFields: SPEAKERS }),
   transcriptionModel('gpt-4o-transcribe', 'GPT-4o Transcribe', GPT_4O, Date.UTC(2025, 2, 20)),

@@ -38,8 +38,8 @@ function speechModel(id: string, displayName: string, createdMs: number): ModelD
 }
 
 /**
- * Speech at OpenAI (OpenAI API, "Create speech"). MP3, WAV and PCM are requested as bare samples, 24 kHz and 16 bits, so
- * that text in several parts becomes one file. Opus, AAC and FLAC are files of the vendor, which pass through.
+ * Speech at OpenAI (OpenAI API, "Create speech"). MP3, WAV and PCM are requested as raw 16-bit samples at 24 kHz, so that text in
+ * several parts becomes one file. Opus, AAC and FLAC are the vendor's files, which pass through.
  */
 export function openaiSpeech(path: string): SpeechOperation {
   return {
@@ -75,12 +75,12 @@ const FILE_MARKS: Readonly<Partial<Record<SpeechFormat, (start: Buffer) => boole
   aac: (start) => start.length >= 2 && start.readUInt8(0) === 0xff && (start.readUInt8(1) & 0xf6) === 0xf0,
 }
 
-/** Bytes by which compressed sound is told from samples: two frames of an MP3. About 40 ms of speech. */
+/** Bytes that distinguish compressed audio from samples: two frames of an MP3. About 40 ms of speech. */
 const SNIFFED_BYTES = 2_048
 
 /**
- * Samples without a frame, or a file. If they were cut, the transport reports it, and `end` is never called. Some servers ignore the
- * requested format and send another one, such as an MP3, whatever their media type says. Samples would be noise then.
+ * Reads samples without a container, or a file. If they were cut, the transport reports it, and `end` is never called. Some servers
+ * ignore the requested format and send another one, such as an MP3, whatever their media type says. As samples, it would be noise.
  */
 class SpeechBytes implements SpeechDecoder {
   isComplete = false
@@ -88,7 +88,7 @@ class SpeechBytes implements SpeechDecoder {
   readonly tokens = undefined
   readonly #take: TakeSamples
   readonly #format: SpeechFormat
-  /** Undefined once it is known what comes. */
+  /** Undefined once the format is known. */
   #first: Uint8Array[] | undefined = []
   #firstBytes = 0
 

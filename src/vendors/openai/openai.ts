@@ -40,22 +40,22 @@ const API_PATH = '/v1'
 
 /** Options of {@link openai}. */
 export interface OpenAIOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
+  /** One or several API keys. If omitted, the vendor is not configured and its models are listed as unavailable. */
   readonly apiKey?: ApiKeys
-  /** Origin, with or without a path prefix and `/v1`; `https://api.openai.com` by default. */
+  /** Origin, with or without a path prefix and `/v1`. Default `https://api.openai.com`. */
   readonly baseURL?: string | undefined
-  /** The field in which a model takes its token bound, by the vendor's id; wins over the built-in table. */
+  /** Field for the token limit of a model, by the vendor's id. Takes precedence over the built-in table. */
   readonly tokenLimitFields?: Readonly<Record<string, TokenLimitField>> | undefined
-  /** The same for models that no table lists; `max_completion_tokens` by default. */
+  /** Field for the token limit of models in no table. Default `max_completion_tokens`. */
   readonly defaultTokenLimitField?: TokenLimitField | undefined
   /**
-   * Does the server have `/v1/responses`? True by default; false: such requests are translated into chat completions, for servers
-   * behind `baseURL` that have only those, and no chat is translated into Responses.
+   * Whether the server has `/v1/responses`. Default true. If false, for servers with only chat completions, Responses are
+   * translated into chat completions and no chat is translated into Responses.
    */
   readonly responses?: boolean | undefined
   /**
-   * May callers of Responses name files, vector stores, containers and prompts, and those of chats files? False by default: all
-   * accounts of the gateway share the operator's, so each caller could read what another one stored.
+   * Whether callers may name stored objects: files, vector stores, containers and prompts in Responses, files in chats. Default
+   * false: all accounts of the gateway share the operator's, so each caller could read what another one stored.
    */
   readonly allowVendorObjects?: boolean | undefined
   /**
@@ -80,7 +80,7 @@ const OPENAI_OPTIONS = {
   proxy: true,
 } satisfies MemberNames<OpenAIOptions>
 
-/** The words that begin OpenAI's ids. */
+/** Prefixes of OpenAI's ids. */
 const CLAIMS = ['gpt-*', 'chatgpt-*', 'ft:*', 'text-embedding-*', 'text-moderation-*', 'omni-moderation-*', 'tts-*']
   .concat(['whisper-*', 'dall-e-*', 'sora-*', 'codex-*', 'computer-use-*'])
   .concat(Array.from('123456789', (digit) => `o${digit}*`))
@@ -91,8 +91,8 @@ const BREAKPOINT_RULES = {
 } as const
 
 /**
- * OpenAI: responses, chat completions, embeddings, images, edits of images, speech, transcription, and moderations.
- * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials.
+ * Creates the vendor OpenAI: responses, chat completions, embeddings, images, image edits, speech, transcription, and moderations.
+ * @throws TypeError if `baseURL` is not an http(s) URL without query and credentials.
  */
 export function openai(options: OpenAIOptions = {}): Vendor {
   checkVendorOptions('openai', options, OPENAI_OPTIONS)
@@ -139,7 +139,7 @@ export function openai(options: OpenAIOptions = {}): Vendor {
     embeddings: openaiEmbeddings({
       path: `${prefix}${API_PATH}/embeddings`,
       maxInputs: 2048,
-      // Of all inputs together (OpenAI API, "Create embeddings").
+      // Limit for all inputs together (OpenAI API, "Create embeddings").
       maxTokens: () => 300_000,
       takesTokens: true,
       rules: {},

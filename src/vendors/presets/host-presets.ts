@@ -2,14 +2,14 @@ import type { Preset, PresetRule } from '../shared/preset.ts'
 
 const AS_MAX_TOKENS: PresetRule = { rename: 'max_tokens' }
 
-/** SiliconFlow, "Reasoning Models": `max_tokens` limits the reply without its chain of thought; the budget is 128 to 32,768. */
+/** `max_tokens` limits the reply without its chain of thought; the budget is 128 to 32,768 (SiliconFlow, "Reasoning Models"). */
 const SHARED_BOUND: PresetRule = { thinkingBudget: { min: 128, max: 32_768 } }
 
-/** Models at SiliconFlow that think, always or unless a request turns it off. */
+/** Models at SiliconFlow that think, always or by default. */
 const SILICONFLOW_THINKERS =
   /qwen3(?!.*(?:instruct|coder))|thinking|qwq|qwenlong|deepseek-(?:r1|v3\.[1-9]|v4)|glm-(?:z1|4\.[5-9]|5)|hunyuan-a13b|hy3|minimax-m|kimi-k2\.[5-9]|gpt-oss|step-3/i
 
-/** Members of OpenAI's API that clients send and that say nothing about the answer. */
+/** Members of OpenAI's API that clients send and that do not affect the answer. */
 const BOOKKEEPING = {
   store: 'drop',
   metadata: 'drop',
@@ -21,7 +21,7 @@ const BOOKKEEPING = {
   verbosity: 'drop',
 } as const satisfies Readonly<Record<string, PresetRule>>
 
-/** Those of them that strict servers refuse, although they know the others. */
+/** Bookkeeping members that strict servers reject, although they know the others. */
 const UNKNOWN_TO_HOSTS = {
   store: 'drop',
   safety_identifier: 'drop',
@@ -29,7 +29,7 @@ const UNKNOWN_TO_HOSTS = {
   verbosity: 'drop',
 } as const satisfies Readonly<Record<string, PresetRule>>
 
-/** They let other models answer, past the prices and the scopes of keys (OpenRouter, "Model fallbacks", "Presets"). */
+/** Members that let other models answer, past the prices and the scopes of keys (OpenRouter, "Model fallbacks", "Presets"). */
 const OTHER_MODELS = { models: 'refuse', preset: 'refuse' } as const satisfies Readonly<Record<string, PresetRule>>
 
 /** Rules of chats and Responses. OpenRouter groups requests by the session. */
@@ -58,7 +58,7 @@ export const HOST_PRESETS = {
     },
     reasoning: { back: 'always', as: 'reasoning' },
     messageMembers: ['role', 'content', 'tool_calls', 'tool_call_id', 'reasoning'],
-    // Groq, "Responses API", unsupported features: these are 400.
+    // Unsupported features are answered with 400 (Groq, "Responses API").
     responses: {
       fields: {
         store: 'drop',
@@ -70,10 +70,10 @@ export const HOST_PRESETS = {
     },
     errors: {
       codes: { organization_restricted: 'operator' },
-      // Its flex tier has no capacity.
+      // The flex tier has no capacity.
       statuses: { 498: 'unavailable' },
       concerns: { organization_restricted: 'key' },
-      // The answer was made, and is no call of a tool, or no JSON of the schema.
+      // The answer was generated, but is not a tool call, or not JSON that follows the schema.
       billed: ['tool_use_failed', 'json_validate_failed'],
     },
   },
@@ -104,7 +104,7 @@ export const HOST_PRESETS = {
     },
     messageMembers: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
     errors: {
-      // Of an account that is suspended: its invoices are unpaid, or its limit of spending is reached.
+      // Status for a suspended account: its invoices are unpaid, or its spending limit is reached.
       statuses: { 412: 'operator' },
       concerns: { PRECONDITION_FAILED: 'key' },
     },
@@ -115,7 +115,7 @@ export const HOST_PRESETS = {
     baseURL: 'https://openrouter.ai/api/v1',
     keyVariables: ['OPENROUTER_API_KEY'],
     needsKey: true,
-    // OpenRouter, "Responses API": stateless, `store: true` is 400.
+    // Stateless: `store: true` is answered with 400 (OpenRouter, "Responses API").
     serves: ['chat', 'responses', 'embeddings'],
     takesDeveloperRole: true,
     fields: OPENROUTER_FIELDS,
@@ -123,9 +123,9 @@ export const HOST_PRESETS = {
     responses: { fields: OPENROUTER_FIELDS },
     errors: {
       messages: [
-        // A 403 is also what a guardrail of the account answers, which is the operator's.
+        // A guardrail of the account also answers 403, which concerns the operator.
         [/\b(?:flagged|moderation)\b/i, 'caller'],
-        // Other ways of having no endpoints are about the request, such as its tools or its `provider`.
+        // Other errors about missing endpoints concern the request, such as its tools or its `provider`.
         [/^[\w./:@~-]+ is not a valid model ID\b|^no endpoints found for\b/i, 'operator'],
       ],
       codes: { content_policy_violation: 'caller', 402: 'operator', 529: 'unavailable' },
@@ -144,7 +144,7 @@ export const HOST_PRESETS = {
       metadata: 'drop',
     },
     reasoning: { back: 'always', as: 'reasoning' },
-    // Any other member is 400 "property … is unsupported".
+    // Other members are answered with 400 "property … is unsupported".
     messageMembers: ['role', 'content', 'name', 'tool_calls', 'tool_call_id', 'reasoning'],
   },
   sambanova: {
@@ -181,7 +181,7 @@ export const HOST_PRESETS = {
     fields: { ...BOOKKEEPING, max_completion_tokens: AS_MAX_TOKENS },
     messageMembers: ['role', 'content', 'name', 'tool_calls', 'tool_call_id'],
     errors: {
-      // From its beginning: errors quote requests. The id is NVIDIA's.
+      // Matched from the start, because errors quote requests. The id is NVIDIA's.
       messages: [[/^function (?:id )?'[^']*': not found for account\b/i, 'operator']],
       concernMessages: [[/^function (?:id )?'[^']*': not found for account\b/i, 'model']],
     },
@@ -204,7 +204,7 @@ export const HOST_PRESETS = {
     serves: ['chat', 'embeddings'],
     fields: { max_completion_tokens: AS_MAX_TOKENS },
     errors: {
-      // Workers AI, "Errors"; of the last two an address that names no account.
+      // Workers AI, "Errors". The last two concern an address that names no account.
       codes: {
         3036: 'operator',
         3042: 'operator',

@@ -2,7 +2,7 @@ import type { Preset, PresetRule } from '../shared/preset.ts'
 
 const AS_MAX_TOKENS: PresetRule = { rename: 'max_tokens' }
 
-/** Companies that serve models of their own. */
+/** Companies that serve their own models. */
 export const MODEL_MAKER_PRESETS = {
   deepseek: {
     id: 'deepseek',
@@ -22,7 +22,7 @@ export const MODEL_MAKER_PRESETS = {
     },
     fields: { max_completion_tokens: AS_MAX_TOKENS, seed: 'drop' },
     reasoning: { back: 'always', as: 'reasoning_content', evenEmpty: true },
-    // The models before V4 refuse what V4 requires.
+    // Models before V4 reject what V4 requires.
     byModel: [[/^deepseek-(?:reasoner|chat|coder)$/, { reasoning: { back: 'never' } }]],
   },
   mistral: {
@@ -72,7 +72,7 @@ export const MODEL_MAKER_PRESETS = {
       prompt_cache_retention: 'drop',
       verbosity: 'drop',
     },
-    // Any other member is 422 "Extra inputs are not permitted", also where it is null.
+    // Other members are answered with 422 "Extra inputs are not permitted", even if null.
     messageMembers: ['role', 'content', 'tool_calls', 'tool_call_id', 'prefix'],
     toolChoice: { required: 'any', cutsNamed: true },
     toolIdLength: 9,
@@ -89,18 +89,18 @@ export const MODEL_MAKER_PRESETS = {
     keyVariables: ['XAI_API_KEY'],
     needsKey: true,
     serves: ['chat', 'responses', 'images'],
-    // xAI, "Generate Text": answers are kept for 30 days.
+    // Answers are stored for 30 days (xAI, "Generate Text").
     responses: { keepsAnswers: true },
     fields: {
       max_tokens: { rename: 'max_completion_tokens' },
       parallel_tool_calls: { rename: 'parallel_function_calling' },
-      // The answer would stay at the vendor, and be billed.
+      // The answer would be billed, but stay at the vendor.
       deferred: 'refuse',
-      // 410 for every value.
+      // Answered with 410 for every value.
       search_parameters: 'refuse',
     },
     byModel: [
-      // They reason, and reject an effort (https://github.com/BerriAI/litellm/pull/16265, and of grok-4.20
+      // These models reason and reject an effort (https://github.com/BerriAI/litellm/pull/16265, and of grok-4.20
       // https://github.com/chenyme/grok2api/issues/814).
       [
         /^grok-(?:4(?!\.[3-9]|.*(?:non-reasoning|multi-agent))|code)/,
@@ -121,7 +121,7 @@ export const MODEL_MAKER_PRESETS = {
     errors: {
       messages: [
         [/\bviolates usage guidelines\b/i, 'caller'],
-        // 400 and 429, under codes that mean other things too.
+        // 400 and 429, with codes that also have other meanings.
         [
           /^incorrect API key\b|^your team\b.{0,200}\b(?:used all available credits|monthly spending limit)\b/i,
           'operator',
@@ -185,14 +185,14 @@ export const MODEL_MAKER_PRESETS = {
         1302: 'rate_limited',
         1303: 'rate_limited',
         1305: 'rate_limited',
-        // The quota of a day, of hours, of a week or month is used up; the plan has ended, or lacks the model.
+        // The quota of a day, hours, a week or a month is used up; the plan has ended, or lacks the model.
         1304: 'operator',
         1308: 'operator',
         1309: 'operator',
         1310: 'operator',
         1311: 'operator',
       },
-      // An API that the account may not use, and a file that is too large.
+      // 434: the account may not use the API. 435: the file is too large.
       statuses: { 434: 'operator', 435: 'caller' },
       concerns: {
         ...{ 1110: 'key', 1111: 'key', 1112: 'key', 1113: 'key', 1121: 'key' },
@@ -212,10 +212,10 @@ export const MODEL_MAKER_PRESETS = {
     fields: { max_completion_tokens: AS_MAX_TOKENS, reasoning_split: 'drop' },
     thinksInTags: true,
     errors: {
-      // Errors with a status have the code behind the text only: "insufficient balance (1008)".
+      // Errors with a status have the code only after the text: "insufficient balance (1008)".
       messages: [
         [/\((?:1004|1008|2049|2056|2061)\)$/, 'operator'],
-        // 2013 is any fault of a request; the model id is not the caller's.
+        // 2013 covers every invalid request. The model id is not the caller's.
         [/^invalid params, unknown model '[^']{1,200}'/, 'operator'],
         [/\((?:1002|1039|1041|2045|2062)\)$/, 'rate_limited'],
       ],
@@ -263,11 +263,11 @@ export const MODEL_MAKER_PRESETS = {
     baseURL: 'https://api.perplexity.ai/v1',
     keyVariables: ['PERPLEXITY_API_KEY'],
     needsKey: true,
-    // Perplexity, "OpenAI Compatibility" of the Agent API: `/responses` is an alias of `/agent`. Chat completions have ended.
+    // `/responses` is an alias of `/agent` (Perplexity, "OpenAI Compatibility" of the Agent API). Chat completions have ended.
     serves: ['responses', 'embeddings'],
-    // Others let models answer, and tools run, that the request does not name.
+    // Other members let models answer and tools run that the request does not name.
     responses: { fields: { models: 'refuse', preset: 'refuse' } },
-    // Perplexity, "Embeddings": it has two encodings, neither of them OpenAI's.
+    // Perplexity has two encodings, neither of them OpenAI's (Perplexity, "Embeddings").
     embeddings: { takesTokens: false, givesSignedBytes: true },
   },
 } as const satisfies Readonly<Record<string, Preset>>

@@ -3,7 +3,7 @@ import type { VendorFailure, WireAnswer } from '../vendor.ts'
 
 const HELPED_BY_WAITING: ReadonlySet<VendorFailure['kind']> = new Set(['rate_limited', 'unavailable', 'timeout'])
 
-/** The wait that a vendor's answer asks for, where waiting helps: not for what the caller or the operator must change. */
+/** Returns the wait that a vendor's answer requests, unless the caller or the operator must change something. */
 export function askedWait(
   { kind }: VendorFailure,
   answer: WireAnswer,
@@ -13,13 +13,13 @@ export function askedWait(
   return seconds === undefined ? {} : { retryAfterSeconds: seconds }
 }
 
-/** "Please try again in 1m2.5s", as OpenAI and Groq write it. */
+/** "Please try again in 1m2.5s", as in OpenAI's and Groq's errors. */
 const WAIT_IN_TEXT = /\btry again in\s+(?:(\d+)\s*h)?(?:(\d+)\s*m(?!s|illi))?(?:(\d+(?:\.\d+)?)\s*(m?s))?/i
 
-/** Limits start again after a day at most: a longer wait is none that a vendor means. */
+/** Limits reset after a day at most. A longer wait is not plausible. */
 const LONGEST_TEXT_WAIT_SECONDS = 86_400
 
-/** The wait that an error asks for by its text: inside a stream there are no headers. */
+/** Returns the wait that the text of an error requests, because streams have no headers for it. */
 export function waitInText({ kind, message }: VendorFailure): Pick<VendorFailure, 'retryAfterSeconds'> {
   if (!HELPED_BY_WAITING.has(kind)) return {}
   const [, hours = 0, minutes = 0, count = 0, unit = 's'] = WAIT_IN_TEXT.exec(message) ?? []

@@ -1,6 +1,6 @@
 import type { AudioFormat } from '../../wire/audio/audio-header.ts'
 
-/** Media types of recordings, for vendors that are told them. */
+/** Media types of recordings, for vendors that require them. */
 export const AUDIO_TYPES: Readonly<Record<AudioFormat, string>> = {
   wav: 'audio/wav',
   flac: 'audio/flac',

@@ -13,8 +13,8 @@ const MODEL: Verdict = { kind: 'operator', concerns: 'model' }
 const OVERSIZED: Verdict = { kind: 'caller', concerns: 'size' }
 
 /**
- * By the name of the exception in lower case: answers write `ThrottlingException`, events of a stream `throttlingException` (AWS,
- * "Common errors" and the reference of Bedrock's runtime).
+ * Verdicts by the name of the exception in lower case: answers have `ThrottlingException`, stream events `throttlingException`
+ * (AWS, "Common errors" and the reference of Bedrock's runtime).
  */
 const VERDICTS: ReadonlyMap<string, Verdict> = new Map<string, Verdict>([
   ['throttlingexception', { kind: 'rate_limited' }],
@@ -47,20 +47,20 @@ const VERDICTS: ReadonlyMap<string, Verdict> = new Map<string, Verdict>([
   ['serviceunavailable', { kind: 'unavailable' }],
 ])
 
-/** Texts of a bad request that is not the caller's: the model's id, region or route is the operator's. */
+/** Texts of a bad request that concern the operator: the model's id, region or route. */
 const ABOUT_THE_MODEL =
   /^(?:invocation of model id|the (?:provided )?model|this model|access denied)\b.{0,400}(?:on-demand throughput|identifier is invalid|isn['’]t supported on this route|inference profile|end of its life|legacy)/is
-/** How an account that may not use the service is refused: as a bad request. */
+/** How the service rejects an account without access: as a bad request. */
 const ABOUT_THE_ACCOUNT = /^(?:operation not allowed|your account is not authorized)\b/i
-/** Texts that quote the request, in which a caller can write all of the others. */
+/** Texts that quote the request, where a caller can write all of the others. */
 const QUOTES_THE_REQUEST = /^the model returned the following errors\b/i
-/** "Too many tokens, please wait before trying again." is a rate limit, and no prompt that is too long. */
+/** "Too many tokens, please wait before trying again." is a rate limit, not a prompt that is too long. */
 const ABOUT_THE_RATE = /^too many (?:tokens|requests)[^.]*(?:wait|try again)/i
 const NAMES_MODEL = /\bmodel\b/i
 const ABOUT_THE_TIME = /signature (?:expired|not yet current)|too skewed|request has expired/i
 const ABOUT_THE_REGION = /scoped to a valid region/i
 
-/** From this difference on a refused signature is put down to the clock; about 5 minutes are allowed. */
+/** Clock difference that explains a rejected signature. About 5 minutes are allowed. */
 const SKEW_MS = 4 * 60 * 1000
 
 /** An exception of the service. */
@@ -71,8 +71,8 @@ export interface AwsException {
 }
 
 /**
- * Reads an answer in AWS's own layout: the name of an exception in a header or in the body, and a text. Undefined for another
- * layout, such as that of a dialect that the service speaks too.
+ * Reads an answer in AWS's own layout: the name of an exception in a header or in the body, and a text. Returns `undefined` for
+ * other layouts, such as that of another dialect of the service.
  */
 export function awsFailure(answer: WireAnswer, nowMs: number, apiKeys: readonly string[]): VendorFailure | undefined {
   const exception = exceptionIn(answer)
@@ -88,7 +88,7 @@ export function awsFailure(answer: WireAnswer, nowMs: number, apiKeys: readonly 
   }
 }
 
-/** An exception that came inside a stream, after 200. */
+/** Reads an exception of a stream, after 200. */
 export function awsStreamFailure(exception: AwsException, apiKeys: readonly string[]): VendorFailure {
   return failureOf(exception, 0, undefined, apiKeys)
 }
@@ -130,7 +130,7 @@ function verdictByStatus(status: number): Verdict {
   return status >= 400 ? { kind: 'operator' } : { kind: 'invalid_response' }
 }
 
-/** What the operator can do about it. */
+/** Returns advice for the operator, if any. */
 function adviceFor(name: string, message: string, offsetMs: number | undefined): string | undefined {
   if (offsetMs !== undefined) {
     const seconds = Math.round(Math.abs(offsetMs) / 1000)
@@ -149,7 +149,7 @@ function adviceFor(name: string, message: string, offsetMs: number | undefined):
   return undefined
 }
 
-/** How far the vendor's clock is ahead of this machine's, where that explains why a signature is refused. */
+/** Returns the lead of the vendor's clock in milliseconds, if that explains a rejected signature. */
 function clockOffsetMs(answer: WireAnswer, { name, message }: AwsException, nowMs: number): number | undefined {
   const isAboutSignature = /^(?:invalidsignature|signaturedoesnotmatch|requesttimetooskewed|requestexpired)/i.test(name)
   // An answer from a cache has an old date.
@@ -169,7 +169,7 @@ function exceptionIn({ headers, body }: WireAnswer): AwsException | undefined {
   return { name: name ?? '', message: message ?? dialect ?? '' }
 }
 
-/** `ThrottlingException:http://…` and `com.amazon.coral#ThrottlingException` hold the name. */
+/** Returns the name in `ThrottlingException:http://…` or `com.amazon.coral#ThrottlingException`. */
 function nameIn(value: unknown): string | undefined {
   const text = textIn(value)
   const name = text?.split(':')[0]?.split('#').at(-1)?.trim()

@@ -17,9 +17,9 @@ import { RESPONSES_PROTOCOL, responsesFromChat } from './responses-from-chat.ts'
 import { withoutModeration } from './without-moderation.ts'
 
 /**
- * Chat at a vendor that has both dialects: models whose row says that they have Responses only are asked by them, and so are chats
- * that `isRefused` says its chat completions refuse; all others as `chat` does. Nothing is stored at the vendor: the caller carries the
- * conversation, and the vendor's encrypted reasoning in it.
+ * Creates chat for a vendor with both dialects. Responses are used for models whose row requires them, and for chats that
+ * `isRefused` says chat completions reject; `chat` handles all others. Nothing is stored at the vendor: the caller carries the
+ * conversation, including the vendor's encrypted reasoning.
  */
 export function chatByResponses(
   chat: ChatOperation,
@@ -44,7 +44,7 @@ export function chatByResponses(
   }
 }
 
-/** Chat at a server that has Responses and no chat completions. */
+/** Creates chat for a server with Responses but without chat completions. */
 export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
   const { path, query = '', headers = bearerHeaders } = dialect
   return {
@@ -78,15 +78,15 @@ export function translatedChat(dialect: OpenAIResponsesDialect): ChatOperation {
       const completion = collector.completion(call, reader.usage)
       return completion === undefined ? undefined : { completion, usage: reader.usage }
     },
-    // A response that failed, or was cut off, reports what it has used.
+    // A response that failed or was cut reports its usage.
     brokenAnswer(answer, call) {
       const response = responseIn(answer)
       const usage = response && usedOf(responsesUsage(response, call.request['service_tier']))
       if (response === undefined || usage === undefined) return undefined
       const { status, error } = response
-      // One that breaks off without a word of failure is not asked for again.
+      // A response that breaks off without an error is not retried.
       const hasFailed = status === 'failed' || isJsonObject(error)
-      const failure = hasFailed ? dialect.streamFailure({ error }) : invalidResponse('the response is no whole answer')
+      const failure = hasFailed ? dialect.streamFailure({ error }) : invalidResponse('the response is incomplete')
       return { failure: { ...failure, status: answer.status }, usage }
     },
     decoder: (call, writer) => new ResponsesChatDecoder(call, writer, dialect),

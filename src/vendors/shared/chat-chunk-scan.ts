@@ -19,62 +19,60 @@ const LETTER_N = 0x6e
 
 const CONTENT = Buffer.from('"content":"')
 
-// Depths inside a chunk: its members, the choices, a choice's members, the members of its delta.
+// Nesting depths inside a chunk: its members, the choices, a choice's members, the members of its delta.
 const TOP = 1
 const CHOICE = 3
 const DELTA = 4
-// The members of one tool call in its delta.
+// Depth of the members of a tool call in the delta.
 const TOOL_CALL = 6
 
 /**
- * Scans the text of one chat chunk without parsing it, to find out whether it is an ordinary one: it has choices, each with
- * a delta, no usage, no error and no finish reason, its content is text, its tool calls have an index, and its model is a
- * string. All other chunks are rare (the first and the last few of a
- * stream) and are parsed. Nothing is allocated; the fields hold the findings of the last scan.
- *
- * The chunks of one answer begin alike (id, model, index) up to the members of the delta, and most end alike after the text
- * of their content. The start of the first ordinary chunk is stored, and equal bytes are not scanned again. Whole events that
- * differ from one scanned before in nothing but the text of their content are found by {@link skipAlike}.
+ * Scans the text of one chat chunk without parsing it, to find out whether it is ordinary: it has choices, each with a delta, no
+ * usage, no error and no finish reason, its content is text, its tool calls have an index, and its model is a string. Other chunks
+ * are rare (the first and the last few of a stream) and are parsed. Nothing is allocated; the fields hold the findings of the last
+ * scan. The chunks of one answer start alike (id, model, index) up to the members of the delta, and most end alike after the text
+ * of their content. The start of the first ordinary chunk is stored, and equal bytes are not scanned again. {@link skipAlike} finds
+ * whole events that differ from a scanned one only in the text of their content.
  */
 export class ChatChunkScan {
   /** Span of the top-level `model` value, quotes included. */
   modelStart = -1
   modelEnd = -1
   hasToolCalls = false
-  /** Whether a tool call has more than an index and the text of its arguments: it opens a call, or needs a repair. */
+  /** Whether a tool call has more than an index and the text of its arguments. It then opens a call, or needs a repair. */
   opensCalls = false
   /** Bytes of generated text in the deltas. */
   textBytes = 0
-  // Members of the deltas that a caller keeps.
+  // Number of members in the deltas that a caller keeps.
   #contentMembers = 0
-  // Of the choice at hand.
+  // Bytes of reasoning in the current choice.
   #reasoningBytes = 0
   #inChoices = false
   #hasChoices = false
   #inDelta = false
-  // Choices less deltas, and tool calls less their indexes: both are 0 at the end of an ordinary chunk.
+  // Number of choices minus deltas, and of tool calls minus their indexes. Both are 0 at the end of an ordinary chunk.
   #choicesWithoutDelta = 0
   #callsWithoutIndex = 0
-  // Where the members of the first delta begin in the chunk walked over last; 0 when it has none.
+  // Start of the first delta's members in the last walked chunk, or 0 without one.
   #deltaStart = 0
   #beginning: Buffer | undefined
   #beginningModelStart = -1
   #beginningModelEnd = -1
-  // Span of the text that the delta of the last ordinary chunk begins with; its end is -1 when it has none, or more content.
+  // Span of the text that the delta of the last ordinary chunk begins with. The end is -1 if it has none, or more content.
   #textStart = 0
   #textEnd = -1
-  // The bytes of an event before and after that text, and the place of the model in them.
+  // Bytes of an event before and after that text, and the position of the model in them.
   #head: Buffer | undefined
   #tail: Buffer | undefined
   #headModelStart = 0
   #headModelEnd = 0
 
-  /** Did a delta carry anything that a caller keeps? */
+  /** Whether a delta carried content that a caller keeps. */
   get hasContent(): boolean {
     return this.#contentMembers > 0
   }
 
-  /** True when `bytes[start, end)` is an ordinary chunk. */
+  /** Whether `bytes[start, end)` is an ordinary chunk. */
   scan(bytes: Buffer, start: number, end: number): boolean {
     this.hasToolCalls = false
     this.opensCalls = false
@@ -98,19 +96,19 @@ export class ChatChunkScan {
     return true
   }
 
-  /** Stores the event `bytes[start, end)`, whose chunk is the one scanned last, for {@link skipAlike}, unless it has one. */
+  /** Stores the event `bytes[start, end)`, whose chunk was scanned last, for {@link skipAlike}, unless one is stored. */
   keepAlike(bytes: Buffer, start: number, end: number): void {
     if (this.#textEnd === -1) return
     this.#head = Buffer.from(bytes.subarray(start, this.#textStart))
     this.#tail = Buffer.from(bytes.subarray(this.#textEnd, end))
-    // The same bytes, kept once.
+    // The bytes are stored once.
     const beginningEnd = this.#head.length - CONTENT.length
     this.#beginning = this.#head.subarray(beginningEnd - this.#beginning!.length, beginningEnd)
     this.#headModelStart = this.modelStart - start
     this.#headModelEnd = this.modelEnd - start
   }
 
-  /** Position after the event at `start` if it differs from the stored one only in its text, which is a scan; otherwise -1. */
+  /** Returns the position after the event at `start` if only its text differs from the stored one, else -1. */
   skipAlike(bytes: Buffer, start: number): number {
     const head = this.#head
     if (head === undefined || !startsWith(bytes, start, head)) return -1
@@ -140,7 +138,7 @@ export class ChatChunkScan {
     if (this.#head === undefined && hasModel && startsWith(bytes, from, CONTENT)) {
       const textStart = from + CONTENT.length
       const textEnd = endOfText(bytes, textStart)
-      // What follows must hold no tool call and no other text: they would have to be walked over to be found.
+      // The rest must contain no tool call and no other text, which only a full walk would find.
       const isOnlyContent = this.#contentMembers === (textEnd > textStart ? 1 : 0)
       this.#textStart = textStart
       this.#textEnd = isOnlyContent && bytes[textEnd] === QUOTE ? textEnd : -1
@@ -194,7 +192,7 @@ export class ChatChunkScan {
     return false
   }
 
-  /** Looks at a member by its name, in `bytes[start, end)`, and the first byte of its value. */
+  /** Reads a member by its name, in `bytes[start, end)`, and the first byte of its value. */
   #isOrdinaryMember(
     bytes: Buffer,
     nameStart: number,
@@ -226,14 +224,14 @@ export class ChatChunkScan {
       this.#contentMembers += 1
       if (isText(bytes, nameStart, nameEnd, 'tool_calls')) this.hasToolCalls = true
     } else if (first === OPEN_BRACE && second !== CLOSE_BRACE) {
-      // The old form of a call, and sound, are rare enough to be parsed.
+      // The old form of a call, and audio, are rare enough to be parsed.
       if (isText(bytes, nameStart, nameEnd, 'function_call') || isText(bytes, nameStart, nameEnd, 'audio')) return false
       this.#contentMembers += 1
     }
     return true
   }
 
-  /** Servers that write reasoning under both of its names repeat it. */
+  /** Servers that send reasoning under both of its names repeat it. */
   #countMember(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): void {
     const textBytes = stringBytes(bytes, value, end)
     if (isText(bytes, nameStart, nameEnd, 'content') || isText(bytes, nameStart, nameEnd, 'refusal'))
@@ -244,7 +242,7 @@ export class ChatChunkScan {
     }
   }
 
-  /** A text inside a tool call, whose name and arguments, or input, are generated. */
+  /** Counts a text inside a tool call, whose name and arguments, or input, are generated. */
   #countNested(bytes: Buffer, nameStart: number, nameEnd: number, value: number, end: number): void {
     if (!this.hasToolCalls) return
     const isEmpty = bytes[value + 1] === QUOTE
@@ -280,19 +278,19 @@ export class ChatChunkScan {
   }
 }
 
-/** Position of the quote that ends the text at `start`, or of a byte that no such text holds. */
+/** Returns the position of the quote that ends the text at `start`, or of a byte that is invalid in a text. */
 function endOfText(bytes: Buffer, start: number): number {
   let position = start
   while (position < bytes.length) {
     const byte = bytes[position]!
     if (byte === QUOTE || byte < SPACE) break
-    // A control character ends an escape too.
+    // A control character also ends an escape.
     position += byte === BACKSLASH && bytes[position + 1]! >= SPACE ? 2 : 1
   }
   return position
 }
 
-/** Bytes of text of the string whose opening quote stands at `value`. */
+/** Returns the bytes of text in the string whose opening quote is at `value`. */
 function stringBytes(bytes: Buffer, value: number, end: number): number {
   const close = closingQuote(bytes, value, end)
   return close === -1 ? 0 : decodedByteLength(bytes, value + 1, close)

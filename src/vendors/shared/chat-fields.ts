@@ -11,15 +11,15 @@ export type ChatField = keyof {
       : Field]: ChatRequest[Field]
 }
 
-/** A rule for each of them, so that none is passed or lost without a decision. */
+/** A rule for each field, so that none is passed or dropped without a decision. */
 export type ChatFieldTable = Readonly<Record<ChatField, FieldRule<ChatRequest>>>
 
-/** The rules of a table that do something: what a request is checked against. */
+/** Returns the rules of a table other than `pass`. */
 export function activeRules(table: ChatFieldTable): FieldRules<ChatRequest> {
   return Object.fromEntries(Object.entries(table).filter(([, rule]) => rule !== 'pass'))
 }
 
-/** The table of a server that takes every field unchanged; a vendor lists its exceptions. */
+/** Table of a server that accepts every field unchanged. A vendor lists its exceptions. */
 export const PASS_ALL: ChatFieldTable = {
   model: 'pass',
   messages: 'pass',
@@ -45,21 +45,21 @@ export const PASS_ALL: ChatFieldTable = {
   user: 'pass',
 }
 
-/** Does a choice make the model call a tool? Without tools no other choice means anything. */
+/** Whether a choice makes the model call a tool. Without tools, no other choice has a meaning. */
 export function forcesCall(choice: ChatRequest['tool_choice']): boolean {
   if (choice === undefined || choice === null || choice === 'auto' || choice === 'validated' || choice === 'none')
     return false
   return !isJsonObject(choice) || choice.type !== 'allowed_tools' || choice.allowed_tools?.mode === 'required'
 }
 
-/** True when a message carries fields that the gateway adds to answers and strict servers refuse in a history. */
+/** Whether a message carries fields that the gateway adds to answers and strict servers reject in a history. */
 export function hasExtensions(message: ChatMessage): boolean {
   if (message.reasoning_content !== undefined || message.thinking_blocks !== undefined) return true
   if (message.extra_content !== undefined) return true
   return Array.isArray(message.tool_calls) && message.tool_calls.some((call) => call.extra_content !== undefined)
 }
 
-/** The message without those fields; the same object when it has none. */
+/** Removes those fields from a message. Returns the same object if it has none. */
 export function withoutExtensions(message: ChatMessage): ChatMessage {
   if (!hasExtensions(message)) return message
   const { reasoning_content: _reasoning, thinking_blocks: _blocks, extra_content: _extra, ...rest } = message
@@ -67,7 +67,7 @@ export function withoutExtensions(message: ChatMessage): ChatMessage {
   return { ...rest, tool_calls: rest.tool_calls.map(({ extra_content: _callExtra, ...call }) => call) }
 }
 
-/** Removes the extension fields from a history, and only from there. */
+/** Removes the extension fields from a history. */
 export const plainMessages: FieldMapping<ChatRequest> = {
   needed: (_value, request) => request.messages.some(hasExtensions),
   apply: (body, value) => {

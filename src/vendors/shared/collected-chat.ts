@@ -8,14 +8,14 @@ import { invalidResponse } from './invalid-response.ts'
 import { OpenAIChatDecoder } from './openai-chat-decoder.ts'
 import type { OpenAIChatDialect } from './openai-chat-dialect.ts'
 
-/** Is a whole answer asked for where the model has only streams for such a request? Then a stream is sent for and collected. */
+/** Whether the caller requests a whole answer but the model only streams. The stream is then collected. */
 export function isCollected({ stream, model, request }: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): boolean {
   return !stream && dialect.streamsOnly?.(model.upstream, request) === true
 }
 
 /**
- * The call for the stream.
- * @throws GatewayError `unsupported_parameter` for sound, which is not collected.
+ * Returns the call for the stream.
+ * @throws GatewayError `unsupported_parameter` for audio, which is not collected.
  */
 export function collectedCall(call: VendorCall<ChatRequest>): VendorCall<ChatRequest> {
   const { modalities } = call.request
@@ -26,12 +26,12 @@ export function collectedCall(call: VendorCall<ChatRequest>): VendorCall<ChatReq
   return { ...call, request: { ...call.request, stream: true }, bytes: undefined, stream: true }
 }
 
-/** Did the vendor answer with a stream? In a batch it does not. */
+/** Whether the vendor answered with a stream. In a batch it does not. */
 export function isEventStream({ headers }: Pick<WireAnswer, 'headers'>): boolean {
   return mediaType(firstHeader(headers, 'content-type')) === 'text/event-stream'
 }
 
-/** Reads a stream that is over: the answer, or why there is none. One without its end is no answer. */
+/** Reads a finished stream: the answer, or the reason why there is none. A stream without its end is not an answer. */
 export function collectedChat(
   chunks: readonly Uint8Array[],
   call: VendorCall<ChatRequest>,
@@ -45,7 +45,7 @@ export function collectedChat(
   const completion = isComplete && decoder.failure === undefined ? collector.completion(call, usage) : undefined
   const used = usedOf(usage)
   const outputBytes = collector.textBytes
-  // What was made before it broke is billed like any other text.
+  // Output before the failure is billed like any other text.
   const isBilled = used === undefined && outputBytes > 0
   const told = { ...failure, status: 200, ...(isBilled ? { billedBytes: outputBytes } : {}) }
   return { read: completion && { completion, usage }, broken: { failure: told, usage: used, outputBytes } }

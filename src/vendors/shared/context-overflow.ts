@@ -1,4 +1,4 @@
-/** Codes and types of vendors that mean nothing else. */
+/** Codes and types of vendors that only stand for an overflow. */
 const CODES: ReadonlySet<string | undefined> = new Set([
   // OpenAI and most imitators.
   'context_length_exceeded',
@@ -7,11 +7,11 @@ const CODES: ReadonlySet<string | undefined> = new Set([
 ])
 
 /**
- * Texts by which vendors refuse a prompt, or a prompt with the output that it asks for, because the model's context window cannot hold
- * it. A limit of bytes, of one field, or of tokens a minute is none of them: a larger window would not help.
+ * Error texts for a prompt, or a prompt with its requested output, that exceeds the model's context window. Limits of bytes, of one
+ * field, or of tokens per minute do not match, because a larger window would not help.
  */
 const TEXTS: readonly RegExp[] = [
-  // OpenAI, Azure, vLLM, DeepSeek, OpenRouter, Llama on Bedrock; Mistral names the limit last.
+  // OpenAI, Azure, vLLM, DeepSeek, OpenRouter, Llama on Bedrock. Mistral names the limit last.
   /\bmaximum context length\b/i,
   // OpenAI's Responses; MiniMax: "context window exceeds limit".
   /\bexceeds? the context window\b|\bcontext window exceeds\b/i,
@@ -38,7 +38,7 @@ const TEXTS: readonly RegExp[] = [
   /\binput is too long for requested model\b|\binput tokens exceeded\b|\btoo many input tokens\b/i,
 ]
 
-/** Does a vendor refuse a request because it is larger than the model's context window? */
+/** Whether a vendor rejects a request because it exceeds the model's context window. */
 export function isContextOverflow(message: string, code?: string, type?: string): boolean {
   return CODES.has(code) || CODES.has(type) || TEXTS.some((text) => text.test(message))
 }

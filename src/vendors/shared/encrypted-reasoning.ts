@@ -3,15 +3,15 @@ import { isJsonObject } from '../../core/json.ts'
 import type { EncryptedReasoning, ExtraContent } from '../../endpoints/chat/chat-request.ts'
 import type { VendorCall } from '../vendor.ts'
 
-/** Who can read encrypted reasoning: the organization of a key, with the model that made it (OpenAI, "Reasoning models"). */
+/** Reader of encrypted reasoning: the organization of a key, with the model that generated it (OpenAI, "Reasoning models"). */
 type ReasoningReader = Pick<VendorCall<object>, 'apiKey'> & { readonly model: { readonly upstream: string } }
 
-/** Reasoning as callers of a chat carry it back, on the call or message that followed it. */
+/** Returns reasoning in the form that chat callers carry, on the call or message that followed it. */
 export function carriedReasoning(reasoning: EncryptedReasoning[], reader: ReasoningReader): ExtraContent {
   return { responses: { origin: originOf(reader), reasoning } }
 }
 
-/** The reasoning that a caller carries. `isReadable` is false for what another key or model has made. */
+/** Returns the reasoning that a caller carries. `isReadable` is false for reasoning of another key or model. */
 export function readReasoning(
   extra: unknown,
   reader: ReasoningReader,
@@ -22,7 +22,7 @@ export function readReasoning(
 }
 
 /**
- * Does a conversation carry reasoning that only this key can read? Such a request goes to it first.
+ * Whether a conversation carries reasoning that only this key can read. Such a request is sent there first.
  * @param call A chat request, or a conversation with its messages.
  */
 export function ownsEncryptedReasoning(
@@ -50,7 +50,7 @@ function originOf({ apiKey, model }: ReasoningReader): string {
   return `${keyMark(apiKey)}.${markOf(`model ${model.upstream}`)}`
 }
 
-/** Marks are shown to callers, who must not learn a key or the vendor's id of a model by them. */
+/** Hashes a key: marks are visible to callers, who must not learn a key or the vendor's id of a model. */
 function keyMark(apiKey: string): string {
   return markOf(`key ${apiKey}`)
 }

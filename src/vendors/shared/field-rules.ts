@@ -1,34 +1,34 @@
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 
-/** What becomes of one request field on the way to a vendor of the same dialect. */
+/** Treatment of a request field at a vendor of the same dialect. */
 export type FieldRule<Request> = 'pass' | 'drop' | FieldMapping<Request>
 
-/** A field that goes over under another name or with another value. */
+/** A field that is sent under another name or with another value. */
 export interface FieldMapping<Request> {
-  /** Must this value change? Asked only when the field is present. */
+  /** Whether this value must change. Called only if the field is present. */
   readonly needed: (value: unknown, request: Request) => boolean
-  /** Makes the change in a shallow copy of the request; nested values belong to the caller and are replaced, not edited. */
+  /** Changes a shallow copy of the request. Nested values belong to the caller and must be replaced, not edited. */
   readonly apply: (body: Record<string, unknown>, value: unknown) => void
-  /** Names of what the change loses, for the caller. Absent: it loses nothing. */
+  /** Returns the names of lost fields, for the caller. If omitted, nothing is lost. */
   readonly losses?: (value: unknown, request: Request) => readonly string[]
 }
 
-/** A rule for each field that a vendor treats specially. Fields without a rule pass. */
+/** A rule for each field that a vendor treats specially. Fields without a rule are passed on. */
 export type FieldRules<Request> = Readonly<Record<string, FieldRule<Request>>>
 
-/** The request as the vendor takes it. */
+/** The request in the form that the vendor accepts. */
 export interface RuledBody {
-  /** Undefined when every field passes, so that the caller's bytes can be sent as they are. */
+  /** Undefined if every field is passed on, so that the caller's bytes can be sent unchanged. */
   readonly body: Record<string, unknown> | undefined
-  /** Fields that the vendor lacks and the caller had set. */
+  /** Fields set by the caller that the vendor does not support. */
   readonly dropped: readonly string[]
 }
 
 const NOTHING_DROPPED: readonly string[] = []
 
 /**
- * Applies a vendor's table to a request. The request itself is never written to.
- * @param isNeutral Does a value mean the same as none, so that its loss is not reported?
+ * Applies a vendor's table to a request, which is never changed itself.
+ * @param isNeutral Whether a value has the same effect as none, so that its loss is not reported.
  */
 export function applyFieldRules<Request extends object>(
   request: Request,

@@ -4,13 +4,13 @@ import { type GoogleError, googleErrorFrom } from './google-error.ts'
 import type { KeyPool } from './key-pool.ts'
 import { vendorAddress } from './vendor-address.ts'
 
-/** Where models are called at Google Cloud. */
+/** Where to call models at Google Cloud. */
 export interface GoogleCloudOptions {
-  /** Id of the project that pays. May be absent with a key of the express mode. */
+  /** Id of the billed project. Optional with a key of express mode. */
   readonly project?: string | undefined
   /** `global`, the multi-regions `us` and `eu`, or a region such as `europe-west4`. */
   readonly location?: string | undefined
-  /** Replaces the host that follows from the location; with or without `/v1`. */
+  /** Replaces the host of the location, with or without `/v1`. */
   readonly baseURL?: string | undefined
 }
 
@@ -19,7 +19,7 @@ export interface GoogleCloudAddress {
   readonly origin: string
   /** Path before `/publishers/…` and `/endpoints/…`. */
   readonly path: string
-  /** Absent in the express mode. */
+  /** Absent in express mode. */
   readonly place: { readonly project: string; readonly location: string } | undefined
 }
 
@@ -28,9 +28,9 @@ const PROJECT = /^(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]$|^\d{4,20}$/
 const LOCATIONS = 'global, us, eu, or a region such as europe-west4'
 
 /**
- * The address of a location (Google Cloud, "Generative AI locations"). Keys without a project mean the express mode, which has
+ * Returns the address of a location (Google Cloud, "Generative AI locations"). Keys without a project use express mode, which has
  * one host and no locations.
- * @throws TypeError naming the option and the variable that is missing or cannot be used.
+ * @throws TypeError naming the option and the variable that is missing or invalid.
  */
 export function googleCloudAddress(
   factory: string,
@@ -48,7 +48,7 @@ export function googleCloudAddress(
     throw new TypeError(`${factory}: set project (GOOGLE_CLOUD_PROJECT) to the id of the project that pays`)
   if (!PROJECT.test(project))
     throw new TypeError(
-      `${factory}: project (GOOGLE_CLOUD_PROJECT) is no id of a project, such as my-project-123: ${JSON.stringify(project)}`,
+      `${factory}: project (GOOGLE_CLOUD_PROJECT) must be a project id, such as my-project-123: ${JSON.stringify(project)}`,
     )
   if (location === undefined) throw new TypeError(`${factory}: set location (GOOGLE_CLOUD_LOCATION) to ${LOCATIONS}`)
   if (!['global', 'us', 'eu'].includes(location) && !REGION.test(location))
@@ -60,7 +60,7 @@ export function googleCloudAddress(
   return { origin, path, place: { project, location } }
 }
 
-/** Multi-regions have hosts of another form than regions. */
+/** Hosts of multi-regions have another form than those of regions. */
 function hostOf(location: string): string {
   if (location === 'global') return 'https://aiplatform.googleapis.com'
   if (location === 'us' || location === 'eu') return `https://aiplatform.${location}.rep.googleapis.com`
@@ -74,7 +74,7 @@ function checkKeys(factory: string, apiKeys: readonly string[]): void {
     )
 }
 
-/** Adds to an operator's failure what to set, where Google's words do not say it. */
+/** Adds the setting to change to an operator's failure, unless Google's text names it. */
 export function withRemedy(
   failure: VendorFailure,
   answer: WireAnswer,

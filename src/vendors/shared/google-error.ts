@@ -9,11 +9,11 @@ const KINDS: ReadonlyMap<string, VendorFailure['kind']> = new Map([
   ['OUT_OF_RANGE', 'caller'],
   ['invalid_request', 'caller'],
   ['content_blocked', 'caller'],
-  // The vendor uses it for the account: a region or a plan that the operator must change.
+  // The vendor uses it for the account: the operator must change region or plan.
   ['FAILED_PRECONDITION', 'operator'],
   ['UNAUTHENTICATED', 'operator'],
   ['PERMISSION_DENIED', 'operator'],
-  // A model that is retired or was never there.
+  // The model was retired or never existed.
   ['NOT_FOUND', 'operator'],
   ['UNIMPLEMENTED', 'operator'],
   ['RESOURCE_EXHAUSTED', 'rate_limited'],
@@ -27,7 +27,7 @@ const KINDS: ReadonlyMap<string, VendorFailure['kind']> = new Map([
   ['DEADLINE_EXCEEDED', 'timeout'],
 ])
 
-/** The same by HTTP status, for answers of proxies and tokens that are new to us. */
+/** Error classification by HTTP status, for answers of proxies and unknown tokens. */
 const KINDS_BY_STATUS: ReadonlyMap<number, VendorFailure['kind']> = new Map([
   [401, 'operator'],
   [402, 'operator'],
@@ -43,15 +43,15 @@ const KINDS_BY_STATUS: ReadonlyMap<number, VendorFailure['kind']> = new Map([
 
 const MENTIONS_MODEL = /\bmodels?\b/i
 
-/** How the vendor refuses a file that a caller names by its address: "You do not have permission to access the File …". */
+/** How the vendor rejects a file that a caller names by address: "You do not have permission to access the File …". */
 const MENTIONS_FILE = /\bfiles?\b/i
 
-/** "API key not valid. …", "API key expired. …". From its beginning: errors quote the names in tools. */
+/** "API key not valid. …", "API key expired. …". Matched from the start, because errors quote the names of tools. */
 const BAD_KEY = /^API key (?:not|expired)\b/i
 
 const GOOGLE_KEYS = /\bAIza[\w-]{8,}|\bya29\.[\w.-]{8,}|\bAQ\.[\w-]{16,}/g
 
-/** An error object as a failure; `status` is that of the answer, 0 inside a stream. */
+/** Converts an error object to a failure. `status` is that of the answer, or 0 inside a stream. */
 export function googleFailure(error: GoogleError, status: number, apiKeys: readonly string[] = []): VendorFailure {
   const kind = kindOf(error, status)
   return {
@@ -65,12 +65,12 @@ export function googleFailure(error: GoogleError, status: number, apiKeys: reado
   }
 }
 
-/** Removes keys from a text: the given ones, and anything that looks like a credential of Google's. */
+/** Removes keys from a text: the given ones, and anything that looks like a Google credential. */
 export function redactGoogleKeys(text: string, apiKeys: readonly string[]): string {
   return redactCredentials(text, apiKeys).replace(GOOGLE_KEYS, '[redacted]')
 }
 
-/** A 403 concerns the key unless it names a model; quotas name their scope; 400 and 404 follow the status. */
+/** A 403 concerns the key unless it names a model. Quotas name their scope. 400 and 404 follow the status. */
 function concernOf(error: GoogleError, status: number): VendorFailure['concerns'] {
   if (hasKeyReason(error)) return 'key'
   if (status === 403 && MENTIONS_MODEL.test(error.message)) return 'model'
@@ -83,12 +83,12 @@ function hasKeyReason({ reasons }: GoogleError): boolean {
 }
 
 function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
-  // A bad key is answered 400 INVALID_ARGUMENT; callers must not read it as their own fault.
+  // A bad key is answered with 400 INVALID_ARGUMENT, but is not the caller's fault.
   if (hasKeyReason(error) || BAD_KEY.test(error.message)) return 'operator'
   const statusToJudge = error.httpStatus ?? status
   const token = error.token ?? ''
   const kind = KINDS.get(token) ?? KINDS.get(token.toUpperCase()) ?? googleKindByStatus(statusToJudge)
-  // The file is the caller's to name; a key without rights is refused whatever the request holds.
+  // Callers choose the file. A key without rights is rejected whatever the request contains.
   const isAboutFile = MENTIONS_FILE.test(error.message) && !MENTIONS_MODEL.test(error.message)
   if (kind === 'operator' && (statusToJudge === 403 || statusToJudge === 404) && isAboutFile) return 'caller'
   // Waiting does not help against a daily quota.
@@ -96,7 +96,7 @@ function kindOf(error: GoogleError, status: number): VendorFailure['kind'] {
   return kind
 }
 
-/** What a status says without an error object. */
+/** Returns the kind of a status without an error object. */
 export function googleKindByStatus(status: number): VendorFailure['kind'] {
   const known = KINDS_BY_STATUS.get(status)
   if (known !== undefined) return known
@@ -106,22 +106,22 @@ export function googleKindByStatus(status: number): VendorFailure['kind'] {
 
 /** A Google error in any envelope. */
 export interface GoogleError {
-  /** The HTTP status that the error itself states, if it states one. */
+  /** HTTP status that the error itself states, if any. */
   readonly httpStatus: number | undefined
   /** `INVALID_ARGUMENT`, or in newer APIs a lower-case code such as `invalid_request`. */
   readonly token: string | undefined
   readonly message: string
   /** `ErrorInfo.reason`: `API_KEY_INVALID`. */
   readonly reasons: readonly string[]
-  /** `QuotaFailure.violations[].quotaId`: which limits were hit. */
+  /** `QuotaFailure.violations[].quotaId`: the exceeded limits. */
   readonly quotaIds: readonly string[]
   /** `RetryInfo.retryDelay` in seconds. */
   readonly retryDelaySeconds: number | undefined
 }
 
 /**
- * Reads an error body: an object or an array of one, with a code that is a number (`google.rpc.Status`) or a string
- * (Interactions API). Undefined when the value is no error.
+ * Reads an error body: an object or an array of one, with a code that is a number (`google.rpc.Status`) or a string (Interactions
+ * API). Returns `undefined` if the value is not an error.
  */
 export function googleErrorFrom(value: unknown): GoogleError | undefined {
   const body: unknown = Array.isArray(value) ? value[0] : value
@@ -155,7 +155,7 @@ function texts(value: unknown): string[] {
   return typeof value === 'string' ? [value] : []
 }
 
-/** A duration as protobuf's JSON writes it: `21.5s`. */
+/** Parses a duration in protobuf's JSON form: `21.5s`. */
 function seconds(value: unknown): number | undefined {
   const digits = typeof value === 'string' ? /^(\d+(?:\.\d+)?)s$/.exec(value)?.[1] : undefined
   return digits === undefined ? undefined : Number(digits)

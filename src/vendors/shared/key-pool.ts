@@ -1,7 +1,7 @@
 import type { CredentialProvider } from '../../core/credential.ts'
 import type { ApiKeys, WeightedKey } from '../vendor.ts'
 
-/** The keys of a vendor, and their shares and providers where any is given. */
+/** The keys of a vendor, with shares and providers if given. */
 export interface KeyPool {
   readonly apiKeys: readonly string[]
   readonly keyWeights?: readonly number[]
@@ -13,12 +13,12 @@ interface Slot extends WeightedKey {
 }
 
 /**
- * Reads the keys. A blank or absent one is left out, so that an unset environment variable means "not configured".
- * @throws TypeError for what is no key, for a weight that is no positive number, and for two providers with one `slot`.
+ * Reads the keys. Blank and absent keys are ignored, so that an unset environment variable means "not configured".
+ * @throws TypeError for an invalid key, a weight that is not a positive number, and two providers with one `slot`.
  */
 export function keyPool(given: ApiKeys): KeyPool {
   const list = typeof given === 'string' || typeof given === 'function' ? [given] : (given ?? [])
-  if (!Array.isArray(list)) throw new TypeError('apiKey must be a text, a function that gives one, or a list of these')
+  if (!Array.isArray(list)) throw new TypeError('apiKey must be a string, a credential provider, or a list of these')
   const slots = list
     .filter((entry) => (entry ?? undefined) !== undefined)
     .map(slotOf)

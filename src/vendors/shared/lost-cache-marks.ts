@@ -2,8 +2,8 @@ import { type CacheMark, cacheMarkOf } from '../../endpoints/cache-marks.ts'
 import type { ChatMessage, ChatRequest } from '../../endpoints/chat/chat-request.ts'
 
 /**
- * Names the marks of a chat that a vendor never hears of.
- * @param isCarried Does a mark of a message reach it? None does by default, and none of a tool.
+ * Reports the marks of a chat that are not sent to a vendor.
+ * @param isCarried Whether a mark of a message is sent. By default, no mark is. Marks of tools never are.
  */
 export function reportLostMarks(
   { messages, tools }: ChatRequest,

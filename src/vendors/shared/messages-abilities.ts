@@ -1,48 +1,48 @@
 /** How much work the model puts into an answer, from least to most. */
 export type MessagesEffort = 'low' | 'medium' | 'high' | 'xhigh' | 'max'
 
-/** What a model accepts that is asked in the terms of Messages. Requests outside of it are answered 400 by the vendor. */
+/** Abilities of a model that is called in terms of Messages. The vendor answers 400 to requests outside of them. */
 export interface ModelAbilities {
-  /** `either`: temperature or top_p, not both. `default_only`: any other value than the default is refused. */
+  /** `either` allows temperature or top_p, not both. With `default_only`, any value other than the default is rejected. */
   readonly sampling: 'both' | 'either' | 'default_only'
-  /** How thinking is requested: with a token budget, or adaptively with an effort. `none`: it cannot be. */
+  /** How to request thinking: with a token budget, adaptively with an effort, or not at all (`none`). */
   readonly thinking: 'budget' | 'adaptive' | 'none'
-  /** How thinking is turned off: it is off by default, by one of two settings, or it cannot be turned off. */
+  /** How to turn thinking off: it is off by default, by one of two settings, or never. */
   readonly thinkingOff: 'unasked' | 'disabled' | 'between_tools' | 'impossible'
-  /** Thinking comes back as a signature without text unless a summary is requested. */
+  /** Whether thinking returns as a signature without text unless a summary is requested. */
   readonly hidesThinking: boolean
   /** Accepted values of `output_config.effort`, from least to most. */
   readonly efforts: readonly MessagesEffort[]
-  /** May `tool_choice` force a call? */
+  /** When `tool_choice` can force a call. */
   readonly forcedToolChoice: 'always' | 'without_thinking' | 'never'
-  /** May a conversation end with an assistant turn, which the model then continues? */
+  /** Whether a conversation may end with an assistant turn, which the model then continues. */
   readonly prefill: boolean
-  /** Does the model take `output_config.format` and strict tools? */
+  /** Whether the model supports `output_config.format` and strict tools. */
   readonly structuredOutput: boolean
-  /** Are system messages allowed between turns? */
+  /** Whether system messages are allowed between turns. */
   readonly systemInPlace: boolean
-  /** Most output tokens of one answer, reasoning included; `Infinity`: not known. */
+  /** Maximum output tokens of one answer, including reasoning; `Infinity` if unknown. */
   readonly maxOutputTokens: number
-  /** Most input tokens of a call. */
+  /** Maximum input tokens of a call. */
   readonly contextTokens: number
   /**
-   * Tokens of its largest picture; a larger one is made smaller first (Anthropic, "Vision": 2,576 pixels at the longer side from Opus
+   * Tokens of the largest image. Larger ones are scaled down first (Anthropic, "Vision": 2,576 pixels on the longer side from Opus
    * 4.7 on, 1,568 before).
    */
   readonly maxImageTokens: number
-  /** Media types of files that it reads; absent: PDF. */
+  /** Media types of files that the model reads. Default PDF. */
   readonly documentTypes?: ReadonlySet<string>
-  /** Does the vendor fetch PDF by their addresses? Absent: no. */
+  /** Whether the vendor fetches PDF files by their addresses. Default false. */
   readonly fileUrls?: boolean
-  /** Are prefixes cached where marks at a chat's parts say so? Absent: no. */
+  /** Whether prefixes are cached where parts of a chat are marked. Default false. */
   readonly cachePoints?: boolean
-  /** Shortest prompt that is cached, in tokens (Anthropic, "Prompt caching"); the shortest of all models where none is published. */
+  /** Shortest prompt that is cached, in tokens (Anthropic, "Prompt caching"). If unpublished, the shortest of all models. */
   readonly cachedFromTokens: number
 }
 
 const ALL_EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
 
-// Anthropic, release notes of September 2026: the rules of the 5.5 generation.
+// Rules of the 5.5 generation (Anthropic, release notes of September 2026).
 const GENERATION_5_5: ModelAbilities = {
   sampling: 'default_only',
   thinking: 'adaptive',
@@ -83,7 +83,7 @@ const GENERATION_4_5: ModelAbilities = {
   contextTokens: 200_000,
 }
 
-// Retired at the vendor, still served by some hosts of its models.
+// Retired at the vendor, but still served by some other hosts.
 const GENERATION_4: ModelAbilities = { ...GENERATION_4_5, structuredOutput: false }
 
 const BY_FAMILY: ReadonlyMap<string, ModelAbilities> = new Map([
@@ -110,14 +110,14 @@ const BY_FAMILY: ReadonlyMap<string, ModelAbilities> = new Map([
   ['claude-mythos-5-2', GENERATION_5_5],
 ] satisfies [string, ModelAbilities][])
 
-// A dated snapshot has the abilities of its family: claude-opus-4-5-20251101, or behind an @ at a cloud.
+// A dated snapshot has the abilities of its family: claude-opus-4-5-20251101, or after an @ at a cloud.
 const SNAPSHOT_SUFFIX = /[-@](?:\d{8}|latest|default)$/
 
-// Hosts of its models put themselves around the id: eu.anthropic.claude-opus-4-5-20251101-v1:0.
+// Other hosts add a prefix and suffix to the id: eu.anthropic.claude-opus-4-5-20251101-v1:0.
 const HOST_PREFIX = /^.*\banthropic\./
 const HOST_VERSION = /-v\d+(?::\d+)?$/
 
-/** The abilities of a model by the vendor's id or a host's, dated or not; the newest generation's for an id the table lacks. */
+/** Returns the abilities of a model by the vendor's id or a host's, dated or not. Unknown ids get the newest generation's. */
 export function modelAbilities(upstreamId: string): ModelAbilities {
   const own = upstreamId.replace(HOST_PREFIX, '').replace(HOST_VERSION, '')
   return BY_FAMILY.get(own.replace(SNAPSHOT_SUFFIX, '')) ?? GENERATION_5_5

@@ -11,8 +11,8 @@ import { expectedAnswerTool } from './messages-tools.ts'
 import { latestUsage, normalisedUsage, readMessagesUsage } from './messages-usage.ts'
 
 /**
- * Reads a whole Messages answer as a chat completion. Undefined when it is no `message` object. It is read as the events in
- * which it would have streamed, so that the same answer means the same either way.
+ * Reads a whole Messages answer as a chat completion, as the events of its stream, so that both have the same result. Returns
+ * `undefined` if it is not a `message` object.
  */
 export function chatFromWire(
   answer: WireAnswer,
@@ -36,7 +36,7 @@ export function chatFromWire(
   return completion === undefined ? undefined : { completion, usage }
 }
 
-/** An event of the vendor's, parsed. */
+/** A parsed event of the vendor. */
 type MessagesEvent = Readonly<Record<string, unknown>>
 
 /** A content block whose end has not been read. */
@@ -46,23 +46,23 @@ type OpenBlock =
   | { readonly kind: 'answer'; readonly startInput: unknown; hasJson: boolean }
   | { readonly kind: 'tool'; readonly toolIndex: number; readonly startInput: unknown; hasJson: boolean }
   | { readonly kind: 'thinking'; thinking: string; signature: string }
-  /** Blocks that a chat answer has no place for. */
+  /** Blocks that a chat answer does not have. */
   | { readonly kind: 'other' }
 
-/** Reads the events of one answer and passes what they hold to a writer. */
+/** Reads the events of one answer and passes their content to a writer. */
 export class AnswerReader {
   isComplete = false
   readonly #writer: ChatStreamWriter
   readonly #answerTool: string | undefined
   readonly #blocks = new Map<unknown, OpenBlock>()
-  /** Tool calls opened so far; also the index of the next one, because callers count tool calls and not blocks. */
+  /** Number of opened tool calls, and index of the next one, because callers count tool calls and not blocks. */
   #toolCount = 0
   #counts = readMessagesUsage(undefined)
   #stopReason: unknown
   #refusal: string | undefined
   #hasStarted = false
 
-  /** @param answerTool The tool whose input is the answer, when the request wants JSON. */
+  /** @param answerTool Tool whose input is the answer, if the request wants JSON. */
   constructor(writer: ChatStreamWriter, answerTool: string | undefined) {
     this.#writer = writer
     this.#answerTool = answerTool
@@ -72,7 +72,7 @@ export class AnswerReader {
     return normalisedUsage(this.#counts)
   }
 
-  /** Takes one event. Unknown ones, and `ping`, are skipped, as the vendor requires. */
+  /** Reads one event. Unknown ones, and `ping`, are skipped, as the vendor requires. */
   read(event: MessagesEvent): void {
     switch (event['type']) {
       case 'message_start':
@@ -95,7 +95,7 @@ export class AnswerReader {
     }
   }
 
-  /** Takes a delta of text. */
+  /** Reads a delta of text. */
   readText(text: string): void {
     this.#open('')
     this.#writer.text(text)
@@ -163,7 +163,7 @@ export class AnswerReader {
     else this.#writer.text(json)
   }
 
-  /** Gives out what could not be given before all of the block was known. */
+  /** Writes content that had to wait for the whole block. */
   #closeBlock(index: unknown): void {
     const block = this.#blocks.get(index)
     if (block === undefined) return
@@ -183,7 +183,7 @@ export class AnswerReader {
     this.#refusal = refusalText(delta['stop_details']) ?? this.#refusal
   }
 
-  // The reason is written at the end: several message_delta events may come, and the last one counts.
+  // Writes the reason at the end, because several message_delta events may arrive, and the last one counts.
   #finish(): void {
     this.#open('')
     for (const index of [...this.#blocks.keys()]) this.#closeBlock(index)
@@ -193,7 +193,7 @@ export class AnswerReader {
   }
 }
 
-// The start carries an empty object, and a tool without arguments sends no deltas.
+// The start contains an empty object, and a tool without arguments sends no deltas.
 function inputJson(startInput: unknown): string {
   return isJsonObject(startInput) ? exactJsonText(startInput) : '{}'
 }
@@ -218,15 +218,15 @@ const FINISH_REASONS: ReadonlyMap<unknown, FinishReason> = new Map([
 ])
 
 /**
- * Maps a `stop_reason`; an unknown one becomes `content_filter`. A stop with tool calls is always `tool_calls`, because agents act on
- * nothing else; `tool_use` without any is a JSON answer that came through a tool.
+ * Maps a `stop_reason`. An unknown one becomes `content_filter`. A stop with tool calls is always `tool_calls`, because agents only
+ * react to that. `tool_use` without a call is a JSON answer that arrived through a tool.
  */
 function finishReason(stopReason: unknown, hasToolCalls: boolean): FinishReason {
   const reason = FINISH_REASONS.get(stopReason) ?? (typeof stopReason === 'string' ? 'content_filter' : 'stop')
   return reason === 'stop' && hasToolCalls ? 'tool_calls' : reason
 }
 
-/** The vendor's explanation of a refusal, from `stop_details`. */
+/** Returns the vendor's explanation of a refusal, from `stop_details`. */
 function refusalText(stopDetails: unknown): string | undefined {
   if (!isJsonObject(stopDetails) || stopDetails['type'] !== 'refusal') return undefined
   const { explanation } = stopDetails

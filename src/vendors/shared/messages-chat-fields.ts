@@ -1,6 +1,6 @@
 import type { TranslationTable } from './translated-chat-fields.ts'
 
-/** What becomes of every field of a chat in a Messages request (Anthropic, "OpenAI SDK compatibility", field tables). */
+/** Treatment of every chat field in a Messages request (Anthropic, "OpenAI SDK compatibility", field tables). */
 export const MESSAGES_CHAT_FIELDS = {
   model: 'mapped',
   messages: 'mapped',

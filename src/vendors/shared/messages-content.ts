@@ -9,22 +9,22 @@ import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 
 // Content blocks that requests carry (Anthropic, Messages reference, "content").
 
-/** Text; the API refuses empty ones. */
+/** Text. The API rejects empty text. */
 export interface TextBlock {
   type: 'text'
   text: string
 }
 
-/** The picture formats that the API reads. */
+/** Image formats that the API reads. */
 type ImageMediaType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
 
-/** A picture, as base64 or as a URL that the vendor fetches. */
+/** An image as base64, or as a URL that the vendor fetches. */
 interface ImageBlock {
   type: 'image'
   source: { type: 'base64'; media_type: ImageMediaType; data: string } | { type: 'url'; url: string }
 }
 
-/** A file: PDF, plain text, and of other types where the model reads them. */
+/** A file: PDF, plain text, or other types if the model reads them. */
 interface DocumentBlock {
   type: 'document'
   source:
@@ -34,7 +34,7 @@ interface DocumentBlock {
   title?: string
 }
 
-/** A call of a tool by the model. `input` is an object, where chat has JSON text. */
+/** A call of a tool by the model. `input` is an object, unlike the JSON text of a chat. */
 export interface ToolUseBlock {
   type: 'tool_use'
   id: string
@@ -42,7 +42,7 @@ export interface ToolUseBlock {
   input: Record<string, unknown>
 }
 
-/** The result of a tool call. An absent content is an empty result. */
+/** The result of a tool call. Without content, the result is empty. */
 export interface ToolResultBlock {
   type: 'tool_result'
   tool_use_id: string
@@ -50,18 +50,18 @@ export interface ToolResultBlock {
   is_error?: true
 }
 
-/** What stands before it is cached. Only where cache points are asked for; the Messages dialect itself has no such block. */
+/** Caches the content before it. Used only if cache points are supported; the Messages dialect has no such block. */
 export interface CachePointBlock {
   type: 'cache_point'
   ttl?: '1h'
-  /** The member by which the caller asked for it. */
+  /** Member in which the caller set the mark. */
   field: CacheMark['field']
 }
 
-/** What a tool result may hold. */
+/** Content of a tool result. */
 export type ToolResultContent = TextBlock | ImageBlock | DocumentBlock | CachePointBlock
 
-/** What of a model decides how content is written. */
+/** Abilities of a model that decide how content is written. */
 export type ContentAbilities = Pick<ModelAbilities, 'documentTypes' | 'fileUrls' | 'cachePoints'>
 
 /** Content of a user turn; tool results come first. */
@@ -70,7 +70,7 @@ export type UserBlock = ToolResultContent | ToolResultBlock
 /** Content of an assistant turn; the tool uses of a message come last. */
 export type AssistantBlock = TextBlock | ToolUseBlock | ThinkingBlock | CachePointBlock
 
-/** Content of a chat message: what `content` may be. */
+/** Content of a chat message. */
 type ChatContent = string | ChatContentPart[] | null | undefined
 
 const IMAGE_MEDIA_TYPES: ReadonlyMap<string, ImageMediaType> = new Map([
@@ -81,13 +81,13 @@ const IMAGE_MEDIA_TYPES: ReadonlyMap<string, ImageMediaType> = new Map([
   ['image/webp', 'image/webp'],
 ])
 
-/** A text block; none for what is no text, or text without a visible character, which the API refuses. */
+/** Returns a text block, or none without visible text, which the API rejects. */
 export function textBlocks(text: unknown): TextBlock[] {
   return typeof text !== 'string' || text.trim() === '' ? [] : [{ type: 'text', text }]
 }
 
 /**
- * Content that may hold text only (system and assistant messages), one block a part; a refusal counts as text.
+ * Converts content that may be only text (system and assistant messages), one block per part. A refusal counts as text.
  * @throws GatewayError `unsupported_parameter` naming a part of another type.
  */
 export function textContent(
@@ -104,8 +104,8 @@ export function textContent(
 }
 
 /**
- * Content of a user or tool message: text, pictures and files.
- * @throws GatewayError `unsupported_parameter` for a type of part the vendor lacks, `invalid_request` for a picture or file
+ * Converts the content of a user or tool message: text, images and files.
+ * @throws GatewayError `unsupported_parameter` for a part type that the vendor lacks, `invalid_request` for an image or file
  *   that it cannot read, each naming the part.
  */
 export function contentToWire(
@@ -128,7 +128,7 @@ export function contentToWire(
   })
 }
 
-/** A cache point for the mark at a part or tool, where the model has them. */
+/** Returns a cache point for the mark of a part or tool, if the model has cache points. */
 export function cachePointsBehind(part: object, { cachePoints }: ContentAbilities): CachePointBlock[] {
   const mark = cachePoints === true ? cacheMarkOf(part) : undefined
   if (mark === undefined) return []
@@ -145,7 +145,7 @@ function imageBlock(url: string, path: string): ImageBlock {
   const mediaType = IMAGE_MEDIA_TYPES.get(data.mediaType)
   if (mediaType === undefined) {
     const types = 'image/jpeg, image/png, image/gif and image/webp'
-    throw invalidParameter(path, `The model reads images of the types ${types} only.`)
+    throw invalidParameter(path, `The model reads only images of the types ${types}.`)
   }
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data: data.base64 } }
 }
@@ -156,14 +156,14 @@ function documentBlock(file: unknown, path: string, { documentTypes, fileUrls }:
   if (fileUrls === true && fileData === undefined && typeof url === 'string' && /^https?:\/\//i.test(url))
     return { type: 'document', source: { type: 'url', url }, ...title }
   if (typeof fileData !== 'string') {
-    throw unsupportedParameter(path, 'The model takes a file as file_data only.')
+    throw unsupportedParameter(path, 'The model accepts files only as file_data.')
   }
   const data = readDataUrl(fileData)
   const isTaken = data !== undefined && (documentTypes ?? MESSAGES_DOCUMENTS).has(data.mediaType)
   if (!isTaken) {
     const types =
       documentTypes === undefined ? 'PDF and text files' : `files of the types ${[...documentTypes].join(', ')}`
-    const message = `The model takes ${types} only, as a data URL: data:application/pdf;base64,…`
+    const message = `The model accepts only ${types}, as a data URL: data:application/pdf;base64,…`
     throw invalidParameter(`${path}.file_data`, message)
   }
   const { mediaType, base64 } = data

@@ -17,15 +17,15 @@ import {
 } from './messages-content.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 
-/** One entry of `messages`. `system` entries are taken by some models only, and never first. */
+/** One entry of `messages`. Only some models accept `system` entries, and never first. */
 export type MessagesTurn =
   | { role: 'user'; content: UserBlock[] }
   | { role: 'assistant'; content: AssistantBlock[] }
   | { role: 'system'; content: string }
 
-/** A chat in Anthropic's terms: system text apart, and turns in which consecutive messages of one side are joined. */
+/** A chat in Anthropic's terms: separate system text, and turns that join consecutive messages of one side. */
 interface Conversation {
-  /** Cache points only where a caller has set some. */
+  /** Contains cache points only if a caller has set some. */
   readonly system: (TextBlock | CachePointBlock)[]
   readonly turns: MessagesTurn[]
 }
@@ -47,26 +47,26 @@ type OpenTurn = OpenAssistantTurn | OpenUserTurn
 
 /** A tool call of an assistant turn, which the next user turn must answer. */
 interface OpenCall {
-  /** The id in the caller's conversation. */
+  /** Id in the caller's conversation. */
   readonly callId: string
-  /** The id on the wire. */
+  /** Id in the request to the vendor. */
   readonly toolUseId: string
 }
 
-/** What of a model decides how a conversation is written. */
+/** Abilities of a model that decide how a conversation is written. */
 export type ConversationAbilities = Pick<ModelAbilities, 'systemInPlace' | 'prefill'> & ContentAbilities
 
-/** Members of a message that have no equivalent (Anthropic, "OpenAI SDK compatibility"). */
+/** Members of a message without an equivalent (Anthropic, "OpenAI SDK compatibility"). */
 const LOST_FIELDS = ['name', 'audio', 'function_call'] as const
 
-/** The API takes no other characters in the id of a tool use. */
+/** Characters that the API rejects in the id of a tool use. */
 const FORBIDDEN_ID_CHARACTERS = /[^a-zA-Z0-9_-]/g
 
 /**
- * Converts the messages of a chat. Tool results come first in the user turn after their calls. Conversations that the API
- * refuses are repaired without losing content: a call without a result gets a placeholder result, and a result without its
- * call becomes text. A system message between two turns goes after the user turn next to it, the only place that the API
- * allows; without such a turn it goes to the front.
+ * Converts the messages of a chat. Tool results come first in the user turn after their calls. Conversations that the API would
+ * reject are repaired without losing content: a call without a result gets a placeholder result, and a result without its call
+ * becomes text. A system message between two turns moves after the adjacent user turn, the only place that the API allows; without
+ * such a turn it moves to the start.
  * @throws GatewayError `invalid_request` or `unsupported_parameter`, naming the message or part, or `messages` if nothing
  *   remains to answer or the model does not continue an assistant turn.
  */
@@ -159,7 +159,7 @@ function addAssistantMessage(
 }
 
 function toolInput(call: ChatToolCall, path: string): Record<string, unknown> {
-  // Validation lets calls of other types through, for vendors that have them.
+  // Validation passes calls of other types, for vendors that support them.
   if (call.function === undefined) {
     throw unsupportedParameter(path, 'The model supports tool calls of type "function" only.')
   }
@@ -173,7 +173,7 @@ function toolInput(call: ChatToolCall, path: string): Record<string, unknown> {
   return input
 }
 
-// A block without its signature is refused, and one of another vendor has none.
+// A block without its signature is rejected, and blocks of other vendors have none.
 function isSigned(block: unknown): block is ThinkingBlock {
   if (!isJsonObject(block)) return false
   if (block['type'] === 'redacted_thinking') return typeof block['data'] === 'string'
@@ -181,10 +181,10 @@ function isSigned(block: unknown): block is ThinkingBlock {
   return type === 'thinking' && typeof thinking === 'string' && typeof signature === 'string' && signature !== ''
 }
 
-/** Ids that a conversation has used, each with the number that the next call of the same id is tried with. */
+/** Ids used in a conversation, each with the number to try for the next call of the same id. */
 export type UsedIds = Map<string, number>
 
-/** The id of a call on the wire: the caller's own, unless it was used before in the conversation or the API refuses it. */
+/** Returns the id of a call in the request: the caller's own, unless it repeats or the API rejects it. */
 export function freshId(callId: string, usedIds: UsedIds): string {
   const base = callId.replaceAll(FORBIDDEN_ID_CHARACTERS, '_') || 'call'
   let count = usedIds.get(base) ?? FIRST_REPETITION
@@ -197,14 +197,14 @@ export function freshId(callId: string, usedIds: UsedIds): string {
 
 const FIRST_REPETITION = 2
 
-/** The texts of blocks, one below the other. */
+/** Returns the texts of blocks, separated by line breaks. */
 export function textOf(blocks: readonly (TextBlock | CachePointBlock)[]): string {
   return blocks.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
 }
 
 function closedTurns(open: OpenTurn[], system: Conversation['system']): Conversation {
   const turns: MessagesTurn[] = []
-  // An answer to the calls of the last turn is due even when the caller sent none.
+  // The calls of the last turn need an answer even if the caller sent none.
   const last = open.at(-1)
   if (last?.role === 'assistant' && last.calls.length > 0) userTurn(open)
   for (const turn of open) {
@@ -227,8 +227,8 @@ function closedTurns(open: OpenTurn[], system: Conversation['system']): Conversa
 }
 
 /**
- * Makes a conversation that the model can answer. System text alone becomes a user turn. A final assistant turn asks the
- * model to continue it, which only some models do; its trailing white space is then removed.
+ * Makes a conversation answerable. System text alone becomes a user turn. A final assistant turn asks the model to continue it,
+ * which only some models do; its trailing white space is then removed.
  */
 function answerable(conversation: Conversation, abilities: ConversationAbilities): Conversation {
   const { system, turns } = conversation
@@ -255,14 +255,14 @@ function trimEnd(blocks: readonly AssistantBlock[]): AssistantBlock[] {
   )
 }
 
-/** True when the conversation ends with an assistant turn that the model is to continue. */
+/** Whether the conversation ends with an assistant turn that the model must continue. */
 export function endsWithPrefill(turns: readonly MessagesTurn[]): boolean {
   return turns.at(-1)?.role === 'assistant'
 }
 
 /**
- * True if the conversation is inside a tool loop whose assistant turn does not begin with a thinking block. The API then
- * refuses a thinking budget (Anthropic, "Extended thinking", tool use).
+ * Whether the conversation is inside a tool loop whose assistant turn does not begin with a thinking block. The API then rejects a
+ * thinking budget (Anthropic, "Extended thinking", tool use).
  */
 export function loopLacksThinking(turns: readonly MessagesTurn[]): boolean {
   const assistant = turns.findLast((turn) => turn.role === 'assistant')
@@ -272,10 +272,10 @@ export function loopLacksThinking(turns: readonly MessagesTurn[]): boolean {
   return inLoop && first !== 'thinking' && first !== 'redacted_thinking'
 }
 
-/** The calls of one assistant turn together with the results that were given for them. */
+/** The calls of one assistant turn with their results. */
 class CallAnswers {
   readonly #calls: readonly OpenCall[]
-  /** The calls of each id, and how many of them have a result: the first ones. */
+  /** Calls by id, and how many of them have a result, counted from the first. */
   readonly #byId = new Map<string, { readonly calls: OpenCall[]; answered: number }>()
   readonly #results = new Map<OpenCall, ToolResultContent[]>()
 
@@ -289,8 +289,8 @@ class CallAnswers {
   }
 
   /**
-   * Takes the result of a call; false when no such call is open. A further result for an answered call is added to that of the
-   * last one, because the API takes one result a call.
+   * Adds the result of a call. Returns false if no such call is open. Another result for an answered call is added to that of the
+   * last one, because the API accepts one result per call.
    */
   add(callId: string, content: readonly ToolResultContent[]): boolean {
     const same = this.#byId.get(callId)
@@ -306,7 +306,7 @@ class CallAnswers {
     return true
   }
 
-  /** One result for each call, in the order of the calls. A call without a result gets a placeholder. */
+  /** Returns one result for each call, in the order of the calls. A call without a result gets a placeholder. */
   blocks(): ToolResultBlock[] {
     return this.#calls.map((call) => {
       const result = { type: 'tool_result', tool_use_id: call.toolUseId } as const
@@ -317,7 +317,7 @@ class CallAnswers {
   }
 }
 
-/** A result without its call, as ordinary content of the user turn: the API refuses it in any other form. */
+/** Returns a result without its call as ordinary content of the user turn, because the API rejects any other form. */
 function orphanResult(callId: string, content: ToolResultContent[]): UserBlock[] {
   return [{ type: 'text', text: `Result of tool call ${callId === '' ? '(no id)' : callId}:` }, ...content]
 }

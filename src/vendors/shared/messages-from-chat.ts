@@ -14,7 +14,7 @@ import {
 import { reasoningToWire, type ThinkingConfig } from './messages-reasoning.ts'
 import { answerFormatFor, type MessagesTool, type MessagesToolChoice, toolsToWire } from './messages-tools.ts'
 
-/** What stands up to here is cached: for 5 minutes, or for an hour (Anthropic, "Prompt caching"). */
+/** Caches the prompt up to here, for 5 minutes or an hour (Anthropic, "Prompt caching"). */
 export interface CacheControl {
   type: 'ephemeral'
   ttl?: '1h'
@@ -23,16 +23,16 @@ export interface CacheControl {
 /** A block of the system prompt. */
 export type SystemBlock = TextBlock & { cache_control?: CacheControl }
 
-/** The body of `POST /v1/messages` (Anthropic, Messages reference), as far as chat fills it. */
+/** The body of `POST /v1/messages` (Anthropic, Messages reference), limited to members that a chat uses. */
 export interface MessagesRequest {
   model: string
   max_tokens: number
-  /** Blocks only where the caller has set cache points. */
+  /** Blocks only if the caller has set cache points. */
   system?: string | (SystemBlock | CachePointBlock)[]
   messages: MessagesTurn[]
-  /** 0 to 1. */
+  /** Sampling temperature, from 0 to 1. */
   temperature?: number
-  /** 0 to 1. */
+  /** Probability mass of nucleus sampling, from 0 to 1. */
   top_p?: number
   stop_sequences?: string[]
   tools?: MessagesTool[]
@@ -43,18 +43,18 @@ export interface MessagesRequest {
   stream?: true
 }
 
-/** Longest `metadata.user_id` that the API takes. */
+/** Maximum length of `metadata.user_id`. */
 const MAX_USER_ID_CHARACTERS = 256
 
-/** What a chat is translated by. */
+/** Rules for the translation of a chat. */
 export interface MessagesRules {
   readonly abilities: ModelAbilities
-  /** True where no model takes sampling parameters. */
+  /** Whether every model rejects sampling parameters. */
   readonly refusesSampling: boolean
 }
 
 /**
- * The body of a chat's Messages request.
+ * Returns the body of a chat's Messages request.
  * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the field.
  */
 export function messagesFromChat(
@@ -74,7 +74,7 @@ export function messagesFromChat(
   const budget = new WorkBudget()
   const answerFormat = answerFormatFor({ request, structuredOutput, forcedToolChoice, budget })
   if (answerFormat.kind === 'instruction') system.push({ type: 'text', text: answerFormat.text })
-  // Thinking allows no other than default sampling.
+  // Thinking allows only default sampling.
   const refusesSampling = abilities.sampling === 'default_only' || reasoning.thinks || isWithoutSampling
   const stopSequences = stopSequencesFor(request.stop, report)
   const userId = userIdFor(request, report)
@@ -104,7 +104,7 @@ export function messagesFromChat(
   }
 }
 
-/** Without cache points one text, which is the same however the caller has split it. */
+/** Without cache points, the system text is one string, however the caller has split it. */
 function systemToWire(system: readonly (TextBlock | CachePointBlock)[]): Pick<MessagesRequest, 'system'> {
   const text = textOf(system)
   if (text === '') return {}
@@ -112,7 +112,7 @@ function systemToWire(system: readonly (TextBlock | CachePointBlock)[]): Pick<Me
   const blocks: (TextBlock | CachePointBlock)[] = []
   for (const block of system) {
     const last = blocks.at(-1)
-    // What stands between two points is one text.
+    // Text between two points becomes one block.
     if (block.type === 'text' && last?.type === 'text')
       blocks[blocks.length - 1] = { type: 'text', text: `${last.text}\n${block.text}` }
     else blocks.push(block)
@@ -120,7 +120,7 @@ function systemToWire(system: readonly (TextBlock | CachePointBlock)[]): Pick<Me
   return { system: blocks }
 }
 
-// The API requires a bound, and refuses one above the model's own.
+// The API requires a limit, and rejects one above the model's own.
 function maxTokensFor(request: ChatRequest, modelMaximum: number): number {
   return Math.min(request.max_completion_tokens ?? request.max_tokens ?? modelMaximum, modelMaximum)
 }
@@ -145,7 +145,7 @@ function userIdFor(request: ChatRequest, report: (field: string) => void): strin
 }
 
 /**
- * Maps `temperature` (0 to 2 in chat, at most 1 here) and `top_p`. Where a model takes one of the two, temperature wins.
+ * Maps `temperature` (0 to 2 in chat, at most 1 here) and `top_p`. If a model accepts only one, temperature takes precedence.
  * Reports lowered and dropped values.
  */
 function samplingToWire(

@@ -13,11 +13,11 @@ export type ThinkingConfig =
 interface Reasoning {
   readonly thinking?: ThinkingConfig
   readonly effort?: MessagesEffort
-  /** True when this request turns thinking on, which rules out some other settings. */
+  /** Whether this request turns thinking on, which rules out some other settings. */
   readonly thinks: boolean
 }
 
-/** From least to most; distances between places decide which effort is nearest. */
+/** Efforts from least to most. The nearest effort is found by distance in this list. */
 const EFFORTS: readonly unknown[] = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
 // The vendor documents no such table. These are its minimum, then roughly doubled values.
@@ -29,19 +29,19 @@ interface ReasoningInput {
   /** The caller's `reasoning_effort`. */
   readonly effort: unknown
   readonly abilities: ModelAbilities
-  /** Bound of the whole answer, reasoning included. */
+  /** Limit of the whole answer, including reasoning. */
   readonly maxTokens: number
   /**
-   * False when the conversation rules out a thinking budget: its open tool loop lacks the thinking block it must begin
-   * with, or it ends with a turn to continue. Adaptive thinking has no such rule.
+   * False if the conversation rules out a thinking budget: its open tool loop lacks the leading thinking block, or it ends with a
+   * turn to continue. Adaptive thinking has no such rule.
    */
   readonly budgetAllowed: boolean
 }
 
 /**
- * Maps `reasoning_effort`: to an effort with adaptive thinking, or to a token budget on models with only that. The budget
- * takes at most three quarters of `maxTokens`, because the caller's bound, which limits the hold, counts reasoning too. An
- * effort that the model lacks becomes the nearest one, the lower of two, and is reported.
+ * Maps `reasoning_effort`: to an effort with adaptive thinking, or to a token budget on models with only that. The budget is at
+ * most three quarters of `maxTokens`, because the caller's limit, which bounds the hold, includes reasoning. An effort that the
+ * model lacks becomes the nearest one, the lower of two, and is reported.
  */
 export function reasoningToWire(input: ReasoningInput, report: (field: string) => void): Reasoning {
   const { effort, abilities } = input
@@ -62,9 +62,9 @@ export function reasoningToWire(input: ReasoningInput, report: (field: string) =
 }
 
 /**
- * Is the amount of thinking hidden? Thinking is paid for in full and shown as a summary at most, or not at all
- * (Anthropic, "Extended thinking", summarised thinking).
- * @param asked `none` for thinking that is turned off; undefined and null where the request says nothing.
+ * Whether the amount of thinking is hidden. Thinking is billed in full and shown at most as a summary (Anthropic, "Extended
+ * thinking", summarised thinking).
+ * @param asked `none` if thinking is turned off; undefined or null if the request does not set it.
  */
 export function thinksUnseen(abilities: ModelAbilities, asked: string | null | undefined): boolean {
   if (asked === undefined || asked === null) return abilities.hidesThinking
@@ -90,13 +90,13 @@ function withBudget(rank: number, input: ReasoningInput, report: (field: string)
 
 function nearestEffort(rank: number, efforts: readonly MessagesEffort[]): MessagesEffort | undefined {
   const distance = (effort: MessagesEffort): number => Math.abs(EFFORTS.indexOf(effort) - rank)
-  // The sort keeps the ascending order of those equally near.
+  // The sort keeps the ascending order of equally near efforts.
   return [...efforts].sort((first, second) => distance(first) - distance(second))[0]
 }
 
 /**
- * Does a conversation contain reasoning signed by Anthropic? Only Anthropic can read it (Messages API, "Extended
- * thinking"). Takes a chat request, with the blocks beside the text, or a Messages call, with the blocks in it.
+ * Whether a conversation contains reasoning signed by Anthropic, which only Anthropic can read (Messages API, "Extended thinking").
+ * Accepts a chat request, with blocks next to the text, or a Messages call, with blocks in it.
  */
 export function ownsReasoning(call: {
   readonly model: string
@@ -115,6 +115,6 @@ function isSignedThinking(block: unknown): boolean {
   if (!isJsonObject(block)) return false
   const { type, signature } = block
   if (type === 'redacted_thinking') return true
-  // State of another vendor travels in such a block too, under a mark of ours.
+  // Such blocks also carry state of other vendors, with the gateway's own mark.
   return type === 'thinking' && typeof signature === 'string' && signature !== '' && !signature.startsWith(CARRIED_MARK)
 }

@@ -7,7 +7,7 @@ import { type JsonSchema, payForVisit, resolveSchema, type SchemaDocument } from
 /** Members that hold one schema. */
 const SCHEMA_MEMBERS: ReadonlySet<string> = new Set(['items'])
 
-/** Members that hold a list of schemas, and what they become. */
+/** Members that hold a list of schemas, and their replacement. */
 const SCHEMA_LISTS: ReadonlyMap<string, string> = new Map([
   ['anyOf', 'anyOf'],
   ['oneOf', 'anyOf'],
@@ -27,7 +27,7 @@ const PLAIN_MEMBERS: ReadonlySet<string> = new Set([
   'pattern',
 ])
 
-/** Members that describe the schema and constrain nothing. */
+/** Members that describe the schema without constraining values. */
 const ANNOTATIONS: ReadonlySet<string> = new Set(['$schema', '$id', '$comment', 'examples', 'additionalProperties'])
 
 const FORMATS: ReadonlySet<unknown> = new Set([
@@ -44,9 +44,9 @@ const FORMATS: ReadonlySet<unknown> = new Set([
 ])
 
 /**
- * A schema with its `allOf` merged, because each part would be closed by itself and then allow nothing of the others. A lone reference
- * stays one; others are put in place, cycles cut.
- * @param path Of the schema in the request, for error texts.
+ * Merges the `allOf` of a schema, because each part would be closed separately and exclude the others. A lone reference stays;
+ * other references are resolved, cycles cut.
+ * @param path Path of the schema in the request, for error texts.
  * @throws GatewayError `invalid_request` if the schemas of the request cause too much work.
  */
 export function withMergedParts(schema: JsonSchema, path: string, budget: WorkBudget): JsonSchema {
@@ -82,8 +82,8 @@ function mergedPlace(
 }
 
 /**
- * Reduces a schema to what structured output takes (Anthropic, "Structured outputs", limits): every object is closed, `oneOf`
- * is `anyOf`, and a limit that the vendor cannot enforce becomes part of the description, where the model reads it.
+ * Reduces a schema to the subset for structured output (Anthropic, "Structured outputs", limits): every object is closed, `oneOf`
+ * becomes `anyOf`, and a limit that the vendor cannot enforce moves to the description, which the model reads.
  */
 export function schemaToWire(schema: JsonSchema): JsonSchema {
   const cleaned: JsonSchema = {}
@@ -103,8 +103,8 @@ export function schemaToWire(schema: JsonSchema): JsonSchema {
 }
 
 /**
- * True when the schema has an object somewhere that names no members and so takes any. Structured output cannot express that:
- * such an object, once closed, is always empty.
+ * Whether the schema contains an object that names no members and so allows any. Structured output cannot express that: once
+ * closed, such an object is always empty.
  */
 export function hasOpenObjects(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.some(hasOpenObjects)

@@ -14,7 +14,7 @@ export interface MessagesTool {
   description?: string
   /** A JSON Schema whose `type` is `object`. */
   input_schema: Record<string, unknown>
-  /** Arguments are guaranteed to follow the schema. */
+  /** Guarantees that arguments follow the schema. */
   strict?: true
 }
 
@@ -24,17 +24,17 @@ export type MessagesToolChoice =
   | { type: 'tool'; name: string; disable_parallel_tool_use?: true }
   | { type: 'none' }
 
-/** Most strict tools of one request (Anthropic, "Structured outputs", limits). */
+/** Maximum strict tools per request (Anthropic, "Structured outputs", limits). */
 const MAX_STRICT_TOOLS = 20
 
 /** Input of {@link toolsToWire}. */
 interface ToolsInput {
   readonly request: ChatRequest
   readonly answerFormat: AnswerFormat
-  /** Can a call be forced? Otherwise the model chooses, and that is reported. */
+  /** Whether a call can be forced. If not, the model chooses, and that is reported. */
   readonly forcedToolChoice: boolean
   readonly strictTools: boolean
-  /** Work that the schemas of the request may still cause. */
+  /** Budget for the work on the schemas of the request. */
   readonly budget: WorkBudget
   readonly report: (field: string) => void
 }
@@ -66,7 +66,7 @@ export function toolsToWire(input: ToolsInput): { tools?: MessagesTool[]; tool_c
   return choice === undefined ? { tools } : { tools, tool_choice: choice }
 }
 
-// With tools of the caller the model picks between one of them and the answer; a call the caller forces stays forced.
+// Lets the model choose between the caller's tools and the answer. A call that the caller forces stays forced.
 function choiceWithAnswerTool(
   choice: MessagesToolChoice | undefined,
   answer: { name: string; isAlone: boolean },
@@ -127,7 +127,7 @@ function choiceFrom(choice: unknown): MessagesToolChoice {
   throw unsupportedParameter('tool_choice', 'The model supports a choice of functions and of allowed_tools only.')
 }
 
-// The API has no list of allowed tools, so the others are not shown to the model.
+// The API has no list of allowed tools, so other tools are hidden from the model.
 function allowedTools(request: ChatRequest, tools: MessagesTool[]): MessagesTool[] {
   const choice: unknown = request.tool_choice
   if (!isJsonObject(choice) || choice['type'] !== 'allowed_tools' || !isJsonObject(choice['allowed_tools']))
@@ -144,7 +144,7 @@ function toolName(tool: unknown): unknown {
   return isJsonObject(tool) && isJsonObject(tool['function']) ? tool['function']['name'] : undefined
 }
 
-/** How a request for a JSON answer is put to the model. */
+/** How to request a JSON answer from the model. */
 type AnswerFormat =
   | { readonly kind: 'text' }
   /** The vendor's own structured output. */
@@ -159,19 +159,18 @@ const SCHEMA_PATH = 'response_format.json_schema.schema'
 /** Input of {@link answerFormatFor}. */
 interface AnswerFormatInput {
   readonly request: ChatRequest
-  /** Structured output is possible: the model has it, and the conversation allows it. */
+  /** Whether structured output is possible for this model and conversation. */
   readonly structuredOutput: boolean
-  /** A tool call may be forced. */
+  /** Whether a tool call may be forced. */
   readonly forcedToolChoice: boolean
-  /** Work that the schemas of the request may still cause. */
+  /** Budget for the work on the schemas of the request. */
   readonly budget: WorkBudget
 }
 
 /**
- * Maps `response_format`. A JSON Schema becomes structured output, or a forced tool if the model lacks that or the schema
- * exceeds it. `json_object` becomes a forced tool with an open schema. If no tool can be forced, the system text asks for
- * JSON.
- * @throws GatewayError `invalid_request` naming the member of `response_format` at fault.
+ * Maps `response_format`. A JSON Schema becomes structured output, or a forced tool if the model lacks that or the schema exceeds
+ * it. `json_object` becomes a forced tool with an open schema. If no tool can be forced, the system text requests JSON.
+ * @throws GatewayError `invalid_request` naming the invalid member of `response_format`.
  */
 export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
   const schema = requestedSchema(input.request)
@@ -191,7 +190,7 @@ export function answerFormatFor(input: AnswerFormatInput): AnswerFormat {
   return { kind: 'instruction', text: instructionFor(schema.schema) }
 }
 
-/** Returns a sentence for the system text that asks for the `response_format` of a request, or `undefined` if it wants text. */
+/** Returns a sentence for the system text that requests the `response_format`, or `undefined` for text. */
 export function jsonInstruction(request: ChatRequest): string | undefined {
   const schema = requestedSchema(request)
   return schema && instructionFor(schema.schema)
@@ -203,8 +202,8 @@ function instructionFor(schema: JsonSchema): string {
 }
 
 /**
- * The name of the answer tool; another one if the caller has a tool of that name. It depends only on the request, so that
- * the answer's reader can compute it too.
+ * Returns the name of the answer tool, which differs from the caller's tools. It depends only on the request, so that the answer's
+ * reader can compute it too.
  */
 function answerToolName(request: ChatRequest): string {
   const taken = new Set(request.tools?.map((tool) => tool.function?.name))
@@ -213,7 +212,7 @@ function answerToolName(request: ChatRequest): string {
   return name
 }
 
-/** The tool name under which an answer may arrive, or undefined if the request wants no JSON. */
+/** Returns the tool name under which an answer may arrive, or `undefined` if the request wants no JSON. */
 export function expectedAnswerTool(request: ChatRequest): string | undefined {
   const type = request.response_format?.type
   return type === undefined || type === 'text' ? undefined : answerToolName(request)

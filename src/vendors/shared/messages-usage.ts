@@ -6,7 +6,7 @@ import { usageAtTier } from './service-tier.ts'
 interface MessagesUsage extends MessagesCounts {
   readonly webSearches: number | undefined
   readonly serviceTier: unknown
-  /** The samplings that the call is made of; undefined: one, with the counts above. */
+  /** Samplings of the call, or `undefined` for one with the counts above. */
   readonly iterations: readonly Iteration[] | undefined
 }
 
@@ -14,7 +14,7 @@ interface MessagesUsage extends MessagesCounts {
 interface MessagesCounts {
   readonly inputTokens: number | undefined
   readonly cacheWriteTokens: number | undefined
-  /** The part of `cacheWriteTokens` that was written for an hour. The last event of a stream does not repeat it. */
+  /** Part of `cacheWriteTokens` with a lifetime of an hour. The last event of a stream does not repeat it. */
   readonly cacheWrite1hTokens: number | undefined
   readonly cacheReadTokens: number | undefined
   readonly outputTokens: number | undefined
@@ -23,20 +23,20 @@ interface MessagesCounts {
 
 /** One sampling of a call. */
 interface Iteration {
-  /** Is it left out of the counts of the call, as summaries of the conversation are? */
+  /** Whether the counts of the call exclude the sampling, as for summaries of the conversation. */
   readonly isExtra: boolean
-  /** The vendor's id of the model; undefined: the called one. */
+  /** The vendor's model id, or `undefined` for the called model. */
   readonly model: string | undefined
   readonly counts: MessagesCounts
 }
 
-/** Reads a `usage` object. What is absent, null or no number stays undefined; zero is kept. */
+/** Reads a `usage` object. Absent, null and non-numeric counts stay undefined; zero is kept. */
 export function readMessagesUsage(value: unknown): MessagesUsage {
   const usage = isJsonObject(value) ? value : {}
   const tools = usage['server_tool_use']
   return {
     ...readCounts(usage),
-    // The vendor writes null if none of its own tools was used (Anthropic, API reference, "Usage").
+    // The vendor sends null if none of its own tools was used (Anthropic, API reference, "Usage").
     webSearches: tools === null ? 0 : isJsonObject(tools) ? count(tools['web_search_requests']) : undefined,
     serviceTier: usage['service_tier'] ?? undefined,
     iterations: readIterations(usage['iterations']),
@@ -57,8 +57,8 @@ function readCounts(usage: Readonly<Record<string, unknown>>): MessagesCounts {
 }
 
 /**
- * Reads `usage.iterations` (Anthropic, "Compaction" and "Advisor tool"). The counts of the call leave out summaries, and what an
- * advisor consumed, which is billed at the advisor's price.
+ * Reads `usage.iterations` (Anthropic, "Compaction" and "Advisor tool"). The counts of the call exclude summaries, and the usage of
+ * an advisor, which is billed at the advisor's price.
  */
 function readIterations(value: unknown): readonly Iteration[] | undefined {
   if (!Array.isArray(value) || value.length === 0) return undefined
@@ -91,7 +91,7 @@ export function latestUsage(earlier: MessagesUsage, later: MessagesUsage): Messa
   }
 }
 
-/** Of a total that a later event gives without its parts: what was written for an hour alone still is. */
+/** Keeps the hour part of cache writes if a later event reports only the total. */
 function hourPart(earlier: MessagesUsage, total: number | undefined): number | undefined {
   const { cacheWriteTokens, cacheWrite1hTokens } = earlier
   const isHourAlone =
@@ -100,8 +100,8 @@ function hourPart(earlier: MessagesUsage, total: number | undefined): number | u
 }
 
 /**
- * Turns Anthropic's counts into totals that include their parts (Anthropic, "Prompt caching": total input is the sum of fresh,
- * cache-written and cache-read tokens), over all samplings of the call. Undefined when the vendor gave no count at all.
+ * Converts Anthropic's counts to totals that include their parts (Anthropic, "Prompt caching": total input is the sum of fresh,
+ * cache-written and cache-read tokens), over all samplings of the call. Returns `undefined` if the vendor reported no count.
  */
 export function normalisedUsage(counts: MessagesUsage): Usage | undefined {
   const { webSearches, serviceTier, iterations } = counts
@@ -140,8 +140,8 @@ const COUNTS = [
 ] as const satisfies (keyof MessagesCounts)[]
 
 /**
- * All that the called model consumed. Of some counts the vendor gives the first sampling only beside the list, of others the
- * sum, so the larger one is what was billed; summaries are never in it.
+ * Adds up what the called model consumed. The vendor reports some counts for the first sampling only and others as a sum, so the
+ * larger value was billed. Summaries are in neither.
  */
 function allSamplings(counts: MessagesCounts, iterations: readonly Iteration[]): MessagesCounts {
   const own = iterations.filter(({ model }) => model === undefined)
@@ -172,7 +172,7 @@ export function usageFrom(value: unknown): Usage | undefined {
   return normalisedUsage(readMessagesUsage(value))
 }
 
-// Implausible numbers pass: they are judged where money is settled.
+// Implausible numbers are kept. Settlement checks them.
 function count(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined
 }

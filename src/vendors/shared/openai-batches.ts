@@ -9,20 +9,20 @@ import { redactCredentials } from './redact-credentials.ts'
 export interface OpenAIBatchesDialect {
   /** Path of the API below the vendor's origin: `/v1`. */
   readonly prefix: string
-  /** Paths below `prefix` that it takes requests for: `/chat/completions`. */
+  /** Paths below `prefix` whose requests can be in a batch: `/chat/completions`. */
   readonly paths: readonly string[]
   readonly limits: NativeBatches['limits']
-  /** Member of `metadata` that holds our name of a batch. */
+  /** Member of `metadata` that holds the gateway's name of a batch. */
   readonly nameMember: string
-  /** After how many seconds the vendor deletes an input file that was not deleted before; undefined: it cannot be told. */
+  /** Seconds after which the vendor deletes an input file, or `undefined` if that cannot be set. */
   readonly fileLifetimeSeconds: number | undefined
   readonly apiKeys: readonly string[]
 }
 
-/** Most batches of one page of their list (OpenAI API reference, "List batch"). */
+/** Maximum batches per page of their list (OpenAI API reference, "List batch"). */
 const PAGE = 100
 
-/** Batches as OpenAI has them: requests in a file, answers in one file and errors in another. */
+/** Creates OpenAI's batches: requests in one file, answers in another and errors in a third. */
 export function openaiBatches(dialect: OpenAIBatchesDialect): NativeBatches {
   const { prefix, paths, limits, nameMember, apiKeys } = dialect
   const call = (method: NativeCall['method'], path: string, apiKey: string): NativeCall => ({
@@ -31,7 +31,7 @@ export function openaiBatches(dialect: OpenAIBatchesDialect): NativeBatches {
     headers: bearerHeaders(apiKey, 'application/json'),
     body: null,
   })
-  // Servers name paths of requests as OpenAI does, wherever their own API is.
+  // Servers name request paths as OpenAI does, wherever their own API is.
   const publicPath = (path: string): string => `/v1${path.slice(prefix.length)}`
   return {
     limits,
@@ -80,7 +80,7 @@ export function openaiBatches(dialect: OpenAIBatchesDialect): NativeBatches {
   }
 }
 
-/** A batch has whole answers only, also of models that have none as single calls. */
+/** A batch has only whole answers, even for models that only stream in single calls. */
 function unstreamed(body: string): string {
   if (!body.includes('"stream":true')) return body
   const request = parseExactJson(body)
@@ -89,7 +89,7 @@ function unstreamed(body: string): string {
   return exactJsonText(whole)
 }
 
-/** No line has it: names are not guessable by those who write them. */
+/** No line contains the boundary, because callers cannot guess names. */
 function boundaryOf(name: string): string {
   return `signalbox-${name}`
 }
@@ -100,7 +100,7 @@ function formHeaders(headers: readonly string[], boundary: string): readonly str
   )
 }
 
-/** A form with the lines as its file (OpenAI API reference, "Upload file"). */
+/** Creates a form with the lines as its file (OpenAI API reference, "Upload file"). */
 function fileForm(name: string, lifetimeSeconds: number | undefined): LinesBody {
   const boundary = boundaryOf(name)
   const field = (field: string, value: string): string =>
@@ -199,7 +199,7 @@ function failureOf(errors: unknown, apiKeys: readonly string[]): NonNullable<Nat
 /** Some servers send the arguments of a tool call as an object. Its numbers keep their digits. */
 const EXACT: ExactMembers = new Map([['arguments', 'text']])
 
-/** "The request output object" of OpenAI's API reference; errors of a request stand in `response` or, without one, in `error`. */
+/** Reads "The request output object" (OpenAI API reference). Its errors are in `response` or, without one, in `error`. */
 function readResult(line: string): NativeResult | undefined {
   // Vectors have many numbers and no arguments, so they are parsed without exact numbers.
   const value = line.includes('"arguments"') ? parseExactJson(line, EXACT) : parseVendorJson(line)
@@ -209,7 +209,7 @@ function readResult(line: string): NativeResult | undefined {
   const { response, error } = result
   if (isJsonObject(response) && typeof response['status_code'] === 'number') {
     const { status_code: status, body } = response
-    // Without a body the reason stands beside the response.
+    // Without a body, the reason is next to the response.
     const told = isJsonObject(body) || !isJsonObject(error) ? (body ?? null) : { error }
     return { customId, kind: 'answered', status, body: exactJsonText(told) }
   }

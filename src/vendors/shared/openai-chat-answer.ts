@@ -30,9 +30,8 @@ import { usageAtTier } from './service-tier.ts'
 import { answerMark, argumentsText, inventedCallId } from './streamed-tool-calls.ts'
 
 /**
- * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialised again only if the
- * vendor omits members that callers rely on (`refusal` and `logprobs`, null where unused) or uses a non-standard finish
- * reason.
+ * Passes a JSON chat response through: the vendor's bytes with the model id replaced. It is serialized again only if the vendor
+ * omits members that callers rely on (`refusal` and `logprobs`, null if unused) or uses a non-standard finish reason.
  */
 export function passChatBody(
   chunks: readonly Uint8Array[],
@@ -61,8 +60,8 @@ export function passChatBody(
 }
 
 /**
- * The vendor's usage as its caller reads it: with the counts that are charged for, and without what the operator pays where the
- * caller is billed. Undefined where it says so already. Members that are no counts of ours stay as they are.
+ * Returns the vendor's usage for the caller: with the charged counts, and without the operator's cost if the caller is billed.
+ * Returns `undefined` if no change is needed. Members other than counts stay unchanged.
  */
 export function shownUsage(
   wire: unknown,
@@ -99,7 +98,7 @@ function isRegular(choice: WireChoice): boolean {
   )
 }
 
-/** Clients choose the kind of a call by its `type`, answer it by its `id`, and read its arguments as text. */
+/** Whether clients can use the calls: they select them by `type`, answer by `id`, and read arguments as text. */
 function hasWholeCalls(calls: unknown): boolean {
   return (
     !Array.isArray(calls) ||
@@ -155,7 +154,7 @@ function withText(called: Record<string, unknown>): Record<string, unknown> {
   return { ...called, arguments: argumentsText(called['arguments']) }
 }
 
-/** Reads a whole answer of the dialect into the neutral form. Undefined when it is not a chat completion. */
+/** Reads a whole answer of the dialect into the neutral form. Returns `undefined` if it is not a chat completion. */
 export function openaiChatFromWire(
   answer: WireAnswer,
   call: VendorCall<ChatRequest>,
@@ -183,8 +182,8 @@ export function openaiChatFromWire(
 }
 
 /**
- * Reads a whole answer that its vendor could not finish, or an error in a 2xx, with the usage that it reports: OpenRouter counts what
- * the model behind it made before it failed. Undefined for one without a report.
+ * Reads a whole answer that the vendor could not finish, or an error in a 2xx, with its reported usage: OpenRouter counts output
+ * before a model's failure. Returns `undefined` without a report.
  */
 export function brokenCompletion(
   body: Uint8Array,
@@ -197,7 +196,7 @@ export function brokenCompletion(
   return usage && { failure: dialect.streamFailure(answer), usage }
 }
 
-/** Usage of a whole answer, with what only the request or the answer around it says. */
+/** Returns the usage of a whole answer, completed from the request and the answer around it. */
 function usageIn(
   { usage, service_tier }: Record<string, unknown>,
   call: VendorCall<ChatRequest>,
@@ -211,19 +210,19 @@ function isFailed(answer: Record<string, unknown>): boolean {
   return isErrorEnvelope(answer) || failedChoice(answer['choices']) !== undefined
 }
 
-/** A choice of a whole answer, as far as it was checked. */
+/** A choice of a whole answer, typed as far as it was checked. */
 interface WireChoice extends Record<string, unknown> {
   message: Record<string, unknown>
 }
 
-/** A whole answer of the dialect, as far as it was checked. */
+/** A whole answer of the dialect, typed as far as it was checked. */
 interface WireCompletion extends Record<string, unknown> {
   choices: WireChoice[]
 }
 
 /**
- * Reads the text of a JSON response. Undefined if it is not a chat completion: no JSON, an error in a 2xx, no choices, a choice without
- * a message, or one that the vendor could not finish.
+ * Reads the text of a JSON response. Returns `undefined` if it is not a chat completion: not JSON, an error in a 2xx, no choices, a
+ * choice without a message, or one that the vendor could not finish.
  */
 function readCompletion(text: string): WireCompletion | undefined {
   const body = parseAnswerJson(text, 'arguments')
@@ -242,7 +241,7 @@ function hasMessage(choice: unknown): boolean {
   return isJsonObject(choice) && isJsonObject(choice['message'])
 }
 
-/** The reasoning text of a message or delta, under either of the names that vendors use. */
+/** Returns the reasoning text of a message or delta, under either of its two names. */
 export function reasoningText(message: Record<string, unknown>): string {
   // Some servers send both, one of them empty.
   const text = message['reasoning_content'] || message['reasoning']
@@ -268,7 +267,7 @@ function answerMessage(wire: Record<string, unknown>, answerId: string, vendor: 
   return message
 }
 
-/** The sources on the web of a message or delta. A server that tells no places has them all at 0. */
+/** Returns the web sources of a message or delta. If a server sends no positions, they are all 0. */
 export function annotationsIn({ annotations }: Record<string, unknown>): ChatAnnotation[] {
   if (!Array.isArray(annotations)) return []
   return annotations.filter(isJsonObject).flatMap(({ type, url_citation: source }): ChatAnnotation[] => {
@@ -295,7 +294,7 @@ function toolCall(wire: Record<string, unknown>, inventedId: string, vendor: str
   return call
 }
 
-/** Undefined unless the vendor reported both totals: an answer never contains invented tokens. */
+/** Returns `undefined` unless the vendor reported both totals: an answer never contains invented tokens. */
 function chatUsageOf(usage: Usage): ChatUsage | undefined {
   const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage
   if (inputTokens === undefined || outputTokens === undefined) return undefined
@@ -314,7 +313,7 @@ function chatUsageOf(usage: Usage): ChatUsage | undefined {
   return chat
 }
 
-// The five values of the dialect, and what servers that imitate it send instead.
+// Finish reasons of the dialect and of servers that imitate it.
 const REASONS: ReadonlyMap<unknown, FinishReason> = new Map<unknown, FinishReason>([
   ['stop', 'stop'],
   ['length', 'length'],
@@ -329,12 +328,12 @@ const REASONS: ReadonlyMap<unknown, FinishReason> = new Map<unknown, FinishReaso
   ['sensitive', 'content_filter'],
 ])
 
-/** A vendor's finish reason as one of the five values; other values never reach callers. */
+/** Maps a vendor's finish reason to one of the five values. Other values never reach callers. */
 export function openaiFinishReason(value: unknown): FinishReason {
   return REASONS.get(value) ?? 'stop'
 }
 
-/** The reason of a choice that has ended: the vendor's, else what its content says. */
+/** Returns the reason of a choice that has ended: the vendor's, or else derived from its content. */
 export function endReason(value: unknown, hasToolCalls: boolean): FinishReason {
   if (value !== undefined && value !== null && value !== '') return openaiFinishReason(value)
   return hasToolCalls ? 'tool_calls' : 'stop'

@@ -18,9 +18,9 @@ import { answerMark, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 interface ChoiceState {
   readonly toolCalls: StreamedToolCalls
-  /** The last finish reason that counts. Some servers send one with every chunk. */
+  /** Latest known finish reason. Some servers send one with every chunk. */
   finish: FinishReason | undefined
-  /** Whether content came after that reason. */
+  /** Whether content followed that reason. */
   hasMore: boolean
   /** State of the server in the message so far. */
   server: Record<string, unknown> | undefined
@@ -30,7 +30,7 @@ interface ChoiceState {
 /** Reads a streamed chat of the dialect and passes its content to a writer. */
 export class OpenAIChatDecoder implements ChatStreamDecoder {
   failure: VendorFailure | undefined
-  /** Bytes become text at once. */
+  /** Bytes become text immediately. */
   readonly holdsNoBytes = true
   usage: Usage | undefined
   serviceTier: string | undefined
@@ -60,7 +60,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
   }
 
   get isComplete(): boolean {
-    // An end mark behind nothing is no answer, as a whole one without choices is none.
+    // An end mark without choices is not an answer, like a whole answer without choices.
     if (this.#isDone) return this.#choices.size > 0
     const states = [...this.#choices.values()]
     return states.length >= this.#expectedChoices && states.every((state) => state.finish !== undefined)
@@ -99,7 +99,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
       return
     }
     if (event === 'error' || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
-      // A report of nothing is none: what came is estimated.
+      // An empty report is ignored, and the usage is estimated.
       this.usage = usedOf(this.#usageIn(chunk)) ?? this.usage
       this.failure = this.#dialect.streamFailure(chunk)
       return
@@ -107,7 +107,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     this.#repair?.(chunk)
     this.usage = this.#usageIn(chunk) ?? this.usage
     this.serviceTier ??= usedTier(chunk['service_tier'], this.#askedTier)
-    // A chunk without choices may come before the answer has its id.
+    // A chunk without choices may arrive before the answer has its id.
     if (!Array.isArray(chunk['choices']) || chunk['choices'].length === 0) return
     if (!this.#hasStarted) {
       this.#hasStarted = true
@@ -131,7 +131,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     const isMore = isJsonObject(delta) && this.#delta(delta, index, state, tokensOf(choice['logprobs']))
     if (isMore) state.hasMore = true
     const given = reason === null || reason === undefined || reason === '' ? undefined : openaiFinishReason(reason)
-    // A verdict on text that was sent already does not end it again.
+    // A verdict on text that was already sent does not end it again.
     if (given === undefined ? !isMore || state.finish === undefined : state.finish !== undefined && !state.hasMore)
       return
     const hasCallsSince = given === undefined && state.toolCalls.count > 0
@@ -174,7 +174,7 @@ export class OpenAIChatDecoder implements ChatStreamDecoder {
     if (json !== '') this.#writer.toolCallArguments(index, json, choice)
   }
 
-  /** The vendor's end mark: choices that gave no reason are closed by what they hold. */
+  /** Handles the vendor's end mark. Choices without a reason get one from their content. */
   #done(): void {
     this.#isDone = true
     for (const [index, state] of this.#choices) {

@@ -22,9 +22,9 @@ import { ToolCallRepair } from './tool-call-repair.ts'
 const DONE = Buffer.from(SSE_DONE)
 
 /**
- * Passes a streamed chat of OpenAI's dialect through, event by event, with the model id replaced. Ordinary chunks are only
- * scanned; the first, the last and unusual ones are parsed. Guarantees beyond the vendor: a choice in every chunk but that of
- * usage, a delta in every choice, a role in its first one, content as text, tool calls that clients can gather, one of the
+ * Passes a streamed chat of OpenAI's dialect through, event by event, with the model id replaced. Ordinary chunks are only scanned;
+ * the first, the last and unusual ones are parsed. It guarantees more than vendors do: a choice in every chunk except the usage
+ * chunk, a delta in every choice, a role in its first one, content as text, tool calls that clients can assemble, one of the
  * dialect's finish reasons in every choice, usage only if requested, one `[DONE]`, no error events, and no `[DONE]` after an
  * incomplete answer.
  */
@@ -45,10 +45,10 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   readonly #publicModelJson: Buffer
   readonly #scan = new ChatChunkScan()
   readonly #choices: StreamedChoices
-  // Of the first chunk with a choice, for one that is made here.
+  // Values of the first chunk with a choice, for a chunk that the gateway creates.
   #id: unknown
   #created: unknown
-  /** The chunk of usage that came before the ends of all choices, after which clients expect it. */
+  /** Usage chunk that arrived before the ends of all choices. Clients expect it after them. */
   #usageChunk: Buffer | undefined
 
   constructor(call: VendorCall<ChatRequest>, dialect: OpenAIChatDialect, maxEventBytes?: number) {
@@ -99,18 +99,18 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     const chunk = parseAnswerJson(event.text, 'arguments')
     if (!isJsonObject(chunk)) this.failUnreadable(isRest)
     else if (isErrorEvent || isErrorEnvelope(chunk) || failedChoice(chunk['choices']) !== undefined) {
-      // A report of nothing is none: what came is estimated.
+      // An empty report is ignored, and the usage is estimated.
       this.usage = usedOf(this.#usageIn(chunk, chunkUsage(chunk))) ?? this.usage
       this.fail(this.#dialect.streamFailure(chunk))
     } else this.#readChunk(chunk)
   }
 
-  /** May chunks pass without being parsed? */
+  /** Whether chunks may pass without being parsed. */
   get #passesScanned(): boolean {
     return this.#choices.haveBegun && (this.#repair === undefined || this.#repairsCallsOnly)
   }
 
-  /** Passes an ordinary chunk on with its model replaced; false when it has to be parsed. */
+  /** Passes an ordinary chunk on with its model replaced. Returns false if it must be parsed. */
   #passesOrdinary({ bytes, start, end, dataStart, dataEnd }: EventLines): boolean {
     if (!this.#passesScanned) return false
     const scan = this.#scan
@@ -132,7 +132,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     this.edit(scan.modelStart, scan.modelEnd, this.#publicModelJson)
   }
 
-  /** The end mark, after a chunk that ends the choices which the vendor has left open, and usage that came before. */
+  /** Returns the end mark, after a chunk that ends open choices, and usage that arrived early. */
   #ending(): Buffer {
     const choices = this.#choices.ends()
     const usage = this.#usageAtEnd()
@@ -141,7 +141,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     return Buffer.concat([...end, ...usage, DONE])
   }
 
-  /** The usage that came early; where it was requested and none came, what is charged in its place. */
+  /** Returns the usage that arrived early, or the charged usage if it was requested but not sent. */
   #usageAtEnd(): Buffer[] {
     if (this.#usageChunk !== undefined) return [this.#usageChunk]
     if (!this.#wantsUsage || this.usage !== undefined) return []
@@ -186,7 +186,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
       changed = true
     }
     if (usage !== undefined) {
-      // What is sent now, or held in its place, is newer.
+      // The usage that is now sent, or stored in its place, is newer.
       this.#usageChunk = undefined
       if (chunk['usage'] !== told) changed = true
       chunk['usage'] = told
@@ -202,7 +202,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
     } else this.replaceEvent(written)
   }
 
-  /** Removes usage that was not requested, or puts what the caller pays in the place of what the operator does. */
+  /** Removes usage that was not requested, or replaces the operator's cost by the caller's. */
   #changesUsage(chunk: Record<string, unknown>, usage: Usage): boolean {
     if (!this.#wantsUsage) return delete chunk['usage']
     const billed = this.#billedUsage?.(usage, this.outputBytesSeen)
@@ -214,7 +214,7 @@ export class OpenAIChatPassThrough extends PassThroughStream {
   }
 }
 
-/** Streams live long, and many answer by the same few models. */
+/** Streams live long, and many use the same few models. */
 const jsonOfModels = new Map<string, Buffer>()
 const MAX_MODELS = 256
 
@@ -229,32 +229,32 @@ function jsonBytes(model: string): Buffer {
 
 /** The content of a parsed chunk after repair. */
 interface ChunkFindings {
-  /** Was anything changed in the chunk? */
+  /** Whether the chunk was changed. */
   changed: boolean
-  /** Did it carry something a caller keeps? */
+  /** Whether the chunk contains content that a caller keeps. */
   hasContent: boolean
-  /** Bytes of generated text in it. */
+  /** Bytes of generated text in the chunk. */
   textBytes: number
-  /** Did it end a choice? */
+  /** Whether the chunk ended a choice. */
   hasEnd: boolean
 }
 
 /**
- * Tracks the choices of one streamed answer: which have begun, which have ended. Adds the role to each choice's first
- * delta, mends content and tool calls, maps non-standard finish reasons and removes repeated ones.
+ * Tracks the choices of one streamed answer: which have begun, which have ended. Adds the role to each choice's first delta,
+ * repairs content and tool calls, maps non-standard finish reasons and removes repeated ones.
  */
 class StreamedChoices {
   readonly #expected: number
-  // Nearly every stream has one choice, and lives long; a set is made only for more.
+  // Nearly every stream has one choice, and lives long. A set is created only for more.
   #firstBegun: number | undefined
   #othersBegun: Set<number> | undefined
-  /** Made when the first choice ends: a stream lives long, and that is its last moment. */
+  /** Created when the first choice ends, because a stream lives long and is then almost over. */
   #ended: Set<number> | undefined
-  /** Reasons that came with content, after which more may come. They are sent when the answer ends. */
+  /** Reasons that arrived with content and may be followed by more. They are sent when the answer ends. */
   #held: Map<number, FinishReason> | undefined
   /** Choices with content after their end. */
   #reopened: Set<number> | undefined
-  /** Made when the first tool call comes, for the same reason. */
+  /** Created with the first tool call, for the same reason. */
   #calls: ToolCallRepair | undefined
   readonly #repairsToolCalls: boolean
 
@@ -269,12 +269,12 @@ class StreamedChoices {
     return this.#calls?.readsCalls ?? true
   }
 
-  /** True once every requested choice has begun. */
+  /** Whether every requested choice has begun. */
   get haveBegun(): boolean {
     return this.#begunCount >= this.#expected
   }
 
-  /** Whether every requested choice, and every other that began, has ended or has a reason that is held. */
+  /** Whether every requested and every begun choice has ended or has a stored reason. */
   get haveReasons(): boolean {
     const count = new Set([...(this.#ended ?? []), ...(this.#held?.keys() ?? [])]).size
     return count >= this.#expected && count >= this.#begunCount
@@ -284,7 +284,7 @@ class StreamedChoices {
     return this.#firstBegun === undefined ? 0 : 1 + (this.#othersBegun?.size ?? 0)
   }
 
-  /** False if the choice had begun before. */
+  /** Returns false if the choice had already begun. */
   #begin(index: number): boolean {
     if (this.#firstBegun === index || this.#othersBegun?.has(index) === true) return false
     if (this.#firstBegun === undefined) this.#firstBegun = index
@@ -295,12 +295,12 @@ class StreamedChoices {
     return true
   }
 
-  /** True if a choice has begun and not ended. */
+  /** Whether a choice has begun and not ended. */
   get areOpen(): boolean {
     return (this.#ended?.size ?? 0) < this.#begunCount
   }
 
-  /** The last chunk's choices for those that have begun and not ended. */
+  /** Returns the last chunk's choices for those that have begun and not ended. */
   ends(): object[] {
     const begun = this.#firstBegun === undefined ? [] : [this.#firstBegun, ...(this.#othersBegun ?? [])]
     return begun
@@ -346,7 +346,7 @@ class StreamedChoices {
     findings.textBytes += messageTextBytes(delta)
     const reason = choice['finish_reason']
     if (reason === null || reason === undefined) return
-    // A verdict on text that was sent already cannot end it again; what it found stays in the chunk.
+    // A verdict on text that was already sent cannot end it again. Its findings stay in the chunk.
     const isVerdict = this.#ended?.has(index) === true && this.#reopened?.has(index) !== true
     let known = reason === '' || isVerdict ? null : openaiFinishReason(reason)
     if (known !== null && (isMore || isFirst)) {

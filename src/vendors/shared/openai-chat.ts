@@ -18,7 +18,7 @@ import { withoutModeration } from './without-moderation.ts'
 
 const ASK_FOR_USAGE = Buffer.from('"stream_options":{"include_usage":true},')
 
-/** Chat at a server that speaks OpenAI's chat completions dialect: its answers pass through to callers of the same dialect. */
+/** Creates chat for a server with OpenAI's chat completions. Answers pass through to callers of the same dialect. */
 export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
   const reasonsUnseen = ({ model, request }: VendorCall<ChatRequest>): boolean =>
     dialect.reasonsUnseen?.(model.upstream, request) === true
@@ -58,11 +58,11 @@ export function openaiChat(dialect: OpenAIChatDialect): ChatOperation {
 }
 
 /**
- * Writes a chat request. The caller's own bytes are sent if possible: unchanged, or with the model id replaced and
- * `include_usage` added. Otherwise the parsed request is serialised.
+ * Writes a chat request. The caller's own bytes are sent if possible: unchanged, or with the model id replaced and `include_usage`
+ * added. Otherwise, the parsed request is serialized.
  */
 function chatToWire(asked: VendorCall<ChatRequest>, dialect: OpenAIChatDialect): WireRequest {
-  // Who calls in this dialect knows the server; a translated conversation is as its client wrote it for another one.
+  // Callers of this dialect know the server. A translated conversation was written by a client of another one.
   const isTranslated = asked.bytes === undefined
   const given = isCollected(asked, dialect) ? collectedCall(asked) : asked
   const call = isTranslated && dialect.systemFirst === true ? withSystemFirst(given) : given

@@ -10,29 +10,29 @@ import { type OperationPath, pathFor } from './openai-chat-dialect.ts'
 
 /** The differences between servers of OpenAI's embeddings dialect. */
 export interface OpenAIEmbeddingsDialect {
-  /** Below the vendor's origin. */
+  /** Path below the vendor's origin. */
   readonly path: OperationPath
-  /** The headers of a call; a bearer key by default. */
+  /** Headers of a call. Default: a bearer key. */
   readonly headers?: KeyHeaders | undefined
   readonly maxInputs: number
   readonly maxTokens?: EmbeddingsOperation['maxTokens']
   readonly takesTokens: boolean
   readonly rules: FieldRules<EmbeddingsRequest>
-  /** Can the vendor encode base64? If not, the gateway translates for callers who request it. */
+  /** Whether the vendor can encode base64. If not, the gateway encodes for callers who request it. */
   readonly givesBase64: boolean
   /**
-   * Ask for base64 whenever the answer is going to be translated: reading it costs an eighth of reading numbers. Leave
-   * false for servers that are not known to take it, and for requests whose vectors are no floats in it.
+   * Whether to request base64 for translated answers: reading it costs an eighth of reading numbers. False for servers that may not
+   * support it, and for requests whose vectors are not floats in base64.
    */
   readonly prefersBase64: boolean | ((request: EmbeddingsRequest) => boolean)
   /**
-   * Are its vectors base64 of signed bytes, whatever is asked for? Then no encoding is, and callers get the bytes as numbers.
-   * They have no length of 1.
+   * Whether vectors are always base64 of signed bytes. Then no encoding is requested, and callers get the bytes as numbers. Their
+   * length is not 1.
    */
   readonly givesSignedBytes?: boolean | undefined
 }
 
-/** Embeddings at a server of OpenAI's dialect. Answers to a caller's own bytes pass through, all others translated. */
+/** Creates embeddings for a server of OpenAI's dialect. Answers to a caller's own bytes pass through, all others are translated. */
 export function openaiEmbeddings(dialect: OpenAIEmbeddingsDialect): EmbeddingsOperation {
   const passes = (call: VendorCall<EmbeddingsRequest>): boolean =>
     call.bytes !== undefined &&
@@ -69,7 +69,7 @@ function toWire(call: VendorCall<EmbeddingsRequest>, dialect: OpenAIEmbeddingsDi
   }
 }
 
-/** The request for an answer that is going to be translated. */
+/** Returns the request for an answer that will be translated. */
 function encodedRequest(
   request: EmbeddingsRequest,
   { givesSignedBytes, prefersBase64 }: OpenAIEmbeddingsDialect,

@@ -14,17 +14,17 @@ type Concern = 'key' | 'model'
 
 /** Meanings of a vendor's own error types and codes, in addition to the dialect's. Checked first. */
 export interface ErrorWords {
-  /** By message, for codes that mean several things. Anchored where it is the operator's: errors quote what callers wrote. */
+  /** Kinds by message, for codes with several meanings. Patterns of operator errors are anchored, because errors quote callers. */
   readonly messages?: readonly (readonly [pattern: RegExp, kind: FailureKind])[]
-  /** By code or type. A code with dots counts as its parent (`AccessDenied` for `AccessDenied.Unpurchased`) too. */
+  /** Kinds by code or type. A code with dots also counts as its parent (`AccessDenied` for `AccessDenied.Unpurchased`). */
   readonly codes?: Readonly<Record<string, FailureKind>>
-  /** By status, for those that HTTP does not know. Asked where neither message nor code says more. */
+  /** Kinds by status, for non-standard ones. Used if neither message nor code decides. */
   readonly statuses?: Readonly<Record<number, FailureKind>>
   /** Codes of operator problems that concern one model, or the key, whatever the status. */
   readonly concerns?: Readonly<Record<string, Concern>>
-  /** Codes of answers that refuse a call and are billed, or may be. */
+  /** Codes of rejections that are billed, or may be. */
   readonly billed?: readonly string[]
-  /** By message, the subject of an operator problem. */
+  /** Subjects of operator problems, by message. */
   readonly concernMessages?: readonly (readonly [pattern: RegExp, concern: Concern])[]
 }
 
@@ -39,13 +39,13 @@ export const ERROR_WORDS_MEMBERS = {
 
 /** Reads failures of one vendor. */
 export interface ErrorReader {
-  /** A non-2xx answer, or an error in a 2xx. */
+  /** Reads a non-2xx answer, or an error in a 2xx. */
   fromAnswer(answer: WireAnswer, nowMs: number): VendorFailure
-  /** An error object that came inside a stream. */
+  /** Reads an error object inside a stream. */
   fromStream(envelope: Record<string, unknown>): VendorFailure
 }
 
-// OpenAI, error codes page, and the codes of compatible servers.
+// Codes of OpenAI (error codes page) and of compatible servers.
 const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureKind>([
   ['invalid_api_key', 'operator'],
   ['invalid_organization', 'operator'],
@@ -62,7 +62,7 @@ const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureK
   ['model_deprecated', 'operator'],
   ['unsupported_country_region_territory', 'operator'],
   ['context_length_exceeded', 'caller'],
-  // Pictures that the filter withholds, also when they are made: then the error comes inside a stream, without a status.
+  // Images that the filter withholds, even during generation: the error is then inside a stream, without a status.
   ['moderation_blocked', 'caller'],
   ['content_policy_violation', 'caller'],
   ['image_generation_user_error', 'caller'],
@@ -71,34 +71,34 @@ const DIALECT_CODES: ReadonlyMap<string, FailureKind> = new Map<string, FailureK
   ['server_is_overloaded', 'unavailable'],
 ])
 
-// "Project `proj_…` does not have access to model `…`": 403 with the first of these codes, and at imitators with none.
+// "Project `proj_…` does not have access to model `…`": 403 with the first of these codes, or without one at imitators.
 const MODEL_CODES: ReadonlySet<string | undefined> = new Set([
   'model_not_found',
   'model_not_available',
   'model_not_supported',
   'model_deprecated',
 ])
-/** `model.request` is the name of a scope that a key lacks. */
+/** `model.request` is the name of a missing scope of a key. */
 const SPEAKS_OF_MODEL = /\bmodel\b(?!\.\w)/i
 
-// The model id is the operator's (the catalog's), never the caller's: callers write public ids. The whole sentence from its beginning,
-// with one word for the id: errors quote what callers wrote, in other sentences and behind this one. LiteLLM writes in front of the
-// sentence of its vendor: "litellm.NotFoundError: OpenAIException - ".
+// The model id is the operator's (the catalog's), never the caller's: callers write public ids. The pattern matches the whole
+// sentence from its start, with one word for the id, because errors quote callers in other sentences and after this one. LiteLLM
+// adds a prefix: "litellm.NotFoundError: OpenAIException - ".
 const ABOUT_THE_MODEL =
   /^(?:litellm\.\w+: (?:\w+Error: )?(?:\w+ - )?)?(?:(?:the|this) )?(?:(?:requested|specified|selected) )?model(?: [`'"]?[^\s`'"]{1,200}[`'"]?)?(?: (?:is|was|has|have|been|does|do|could|currently))* (?:not (?:exist|found|available)|deprecated|retired|decommissioned|no longer|shut ?down)\b/i
 
-// A 400 that names the model because of what the request asks of it: "This model requires that … contain audio."
+// A 400 that names the model because of the request: "This model requires that … contain audio."
 const ABOUT_ITS_ABILITIES =
   /\bmodel\b.{0,200}\b(?:requires?|only supports?|does not (?:support|accept|allow)|cannot)\b/is
 
-// Some vendors carry the status of an inner service in front of the text; it is the truer one.
+// Some vendors prefix the text with the status of an inner service, which is more accurate.
 const INNER_STATUS = /^<([45]\d\d)>\s/
 
 const CALLER_STATUSES: ReadonlySet<number> = new Set([400, 404, 413, 422])
 const TIMEOUT_STATUSES: ReadonlySet<number> = new Set([408, 504, 522, 524])
 const OPERATOR_STATUSES: ReadonlySet<number> = new Set([401, 402, 403, 410])
 
-/** Makes a reader. `apiKeys` are redacted from texts anywhere, like anything that looks like a key. */
+/** Creates a reader. `apiKeys` are redacted from all texts, like anything that looks like a key. */
 export function errorReader(words: ErrorWords, apiKeys: readonly string[]): ErrorReader {
   const codes = new Map(Object.entries(words.codes ?? {}))
   const kindByCode = (code: string | undefined): FailureKind | undefined => {
@@ -160,17 +160,17 @@ function kindByStatus(envelope: ErrorEnvelope, status: number): FailureKind {
   }
   if (status < 400) return 'invalid_response'
   if (TIMEOUT_STATUSES.has(status)) return 'timeout'
-  // 409: another request has the object in use; OpenAI's own clients ask again.
+  // 409: another request is using the object. OpenAI's own clients retry.
   if (status >= 500 || status === 409) return 'unavailable'
   if (status === 429) return 'rate_limited'
-  // Together, "Error codes": 403 is also a prompt that is too long.
+  // 403 also stands for a prompt that is too long (Together, "Error codes").
   if (status === 403 && isTooLarge(envelope)) return 'caller'
   if (OPERATOR_STATUSES.has(status)) return 'operator'
   if (!CALLER_STATUSES.has(status)) return 'invalid_response'
   const { message = '', param = 'model' } = envelope
   if (envelope.param === 'model' && (status === 404 || !ABOUT_ITS_ABILITIES.test(message))) return 'operator'
   if (param === 'model' && ABOUT_THE_MODEL.test(message)) return 'operator'
-  // A 404 that is no error of the API's own layout means that the API is not there: a wrong base URL.
+  // A 404 without an error in the API's own layout means that the API is missing, so the base URL is wrong.
   return status === 404 && !envelope.isStructured ? 'operator' : 'caller'
 }
 
@@ -180,9 +180,9 @@ function isTooLarge({ message = '', code, type }: ErrorEnvelope): boolean {
   return isContextOverflow(message, code, type)
 }
 
-/** The status that the text or code inside carries, where there is one; else the answer's. */
+/** Returns the status that the text or code contains, else the answer's. */
 function statusWithin(envelope: ErrorEnvelope, status: number): number {
-  // With a list of faults, the text begins with the name of a member, which callers invent.
+  // With a list of faults, the text begins with the name of a member, which callers choose.
   const inner = envelope.param === undefined ? INNER_STATUS.exec(envelope.message ?? '') : null
   if (inner !== null) return Number(inner[1])
   const is2xx = status < 300
@@ -198,23 +198,23 @@ function defaultMessage(status: number): string {
   return 'The vendor sent an answer that is not what it promises.'
 }
 
-/** The content of an error body, whatever its layout. */
+/** Content of an error body, whatever its layout. */
 interface ErrorEnvelope {
   /** Undefined if the body has no readable text. */
   readonly message: string | undefined
   readonly code: string | undefined
   readonly type: string | undefined
   readonly param: string | undefined
-  /** Bytes of text that the model had made (Groq, `failed_generation`). */
+  /** Bytes of text that the model had generated (Groq, `failed_generation`). */
   readonly madeBytes: number
-  /** Was the body an error object of a known layout? False for pages, plain text and anything else. */
+  /** Whether the body was an error object of a known layout. False for pages, plain text and anything else. */
   readonly isStructured: boolean
 }
 
 // Enough to recognise a proxy's page.
 const MAX_TEXT_LENGTH = 500
 
-/** Bounded, because a page may have megabytes, and as many beginnings of a title. */
+/** Bounded, because a page may have megabytes and many starts of a title. */
 const TITLE = /<title[^>]{0,200}>([^<]{0,500})<\/title>/i
 
 const SILENT: ErrorEnvelope = {
@@ -232,7 +232,7 @@ function errorEnvelopeOf(answer: WireAnswer): ErrorEnvelope {
   const body = parseVendorJson(text)
   const parsed = Array.isArray(body) && isJsonObject(body[0]) ? body[0] : body
   if (isJsonObject(parsed)) return errorEnvelope(parsed)
-  // A 2xx body that is no JSON object may hold an answer; its text is not shown in errors.
+  // A 2xx body that is not a JSON object may contain an answer, so errors do not show its text.
   if (parsed !== undefined || text === '' || (answer.status >= 200 && answer.status < 300)) return SILENT
   const isPage = text.startsWith('<') || mediaType(firstHeader(answer.headers, 'content-type')) === 'text/html'
   const message = isPage ? TITLE.exec(text)?.[1]?.trim() : text.slice(0, MAX_TEXT_LENGTH)
@@ -240,9 +240,9 @@ function errorEnvelopeOf(answer: WireAnswer): ErrorEnvelope {
 }
 
 /**
- * Reads an error object: `{ error: { message, type, param, code } }`, `{ error: "text" }`, flat
- * `{ code, message, type? }`, `{ detail, error_code? }` with a text or a list of validation errors, `{ errors: [{ code,
- * message }] }`, `{ base_resp: { status_code, status_msg } }`, and an answer of which a choice failed.
+ * Reads an error object: `{ error: { message, type, param, code } }`, `{ error: "text" }`, flat `{ code, message, type? }`, `{
+ * detail, error_code? }` with a text or a list of validation errors, `{ errors: [{ code, message }] }`, `{ base_resp: {
+ * status_code, status_msg } }`, and an answer with a failed choice.
  */
 function errorEnvelope(body: Record<string, unknown>): ErrorEnvelope {
   const error = body['error']
@@ -283,7 +283,7 @@ function detailEnvelope(body: Record<string, unknown>): ErrorEnvelope {
   return { ...SILENT, ...toldBy(body['detail']), code: textOf(body['error_code']), isStructured: true }
 }
 
-/** A text, a list of validation errors, an object with either as `detail` (Mistral), or anything else as JSON. */
+/** Reads a text, a list of validation errors, an object with either as `detail` (Mistral), or anything else as JSON. */
 function toldBy(value: unknown): Pick<ErrorEnvelope, 'message' | 'param'> {
   const told = isJsonObject(value) ? (value['detail'] ?? value) : value
   if (Array.isArray(told) && told.some(isJsonObject)) return validationErrors(told.filter(isJsonObject))
@@ -291,7 +291,7 @@ function toldBy(value: unknown): Pick<ErrorEnvelope, 'message' | 'param'> {
   return { message: Object.keys(told).length === 0 ? undefined : jsonText(told), param: undefined }
 }
 
-/** Undefined for what is nested too deep. */
+/** Returns `undefined` for values that are nested too deep. */
 function jsonText(value: object): string | undefined {
   try {
     return JSON.stringify(value).slice(0, MAX_TEXT_LENGTH)

@@ -2,12 +2,12 @@ import type { ChatRequest } from '../../endpoints/chat/chat-request.ts'
 import { activeRules, type ChatFieldTable, PASS_ALL, plainMessages } from './chat-fields.ts'
 import type { FieldMapping, FieldRules } from './field-rules.ts'
 
-/** The request field by which a model takes its bound on generated tokens. */
+/** Request field for the token limit of a model. */
 export type TokenLimitField = 'max_tokens' | 'max_completion_tokens'
 
 /**
- * Models of OpenAI by id. Reasoning models refuse `max_tokens` (OpenAI, API reference of chat completions).
- * Rows also cover the dated ids of a model and its fine-tunes.
+ * Token limit fields of OpenAI's models. Reasoning models reject `max_tokens` (OpenAI, API reference of chat completions). Rows
+ * also cover the dated ids of a model and its fine-tunes.
  */
 const TOKEN_LIMIT_FIELDS: ReadonlyMap<string, TokenLimitField> = new Map<string, TokenLimitField>([
   ['gpt-3.5-turbo', 'max_tokens'],
@@ -31,13 +31,13 @@ const TOKEN_LIMIT_FIELDS: ReadonlyMap<string, TokenLimitField> = new Map<string,
   ['gpt-5.4', 'max_completion_tokens'],
 ])
 
-/** What the newest models take; `max_tokens` is deprecated. */
+/** Field of the newest models; `max_tokens` is deprecated. */
 export const DEFAULT_TOKEN_LIMIT_FIELD: TokenLimitField = 'max_completion_tokens'
 
 const DATE_SUFFIX = /-\d{4}(?:-\d{2}-\d{2})?$/
 const FINE_TUNE = /^ft:([^:]+):/
 
-/** Looks a model up by the vendor's id, dated ids and fine-tunes included; the host's own rows go first. */
+/** Returns the field of a model by the vendor's id, including dated ids and fine-tunes. The host's own rows take precedence. */
 export function tokenLimitField(
   upstream: string,
   overrides: Readonly<Record<string, TokenLimitField>> = {},
@@ -60,16 +60,16 @@ const asCompletionTokens: FieldMapping<ChatRequest> = {
   },
 }
 
-/** OpenAI's chat fields: everything passes, but for what the gateway adds to histories. */
+/** OpenAI's chat fields: everything is passed on, except what the gateway adds to histories. */
 export const OPENAI_FIELDS: ChatFieldTable = { ...PASS_ALL, messages: plainMessages }
 
-/** The same for models that refuse `max_tokens`. */
+/** Chat fields of models that reject `max_tokens`. */
 export const OPENAI_REASONING_FIELDS: ChatFieldTable = { ...OPENAI_FIELDS, max_tokens: asCompletionTokens }
 
 /** Routing reads `session_id` of chats and Responses. OpenRouter's references list it, those of the other vendors do not. */
 export const ROUTING_RULES = { session_id: 'drop' } as const
 
-/** The rules that do something, by the field in which a model takes its token bound. */
+/** The rules other than `pass`, by the model's field for the token limit. */
 export const OPENAI_RULES: Readonly<Record<TokenLimitField, FieldRules<ChatRequest>>> = {
   max_tokens: { ...activeRules(OPENAI_FIELDS), ...ROUTING_RULES },
   max_completion_tokens: { ...activeRules(OPENAI_REASONING_FIELDS), ...ROUTING_RULES },

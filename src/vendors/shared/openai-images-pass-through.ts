@@ -11,8 +11,8 @@ import { PassThroughStream } from './pass-through-stream.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
 
 /**
- * Passes a JSON image response through; only `usage` is read, and loses what the operator pays where the caller is billed.
- * Pictures are counted in `data`. Undefined if it is not a list of pictures: no JSON object, an error in a 2xx, or no `data`.
+ * Passes a JSON image response through. Only `usage` is read, without the operator's cost if the caller is billed. Images are
+ * counted in `data`. Returns `undefined` if there is no list of images: not a JSON object, an error in a 2xx, or no `data`.
  */
 export function passPictures(
   chunks: readonly Uint8Array[],
@@ -30,10 +30,10 @@ export function passPictures(
   }
 }
 
-/** What an answer without a picture used, unless its vendor reports more. */
+/** Usage of an answer without an image, unless its vendor reports more. */
 const NO_PICTURES: Usage = { outputTokens: 0, outputImageTokens: 0 }
 
-/** Every `usage` without what the operator pays; the pictures are not copied. */
+/** Removes the operator's cost from every `usage`, without copying the images. */
 function withoutPrices(chunks: readonly Uint8Array[], members: readonly JsonMember[]): readonly Uint8Array[] {
   const pieces: Uint8Array[] = []
   let position = 0
@@ -46,22 +46,22 @@ function withoutPrices(chunks: readonly Uint8Array[], members: readonly JsonMemb
   return [...pieces, ...bytesBetween(chunks, position, Number.POSITIVE_INFINITY)]
 }
 
-/** The facts of its call that a stream of pictures needs. */
+/** Facts about the call that a stream of images needs. */
 export interface ImageStreamOptions {
-  /** Number of requested pictures; each ends with its own event. */
+  /** Number of requested images. Each ends with its own event. */
   readonly pictures: number
-  /** Reads an error object that came inside the stream. */
+  /** Reads an error object inside the stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
-  /** True where the caller is billed: events then do not tell what the operator pays. */
+  /** Whether the caller is billed, so that events must not show the operator's cost. */
   readonly isBilled?: boolean | undefined
-  /** Largest event, in bytes; room for a 4K picture by default. */
+  /** Maximum event size in bytes. By default, a 4K image fits. */
   readonly maxEventBytes?: number
 }
 
 /**
- * Passes a stream of pictures on (OpenAI API reference, image streaming events): events pass untouched, and are only looked
- * over for their type and usage. Errors are taken out. It is whole when every picture is complete, or when the vendor
- * ended it after at least one; whether it writes `[DONE]` makes no difference.
+ * Passes a stream of images on (OpenAI API reference, image streaming events): events pass untouched, and only their type and usage
+ * are read. Errors are removed. The stream is complete if every image is, or if the vendor ended it after at least one; `[DONE]` is
+ * not required.
  */
 export class OpenAIImagesPassThrough extends PassThroughStream {
   usage: Usage | undefined
@@ -92,7 +92,7 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
     const type = typeof written === 'string' ? written : (name ?? '')
     if (name === 'error' || type === 'error' || holdsError(data, members)) {
       const envelope = parseVendorJson(event.text)
-      // An error after the last picture is ignored: everything that is charged is complete.
+      // An error after the last image is ignored, because everything that is charged is complete.
       this.fail(this.#options.streamFailure(isJsonObject(envelope) ? envelope : {}))
     } else if (type.endsWith('.partial_image')) this.countContent()
     else if (type.endsWith('.completed')) {
@@ -113,7 +113,7 @@ export class OpenAIImagesPassThrough extends PassThroughStream {
   }
 }
 
-/** Of members with the same name, readers take the last. */
+/** If a name is repeated, readers use the last member. */
 function memberCalled(members: readonly JsonMember[], name: string): JsonMember | undefined {
   return members.findLast((member) => member.name === name)
 }
@@ -129,9 +129,9 @@ function holdsError(chunks: readonly Uint8Array[], members: readonly JsonMember[
 }
 
 /**
- * Reads `usage` of an image answer (OpenAI API reference, images). If the vendor does not split the output, all of it is
- * pictures. Numbers are passed on unchanged, plausible or not; anything else counts as missing. Never throws. An empty
- * object if the value is not an object.
+ * Reads `usage` of an image answer (OpenAI API reference, images). If the vendor does not split the output, all of it counts as
+ * images. Numbers are passed on unchanged, plausible or not; anything else counts as missing. Never throws. Returns an empty object
+ * if the value is not an object.
  */
 export function openaiImageUsage(value: unknown): Usage {
   if (!isJsonObject(value)) return {}
@@ -146,7 +146,7 @@ export function openaiImageUsage(value: unknown): Usage {
   return usage
 }
 
-/** Adds the usage of one more picture of the same request. A field that only one of them names keeps its value. */
+/** Adds the usage of another image of the same request. A field that only one of them has keeps its value. */
 function addedUsage(sum: Usage, more: Usage): Usage {
   const total: { -readonly [Field in UsageField]?: number } = { ...sum }
   for (const field in more) {

@@ -22,20 +22,20 @@ import { OpenAIImagesPassThrough, passPictures } from './openai-images-pass-thro
 
 /** The differences between servers of OpenAI's image dialect. */
 export interface OpenAIImagesDialect {
-  /** Below the vendor's origin. */
+  /** Path below the vendor's origin. */
   readonly path: OperationPath
-  /** The headers of a call; a bearer key by default. */
+  /** Headers of a call. Default: a bearer key. */
   readonly headers?: KeyHeaders | undefined
-  /** Reads an error object that came inside a stream. */
+  /** Reads an error object inside the stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }
 
-/** Text to image at a server of OpenAI's dialect. */
+/** Creates text to image for a server of OpenAI's dialect. */
 export function openaiImages(dialect: OpenAIImagesDialect): ImageOperation<OpenAIImageRequest> {
   return { toWire: (call) => picturesToWire(call, dialect), ...answers(dialect) }
 }
 
-/** Edits at a server of OpenAI's dialect. */
+/** Creates image edits for a server of OpenAI's dialect. */
 export function openaiImageEdits(dialect: OpenAIImagesDialect): ImageOperation<ImageEditRequest> {
   return { toWire: (call) => editToWire(call, dialect), ...answers(dialect) }
 }
@@ -51,8 +51,8 @@ function answers({
 }
 
 /**
- * Writes a request in JSON: the caller's bytes with the model id replaced and unsupported fields changed. It is serialised
- * again only if members are repeated or have escaped names.
+ * Writes a request in JSON: the caller's bytes with the model id replaced and unsupported fields changed. It is serialized again
+ * only if members are repeated or have escaped names.
  */
 function picturesToWire(call: VendorCall<PictureOptions>, dialect: OpenAIImagesDialect): WireRequest {
   const { changes, dropped } = pictureFields(call.request, call.model)
@@ -65,7 +65,7 @@ function picturesToWire(call: VendorCall<PictureOptions>, dialect: OpenAIImagesD
   }
 }
 
-/** Writes an edit: a form again as a form, with its parts in order, under their types and the names that the API reads; JSON as JSON. */
+/** Writes an edit as received. A form keeps the order and types of its parts, under the names that the API reads. */
 function editToWire(call: VendorCall<ImageEditRequest>, dialect: OpenAIImagesDialect): WireRequest {
   const { form } = call.request
   if (form === undefined) return picturesToWire(call, dialect)
@@ -85,7 +85,7 @@ function edited(given: Uint8Array | undefined, changes: MemberChanges): Buffer |
   return bytes && editMembers(bytes, changes)?.apply(bytes)
 }
 
-/** Images get the names that OpenAI's API reads: `image` for one, `image[]` for each of several. It refuses `image` twice. */
+/** Renames images to the names that OpenAI's API reads: `image` for one, `image[]` for each of several. */
 function changedForm(form: Form, { changes }: PictureFields): Form {
   const imageName = form.filter(({ name }) => IMAGE_NAME.test(name)).length > 1 ? 'image[]' : 'image'
   const parts = form.flatMap((part): FormPart[] => {
@@ -118,18 +118,18 @@ function rewritten(call: VendorCall<PictureOptions>, changes: PictureFields['cha
   return JSON.stringify(body)
 }
 
-/** What a request's fields become on the way to the vendor. */
+/** Changes of a request's fields for the vendor. */
 export interface PictureFields {
-  /** New values by name; undefined: the field is left out. */
+  /** New values by name, or `undefined` to drop a field. */
   readonly changes: ReadonlyMap<string, string | undefined>
-  /** Fields that the caller set and that have no effect at this model. */
+  /** Fields set by the caller that have no effect at this model. */
   readonly dropped: readonly string[]
 }
 
 /**
- * The required changes: the model id, qualities under another name, and fields that the model's vendor refuses although the
- * API specification allows them. Callers get `b64_json` by default, so it is requested explicitly if the vendor would
- * choose. A model without abilities gets the caller's fields unchanged.
+ * Returns the required changes: the model id, renamed qualities, and fields that the vendor rejects although the API specification
+ * allows them. Callers get `b64_json` by default, so it is requested explicitly if the vendor would choose. A model without
+ * abilities gets the caller's fields unchanged.
  */
 export function pictureFields(options: PictureOptions, model: CatalogModel): PictureFields {
   const changes = new Map<string, string | undefined>([['model', model.upstream]])

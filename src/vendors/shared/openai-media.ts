@@ -1,7 +1,7 @@
 import type { MediaFacts, MediaRules } from '../vendor.ts'
 
 /**
- * How OpenAI counts pictures (OpenAI, "Images and vision", calculating costs,
+ * How OpenAI counts image tokens (OpenAI, "Images and vision", calculating costs,
  * https://developers.openai.com/api/docs/guides/images-vision): by tiles of 512 × 512 pixels, or by patches of 32 × 32.
  */
 type ImageRule =
@@ -17,9 +17,9 @@ const patches = (factor: number, most = 1536, mostOriginal = most): ImageRule =>
 })
 
 /**
- * The first that an id begins with. What the vendor was seen to bill is within them: the guide's 1.62 and 2.46 of gpt-5-mini and -nano
- * are billed as 1.2 and 1.5 (OpenAI community, topic 1344040), and gpt-5.2 by 1.2 (topic 1372291). The bounds of 2,500 and 10,000
- * patches, and windows above 400,000 tokens of models since gpt-5.4, were not found on a second page: estimates from above.
+ * The first row that an id starts with applies. Observed bills are within the rules: the guide's 1.62 and 2.46 of gpt-5-mini and
+ * -nano are billed as 1.2 and 1.5 (OpenAI community, topic 1344040), and gpt-5.2 by 1.2 (topic 1372291). The limits of 2,500 and
+ * 10,000 patches, and windows above 400,000 tokens of models since gpt-5.4, are upper estimates that no second page confirms.
  */
 const RULES: readonly (readonly [prefix: string, rule: ImageRule, contextTokens: number])[] = [
   ['gpt-4o-mini', tiles(2833, 5667), 128_000],
@@ -42,17 +42,17 @@ const RULES: readonly (readonly [prefix: string, rule: ImageRule, contextTokens:
   ['gpt-5', tiles(70, 140), 272_000],
 ]
 
-/** For models that the table lacks: the newest rule, at a factor above that of all but the smallest models. */
+/** For models not in the table: the newest rule, at a factor above that of all but the smallest models. */
 const NEWEST = patches(1.72, 2500, 10_000)
 
-/** Input of models with sound: a token for a tenth of a second (OpenAI, "Managing costs" of realtime; community topic 971012). */
+/** Audio input: a token per tenth of a second (OpenAI, "Managing costs" of realtime; community topic 971012). */
 const AUDIO_TOKENS_PER_SECOND = 10
 
-/** A page is read as text and as a picture (OpenAI, "File inputs"). How many tokens and pixels it has is an estimate. */
+/** A page is read as text and as an image (OpenAI, "File inputs"). Its tokens and pixels are estimates. */
 const TEXT_TOKENS_PER_PAGE = 1_500
 const PAGE = { kind: 'image', width: 1_240, height: 1_754 } as const
 
-/** OpenAI's rules for pictures, sound and PDF files. */
+/** OpenAI's rules for images, audio and PDF files. */
 export const openaiMedia: MediaRules = {
   tokens(media, upstream) {
     const rule = ruleOf(upstream)
@@ -84,10 +84,10 @@ const SHORTER_SIDE = 768
 /** Two rows of four: 768 × 2,048 pixels. */
 const MOST_TILES = 8
 
-/** A picture is made to fit 2,048 × 2,048, and then its shorter side 768; a smaller one is not enlarged. */
+/** An image is scaled to fit 2,048 × 2,048, then to a shorter side of 768. Smaller images are not enlarged. */
 function tileCount(width: number, height: number): number {
   const fitting = Math.min(1, LONGEST_SIDE / Math.max(width, height))
   const scale = fitting * Math.min(1, SHORTER_SIDE / (Math.min(width, height) * fitting))
-  // Sizes are rounded in ways that the vendor does not document, so one pixel more is counted.
+  // The vendor does not document how it rounds sizes, so one more pixel is counted.
   return Math.min(MOST_TILES, Math.ceil((width * scale + 1) / TILE) * Math.ceil((height * scale + 1) / TILE))
 }

@@ -10,15 +10,15 @@ import { tellsPurchasePrice } from './purchase-price.ts'
 
 /** The differences between servers of OpenAI's moderation dialect. */
 export interface OpenAIModerationsDialect {
-  /** Below the vendor's origin. */
+  /** Path below the vendor's origin. */
   readonly path: string
-  /** The headers of a call; a bearer key by default. */
+  /** Headers of a call. Default: a bearer key. */
   readonly headers?: KeyHeaders | undefined
-  /** False for servers that read texts only. Default: parts with pictures are sent as they are. */
+  /** False for servers that read only texts. By default, parts with images are sent unchanged. */
   readonly takesParts?: boolean | undefined
 }
 
-/** Moderations at a server of OpenAI's dialect. Requests and answers pass with another model id. */
+/** Creates moderations for a server of OpenAI's dialect. Requests and answers pass with another model id. */
 export function openaiModerations(dialect: OpenAIModerationsDialect): PassThroughOperation<ModerationRequest> {
   return { toWire: (call) => toWire(call, dialect), fromWire: passModeration }
 }
@@ -26,7 +26,7 @@ export function openaiModerations(dialect: OpenAIModerationsDialect): PassThroug
 function toWire(call: VendorCall<ModerationRequest>, dialect: OpenAIModerationsDialect): WireRequest {
   const { request, bytes, model, apiKey } = call
   if (dialect.takesParts === false && partsOf(request) !== undefined) {
-    const message = 'input: this model takes a text or a list of texts, not parts'
+    const message = 'input: this model accepts a string or a list of strings, not parts'
     throw new GatewayError('unsupported_parameter', { message, param: 'input' })
   }
   const edited =
@@ -39,7 +39,7 @@ function toWire(call: VendorCall<ModerationRequest>, dialect: OpenAIModerationsD
   }
 }
 
-/** Undefined unless each text has its result: one that was left out would look like one that is harmless. */
+/** Returns `undefined` unless each text has its result: a missing result would look harmless. */
 function passModeration(chunks: readonly Uint8Array[], call: VendorCall<ModerationRequest>): AnswerBody | undefined {
   const bytes = joinChunks(chunks)
   const body = parseVendorJson(bytes.toString('utf8'))
@@ -64,7 +64,7 @@ function isResult(result: unknown): boolean {
   return isJsonObject(result) && isJsonObject(result['categories'])
 }
 
-/** OpenAI reports none. */
+/** OpenAI reports no usage. */
 function usageOf(value: unknown): Usage | undefined {
   if (!isJsonObject(value)) return undefined
   const tokens = typeof value['prompt_tokens'] === 'number' ? value['prompt_tokens'] : value['total_tokens']

@@ -25,29 +25,29 @@ import {
 import { usageAsMarked } from './openai-usage.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 
-/** What of the dialect a stream needs. */
+/** Parts of the dialect for a stream. */
 interface StreamDialect {
   streamFailure(envelope: Record<string, unknown>): VendorFailure
   readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined
 }
 
-/** The events that make up nearly all of a stream; they pass unread. */
+/** The most frequent events of a stream. They pass unread. */
 const DELTAS = ['output_text', 'function_call_arguments', 'reasoning_summary_text', 'custom_tool_call_input'].map(
   deltaStart,
 )
-// One for all streams, because each works on its events in one go.
+// Shared by all streams, because each one reads its events synchronously.
 const delta = new DeltaEvent()
 const NUMBER_MEMBER = Buffer.from('"sequence_number":')
 const ZERO = 0x30
 
 const IMAGE_EVENT = `response.${IMAGE_CALL}.`
 
-/** Events that carry the whole response, and are no end. */
+/** Events that carry the whole response before its end. */
 const BEGINNINGS: ReadonlySet<unknown> = new Set(['response.created', 'response.in_progress', 'response.queued'])
 
 /**
  * Passes a streamed response through event by event (OpenAI API reference, "Streaming events"); only the model is replaced. The
- * last event is held back until the answer is kept. Errors are taken out: the gateway writes the end of a stream that broke.
+ * last event is held back until the answer is stored. Errors are removed: the gateway writes the end of a stream that broke.
  */
 export class OpenAIResponsesStream extends PassThroughStream {
   usage: Usage | undefined
@@ -59,15 +59,15 @@ export class OpenAIResponsesStream extends PassThroughStream {
   readonly #isBilled: boolean | undefined
   readonly #cacheTime: CacheTime
   readonly #facts: ResponseFacts
-  /** What the vendor says otherwise, or does not know. */
+  /** Members that the vendor sets differently, or does not know. */
   readonly #ownMembers: ReturnType<typeof ownMembersOf>
-  /** The response as it was last told. */
+  /** The response in its latest event. */
   #told: Record<string, unknown> | undefined
-  /** The items that are done. */
+  /** Items that are done. */
   readonly #items: unknown[] = []
-  /** Bytes of text in them. */
+  /** Bytes of text in the items that are done. */
   #itemBytes = 0
-  /** Ids of the images that the vendor has begun or made. */
+  /** Ids of the images that the vendor has begun or finished. */
   readonly #images = new Set<unknown>()
   #lastNumber = -1
   #error: VendorFailure | undefined
@@ -82,7 +82,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
     this.#cacheTime = markedCacheTime(call, dialect)
     this.#ownMembers = ownMembersOf(call)
     const { publicModel: model, nowMs, conversation } = call
-    // A prompt with pictures may hold megabytes, for as long as the stream lasts.
+    // Drops the input, because a prompt with images may hold megabytes for as long as the stream lasts.
     const request = { ...call.request, input: '' }
     this.#facts = { id: conversation?.freshId ?? `resp_${nowMs.toString(16)}`, model, nowMs, request }
   }
@@ -91,7 +91,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
     return this.#isBetweenItems
   }
 
-  /** What a failed response reports is all that it used. */
+  /** A failed response reports its whole usage. */
   get hasRunningUsage(): boolean {
     return this.failure !== undefined && this.usage !== undefined
   }
@@ -100,7 +100,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
     return this.usage === undefined ? this.#images.size : 0
   }
 
-  /** Before its first event a client takes no other event. */
+  /** Before the first event, a client accepts no other event. */
   keepAlive(): string {
     return this.#told === undefined ? SSE_COMMENT : keepAliveEvent(this.#lastNumber)
   }
@@ -114,7 +114,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
     return head + brokenStreamEnd(error, begun, (type, members) => this.#written(type, members))
   }
 
-  /** Can events that carry the response pass with only the model replaced? */
+  /** Whether events that carry the response can pass with only the model replaced. */
   get #passes(): boolean {
     return Object.keys(this.#ownMembers).length === 0
   }
@@ -140,7 +140,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
     else this.failUnreadable(isRest)
   }
 
-  /** An error without the failed response that follows it. */
+  /** An error without the failed response that should follow it. */
   protected override bodyEnded(): undefined {
     if (this.#error !== undefined) this.fail(this.#error)
   }
@@ -158,7 +158,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
       if (isJsonObject(response)) this.#end(event, value, response)
       else this.failUnreadable(false)
     } else {
-      // The events above are taken out, so the gateway uses their numbers for the end that it writes.
+      // The events above are removed, so the gateway uses their numbers for the end that it writes.
       if (typeof number === 'number') this.#lastNumber = number
       if (BEGINNINGS.has(type)) {
         if (isJsonObject(response)) this.#begin(value, response)
@@ -172,7 +172,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
     }
   }
 
-  /** A call of the image tool that is done without an image has failed. */
+  /** A finished image call without an image has failed. */
   #noteImage(item: unknown): void {
     if (!isJsonObject(item) || item['type'] !== IMAGE_CALL) return
     if (!this.#isBetweenItems || isMadeImage(item)) this.#images.add(item['id'])
@@ -220,7 +220,7 @@ export class OpenAIResponsesStream extends PassThroughStream {
     this.finish()
   }
 
-  /** The bytes of the event with the model replaced; undefined where its place is not certain. */
+  /** Returns the bytes of the event with the model replaced, or `undefined` if its place is uncertain. */
   #withModel({ bytes, start, end, dataStart, dataEnd, hasOneLine }: EventLines, model: unknown): Buffer | undefined {
     const span = hasOneLine ? findKnownString(bytes, ['response', 'model'], model, dataStart, dataEnd) : undefined
     if (span === undefined) return undefined
@@ -247,7 +247,7 @@ function numberIn(data: Buffer): number | undefined {
   return position === first ? undefined : number
 }
 
-/** Bytes of generated text in an event: a delta, or the name of a call that begins. */
+/** Returns the bytes of generated text in an event: a delta, or the name of a call that begins. */
 function textBytesOf(delta: unknown, item: unknown): number {
   const name: unknown = isJsonObject(item) ? item['name'] : undefined
   const text = typeof delta === 'string' ? delta : name

@@ -12,11 +12,11 @@ import { withoutPurchasePrice } from './purchase-price.ts'
 import { usageAtTier } from './service-tier.ts'
 
 /**
- * Reads the usage of a response: `input_tokens` includes what was read from or written to a cache. Searches are those that the
- * vendor says it charges for: OpenAI beside the usage, Perplexity in it. Undefined if it reports none.
- * @param askedTier Tier of service that the request names, if any.
+ * Reads the usage of a response. `input_tokens` includes tokens read from or written to a cache. Searches are those that the vendor
+ * reports as charged: next to the usage at OpenAI, inside it at Perplexity. Returns `undefined` without a report.
+ * @param askedTier Service tier that the request names, if any.
  * @param request Request that names the image models of its tools. If omitted, no image model is counted.
- * @param imagesSeen Number of images that events of a stream have shown. Default 0.
+ * @param imagesSeen Number of images in the events of a stream. Default 0.
  */
 export function responsesUsage(
   response: Record<string, unknown>,
@@ -80,7 +80,7 @@ export function isMadeImage({ type, result }: Record<string, unknown>): boolean 
   return type === IMAGE_CALL && typeof result === 'string'
 }
 
-/** The lifetime of what a call writes to its vendor's cache, where only the marks of the prompt tell it. */
+/** Returns the lifetime of a call's cache writes, if only the marks of the prompt state it. */
 export function markedCacheTime(
   { model, request }: VendorCall<ResponsesRequest>,
   { cachesAsMarked }: { readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined },
@@ -88,7 +88,7 @@ export function markedCacheTime(
   return cachesAsMarked?.(model.upstream) === true ? responsesCacheTime(request) : 'none'
 }
 
-/** A report of no search is one where a search was possible. */
+/** A report of no search matters only if a search was possible. */
 function maySearch(tools: unknown): boolean {
   return (
     Array.isArray(tools) && tools.some((tool) => isJsonObject(tool) && String(tool['type']).startsWith('web_search'))
@@ -114,8 +114,8 @@ function searchesIn(output: unknown): number {
 }
 
 /**
- * The vendor's usage as its caller reads it: with the counts that are charged for, and without what the operator pays where the
- * caller is billed. Undefined where it says so already.
+ * Returns the vendor's usage for the caller: with the charged counts, and without the operator's cost if the caller is billed.
+ * Returns `undefined` if no change is needed.
  */
 export function mendedUsage(
   wire: unknown,
@@ -133,14 +133,14 @@ export function mendedUsage(
   return { ...(isJsonObject(shown) ? shown : {}), ...responseUsage(billed) }
 }
 
-/** Bytes of generated text in the items of an answer. */
+/** Returns the bytes of generated text in the items of an answer. */
 export function outputTextBytes(items: readonly unknown[]): number {
   let byteLength = 0
   for (const item of items) if (isJsonObject(item)) byteLength += itemTextBytes(item)
   return byteLength
 }
 
-/** The same of one item. */
+/** Returns the bytes of generated text in one item. */
 export function itemTextBytes({
   content,
   summary,

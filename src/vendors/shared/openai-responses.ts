@@ -27,34 +27,34 @@ import { usageAsMarked } from './openai-usage.ts'
 import { unsupportedParameter } from './parameter-errors.ts'
 import { withoutModeration } from './without-moderation.ts'
 
-/** How a server speaks the Responses dialect. */
+/** How a server implements the Responses dialect. */
 export interface OpenAIResponsesDialect {
-  /** `/v1/responses`, or where the server has it. */
+  /** Path, such as `/v1/responses`. */
   readonly path: string
-  /** Query of every call, with its question mark. Absent: none. */
+  /** Query of every call, with its question mark, if any. */
   readonly query?: string | undefined
-  /** The headers of a call; a bearer key by default. */
+  /** Headers of a call. Default: a bearer key. */
   readonly headers?: KeyHeaders | undefined
-  /** What becomes of fields that the server treats specially. Absent: all pass. */
+  /** Rules of fields that the server treats specially. If omitted, all fields are passed on. */
   readonly rules?: FieldRules<ResponsesRequest> | undefined
-  /** False for servers that keep no answers, and may refuse `store: true`. */
+  /** False for servers that store no answers and may reject `store: true`. */
   readonly keepsAnswers?: boolean | undefined
   /** False for servers that do not count the tokens of a request. */
   readonly countsTokens?: boolean | undefined
-  /** True for servers that carry out the field `moderation`. Absent: it is left out, and a request to block is refused. */
+  /** Whether the server supports the field `moderation`. Default false: it is dropped, and a request to block is rejected. */
   readonly moderates?: true | undefined
-  /** False for servers that take pictures as bytes only. */
+  /** False for servers that accept images only as bytes. */
   readonly takesImageUrls?: boolean | undefined
   reasonsUnseen?(upstream: string, effort: string | null | undefined): boolean
-  /** As in `OpenAIChatDialect`. */
+  /** See `OpenAIChatDialect`. */
   readonly cachesAsMarked?: ((upstream: string) => boolean) | undefined
-  /** What becomes of fields of a chat before it is translated into the dialect. Absent: nothing. */
+  /** Returns the rules of chat fields before the translation into the dialect. If omitted, there are none. */
   chatRulesFor?(upstream: string): FieldRules<ChatRequest>
-  /** Reads an error object that came inside a stream. */
+  /** Reads an error object inside a stream. */
   streamFailure(envelope: Record<string, unknown>): VendorFailure
 }
 
-/** Responses at a server that speaks the dialect itself: bytes pass, with only the model replaced. */
+/** Creates Responses for a server that accepts the dialect: bytes pass, with only the model replaced. */
 export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassThroughOperation {
   const { path, query = '', headers = bearerHeaders, keepsAnswers = true, countsTokens = true } = dialect
   const rules = keepsAnswers ? (dialect.rules ?? NO_RULES) : { ...STATELESS, ...dialect.rules }
@@ -88,13 +88,13 @@ export function openaiResponses(dialect: OpenAIResponsesDialect): ResponsesPassT
 
 const NO_RULES: FieldRules<ResponsesRequest> = {}
 
-/** The gateway itself keeps the answers of a server that keeps none. */
+/** The gateway itself stores the answers of a server that stores none. */
 const STATELESS: FieldRules<ResponsesRequest> = {
   store: leftOut('store'),
   previous_response_id: leftOut('previous_response_id'),
 }
 
-/** Leaves a field out that the gateway serves itself. `store: false` is a promise, which is passed on. */
+/** Drops a field that the gateway handles itself. `store: false` is a promise, which is passed on. */
 function leftOut(field: string): FieldRule<ResponsesRequest> {
   return {
     needed: (value) => value !== false,
@@ -104,7 +104,7 @@ function leftOut(field: string): FieldRule<ResponsesRequest> {
   }
 }
 
-/** How requests are written. */
+/** How to write requests. */
 interface Sender {
   readonly moderates: boolean
   readonly headers: KeyHeaders
@@ -112,9 +112,9 @@ interface Sender {
 }
 
 /**
- * Sends a request: the caller's own bytes with only the value of `model` replaced. State of other vendors is removed, because
- * this vendor refuses what it did not encrypt.
- * @throws GatewayError `unsupported_parameter` for what is not priced.
+ * Sends a request: the caller's own bytes with only the value of `model` replaced. State of other vendors is removed, because this
+ * vendor rejects what it did not encrypt.
+ * @throws GatewayError `unsupported_parameter` for a feature without a price.
  */
 function responsesToWire(call: VendorCall<ResponsesRequest>, sender: Sender, path: string): WireRequest {
   if (call.request['moderation'] === undefined || sender.moderates) return writtenRequest(call, sender, path)
@@ -149,12 +149,12 @@ function writtenRequest(call: VendorCall<ResponsesRequest>, { headers, rules }: 
   }
 }
 
-/** In this dialect an answer is kept unless the request says that it must not be. */
+/** In this dialect, an answer is stored unless the request forbids it. */
 function isNeutral(field: string, value: unknown): boolean {
   return field !== 'store' && changesNothing(field, value)
 }
 
-/** The request as the caller wrote it where this vendor keeps what it refers to, else with everything in it. */
+/** Returns the caller's request if this vendor stores what it refers to, else the resolved request. */
 function requestFor(call: VendorCall<ResponsesRequest>): {
   readonly request: ResponsesRequest
   readonly bytes: Uint8Array | undefined
@@ -166,13 +166,13 @@ function requestFor(call: VendorCall<ResponsesRequest>): {
     readonly bytes: Uint8Array | undefined
   }
   const { previous_response_id: previous } = original.request
-  // An answer that was made in the background has an id of the gateway's.
+  // A background answer has an id of the gateway.
   if (typeof previous !== 'string' || previous === conversation.previousUpstreamId) return original
   const request = { ...original.request, previous_response_id: conversation.previousUpstreamId }
   return { request, bytes: undefined }
 }
 
-/** What a caller refers to must have been found to be the caller's own. */
+/** Callers may refer only to objects that were verified to be their own. */
 function refuseReferences(request: ResponsesRequest): void {
   if (typeof request.previous_response_id === 'string')
     throw unsupportedParameter('previous_response_id', 'previous_response_id: answers are not kept here')
@@ -188,7 +188,7 @@ function renamed(
   return replaceString(bytes, 'model', request.model, model.upstream)
 }
 
-/** The request without reasoning that another vendor signed or encrypted; the same object if it has none. */
+/** Removes reasoning that another vendor signed or encrypted. Returns the same object if there is none. */
 function withoutForeignState(
   request: ResponsesRequest,
   bytes: Uint8Array | undefined,
@@ -205,7 +205,7 @@ function withoutForeignState(
   return own.length === items.length ? request : { ...request, input: own }
 }
 
-/** Passes a whole response on: the vendor's bytes with only the model replaced. Undefined when it is no response. */
+/** Passes a whole response on with only the model replaced. Returns `undefined` if it is not a response. */
 function passResponse(
   chunks: readonly Uint8Array[],
   call: VendorCall<ResponsesRequest>,
@@ -219,7 +219,7 @@ function passResponse(
   const outputBytes = outputTextBytes(response['output'])
   const reported = responsesUsage(response, call.request.service_tier, call.request)
   const usage = usageAsMarked(reported, markedCacheTime(call, dialect)) ?? unreportedImages(response, call.request)
-  // As in a stream and in a chat: the error is the vendor's, and another candidate may answer.
+  // As in a stream and in a chat, the error is the vendor's, and another candidate may answer.
   if (response['status'] === 'failed') {
     const failure = { ...dialect.streamFailure({ error: response['error'] }), status: 200 }
     return { chunks: [], usage: usedOf(usage), failure }
@@ -237,7 +237,7 @@ function passResponse(
   }
 }
 
-/** Passes a token count through. Undefined if there is none. */
+/** Passes a token count through. Returns `undefined` if there is none. */
 function passTokenCount(chunks: readonly Uint8Array[]): AnswerBody | undefined {
   const count = parseVendorJson(joinChunks(chunks).toString('utf8'))
   return isJsonObject(count) && typeof count['input_tokens'] === 'number' ? { chunks, usage: undefined } : undefined

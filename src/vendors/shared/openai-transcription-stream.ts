@@ -9,27 +9,27 @@ import type { VendorFailure } from '../vendor.ts'
 import { PassThroughStream } from './pass-through-stream.ts'
 import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
 
-/** The facts of its call that a streamed transcript needs. */
+/** Facts about the call that a streamed transcript needs. */
 export interface TranscriptionStreamOptions {
   readonly request: Recording
-  /** True where the caller is billed: events then do not tell what the operator pays. */
+  /** Whether the caller is billed, so that events must not show the operator's cost. */
   readonly isBilled?: boolean | undefined
-  /** Reads an error object that came inside the stream. */
+  /** Reads an error object inside the stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }
 
-/** Largest event: the last one holds the whole text. */
+/** Maximum event size. The last event contains the whole text. */
 const MAX_TRANSCRIPT_EVENT_BYTES = 16 * 1024 * 1024
 
 /**
- * Passes a streamed transcript on (OpenAI API, "Transcription events"): its events pass untouched, and are looked over for the length
- * of their text and for usage. It is whole once `transcript.text.done` came; whether `[DONE]` follows makes no difference.
+ * Passes a streamed transcript on (OpenAI API, "Transcription events"): its events pass untouched, and only the length of their
+ * text and their usage are read. It is complete after `transcript.text.done`; `[DONE]` is not required.
  */
 export class OpenAITranscriptionStream extends PassThroughStream {
   usage: Usage | undefined
   readonly #isBilled: boolean
   readonly #streamFailure: TranscriptionStreamOptions['streamFailure']
-  /** Not the request itself: it holds the recording. */
+  /** Excludes the request, which contains the recording. */
   readonly #recording: Recording
 
   constructor({ request, isBilled, streamFailure }: TranscriptionStreamOptions) {

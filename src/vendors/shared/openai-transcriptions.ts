@@ -18,35 +18,35 @@ import { tellsPurchasePrice, withoutPurchasePrice } from './purchase-price.ts'
 
 /** The differences between servers of OpenAI's transcription dialect. */
 export interface OpenAITranscriptionsDialect {
-  /** Below the vendor's origin. */
+  /** Path below the vendor's origin. */
   readonly path: OperationPath
-  /** The headers of a call; a bearer key by default. */
+  /** Headers of a call. Default: a bearer key. */
   readonly headers?: KeyHeaders | undefined
-  /** What a model without a row can do, by the vendor's own id; {@link transcriptionAbilities} by default. */
+  /** Returns the abilities of a model without a row, by the vendor's own id. Default {@link transcriptionAbilities}. */
   readonly abilities?: ((upstream: string) => TranscriptionAbilities) | undefined
-  /** Reads an error object that came inside a stream. */
+  /** Reads an error object inside a stream. */
   readonly streamFailure: (envelope: Record<string, unknown>) => VendorFailure
 }
 
-/** Fields of OpenAI's newest model, and of its model that tells speakers apart. */
+/** Fields of OpenAI's newest model, and of its model that distinguishes speakers. */
 const LATER_FIELDS = ['languages', 'keywords', 'known_speaker_names', 'known_speaker_references'] as const
 
-/** Whisper, wherever it is served: it gives times, and answers whole (OpenAI API, "Create transcription"). */
+/** Abilities of Whisper on every server: times, but no streams (OpenAI API, "Create transcription"). */
 export const WHISPER_ABILITIES: TranscriptionAbilities = {
   formats: ['json', 'text', 'srt', 'vtt', 'verbose_json'],
   streams: false,
   refusedFields: ['include', ...LATER_FIELDS],
 }
 
-/** Models that give text alone. */
+/** Abilities of models that return only text. */
 export const TEXT_ABILITIES: TranscriptionAbilities = { formats: ['json', 'text'], streams: true }
 
-/** What a model without a row can do. The names of all servers of Whisper say that it is one. */
+/** Returns the abilities of a model without a row. All servers of Whisper use its name. */
 export function transcriptionAbilities(upstream: string): TranscriptionAbilities {
   return /whisper/i.test(upstream) ? WHISPER_ABILITIES : TEXT_ABILITIES
 }
 
-/** Transcription at a server of OpenAI's dialect. */
+/** Creates transcription for a server of OpenAI's dialect. */
 export function openaiTranscriptions(dialect: OpenAITranscriptionsDialect): TranscriptionOperation {
   return {
     abilities: dialect.abilities ?? transcriptionAbilities,
@@ -57,7 +57,7 @@ export function openaiTranscriptions(dialect: OpenAITranscriptionsDialect): Tran
   }
 }
 
-/** Writes the form again, with its parts in order, under their types and the names that the API reads; the file is not copied. */
+/** Writes the form again, with its parts in order, under their types and the names that the API reads. The file is not copied. */
 function toWire(
   { request, model, apiKey, stream }: VendorCall<TranscriptionRequest>,
   asked: AskedFormat,
@@ -88,7 +88,7 @@ function toWire(
 
 const KNOWN_EXTENSION = /\.(?:flac|mp3|mp4|mpeg|mpga|m4a|ogg|oga|opus|wav|webm)$/i
 
-/** Servers tell the format by the extension, which recorders in browsers leave out. */
+/** Servers read the format from the extension, which recorders in browsers omit. */
 function named(file: FormFile, format: AudioFormat): FormFile {
   if (KNOWN_EXTENSION.test(file.filename)) return file
   return { ...file, filename: `${file.filename || 'audio'}.${format}` }
@@ -111,7 +111,7 @@ function fromWire(
   }
 }
 
-/** Undefined unless each of them has its times. */
+/** Returns `undefined` unless each segment has its times. */
 function segmentsOf(value: unknown): readonly TranscriptSegment[] | undefined {
   if (!Array.isArray(value)) return undefined
   const segments: TranscriptSegment[] = []

@@ -8,10 +8,9 @@ export type MutableUsage = { -readonly [Field in keyof Usage]: Usage[Field] }
 const NO_DETAILS: Readonly<Record<string, unknown>> = {}
 
 /**
- * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and
- * `completion_tokens` includes reasoning. Where the total shows that reasoning stands beside the completion, it is added
- * (xAI counts so). Numbers are passed on unchanged, plausible or not; anything else counts as
- * missing. Never throws. Undefined if the value is not an object.
+ * Reads `usage` of the OpenAI dialect: `prompt_tokens` already includes cached and cache-written tokens, and `completion_tokens`
+ * includes reasoning. If the total shows that the completion excludes reasoning, it is added (as at xAI). Numbers are passed on
+ * unchanged, plausible or not; anything else counts as missing. Never throws. Returns `undefined` if the value is not an object.
  */
 export function openaiUsage(value: unknown): Usage | undefined {
   if (!isJsonObject(value)) return undefined
@@ -22,7 +21,7 @@ export function openaiUsage(value: unknown): Usage | undefined {
   const cached = cachedTokens(value, input)
   if (cached !== undefined) usage.cachedInputTokens = cached
   addCacheWrites(usage, input)
-  // Servers report zero for every chat, which says nothing that the total does not.
+  // Servers report zero for every chat, which adds nothing to the total.
   const { audio_tokens: heard } = input
   if (typeof heard === 'number' && heard !== 0) usage.inputAudioTokens = heard
   if (typeof value['completion_tokens'] === 'number') usage.outputTokens = value['completion_tokens']
@@ -32,8 +31,8 @@ export function openaiUsage(value: unknown): Usage | undefined {
 }
 
 /**
- * Adds what was written to a cache, and how much of it for an hour: OpenAI's name, those of other servers, and the lifetimes of
- * DashScope and LiteLLM.
+ * Adds cache writes and the part with a lifetime of an hour: OpenAI's name, those of other servers, and the lifetimes of DashScope
+ * and LiteLLM.
  */
 export function addCacheWrites(usage: MutableUsage, details: Readonly<Record<string, unknown>>): void {
   const written =
@@ -44,13 +43,13 @@ export function addCacheWrites(usage: MutableUsage, details: Readonly<Record<str
   if (!isJsonObject(lifetimes)) return
   const { ephemeral_1h_input_tokens: ofAnHour, ephemeral_5m_input_tokens: ofMinutes } = lifetimes
   if (typeof ofAnHour === 'number') usage.cacheWrite1hTokens = ofAnHour
-  // DashScope leaves the others out, and servers that know none write null for each.
+  // DashScope omits the others, and servers without lifetimes send null for each.
   else if (typeof ofMinutes === 'number') usage.cacheWrite1hTokens = 0
 }
 
 /**
- * The usage with the lifetime that the marks of the prompt ask for, where the report tells none (OpenRouter). The longest mark counts
- * for all that was written, as it does for the hold.
+ * Adds the lifetime that the marks of the prompt request if the report has none (OpenRouter). The longest mark applies to all cache
+ * writes, as in the hold.
  */
 export function usageAsMarked(usage: Usage | undefined, cacheTime: CacheTime): Usage | undefined {
   if (cacheTime !== 'hour' || usage?.cacheWriteTokens === undefined || usage.cacheWrite1hTokens !== undefined)
@@ -58,12 +57,12 @@ export function usageAsMarked(usage: Usage | undefined, cacheTime: CacheTime): U
   return { ...usage, cacheWrite1hTokens: usage.cacheWriteTokens }
 }
 
-/** The usage of a chunk as its server wrote it; older streams of Groq have it under `x_groq` only. */
+/** Returns the usage of a chunk as its server sent it. Older streams of Groq have it only under `x_groq`. */
 export function chunkUsage({ usage, x_groq: groq }: Readonly<Record<string, unknown>>): unknown {
   return isJsonObject(usage) || !isJsonObject(groq) ? usage : groq['usage']
 }
 
-/** The places of the count at servers of the dialect: OpenAI's own, Moonshot's, Mistral's two, DeepSeek's older one. */
+/** Returns the count from the members of OpenAI, Moonshot, Mistral (two) and DeepSeek's older one. */
 function cachedTokens(usage: Record<string, unknown>, details: Record<string, unknown>): number | undefined {
   const misnamed = usage['prompt_token_details']
   return (
@@ -79,19 +78,19 @@ function countOf(value: unknown): number | undefined {
   return typeof value === 'number' ? value : undefined
 }
 
-/** Adds what was read from the cache to the input, and reasoning to the output, where the total says that they stand beside. */
+/** Adds cached tokens to the input, and reasoning to the output, if the total shows that they are not included. */
 export function addCountsBeside(usage: MutableUsage, total: unknown): void {
   if (isCacheBeside(total, usage)) usage.inputTokens = usage.inputTokens! + usage.cachedInputTokens!
   if (isReasoningBeside(total, usage)) usage.outputTokens = usage.outputTokens! + usage.reasoningTokens!
 }
 
-/** Does the total say that reasoning is not part of the output? */
+/** Whether the total shows that the output excludes reasoning. */
 function isReasoningBeside(total: unknown, { inputTokens, outputTokens, reasoningTokens = 0 }: Usage): boolean {
   if (inputTokens === undefined || outputTokens === undefined || !(reasoningTokens > 0)) return false
   return total === inputTokens + outputTokens + reasoningTokens
 }
 
-/** Does the total say that the prompt does not hold what was read from the cache? */
+/** Whether the total shows that the prompt excludes cached tokens. */
 function isCacheBeside(total: unknown, usage: Usage): boolean {
   const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens = 0 } = usage
   if (inputTokens === undefined || outputTokens === undefined || cachedInputTokens === undefined) return false
@@ -100,7 +99,7 @@ function isCacheBeside(total: unknown, usage: Usage): boolean {
   return total === sum || total === sum + reasoningTokens
 }
 
-/** Whether a report has each count that is billed. The answer does not count what other models used. */
+/** Whether a report has each billed count. The answer does not count the usage of other models. */
 export function isSameUsage(reported: Usage, billed: Usage): boolean {
   for (const name in billed)
     if (name !== 'otherModels' && billed[name as keyof Usage] !== reported[name as keyof Usage]) return false

@@ -6,14 +6,13 @@ import { ByteEdits, findKnownString } from '../../wire/json-edits.ts'
 import type { StreamTransform, VendorFailure } from '../vendor.ts'
 import { invalidResponse } from './invalid-response.ts'
 
-// One of each for all streams, because each works on its events in one go and a stream lives long.
+// Shared by all streams, because each one reads its events synchronously and lives long.
 const edits = new ByteEdits()
 const event = new EventLines()
 
 /**
- * Passes a stream of server-sent events through as bytes. A dialect reads each complete event, and may edit it, remove it,
- * end the stream or fail it. Other events pass unchanged, comments included. Nothing is returned after the end or a
- * failure.
+ * Passes a stream of server-sent events through as bytes. A dialect reads each complete event, and may edit it, remove it, end the
+ * stream or fail it. Other events pass unchanged, including comments. Nothing is returned after the end or a failure.
  */
 export abstract class PassThroughStream implements StreamTransform {
   hasContent = false
@@ -25,12 +24,12 @@ export abstract class PassThroughStream implements StreamTransform {
   #isOver = false
   #isWithheld = false
 
-  /** @param maxEventBytes Largest event; room for a 4K picture by default. */
+  /** @param maxEventBytes Maximum event size. By default, a 4K image fits. */
   constructor(maxEventBytes?: number) {
     this.#splitter = new EventSplitter(maxEventBytes)
   }
 
-  /** Dialects that can tell override it. */
+  /** Overridden by dialects that know it. */
   get hasTextEnded(): boolean {
     return false
   }
@@ -39,7 +38,7 @@ export abstract class PassThroughStream implements StreamTransform {
     return this.#splitter.heldBytes === 0
   }
 
-  /** Outside of an event. What a dialect keeps of one that it has read must be a copy. */
+  /** True between events. Dialects must copy what they keep of an event. */
   get holdsNoBytes(): boolean {
     return this.#splitter.heldBytes === 0
   }
@@ -65,61 +64,61 @@ export abstract class PassThroughStream implements StreamTransform {
 
   /**
    * Reads one event that has data. Its bytes are valid only during the call.
-   * @param isRest True for what was left at the end of the body, which may be torn.
+   * @param isRest Whether this is the remainder at the end of the body, which may be torn.
    */
   protected abstract readEvent(event: EventLines, isRest: boolean): void
 
-  /** Position after an event that passes without its lines being found; -1 if {@link readEvent} must read it. */
+  /** Returns the position after an event that passes unread, or -1 if {@link readEvent} must read it. */
   protected skipEvent(_bytes: Buffer, _start: number): number {
     return -1
   }
 
-  /** True when comments are taken out from here on. */
+  /** Whether comments are removed from here on. */
   protected get dropsComments(): boolean {
     return false
   }
 
-  /** The vendor's body has ended, and the stream was neither over nor failed; gives bytes to add. */
+  /** Called if the vendor's body has ended and the stream neither ended nor failed. Returns bytes to add. */
   protected bodyEnded(): Buffer | undefined {
     return undefined
   }
 
-  /** The current event is the last that counts: it is sent, and nothing after it. */
+  /** Sends the current event and nothing after it. */
   protected finish(): void {
     this.isComplete = true
     this.#isOver = true
   }
 
-  /** Neither the current event nor anything after it is sent. A complete answer stays complete. */
+  /** Sends neither the current event nor anything after it. A complete answer stays complete. */
   protected fail(failure: VendorFailure): void {
     this.#isOver = true
     this.#isWithheld = true
     if (!this.isComplete) this.failure = failure
   }
 
-  /** For an event that is not a JSON object. A torn last one is dropped: the body was cut, and `isComplete` is false. */
+  /** Handles an event that is not a JSON object. A torn last event is dropped: the body was cut, and `isComplete` is false. */
   protected failUnreadable(isRest: boolean): void {
     if (isRest) this.drop()
     else this.fail(invalidResponse('The vendor sent an event that is not a JSON object.'))
   }
 
-  /** Takes the event at hand out. */
+  /** Removes the current event. */
   protected drop(): void {
     edits.replace(event.start, event.end, undefined)
   }
 
-  /** Sends other bytes for the event at hand. */
+  /** Sends other bytes in place of the current event. */
   protected replaceEvent(replacement: Buffer): void {
     this.edit(event.start, event.end, replacement)
   }
 
-  /** Replaces a span of the event that is read or skipped; spans come in order. */
+  /** Replaces a span of the current event. Spans must be in order. */
   protected edit(start: number, end: number, replacement: Buffer): void {
     if (end - start === replacement.length && startsWith(event.bytes, start, replacement)) return
     edits.replace(start, end, replacement)
   }
 
-  /** Replaces a string in the event at hand, found by its path and value; false when it cannot be found for certain. */
+  /** Replaces a string in the current event, found by its path and value. Returns false if it cannot be found reliably. */
   protected editString(path: readonly string[], value: unknown, replacement: Buffer): boolean {
     const { bytes, dataStart, dataEnd } = event
     const span = event.hasOneLine ? findKnownString(bytes, path, value, dataStart, dataEnd) : undefined
@@ -128,7 +127,7 @@ export abstract class PassThroughStream implements StreamTransform {
     return true
   }
 
-  /** @param textBytes Bytes of generated text in it. */
+  /** @param textBytes Bytes of generated text in the event. */
   protected countContent(textBytes = 0): void {
     this.hasContent = true
     this.outputBytesSeen += textBytes
@@ -151,7 +150,7 @@ export abstract class PassThroughStream implements StreamTransform {
       position = event.end
     }
     event.release()
-    // The edits noted so far lie before an event that failed.
+    // The edits so far precede an event that failed.
     const given = edits.apply(bytes, position)
     return given.length === 0 ? undefined : given
   }

@@ -2,7 +2,7 @@ import type { MemberNames } from '../../core/known-members.ts'
 import type { RerankLimits } from '../vendor.ts'
 import type { ErrorWords } from './openai-error.ts'
 
-/** What of OpenAI's API a server offers. */
+/** Part of OpenAI's API that a server offers. */
 export type PresetEndpoint =
   | 'chat'
   | 'responses'
@@ -34,12 +34,12 @@ export type PresetRule =
   | { readonly atMost: number }
   | { readonly thinkingBudget: { readonly min: number; readonly max: number } }
 
-/** Which reasoning of earlier turns is sent back, and under which name. */
+/** Which reasoning of earlier turns is sent, and under which name. */
 export interface PresetReasoning {
-  /** The assistant's turns that carry it. `never` removes it from all. */
+  /** Assistant turns that carry it. `never` removes it from all. */
   readonly back: 'never' | 'tool-calls' | 'always'
   readonly as?: 'reasoning' | 'reasoning_content'
-  /** True for servers that refuse such a turn without the member: it is sent empty where the history has none. */
+  /** Whether the server rejects such turns without the member. It is then sent empty if the history has none. */
   readonly evenEmpty?: boolean
 }
 
@@ -49,16 +49,13 @@ export const PRESET_REASONING_MEMBERS = {
   evenEmpty: true,
 } satisfies MemberNames<PresetReasoning>
 
-/** How the choice of a tool is written. */
+/** How to write the choice of a tool. */
 export interface PresetToolChoice {
   /** The server's word for `required`. */
   readonly required?: string
-  /**
-   * True for servers that cannot be told to call one function: the list of tools is cut to that function, and the choice is
-   * `required`.
-   */
+  /** Whether the server cannot force one function. The list of tools is then cut to that function, and the choice is `required`. */
   readonly cutsNamed?: boolean
-  /** True for servers that ignore the field: lists are cut as above, and the choice is left out and reported. */
+  /** Whether the server ignores the field. Lists are then cut as above, and the choice is dropped and reported. */
   readonly isIgnored?: boolean
 }
 
@@ -68,24 +65,24 @@ export const PRESET_TOOL_CHOICE_MEMBERS = {
   isIgnored: true,
 } satisfies MemberNames<PresetToolChoice>
 
-/** The parts of a preset that can differ by model. */
+/** Parts of a preset that can differ by model. */
 export interface PresetDialect {
   /** Rules by request field. */
   readonly fields?: Readonly<Record<string, PresetRule>>
-  /** Reasoning of earlier turns; `never` by default. */
+  /** Reasoning of earlier turns. Default `never`. */
   readonly reasoning?: PresetReasoning
   readonly toolChoice?: PresetToolChoice
-  /** Members of a message that the server takes, for servers that refuse others; these are dropped and reported. */
+  /** Members of a message that the server accepts, if it rejects others. These are dropped and reported. */
   readonly messageMembers?: readonly string[]
-  /** Length of ids of tool calls, letters and digits only. Other ids are replaced by a hash, the same one each time. */
+  /** Length of tool call ids, of letters and digits. Other ids are replaced by a stable hash. */
   readonly toolIdLength?: number
-  /** Does the server know the role `developer`? By default it is sent as `system`. */
+  /** Whether the server knows the role `developer`. By default, it is sent as `system`. */
   readonly takesDeveloperRole?: boolean
-  /** The member that makes the last turn, when it is the assistant's, the beginning of the answer. */
+  /** Member that makes the model continue the last turn, if it is the assistant's. */
   readonly prefillMember?: string
-  /** True for servers that refuse a user's turn behind results of tools: an assistant's turn, `OK.`, is put between. */
+  /** Whether the server rejects a user turn after tool results. An assistant turn, `OK.`, is then inserted. */
   readonly answersTools?: boolean
-  /** True for servers that refuse schemas with `type` beside `anyOf`: it is moved into the branches, and `$schema` is left out. */
+  /** Whether the server rejects `type` next to `anyOf`. It then moves into the branches, and `$schema` is dropped. */
   readonly typedBranches?: boolean
 }
 
@@ -101,14 +98,14 @@ export const PRESET_DIALECT_MEMBERS = {
   typedBranches: true,
 } satisfies MemberNames<PresetDialect>
 
-/** How a server deviates in Responses; servers that have none get chat completions instead. */
+/** Deviations of a server in Responses. Servers without Responses get chat completions instead. */
 export interface PresetResponses {
   /**
-   * True for servers that keep answers, so that a follow-up names the one before. Elsewhere the gateway keeps them, and sends
-   * the whole history.
+   * Whether the server stores answers, so that a follow-up names the previous one. If not, the gateway stores them and sends the
+   * whole history.
    */
   readonly keepsAnswers?: boolean
-  /** Rules by request field. The preset's others are those of chat. */
+  /** Rules by request field. The preset's other rules are those of chat. */
   readonly fields?: Readonly<Record<string, PresetRule>>
 }
 
@@ -117,52 +114,52 @@ export const PRESET_RESPONSES_MEMBERS = {
   fields: true,
 } satisfies MemberNames<PresetResponses>
 
-/** A server of OpenAI's dialect, as data: where it is, what it offers and where it deviates. */
+/** A server of OpenAI's dialect as data: its address, its endpoints and its deviations. */
 export interface Preset extends PresetDialect {
   /** Default id of the vendor: lower-case letters, digits and dashes. */
   readonly id: string
-  /** Name for people. */
+  /** Display name. */
   readonly name: string
-  /** With the version, without a trailing slash; `{account}` stands for the option `account`. */
+  /** Base URL with the version, without a trailing slash. `{account}` is replaced by the option `account`. */
   readonly baseURL: string
-  /** Environment variables that usually hold its key, the first one preferred. */
+  /** Environment variables that usually hold its key. The first one is preferred. */
   readonly keyVariables: readonly string[]
   /** False for servers that answer without a key. */
   readonly needsKey: boolean
   readonly serves: readonly PresetEndpoint[]
-  /** Patterns of the ids of its own models, as `Vendor.claims`. */
+  /** Patterns of the ids of its own models; see `Vendor.claims`. */
   readonly claims?: readonly string[]
   /**
-   * Deviations of some models, by a pattern of the vendor's own id. The members of the first that fits replace the preset's;
-   * its `fields` add to them.
+   * Deviations of some models, by a pattern of the vendor's own id. The members of the first match replace the preset's; its
+   * `fields` add to them.
    */
   readonly byModel?: readonly (readonly [pattern: RegExp, dialect: PresetDialect])[]
-  /** False for servers that take pictures as bytes only: the gateway fetches those that are given by URL. */
+  /** False for servers that accept images only as bytes: the gateway fetches those given by URL. */
   readonly takesImageUrls?: boolean
-  /** False for servers that report usage in every stream and may refuse `stream_options`. */
+  /** False for servers that report usage in every stream and may reject `stream_options`. */
   readonly asksForUsage?: boolean
-  /** True for servers that write reasoning as `<think>…</think>` at the beginning of the content. */
+  /** Whether the server writes reasoning as `<think>…</think>` at the start of the content. */
   readonly thinksInTags?: boolean
-  /** True for servers whose `created` has a fraction, which clients with integers refuse. */
+  /** Whether `created` has a fraction, which clients with integers reject. */
   readonly hasFractionalTimes?: boolean
   readonly errors?: ErrorWords
   readonly responses?: PresetResponses
   readonly embeddings?: {
-    /** Most texts of one call; 2048 by default. */
+    /** Maximum texts per call. Default 2,048. */
     readonly maxInputs?: number
-    /** Does it take lists of tokens? Yes by default. */
+    /** Whether the server accepts lists of tokens. Default true. */
     readonly takesTokens?: boolean
-    /** Does it encode base64? Yes by default. */
+    /** Whether the server encodes base64. Default true. */
     readonly givesBase64?: boolean
-    /** Below the base URL; `/embeddings` by default. */
+    /** Path below the base URL. Default `/embeddings`. */
     readonly path?: string
-    /** Rules by request field. The preset's others are those of chat. */
+    /** Rules by request field. The preset's other rules are those of chat. */
     readonly fields?: Readonly<Record<string, PresetRule>>
-    /** True for servers whose vectors are base64 of signed bytes, whatever is asked for. */
+    /** Whether vectors are always base64 of signed bytes. */
     readonly givesSignedBytes?: boolean
   }
   readonly moderations?: {
-    /** False for servers that judge texts only: lists of parts, which may hold pictures, are refused. */
+    /** False for servers that judge only texts: lists of parts, which may contain images, are rejected. */
     readonly takesParts?: boolean
   }
   readonly completions?: {

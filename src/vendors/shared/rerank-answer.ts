@@ -3,19 +3,19 @@ import type { RankedDocuments, RerankResult } from '../../endpoints/rerank/reran
 import { asBuffer } from '../../wire/join-chunks.ts'
 import type { WireAnswer } from '../vendor.ts'
 
-/** Where an answer has what is read of it. */
+/** Places of the relevant data in an answer. */
 export interface RerankLayout {
-  /** The object that holds the results; the body itself by default. */
+  /** Object that holds the results. Default: the body itself. */
   readonly output?: string
-  /** The member that holds the list: `results` by default. */
+  /** Member that holds the list. Default `results`. */
   readonly results?: 'results' | 'data'
-  /** The member with the answer's id: `id` by default. */
+  /** Member with the answer's id. Default `id`. */
   readonly id?: string
 }
 
 /**
  * Reads an answer with results of `index` and `relevance_score`. Usage is `usage.total_tokens` or `usage.prompt_tokens`, with
- * `usage.image_tokens` as a part of it, or what `meta.billed_units` counts. Undefined when it is no such answer.
+ * `usage.image_tokens` as a part of it, or `meta.billed_units`. Returns `undefined` for any other answer.
  */
 export function readRanking(answer: WireAnswer, layout: RerankLayout = {}): RankedDocuments | undefined {
   const body = parseVendorJson(asBuffer(answer.body).toString('utf8'))
@@ -41,7 +41,7 @@ function usageOf({ usage, meta }: Record<string, unknown>): RankedDocuments['usa
     numberOf(counts['total_tokens']) ?? numberOf(counts['prompt_tokens']) ?? numberOf(units['input_tokens'])
   const imageTokens = numberOf(counts['image_tokens'])
   const billedUnits = numberOf(units['search_units'])
-  // Who bills tokens writes no search units as 0.
+  // Vendors that bill by tokens send 0 search units, so ignore that 0.
   const searchUnits = billedUnits === 0 && tokens !== undefined ? undefined : billedUnits
   if (tokens === undefined && searchUnits === undefined) return undefined
   return {

@@ -2,23 +2,23 @@ import type { RerankRequest } from '../../endpoints/rerank/rerank-request.ts'
 import type { RerankInput, VendorCall, WireRequest } from '../vendor.ts'
 import { bearerHeaders } from './bearer-headers.ts'
 
-/** Fields that every translator takes, or that the gateway answers by itself. */
+/** Fields that every translator supports, or that the gateway handles itself. */
 const OWN_FIELDS: ReadonlySet<string> = new Set([
   ...['model', 'query', 'documents', 'top_n', 'top_k', 'return_documents'],
 ])
 
-/** What a vendor's API of reranking takes beside the query and the documents. */
+/** Fields of a vendor's rerank API other than query and documents. */
 export interface RerankFields {
   readonly path: string
   /** The vendor's name of `top_n`. */
   readonly topN: 'top_n' | 'top_k'
-  /** Further fields that it takes, under the same name; absent: all. */
+  /** Other supported fields, under the same name. If omitted, all are supported. */
   readonly taken?: ReadonlySet<string>
-  /** The layout of the body; absent: all fields beside each other. */
+  /** Returns the body in the vendor's layout. By default, the body is flat. */
   layout?(fields: FlatRerank): object
 }
 
-/** A body of fields beside each other. */
+/** A flat body. */
 export interface FlatRerank {
   readonly model: string
   readonly query: string
@@ -27,8 +27,8 @@ export interface FlatRerank {
 }
 
 /**
- * The request of a call. Documents are never asked back: the gateway has them. Fields that the vendor lacks are dropped and
- * reported.
+ * Writes the request of a call. Documents are never requested back, because the gateway has them. Fields that the vendor lacks are
+ * dropped and reported.
  */
 export function rerankWire(
   call: VendorCall<RerankRequest>,

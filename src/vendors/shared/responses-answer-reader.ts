@@ -9,7 +9,7 @@ import { responsesUsage } from './openai-responses-usage.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Between two parts of a reasoning's summary. */
+/** Separator between two parts of a reasoning summary. */
 const PARAGRAPH = '\n\n'
 
 /** Types of items that are calls of the caller's tools. */
@@ -21,18 +21,18 @@ interface AnswerCall extends Pick<VendorCall<object>, 'apiKey' | 'model'> {
 }
 
 /**
- * Reads a response as the answer to a chat and passes what it holds to a writer: from the events of a stream, or item by item.
- * What an event lacks is taken from a later one that holds the whole item. Items that a chat has no place for are skipped.
+ * Reads a response as the answer to a chat and passes its content to a writer: from the events of a stream, or item by item. Data
+ * missing in an event is taken from a later one with the whole item. Items that chat does not support are skipped.
  */
 export class ResponsesAnswerReader {
   isComplete = false
   usage: Usage | undefined
   readonly #writer: ChatStreamWriter
   readonly #call: AnswerCall
-  /** Place of each call among the calls, by its place in the output. */
+  /** Index of each call among the calls, by its index in the output. */
   readonly #calls = new Map<unknown, { readonly index: number; hasArguments: boolean }>()
   readonly #doneItems = new Set<unknown>()
-  /** Reasoning that waits for what follows it. */
+  /** Reasoning that waits for the item after it. */
   #reasoning: EncryptedReasoning[] = []
   #hasStarted = false
   #hasReasoning = false
@@ -49,7 +49,7 @@ export class ResponsesAnswerReader {
     this.#call = call
   }
 
-  /** Takes one event; unknown ones are skipped. */
+  /** Reads one event. Unknown ones are skipped. */
   read(event: Json): void {
     const { type, output_index: place, item, delta, response } = event
     switch (type) {
@@ -59,7 +59,7 @@ export class ResponsesAnswerReader {
         break
       case 'response.output_item.added':
         this.#beginItem()
-        // A call that is complete here is read when it is done: Perplexity begins searches of its own as calls.
+        // A call that is already complete is read when it is done: Perplexity sends its own searches as calls.
         if (isJsonObject(item) && CALLS.has(item['type']) && item['status'] !== 'completed') this.#openCall(place, item)
         break
       case 'response.content_part.added':
@@ -97,7 +97,7 @@ export class ResponsesAnswerReader {
     }
   }
 
-  /** A chunk of text. */
+  /** Writes a chunk of text. */
   text(text: string, logprobs?: readonly unknown[]): void {
     if (text === '') return
     this.#start(undefined)
@@ -107,7 +107,7 @@ export class ResponsesAnswerReader {
     this.#writer.text(text, 0, logprobs)
   }
 
-  /** A chunk of reasoning. */
+  /** Writes a chunk of reasoning. */
   reasoning(text: string): void {
     if (text === '') return
     this.#start(undefined)
@@ -117,7 +117,7 @@ export class ResponsesAnswerReader {
     this.#hasReasoning = true
   }
 
-  /** Takes an item as a whole; what events told of it before is not repeated. */
+  /** Reads a whole item without repeating what earlier events contained. */
   readItem(place: unknown, item: Json): void {
     if (this.#doneItems.has(place)) return
     this.#doneItems.add(place)
@@ -216,13 +216,13 @@ export class ResponsesAnswerReader {
   }
 }
 
-/** Of an answer that is not whole, a bound of tokens is the reason unless another is told. */
+/** If an answer is incomplete, the token limit is the reason unless another is given. */
 function finishReason({ status, incomplete_details: details }: Json, hasCalls: boolean): FinishReason {
   if (status !== 'incomplete') return hasCalls ? 'tool_calls' : 'stop'
   return isJsonObject(details) && details['reason'] === 'content_filter' ? 'content_filter' : 'length'
 }
 
-/** A source on the web, its place counted from the beginning of the whole text; undefined for other annotations. */
+/** Returns a web source with its position in the whole text, or `undefined` for other annotations. */
 function citationOf(annotation: Json, offset: number): ChatAnnotation | undefined {
   const { type, start_index: start, end_index: end, url, title } = annotation
   if (type !== 'url_citation' || typeof url !== 'string') return undefined

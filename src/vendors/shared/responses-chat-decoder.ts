@@ -12,7 +12,7 @@ import { invalidResponse } from './invalid-response.ts'
 import { responsesUsage } from './openai-responses-usage.ts'
 import { ResponsesAnswerReader } from './responses-answer-reader.ts'
 
-/** What of the dialect a stream needs. */
+/** Parts of the dialect for a stream. */
 interface StreamDialect {
   streamFailure(envelope: Record<string, unknown>): VendorFailure
 }
@@ -20,13 +20,13 @@ interface StreamDialect {
 const TEXT_DELTA = deltaStart('output_text')
 const SUMMARY_DELTA = deltaStart('reasoning_summary_text')
 
-// One of each for all streams, because each works on its events in one go.
+// Shared by all streams, because each one reads its events synchronously.
 const event = new EventLines()
 const delta = new DeltaEvent()
 
 /**
- * Reads a streamed response as the answer to a chat (OpenAI API reference, "Streaming events"). Deltas of text, which make up
- * nearly all of a stream, are not parsed.
+ * Reads a streamed response as the answer to a chat (OpenAI API reference, "Streaming events"). Text deltas, the most frequent
+ * events, are not parsed.
  */
 export class ResponsesChatDecoder implements ChatStreamDecoder {
   failure: VendorFailure | undefined
@@ -46,7 +46,7 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
       model: call.model,
       request: { service_tier: this.#askedTier },
     })
-    // Their logprobs are wanted too.
+    // The caller also wants their logprobs.
     this.#readsDeltas = call.request.logprobs === true
   }
 
@@ -58,12 +58,12 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
     return this.#answer.usage ?? this.#usage
   }
 
-  /** What a failed response reports is all that it used. */
+  /** A failed response reports its whole usage. */
   get hasRunningUsage(): boolean {
     return this.#usage !== undefined
   }
 
-  /** Outside of an event. */
+  /** True between events. */
   get holdsNoBytes(): boolean {
     return this.#splitter.heldBytes === 0
   }
@@ -79,7 +79,7 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
   end(): void {
     const rest = this.#isOver ? undefined : this.#splitter.rest()
     if (rest !== undefined) this.#readAll(rest, true)
-    // An error without the failed response that follows it.
+    // An error without the failed response that should follow it.
     if (!this.#isOver) this.failure = this.#error
   }
 
@@ -87,7 +87,7 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
     return this.failure !== undefined || this.isComplete
   }
 
-  /** @param isRest True for what was left at the end of the body, which may be torn. */
+  /** @param isRest Whether this is the remainder at the end of the body, which may be torn. */
   #readAll(bytes: Buffer, isRest: boolean): void {
     let position = 0
     while (position < bytes.length && !this.#isOver) {
@@ -104,7 +104,7 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
     delta.release()
   }
 
-  /** Position after an event that is a delta of text in the usual form; -1 for any other. */
+  /** Returns the position after a text delta in the usual form, or -1 for any other event. */
   #readDelta(bytes: Buffer, start: number): number {
     const isText = startsWith(bytes, start, TEXT_DELTA)
     const known = isText ? TEXT_DELTA : SUMMARY_DELTA
@@ -120,7 +120,7 @@ export class ResponsesChatDecoder implements ChatStreamDecoder {
   #readEvent(lines: EventLines, isRest: boolean): void {
     const value = parseAnswerJson(lines.text)
     if (isJsonObject(value)) this.#read(value)
-    // A torn last event is no separate error: the body was cut, and `isComplete` is false.
+    // A torn last event is not a separate error: the body was cut, and `isComplete` is false.
     else if (!isRest && !lines.isEndMark)
       this.failure = invalidResponse('The vendor sent an event that is not a JSON object.')
   }

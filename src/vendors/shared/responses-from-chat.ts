@@ -10,10 +10,10 @@ import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 import { type ItemContext, itemsFromChat } from './responses-items-from-chat.ts'
 import { fieldCheck, type TranslationTable } from './translated-chat-fields.ts'
 
-/** The `protocol` in the catalog of chat models that their vendor offers by Responses only. */
+/** Catalog `protocol` of chat models that their vendor offers only through Responses. */
 export const RESPONSES_PROTOCOL = 'responses'
 
-/** What becomes of each field of a chat (OpenAI, "Migrate to the Responses API"). */
+/** Treatment of each chat field (OpenAI, "Migrate to the Responses API"). */
 export const CHAT_FIELDS = {
   model: 'mapped',
   messages: 'mapped',
@@ -56,16 +56,16 @@ export const CHAT_FIELDS = {
 
 const checkFields = fieldCheck(CHAT_FIELDS)
 
-/** Fields of both dialects with one name and meaning. */
+/** Fields with the same name and meaning in both dialects. */
 const SHARED_FIELDS = [
   ...['parallel_tool_calls', 'user', 'metadata', 'moderation', 'prompt_cache_key', 'prompt_cache_options'],
   ...['prompt_cache_retention', 'safety_identifier', 'service_tier'],
 ] as const
 
-/** Least bound of generated tokens that the dialect has. */
+/** Smallest `max_output_tokens` of the dialect. */
 const LEAST_OUTPUT_TOKENS = 16
 
-/** What the translation depends on besides the request. */
+/** Facts that the translation needs in addition to the request. */
 export interface ResponsesFacts extends Omit<ItemContext, 'report' | 'call'> {
   readonly call: VendorCall<ChatRequest>
 }
@@ -82,7 +82,7 @@ export function responsesFromChat({ call }: ResponsesFacts): {
   const dropped = new Set<string>()
   const report = (field: string): void => void dropped.add(field)
   checkFields(chat, report)
-  // Breakpoints are the dialect's own, in what the model reads and not in what it wrote or a tool gave.
+  // The dialect supports breakpoints in input, but not in the model's own output or tool results.
   reportLostMarks(
     chat,
     report,
@@ -92,11 +92,11 @@ export function responsesFromChat({ call }: ResponsesFacts): {
   if (chat['store'] === true) report('store')
   const bound = outputBound(chat)
   const text = textSettings(chat)
-  // A model that does not reason refuses to be asked for reasoning.
+  // A model that does not reason rejects the request for reasoning.
   const include = model.reasonsUnseen === false ? [] : ['reasoning.encrypted_content']
   if (chat.logprobs === true) include.push('message.output_text.logprobs')
   const tools = toolsOf(chat)
-  // The dialect refuses a choice without tools.
+  // The dialect rejects a choice without tools.
   const asked = toolChoice(chat.tool_choice)
   const choice = tools.length === 0 ? undefined : asked
   if (tools.length === 0 && forcesCall(chat.tool_choice)) report('tool_choice')
@@ -118,7 +118,7 @@ export function responsesFromChat({ call }: ResponsesFacts): {
   return { request, dropped: [...dropped] }
 }
 
-/** Of searches, which are charged by the piece, only those pass that the dialect knows. */
+/** Searches are charged individually, so only those that the dialect knows are passed on. */
 function refuseOtherSearches(chat: ChatRequest): void {
   const param = searchParam(chat)
   if (param === undefined || param === 'web_search_options' || param.startsWith('tools[')) return
@@ -133,7 +133,7 @@ function outputBound({ max_completion_tokens: ofAll, max_tokens: older }: ChatRe
   throw invalidParameter(param, `${param}: must be at least ${LEAST_OUTPUT_TOKENS} for this model`)
 }
 
-/** The default is left out: reasoning models take no other value, and some not even this one. */
+/** The default is omitted: reasoning models accept no other value, and some not even this one. */
 function sampling({ temperature, top_p: topP }: ChatRequest): Pick<ResponsesRequest, 'temperature' | 'top_p'> {
   return {
     ...(isSet(temperature) && temperature !== 1 ? { temperature } : {}),
@@ -146,7 +146,7 @@ function reasoning(
   { protocol }: CatalogModel,
 ): Pick<ResponsesRequest, 'reasoning'> {
   if (!isSet(effort)) return {}
-  // Organizations that OpenAI has not verified get 400 for a summary, which chat completions would not give either.
+  // Organizations that OpenAI has not verified get 400 for a summary, which chat completions would not return either.
   const isShown = effort !== 'none' && protocol === RESPONSES_PROTOCOL
   return { reasoning: isShown ? { effort, summary: 'auto' } : { effort } }
 }
@@ -170,7 +170,7 @@ function textSettings(chat: ChatRequest): ResponsesRequest['text'] | undefined {
   }
 }
 
-/** Chat has a schema in an object of its own, Responses has it flat. */
+/** A schema is nested in chat, but flat in Responses. */
 function textFormat(format: ChatResponseFormat): { type: string; [field: string]: unknown } {
   if (format.type !== 'json_schema') return { ...format }
   if (!isJsonObject(format.json_schema))
@@ -190,7 +190,7 @@ function toolsOf(chat: ChatRequest): ResponsesTool[] {
   const tools = given.map((tool, index) => toolOf(tool, `tools[${index}]`))
   const { web_search_options: search } = chat
   if (!isSet(search)) return tools
-  // A search is charged for, so it must be known whether one was asked for.
+  // A search is charged, so the request for one must be unambiguous.
   if (!isJsonObject(search)) throw invalidParameter('web_search_options', 'web_search_options: must be an object')
   tools.push(searchTool(search))
   return tools
@@ -208,12 +208,12 @@ function toolOf(tool: Record<string, unknown>, path: string): ResponsesTool {
     name,
     ...(isSet(description) ? { description } : {}),
     parameters: parameters ?? { type: 'object', properties: {} },
-    // A chat is not strict unless it says so; Responses would be.
+    // A chat is not strict by default; Responses would be.
     strict: strict === true,
   }
 }
 
-/** Chat has a grammar in an object of its own. */
+/** A grammar is nested in chat. */
 function customTool({ name, description, format }: Record<string, unknown>): ResponsesTool {
   const grammar = isJsonObject(format) && isJsonObject(format['grammar']) ? format['grammar'] : undefined
   return {
@@ -224,7 +224,7 @@ function customTool({ name, description, format }: Record<string, unknown>): Res
   }
 }
 
-/** Chat has the place of the user in an object of its own. */
+/** The user's location is nested in chat. */
 function searchTool(options: Record<string, unknown>): ResponsesTool {
   const { search_context_size: size, user_location: location } = options
   const approximate = isJsonObject(location) ? location['approximate'] : undefined

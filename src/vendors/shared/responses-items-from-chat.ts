@@ -6,22 +6,22 @@ import type { VendorCall } from '../vendor.ts'
 import { readReasoning } from './encrypted-reasoning.ts'
 import { invalidParameter, unsupportedParameter } from './parameter-errors.ts'
 
-/** What translating messages needs besides them. */
+/** Data that the translation needs in addition to the messages. */
 export interface ItemContext {
   readonly call: Pick<VendorCall<ChatRequest>, 'apiKey' | 'model'>
-  /** Names what is left out. */
+  /** Reports a dropped field. */
   readonly report: (field: string) => void
 }
 
-/** Members of a message that have no equivalent. */
+/** Members of a message without an equivalent. */
 const LOST_MEMBERS = ['name', 'thinking_blocks'] as const
 
 /** Longest id of a call in Responses. */
 const MAX_CALL_ID_LENGTH = 64
 
 /**
- * The messages of a chat as items of a Responses request. Reasoning that a message or its calls carry comes back before what
- * followed it, under its own id, because the vendor refuses it elsewhere.
+ * Converts the messages of a chat to items of a Responses request. Reasoning that a message or its calls carry precedes the item
+ * that followed it, under its own id, because the vendor rejects it elsewhere.
  * @throws GatewayError `unsupported_parameter` or `invalid_request`, naming the message's member.
  */
 export function itemsFromChat(messages: readonly ChatMessage[], context: ItemContext): ResponsesItem[] {
@@ -42,7 +42,7 @@ export function itemsFromChat(messages: readonly ChatMessage[], context: ItemCon
 
 interface AssistantContext extends ItemContext {
   readonly items: ResponsesItem[]
-  /** Calls by the ids in the caller's conversation. */
+  /** Calls by their ids in the caller's conversation. */
   readonly callIds: Map<string, ResponsesItem>
 }
 
@@ -50,9 +50,9 @@ function addAssistant(message: ChatMessage, path: string, context: AssistantCont
   const { items } = context
   for (const member of ['audio', 'function_call'])
     if (isSet(Reflect.get(message, member)))
-      throw unsupportedParameter(`${path}.${member}`, `${path}.${member}: this model takes text and tool calls`)
+      throw unsupportedParameter(`${path}.${member}`, `${path}.${member}: this model accepts text and tool calls`)
   const calls = message.tool_calls ?? []
-  // What a turn reasoned before its first call it reasoned before its text.
+  // Reasoning before the first call of a turn also precedes its text.
   const before = [message.extra_content, calls[0]?.extra_content]
   const carried = before.map((extra) => addReasoning(extra, context))
   const parts = assistantParts(message, path)
@@ -67,7 +67,7 @@ function addAssistant(message: ChatMessage, path: string, context: AssistantCont
     context.report('messages.reasoning_content')
 }
 
-/** True when reasoning was added. */
+/** Returns whether reasoning was added. */
 function addReasoning(extra: unknown, { items, call, report }: AssistantContext): boolean {
   const carried = readReasoning(extra, call)
   if (carried === undefined) return false
@@ -75,7 +75,7 @@ function addReasoning(extra: unknown, { items, call, report }: AssistantContext)
     report('messages.extra_content')
     return false
   }
-  // Without its id, which could be another account's.
+  // Omits the id, which could be another account's.
   for (const { encrypted_content } of carried.reasoning)
     items.push({ type: 'reasoning', summary: [], encrypted_content })
   return true
@@ -99,7 +99,7 @@ function callItem(call: ChatToolCall, path: string): ResponsesItem {
   if (isJsonObject(custom) && typeof custom['name'] === 'string' && typeof custom['input'] === 'string')
     return { type: 'custom_tool_call', call_id: wireCallId(call.id), name: custom['name'], input: custom['input'] }
   if ((call.type ?? 'function') !== 'function' || !isJsonObject(call.function))
-    throw unsupportedParameter(path, `${path}: this model accepts calls of functions and custom tools only`)
+    throw unsupportedParameter(path, `${path}: this model accepts only calls of functions and custom tools`)
   const { name, arguments: json } = call.function
   return { type: 'function_call', call_id: wireCallId(call.id), name, arguments: json === '' ? '{}' : json }
 }
@@ -108,7 +108,7 @@ function toolOutput(message: ChatMessage, path: string, callIds: ReadonlyMap<str
   const id = message.tool_call_id ?? ''
   const call = callIds.get(id)
   if (call === undefined)
-    throw invalidParameter(`${path}.tool_call_id`, `${path}.tool_call_id: answers no call of this conversation`)
+    throw invalidParameter(`${path}.tool_call_id`, `${path}.tool_call_id: must be the id of an earlier call`)
   const { content } = message
   const parts = Array.isArray(content)
     ? content.map((part, index) => {
@@ -119,7 +119,7 @@ function toolOutput(message: ChatMessage, path: string, callIds: ReadonlyMap<str
   return { type: `${String(call['type'])}_output`, call_id: wireCallId(id), output: parts }
 }
 
-/** Ids of other vendors may be longer; a shorter one is made the same way each time. */
+/** Ids of other vendors may be longer. A hash replaces them, always the same one. */
 function wireCallId(id: string): string {
   if (id.length <= MAX_CALL_ID_LENGTH) return id
   return `call_${createHash('sha256').update(id).digest('hex').slice(0, 32)}`
@@ -149,7 +149,7 @@ function inputPart(part: ChatContentPart, path: string): Record<string, unknown>
 }
 
 function unsupportedPart(path: string, taken: string): Error {
-  return unsupportedParameter(path, `${path}: this model takes ${taken} here`)
+  return unsupportedParameter(path, `${path}: this model accepts ${taken} here`)
 }
 
 function isSet(value: unknown): boolean {

@@ -2,18 +2,18 @@ import { exactJsonText } from '../../core/exact-json.ts'
 import { isJsonObject } from '../../core/json.ts'
 import { JsonTextEnd } from '../../endpoints/chat/json-text-end.ts'
 
-/** The tool call that a streamed piece belongs to. */
+/** The tool call that a streamed chunk belongs to. */
 export interface LocatedPiece {
-  /** Counts tool calls from 0, in the order of their first pieces. */
+  /** Index of the tool call, from 0, in the order of their first chunks. */
   readonly index: number
-  /** Whether this is the first piece of its call with a name. */
+  /** Whether this is the first chunk of its call with a name. */
   readonly opens: boolean
-  /** The call's id; made up when the vendor gave none. */
+  /** The call's id, invented if the vendor sent none. */
   readonly id: string
   readonly name: string
-  /** JSON text of the arguments in the piece, after that of the pieces before the name. */
+  /** JSON text of the arguments in the chunk, after that of the chunks before the name. */
   readonly json: string
-  /** The piece, with the members of those before the name. */
+  /** The chunk, with the members of those before the name. */
   readonly piece: Record<string, unknown>
 }
 
@@ -24,36 +24,37 @@ interface OpenCall {
   /** Empty until the vendor has sent it. */
   name: string
   isOpen: boolean
-  /** Arguments of the first piece, and of all pieces of a call without an id. */
+  /** Arguments of the first chunk, and of all chunks of a call without an id. */
   readonly arguments: JsonTextEnd
   heldJson: string
   held: Record<string, unknown>
 }
 
-/** The arguments of a call as JSON text. Some servers give the object itself. */
+/** Returns the arguments of a call as JSON text. Some servers send the object itself. */
 export function argumentsText(given: unknown): string {
   return isJsonObject(given) ? exactJsonText(given) : textOf(given)
 }
 
-/** What makes invented ids of calls unique: the answer's own id, or the time of its call where it has none. */
+/** Returns a mark that makes invented call ids unique: the answer's own id, or the time of its call without one. */
 export function answerMark(id: unknown, nowMs: number): string {
   return typeof id === 'string' && id !== '' ? id : nowMs.toString(36)
 }
 
-/** Of ids the end is random. Some vendors take ids of calls up to 40 characters. */
+/** The end of an id is random. Some vendors accept call ids of up to 40 characters. */
 const MARK_LENGTH = 24
 
-/** The id of a call that has none. */
+/** Returns the id of a call that has none. */
 export function inventedCallId(answerId: string, index: number): string {
   return `call_${answerId.slice(-MARK_LENGTH)}_${index}`
 }
 
 /**
- * Finds the call of each piece of streamed tool calls, for servers whose ids are empty, late or repeated and whose indexes are missing,
- * reused or do not begin at 0. The rules, in order: a known id continues its call; a piece under the index of a call without a name
- * names it; an id without a name is that of the call at its index, if that has none or the piece continues its arguments; another id
- * opens a call; without an id, the call last opened under the same index goes on, unless the piece names another function, or the
- * arguments are whole and more come with the name; without an index the last call goes on, unless the piece names a function.
+ * Finds the call of each chunk of streamed tool calls, for servers whose ids are empty, late or repeated and whose indexes are
+ * missing, reused or do not begin at 0. In order: a known id continues its call; a chunk under the index of a call without a name
+ * names it; an id without a name is that of the call at its index, if that has none or the chunk continues its arguments; another
+ * id opens a call; without an id, the last call under the same index continues, unless the chunk names another function, or
+ * arguments are complete and more arrive with the name; without an index the last call continues, unless the chunk names a
+ * function.
  */
 export class StreamedToolCalls {
   readonly #byId = new Map<string, OpenCall>()
@@ -61,14 +62,14 @@ export class StreamedToolCalls {
   #count = 0
   #last: OpenCall | undefined
 
-  /** How many calls were opened. */
+  /** Number of opened calls. */
   get count(): number {
     return this.#count
   }
 
   /**
-   * Locates one element of `delta.tool_calls`. Returns `undefined` for pieces before the name of their call, which are held until it
-   * comes. @param answerId Of {@link answerMark}.
+   * Locates one element of `delta.tool_calls`. Returns `undefined` for chunks before the name of their call, which are held until
+   * it arrives. @param answerId Result of {@link answerMark}.
    */
   locate(piece: Record<string, unknown>, answerId: string): LocatedPiece | undefined {
     const id = textOf(piece['id']).trim() === '' ? '' : textOf(piece['id'])
@@ -118,7 +119,7 @@ export class StreamedToolCalls {
       const continues = call !== undefined && name === '' && (!call.hasOwnId || (call.isOpen && json !== ''))
       return continues ? call : undefined
     }
-    // An unknown index on a piece without a name: the vendor miscounted, and the piece can only belong to the last call.
+    // An unknown index on a chunk without a name: the vendor miscounted, and the chunk can only belong to the last call.
     if (call === undefined) return name === '' ? this.#last : undefined
     if (name === '' || !call.isOpen) return call
     if (vendorIndex === undefined || name !== call.name) return undefined

@@ -1,9 +1,9 @@
 import type { ChatContentPart, ChatMessage } from '../../endpoints/chat/chat-request.ts'
 
 /**
- * The same conversation with one system message, at its start. Templates of open models refuse a second one ("System message must be
- * at the beginning", https://github.com/vllm-project/vllm/issues/41114), and coding clients send several: those at the start are
- * joined, and later ones stand in the turn of the user, marked as clients mark them for models without such messages.
+ * Returns the conversation with one system message, at its start. Templates of open models reject a second one ("System message
+ * must be at the beginning", https://github.com/vllm-project/vllm/issues/41114), and coding clients send several: those at the
+ * start are joined, and later ones move into user turns, marked as clients mark them for models without such messages.
  */
 export function systemFirst(messages: readonly ChatMessage[]): readonly ChatMessage[] {
   const instructions = messages.filter(isInstruction).length

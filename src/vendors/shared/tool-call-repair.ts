@@ -2,29 +2,29 @@ import { isJsonObject } from '../../core/json.ts'
 import { type LocatedPiece, StreamedToolCalls } from './streamed-tool-calls.ts'
 
 /**
- * Gives streamed tool calls the members by which clients gather them: `index` in every piece; `id`, `type` and a name in the
- * first piece of a call and in no later one. Pieces stay as they are while a server writes them so.
+ * Gives streamed tool calls the members that clients assemble them by: `index` in every chunk; `id`, `type` and a name in the first
+ * chunk of a call only. Chunks that already have this form stay unchanged.
  */
 export class ToolCallRepair {
   #isNeeded: boolean
   readonly #byChoice = new Map<number, StreamedToolCalls>()
 
-  /** @param isNeeded True for servers whose pieces look whole and are not, such as indexes that are used twice. */
+  /** @param isNeeded Whether the server's chunks may look complete and are not, such as with repeated indexes. */
   constructor(isNeeded = false) {
     this.#isNeeded = isNeeded
   }
 
-  /** Whether chunks that only continue calls must be read. Those that open calls always are. */
+  /** Whether chunks that only continue calls must be read. Chunks that open calls always are. */
   get readsCalls(): boolean {
     return this.#isNeeded
   }
 
-  /** Has a choice called a tool, as far as its pieces were read? */
+  /** Whether a choice has called a tool in the chunks read so far. */
   hasCalls(choice: number): boolean {
     return this.#byChoice.has(choice)
   }
 
-  /** Mends the pieces of one delta in place; true when something was changed. */
+  /** Repairs the tool calls of a delta in place. Returns whether it changed. */
   mend(delta: Record<string, unknown>, choice: number, answerId: string): boolean {
     const given = delta['tool_calls']
     if (!Array.isArray(given) || given.length === 0) return false
@@ -42,7 +42,7 @@ export class ToolCallRepair {
   }
 }
 
-/** Clients join the texts of pieces, ids and names too. */
+/** Clients concatenate the texts of chunks, including ids and names. */
 function isAsLocated(given: Record<string, unknown>, { index, opens, id, name }: LocatedPiece): boolean {
   const { arguments: json = '', name: written } = functionOf(given)
   if (given['index'] !== index || typeof json !== 'string') return false

@@ -3,16 +3,16 @@ import { isJsonObject } from '../../core/json.ts'
 import type { WorkBudget } from '../../core/work-budget.ts'
 import { type JsonSchema, resolveSchema, type SchemaDocument, type SchemaPlace } from './resolve-schema.ts'
 
-/** Units of a property that is compared with those of other alternatives. */
+/** Units of work to compare a property with those of other alternatives. */
 const UNITS_PER_PROPERTY = 6
 
 const COMBINATIONS = ['allOf', 'anyOf', 'oneOf'] as const
 
 /**
- * The schema of a tool's input as one object, because the vendor refuses all others: "input_schema does not support oneOf, allOf, or anyOf
- * at the top level". Alternatives become one object with the members of all; what each of them requires stands in the description, where
- * the model reads it. Schemas further inside stay as they are.
- * @param path Of the schema in the request, for error texts.
+ * Returns the schema of a tool's input as one object, because the vendor rejects others: "input_schema does not support oneOf,
+ * allOf, or anyOf at the top level". Alternatives become one object with the members of all, and the description lists what each of
+ * them requires. Nested schemas stay unchanged.
+ * @param path Path of the schema in the request, for error texts.
  * @throws GatewayError `invalid_request` if the schemas of the request cause too much work.
  */
 export function toolInputSchema(schema: JsonSchema, path: string, budget: WorkBudget): JsonSchema {
@@ -43,7 +43,7 @@ function oneObject(given: SchemaPlace, document: SchemaDocument): JsonSchema {
   }
 }
 
-/** A member that several schemas describe in different ways may be as any of them says. */
+/** A member with several different schemas may match any of them. */
 function unitedProperties(schemas: readonly JsonSchema[], { budget, path }: SchemaDocument): JsonSchema {
   const found = new Map<string, Map<string, unknown>>()
   for (const { properties } of schemas)

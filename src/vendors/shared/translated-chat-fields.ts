@@ -4,7 +4,7 @@ import { INLINE_MODERATION, refuseLostBlocking } from '../../endpoints/inline-mo
 import { changesNothing } from '../../endpoints/neutral-values.ts'
 import type { ChatField } from './chat-fields.ts'
 
-/** Fields that current SDKs send beyond those known by name. */
+/** Fields that current SDKs send in addition to those known by name. */
 type ExtraField =
   | 'audio'
   | 'function_call'
@@ -23,19 +23,19 @@ type ExtraField =
   | 'web_search_options'
 
 /**
- * The treatment of a field in translation. `mapped`: it has an equivalent, or the gateway serves it itself; a value that
- * the current model lacks is still reported. `dropped`: left out and reported. `refused`: 400, because the answer would
- * differ. Values that change nothing are neither reported nor refused.
+ * Treatment of a field in translation. `mapped`: it has an equivalent, or the gateway handles it itself; a value that the current
+ * model lacks is still reported. `dropped`: omitted and reported. `refused`: 400, because the answer would differ. Values without
+ * effect are neither reported nor rejected.
  */
 export type TranslationRule = 'mapped' | 'dropped' | 'refused'
 
 /** A rule for every field, for a vendor with another dialect. */
 export type TranslationTable = Readonly<Record<ChatField | ExtraField, TranslationRule>>
 
-/** The billing fields of request fields with a surcharge. */
+/** Billing fields of request fields with a surcharge. */
 const SURCHARGES = { service_tier: 'service_tier', web_search_options: 'web_search' } as const
 
-/** Billing fields of surcharges that a vendor never hears of, by its table. */
+/** Returns the billing fields of surcharges that are never sent to a vendor, according to its table. */
 export function surchargesLeftOut(table: TranslationTable): ReadonlySet<string> {
   const fields = Object.keys(SURCHARGES) as (keyof typeof SURCHARGES)[]
   const dropped = fields.filter((field) => table[field] === 'dropped').map((field) => SURCHARGES[field])
@@ -43,12 +43,12 @@ export function surchargesLeftOut(table: TranslationTable): ReadonlySet<string> 
   return new Set([...dropped, 'provider_routing'])
 }
 
-/** Checks the fields of a request and reports those that are left out, unknown ones included. */
+/** Checks the fields of a request and reports dropped ones, including unknown fields. */
 export type FieldCheck = (request: ChatRequest, report: (field: string) => void) => void
 
 /**
- * Makes the check of a vendor's table. The check throws GatewayError `unsupported_parameter` naming a field that must not be
- * left out.
+ * Creates the check of a vendor's table. The check throws GatewayError `unsupported_parameter` naming a field that must not be
+ * dropped.
  */
 export function fieldCheck(table: TranslationTable): FieldCheck {
   const rules: ReadonlyMap<string, TranslationRule> = new Map(Object.entries(table))

@@ -1,23 +1,23 @@
 import { isJsonObject } from '../../core/json.ts'
 
-/** Keywords whose values are data and no schemas. */
+/** Keywords whose values are data, not schemas. */
 const DATA: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'example', 'examples'])
 
-/** Keywords whose values are schemas by names, which are no keywords. */
+/** Keywords whose values map names to schemas. */
 const SCHEMAS_BY_NAME: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions'])
 
-/** Names of types. Other values of `type` stay where they are, so that a long one is not repeated. */
+/** Names of types. Other values of `type` stay in place, so that a long one is not repeated. */
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
 /**
- * A value with JSON schemas somewhere in it, written so that `type` stands in the branches of an `anyOf` and never beside it, and without
- * `$schema`. It allows at least the same. The value itself is never written to, and is returned if nothing changes. Visits each part once.
+ * Moves `type` into the branches of each `anyOf` in a value with JSON schemas, and removes `$schema`. The result allows at least
+ * the same. The value itself is never changed, and is returned if nothing changes. Visits each part once.
  */
 export function withTypedBranches(value: unknown): unknown {
   return written(value, false, undefined)
 }
 
-/** @param outerType Type of the `anyOf` that the value is a branch of; undefined for other values. */
+/** @param outerType Type of the `anyOf` that the value is a branch of, or `undefined` for other values. */
 function written(value: unknown, isByName: boolean, outerType: unknown): unknown {
   if (Array.isArray(value)) {
     const items = value.map((item) => written(item, false, outerType))

@@ -1,15 +1,15 @@
-/** Where a vendor's API is reached. */
+/** Address of a vendor's API. */
 export interface VendorAddress {
   /** Scheme, host and port. */
   readonly origin: string
-  /** Path in front of the API's own path: empty, or `/proxy` without a trailing slash. */
+  /** Path before the API's own path: empty, or `/proxy` without a trailing slash. */
   readonly prefix: string
 }
 
 /**
- * Splits a base URL into origin and path prefix. A base URL that already ends in the API's own path (`apiPath`, such as
- * `/v1`) is accepted, because SDKs of the vendors write it so.
- * @throws TypeError when it is no http(s) URL, or carries credentials, a query or a fragment.
+ * Splits a base URL into origin and path prefix. A base URL that already ends in the API's own path (`apiPath`, such as `/v1`) is
+ * accepted, because vendors' SDKs use that form.
+ * @throws TypeError if it is not an http(s) URL, or has credentials, a query or a fragment.
  */
 export function vendorAddress(baseURL: string, apiPath = ''): VendorAddress {
   if (!URL.canParse(baseURL))
@@ -27,21 +27,21 @@ export function vendorAddress(baseURL: string, apiPath = ''): VendorAddress {
 
 const RESOURCE = /^[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?$/i
 
-/** How a customer's own host at a cloud is given: by the name of the resource, or by any address of it. */
+/** Address of a customer's own host at a cloud: the name of the resource, or any address of it. */
 export interface ResourceAddress {
   readonly resource?: string | undefined
   readonly endpoint?: string | undefined
 }
 
 /**
- * The address of a resource at a cloud, as text: `endpoint` as given, or `https://RESOURCE.domain`.
- * @throws TypeError unless exactly one of the two is given, and for a resource that is no name.
+ * Returns the address of a resource at a cloud: `endpoint` as given, or `https://RESOURCE.domain`.
+ * @throws TypeError unless exactly one of the two is given, and for an invalid resource name.
  */
 export function resourceAddress(factory: string, { resource, endpoint }: ResourceAddress, domain: string): string {
   if (resource === undefined && endpoint === undefined) throw new TypeError(`${factory}: set resource or endpoint`)
   if (resource !== undefined && endpoint !== undefined)
     throw new TypeError(`${factory}: set only one of resource and endpoint`)
   if (endpoint !== undefined) return endpoint
-  if (!RESOURCE.test(resource!)) throw new TypeError(`${factory}: resource is no name of a resource: ${resource}`)
+  if (!RESOURCE.test(resource!)) throw new TypeError(`${factory}: resource must be the name of a resource: ${resource}`)
   return `https://${resource}.${domain}`
 }

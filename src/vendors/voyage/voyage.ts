@@ -18,19 +18,19 @@ import { voyageRerank } from './rerank.ts'
 const API_PATH = '/v1'
 const VOYAGE_ORIGIN = 'https://api.voyageai.com'
 
-// Keys sold through MongoDB Atlas belong to another host (Voyage, API key page).
+// Prefix of keys sold through MongoDB Atlas, which belong to another host (Voyage, API key page).
 const ATLAS_KEY_PREFIX = 'al-'
 const ATLAS_ORIGIN = 'https://ai.mongodb.com'
 
 /** Options of {@link voyage}. */
 export interface VoyageOptions extends UnlistedModelOptions, ConnectionOptions {
-  /** One key or several; without one the vendor is not configured and its models are listed as unavailable. */
+  /** One or several API keys. If omitted, the vendor is not configured and its models are listed as unavailable. */
   readonly apiKey?: ApiKeys
-  /** Origin, with or without a path prefix and `/v1`; the host that the kind of key belongs to by default. */
+  /** Origin, with or without a path prefix and `/v1`. Defaults to the host for the kind of key. */
   readonly baseURL?: string | undefined
 }
 
-/** Most tokens of one call, where they are more than 120,000 (Voyage, text embeddings reference). */
+/** Maximum tokens per call of models with more than 120,000 (Voyage, text embeddings reference). */
 const MAX_CALL_TOKENS: Readonly<Record<string, number>> = {
   'voyage-4': 320_000,
   'voyage-3.5': 320_000,
@@ -49,8 +49,8 @@ const VOYAGE_OPTIONS = {
 } satisfies MemberNames<VoyageOptions>
 
 /**
- * Voyage's embedding fields (Voyage, text embeddings reference). It refuses unknown arguments and the value `float`;
- * leaving `encoding_format` out means float.
+ * Voyage's embedding fields (Voyage, text embeddings reference). It rejects unknown arguments and the value `float`; without
+ * `encoding_format`, it returns floats.
  */
 export const VOYAGE_RULES: FieldRules<EmbeddingsRequest> = {
   model: 'pass',
@@ -71,7 +71,7 @@ export const VOYAGE_RULES: FieldRules<EmbeddingsRequest> = {
   user: 'drop',
 }
 
-// The model id is the operator's: callers write public ids.
+// The model id is the operator's, because callers write public ids.
 const OTHER_MODEL = /^Model \S{1,200} is not supported\. Supported models are\b/
 
 const ERROR_WORDS: ErrorWords = {
@@ -80,9 +80,9 @@ const ERROR_WORDS: ErrorWords = {
 }
 
 /**
- * Voyage AI: embeddings and reranking.
- * @throws TypeError when `baseURL` is not an http(s) URL without query and credentials, or when it is absent and the
- *   keys belong to different hosts.
+ * Creates the vendor Voyage AI: embeddings and reranking.
+ * @throws TypeError if `baseURL` is not an http(s) URL without query and credentials, or if it is absent and the keys belong to
+ *   different hosts.
  */
 export function voyage(options: VoyageOptions = {}): Vendor {
   checkVendorOptions('voyage', options, VOYAGE_OPTIONS)
@@ -107,7 +107,7 @@ export function voyage(options: VoyageOptions = {}): Vendor {
       takesTokens: false,
       rules: VOYAGE_RULES,
       givesBase64: true,
-      // Of other types base64 holds bytes or bits (Voyage, text embeddings reference, `output_dtype`).
+      // For other types, base64 holds bytes or bits (Voyage, text embeddings reference, `output_dtype`).
       prefersBase64: ({ output_dtype: type }) => type === undefined || type === null || type === 'float',
     }),
     rerank: voyageRerank(`${prefix}${API_PATH}/rerank`),

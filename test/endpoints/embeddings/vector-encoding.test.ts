@@ -21,7 +21,7 @@ test('what is encoded is decoded to the same numbers', () => {
   )
 })
 
-test.each(['', 'AAA=', 'AAAAAAA='])('%j is no vector', (base64) => {
+test.each(['', 'AAA=', 'AAAAAAA='])('rejects %j as a vector', (base64) => {
   expect(() => decodeVector(base64)).toThrow(expect.objectContaining({ code: 'upstream_invalid_response' }))
 })
 

@@ -12,7 +12,7 @@ const de2 = builtIn('de-2')
 
 const fieldsOf = (fields: object): Form => Object.entries(fields).map(([name, value]) => fieldPart(name, String(value)))
 
-/** Parses a form of one picture and these fields, and whatever parts are given besides. */
+/** Parses a form of one image, these fields, and more parts. */
 function edit(model: CatalogModel, fields: object = {}, parts: Form = [picturePart('image')]) {
   const all = { model: model.id, prompt: 'make it blue', ...fields }
   return endpoint.parse(endpoint.formBody!([...fieldsOf(all), ...parts]), model)
@@ -84,14 +84,14 @@ describe('an edit request', () => {
     }
   })
 
-  it('is refused for a billion pictures', () => {
+  it('is rejected for a billion images', () => {
     expect(refusal(() => edit(gp2, { n: '1e9' }))).toMatchObject({ status: 400, param: 'n' })
     expect(refusal(() => edit(gp2, { n: '1000000000' }))).toMatchObject({ status: 400, param: 'n' })
     expect(refusal(() => edit(gp2, { n: '-5' }))).toMatchObject({ status: 400, param: 'n' })
   })
 })
 
-describe('the pictures of an edit', () => {
+describe('the images of an edit', () => {
   it.each(['png', 'jpeg', 'webp'] as const)('may be %s files', (format) => {
     expect(edit(gp2, {}, [picturePart('image', { format })]).images).toHaveLength(1)
   })
@@ -141,11 +141,11 @@ describe('the pictures of an edit', () => {
 describe('the mask of an edit', () => {
   const mask = (options: Parameters<typeof picturePart>[1]) => [picturePart('image'), picturePart('mask', options)]
 
-  it.each([gp2, gp1, de2])('is taken by $id as a PNG of the size of the picture', (model) => {
+  it.each([gp2, gp1, de2])('is accepted by $id as a PNG of the size of the image', (model) => {
     expect(edit(model, {}, mask({})).mask).toMatchObject({ name: 'mask' })
   })
 
-  it('is measured against the first of several pictures', () => {
+  it('is compared with the first of several images', () => {
     const parts = [picturePart('image[]', { width: 32 }), picturePart('image[]'), picturePart('mask', { width: 32 })]
 
     expect(edit(gp2, {}, parts).mask).toMatchObject({ name: 'mask' })
@@ -182,7 +182,7 @@ describe('an edit in JSON', () => {
   const parse = (body: object, model = gp2) =>
     endpoint.parse({ model: model.id, prompt: 'make it blue', ...body }, model)
 
-  it('names its pictures by data: URL, https URL or file id', () => {
+  it('names its images by data: URL, https URL or file id', () => {
     const request = parse({
       images: [{ image_url: dataUrl() }, { image_url: 'https://pictures.example/a.png' }, { file_id: 'file-1' }],
       mask: { image_url: dataUrl() },
@@ -279,7 +279,7 @@ describe('an edit in JSON', () => {
 describe('what an edit may cost', () => {
   const parts = [picturePart('image[]'), picturePart('image[]'), picturePart('mask')]
 
-  it('counts the pictures given and those to be made', () => {
+  it('counts given and generated images', () => {
     const request = edit(gp2, { n: 2, size: '1024x1024', quality: 'hd' }, parts)
 
     expect(endpoint.estimate(request, 10, gp2)).toEqual({
@@ -292,7 +292,7 @@ describe('what an edit may cost', () => {
     expect(endpoint.textBytes?.(request)).toBe('make it blue'.length)
   })
 
-  it('is named in pictures alone for de-2', () => {
+  it('counts only images for de-2', () => {
     expect(endpoint.estimate(edit(de2, { n: 4 }), 10, de2)).toEqual({ images: 4 })
   })
 

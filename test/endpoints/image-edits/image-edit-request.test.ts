@@ -4,7 +4,7 @@ import { refusal } from '../images/openai-image-facts.ts'
 import { fieldPart, filePart, picturePart } from './edit-parts.ts'
 
 describe('the form of an edit', () => {
-  it('takes pictures under every name that clients give them, in order', () => {
+  it('accepts images under every name that clients use, in order', () => {
     const names = ['image', 'image[]', 'image[]', 'image[0]', 'image[12]']
 
     const { images } = new ImageEditForm(names.map((name) => picturePart(name)))

@@ -205,7 +205,7 @@ describe('requests that are refused with 400 naming the field', () => {
     expect(error.message).not.toContain('\n')
   })
 
-  test('a body that is no object', () => {
+  test('a body that is not an object', () => {
     expect(() => endpoint.parse([], FLASH)).toThrow(expect.objectContaining({ status: 400 }))
   })
 
@@ -217,7 +217,7 @@ describe('requests that are refused with 400 naming the field', () => {
 })
 
 describe('what the gateway reads from a request', () => {
-  test('the endpoint stands on the generations route as a paid job in the OpenAI dialect', () => {
+  test('is a paid job in the OpenAI dialect on the generations route', () => {
     expect(endpoint).toMatchObject({
       id: 'images',
       path: '/v1/images/generations',
@@ -301,7 +301,7 @@ describe('what the gateway reads from a request', () => {
     })
   })
 
-  test('addresses of pictures are named with their place', () => {
+  test('names addresses of images with their path', () => {
     const request = parse({
       input: [text, picture, { type: 'image', mime_type: 'image/png', uri: 'http://127.0.0.1/x' }],
     })

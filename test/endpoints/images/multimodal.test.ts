@@ -8,7 +8,7 @@ import { multimodalImageEndpoint as endpoint } from '../../../src/endpoints/imag
 import { errorBody } from '../../support/error-body.ts'
 
 const BUILT_IN = DASHSCOPE_IMAGE_MODELS.map(defineModel)
-/** A host's own row, of which nothing is known. */
+/** A host's own row without known abilities. */
 const OWN = defineModel({ id: 'own-image', kind: 'image', vendor: 'dashscope', protocol: 'multimodal' })
 
 function model(id: string): ModelFacts {
@@ -34,7 +34,7 @@ function body(id: string, content: unknown = [text()], parameters?: unknown): Re
   }
 }
 
-/** Parses by the rules of the model that the body names. */
+/** Parses by the rules of the model in the body. */
 function parse(value: unknown) {
   return endpoint.parse(value, model((value as { model: string }).model ?? 'qw-image-2.0') ?? OWN)
 }
@@ -181,7 +181,7 @@ describe('the multimodal image request', () => {
       'a size of qw-image-edit',
       body('qw-image-edit', [image(), text()], { size: '1328*1328' }),
       'parameters.size',
-      /does not take it/,
+      /does not support it/,
     ],
     ...[0, 2, 1.5, 1e9, '1'].map((n): [string, unknown, string, RegExp] => [
       `n of ${JSON.stringify(n)}`,

@@ -73,12 +73,12 @@ describe('a request for text to image', () => {
     expect(refusal(() => parse(fields))).toMatchObject({ status: 400, type: 'invalid_request_error', param })
   })
 
-  it('is refused for a billion pictures and for minus five', () => {
+  it('is rejected for a billion images and for minus five', () => {
     expect(refusal(() => parse({ n: 1e9 }))).toMatchObject({ status: 400, param: 'n', code: 'invalid_request' })
     expect(refusal(() => parse({ n: -5 }))).toMatchObject({ status: 400, param: 'n', code: 'invalid_request' })
   })
 
-  it('leaves sizes and qualities of a model of which nothing is known to its vendor', () => {
+  it('leaves sizes and qualities of an unknown model to its vendor', () => {
     expect(parse({ size: '2K', quality: 'ultra' }, hostRow())).toMatchObject({ size: '2K', quality: 'ultra' })
   })
 
@@ -151,7 +151,7 @@ describe('what text to image may cost', () => {
     })
   })
 
-  it('is named in pictures alone for a model that has no tokens, and in both where nothing is known', () => {
+  it('counts only images for a model without tokens, and both for an unknown model', () => {
     expect(estimate({ n: 2 }, hostRow({}))).toEqual({ images: 2 })
     expect(estimate({ n: 2 }, hostRow())).toMatchObject({ images: 2, inputTokens: 30, outputTokens: 2 * 4096 })
     expect(estimate({}, hostRow({ outputTokens: { default: 50 } }))).toMatchObject({ outputTokens: 50 })

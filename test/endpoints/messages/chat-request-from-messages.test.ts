@@ -78,7 +78,7 @@ test('keeps the summary of a compaction as text, because the client may have lef
 })
 
 describe('system text', () => {
-  test('of several blocks is one message, without the line that clients write about themselves', () => {
+  test('is one message for several blocks, without the line that clients write about themselves', () => {
     const { request, dropped } = translate({
       system: [
         { type: 'text', text: 'x-anthropic-billing-header: cc_version=2.1.1; cc_entrypoint=cli;' },
@@ -91,7 +91,7 @@ describe('system text', () => {
     expect(dropped).toEqual(['system[0]'])
   })
 
-  test('between two turns stays where it is', () => {
+  test('stays in place between two turns', () => {
     expect(messagesOf([...HELLO, { role: 'system', content: [{ type: 'text', text: 'Mode changed.' }] }])).toEqual([
       { role: 'user', content: 'hello' },
       { role: 'system', content: 'Mode changed.' },
@@ -106,7 +106,7 @@ test('a user turn of texts alone is one text, which servers of text models requi
 })
 
 describe('state in signatures', () => {
-  test('of a call goes back to the call behind it', () => {
+  test('returns to the call after it', () => {
     const thinking = { type: 'thinking', thinking: '', signature: carriedSignature(extra) }
     const call = { type: 'tool_use', id: 'a', name: 'first', input: {} }
 
@@ -144,7 +144,7 @@ describe('state in signatures', () => {
   })
 })
 
-describe('pictures and files', () => {
+describe('images and files', () => {
   test.each([
     ['a picture', PNG, PNG_PART],
     [

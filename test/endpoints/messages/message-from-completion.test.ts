@@ -54,7 +54,7 @@ test.each([
   ['chatcmpl-1', 'msg_chatcmpl-1'],
   ['a/b\n', 'msg_ab'],
   ['', `msg_${(1_795_132_800_500).toString(36)}`],
-])('the id %j is told as %j', (id, expected) => {
+])('converts the id %j to %j', (id, expected) => {
   expect(messageOf({ content: 'Hello' }, { id }).id).toBe(expected)
 })
 
@@ -62,7 +62,7 @@ test('an empty answer has no blocks', () => {
   expect(messageOf({ content: '' }).content).toEqual([])
 })
 
-test('thinking stands first, and not at all for callers who did not ask for it', () => {
+test('puts thinking first, and omits it for callers who did not request it', () => {
   const answer = { content: 'Hello', reasoning_content: 'Hm.' }
 
   expect(messageOf(answer).content).toEqual([

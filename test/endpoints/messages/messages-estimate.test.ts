@@ -13,7 +13,7 @@ test('more text, more tools and a system prompt are more tokens', () => {
   expect(request('hello', { tools: [{ name: 'a', input_schema: { type: 'object' } }] })).toBeGreaterThan(least)
 })
 
-test('a picture counts the same whatever its size, and a cache mark nothing', () => {
+test('counts every image the same whatever its size, and a cache mark as nothing', () => {
   const picture = (data: string): number => request([imageOf(data)])
 
   expect(picture('A'.repeat(100_000))).toBe(picture('A'))

@@ -57,7 +57,7 @@ test('an answer is one message_start, its blocks, the reason with all usage, and
   ])
 })
 
-test('the first event tells of the prompt only: some clients add its output to that of the end', () => {
+test('reports only the prompt in the first event, because some clients add its output to that of the end', () => {
   const [start, ...rest] = written((writer) => writer.text('all of it at once'))
   const usage = { input_tokens: 12, cache_creation_input_tokens: 3, cache_read_input_tokens: 5, output_tokens: 0 }
 
@@ -116,7 +116,7 @@ test('a second call goes out as it arrives once the arguments of the first are w
 describe('what another vendor wants back', () => {
   const extra = { google: { thought_signature: 'c2ln' } }
 
-  test('stands in the signature of the thinking in front of its call', () => {
+  test('is in the signature of the thinking before its call', () => {
     const { blocks } = blocksOfStream(
       written((writer) => {
         writer.start('id')
@@ -130,7 +130,7 @@ describe('what another vendor wants back', () => {
     expect(blocks[0]).toEqual({ type: 'thinking', thinking: 'Hm.', signature: carriedSignature(extra) })
   })
 
-  test('is no block behind the text of an answer, which would be taken for it', () => {
+  test('is not a block after the text of an answer, which would look like the answer', () => {
     const { blocks } = blocksOfStream(
       written((writer) => {
         writer.start('id')
@@ -183,7 +183,7 @@ test.each([
   expect(stopReason).toBe(expected)
 })
 
-/** One call on a writer, as random as decoders could ever make them. */
+/** A call on a writer, as random as decoders could ever produce. */
 type Step = readonly [kind: string, run: (writer: ChatStreamWriter) => void, text?: string, tool?: number]
 
 const extra = { google: { thought_signature: 'c2ln' } }
@@ -218,7 +218,7 @@ describe('the blocks of a stream', () => {
           for (const [, run] of late) run(writer)
         })
 
-        // Throws for a gap, a second open block, a delta of another kind, or a block that is not closed.
+        // Fails for a gap, a second open block, a delta of another kind, or a block that is not closed.
         const { blocks } = blocksOfStream(events)
         const text = blocks.flatMap((block) => (block.type === 'text' ? [block['text']] : [])).join('')
         expect(text).toBe(

@@ -121,7 +121,7 @@ describe('calls and results', () => {
     ],
   }
 
-  test('of one user turn become a tool message each, in front of what the user says', () => {
+  test('become one tool message per result of a user turn, before the text of the user', () => {
     const messages = messagesOf([
       ...HELLO,
       calls,
@@ -150,7 +150,7 @@ describe('calls and results', () => {
     ])
   })
 
-  test('of a search for tools, as coding clients run it themselves, names the tools that it found', () => {
+  test('names the tools that a tool search of a coding client found', () => {
     const content = [
       { type: 'tool_reference', tool_name: 'NotebookEdit' },
       { type: 'tool_reference', tool_name: 'WebFetch' },
@@ -175,7 +175,7 @@ describe('calls and results', () => {
     expect(dropped).toEqual([])
   })
 
-  test('pictures of a result stand in the user message behind it', () => {
+  test('puts images of a result into the user message after it', () => {
     const result = { type: 'tool_result', tool_use_id: 'toolu_1', content: [PNG] }
 
     expect(messagesOf([...HELLO, calls, { role: 'user', content: [result] }]).slice(2)).toEqual([
@@ -226,7 +226,7 @@ describe('tools', () => {
       { ...schema, properties: { a: { type: 'array', items: {}, uniqueItems: true } } },
     ],
     ['has a text of some length', { ...schema, properties: { a: { type: 'string', minLength: 1 } } }],
-  ])('whose schema %s are not called strict, because vendors of chat refuse that, and it is named', (_what, loose) => {
+  ])('are not called strict, with a report, if their schema %s, because chat vendors reject that', (_what, loose) => {
     const { request, dropped } = translate({ tools: [{ ...tools[0], input_schema: loose }] })
 
     expect(request.tools).toEqual([

@@ -88,7 +88,7 @@ test('the settings of an answer have their names in chat', () => {
   })
 })
 
-test('pictures and files of a message are parts of a chat message', () => {
+test('converts images and files of a message to parts of a chat message', () => {
   const [message] = messagesOf([
     {
       role: 'user',
@@ -181,7 +181,7 @@ test('a run of reasoning, text and calls is one assistant turn, and outputs foll
   ])
 })
 
-test('outputs of a run stand in the order of their calls, and a fault names the item of the caller', () => {
+test('sorts outputs of a run by their calls, and names the item of the caller in errors', () => {
   const input = [user('hi'), call('c1'), call('c2'), output('c2', 'two'), output('c1', 'one'), user('more'), call('c3')]
   const later = [output('c3', 'three'), output('c1', 'again')]
   const { request, paths } = translated({ input: [...input, ...later] })
@@ -214,7 +214,7 @@ test('an output that is given again is one output, and calls of one id have one 
   ])
 })
 
-test('an output that came after other messages stands behind its call, where chat vendors want it', () => {
+test('moves an output that follows other messages to its call, where chat vendors require it', () => {
   const late = [output('c2', 'two'), { role: 'developer', content: 'Be brief.' }, output('c1', 'one')]
   const { request, paths } = translated({ input: [user('hi'), call('c1'), call('c2'), user('hurry'), ...late] })
 
@@ -237,7 +237,7 @@ test('very many outputs in the reverse order of their calls are put in order lik
   expect(messages.slice(2).map((message) => message.tool_call_id)).toEqual(ids)
 })
 
-test('arguments that are no object, as models write them and cuts leave them, are an object in later turns', () => {
+test('wraps arguments that are not an object, such as those of cut answers, in later turns', () => {
   const calls = ['{"at":', '[1]', '', ' {"at": "x"} '].map((text, index) => ({ ...call(`c${index}`), arguments: text }))
   const [, turn] = messagesOf([user('hi'), ...calls, user('go on')])
 
@@ -267,7 +267,7 @@ describe('state of a vendor', () => {
     })
   })
 
-  test('of another vendor, or that the gateway did not write, is dropped and reported', () => {
+  test('is dropped and reported if it is of another vendor or not written by the gateway', () => {
     for (const encrypted of [sealReasoning({ blocks: [block] }, { ...OWNER, vendor: 'another' })!, 'gAAAA-of-openai']) {
       const { request, dropped } = translated({ input: input(encrypted) })
       expect(request.messages[1]?.thinking_blocks).toBe(undefined)
@@ -275,7 +275,7 @@ describe('state of a vendor', () => {
     }
   })
 
-  test('of another vendor whose reasoning the caller has as a summary is not reported: nothing is lost', () => {
+  test('is not reported if it is of another vendor and the caller has its reasoning as a summary', () => {
     const sealed = sealReasoning({ text: '' }, { ...OWNER, vendor: 'another' })!
     const item = { type: 'reasoning', summary: [{ type: 'summary_text', text: 'hm' }], encrypted_content: sealed }
     const { request, dropped } = translated({ input: [user('hi'), item, call('c1'), output('c1')] })
@@ -297,7 +297,7 @@ describe('state of a vendor', () => {
     expect(dropped).toEqual(['input.encrypted_content'])
   })
 
-  test('that was changed is refused', () => {
+  test('is rejected if it was changed', () => {
     const forged = sealReasoning({ blocks: [block] }, { ...OWNER, secret: 'x'.repeat(24) })!
     for (const encrypted of [`${content}x`, content.slice(0, -30), forged, 'signalbox:'])
       expect(refusal({ input: input(encrypted) })).toEqual({
@@ -334,7 +334,7 @@ describe('tools', () => {
     ],
   }
 
-  test('of namespaces, of items and of searches are functions, and calls of the history have their names', () => {
+  test('are functions if they are of namespaces, items or searches, and calls of the history use their names', () => {
     const { request, dropped, names } = translated(codex)
     expect(request.tools?.map((tool) => tool.function.name)).toEqual([
       'exec_command',
@@ -352,7 +352,7 @@ describe('tools', () => {
     ])
   })
 
-  test('with one name in two namespaces, or too long a name, stay apart', () => {
+  test('are distinguished if a name is in two namespaces or too long', () => {
     const tool = { type: 'function', name: 'n'.repeat(60), parameters: {} }
     const { request, names } = translated({
       tools: [
@@ -368,7 +368,7 @@ describe('tools', () => {
     expect(chatNames.map((name) => names.toolOf(name).namespace)).toEqual(['a', 'a__b', 'one', 'two'])
   })
 
-  test('that may be called are the only ones sent, if the choice names them', () => {
+  test('are limited to the callable ones if the choice names them', () => {
     const { request } = translated({
       tools: ['a', 'b'].map((name) => ({ type: 'function', name, parameters: {} })),
       tool_choice: { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'b' }] },

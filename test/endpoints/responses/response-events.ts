@@ -13,7 +13,7 @@ interface Item {
   readonly [member: string]: unknown
 }
 
-/** The events of a stream; the name of each must be its type. */
+/** Returns the events of a stream. The name of each must be its type. */
 export function responseEvents(text: string): ResponseEvent[] {
   return text
     .split('\n\n')
@@ -31,7 +31,7 @@ const ENDS = ['response.completed', 'response.incomplete', 'response.failed']
 
 /**
  * Checks the grammar of a stream: numbers without a gap, one response id, one item open at a time, each with its id and index,
- * deltas that add up, one terminal event, and a final output of the very items that were done. Gives the final response.
+ * deltas that add up, one terminal event, and a final output with the items that were done. Returns the final response.
  */
 export function checkGrammar(events: readonly ResponseEvent[]): Record<string, unknown> {
   expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index))

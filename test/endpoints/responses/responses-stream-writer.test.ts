@@ -218,7 +218,7 @@ test('a call comes back as the tool that the caller declared', () => {
 describe('state of a vendor', () => {
   const block = { type: 'thinking', thinking: 'hm', signature: 'sig' } as const
 
-  test('of thinking is carried in the reasoning item, shown or not', () => {
+  test('is carried in the reasoning item for thinking, shown or not', () => {
     for (const summary of ['auto', null]) {
       const events = written(
         (writer) => {
@@ -234,7 +234,7 @@ describe('state of a vendor', () => {
     }
   })
 
-  test('of a call is carried in a reasoning item before it', () => {
+  test('is carried in a reasoning item before its call', () => {
     const extra = { google: { thought_signature: 'abc' } }
     const events = written((writer) => {
       writer.toolCall({ index: 0, id: 'call_1', name: 'look', extra })
@@ -245,7 +245,7 @@ describe('state of a vendor', () => {
     expect(openReasoning(String(output[0]?.['encrypted_content']), OWNER, 'x')).toEqual({ calls: { call_1: extra } })
   })
 
-  test('that nobody asked to see, and that has no state, is no item', () => {
+  test('omits reasoning that was not requested and has no state', () => {
     const events = written(
       (writer) => {
         writer.reasoning('hm')

@@ -68,12 +68,12 @@ test.each([
 describe('the voice', () => {
   const host = { formats: ['wav'], takesInstructions: false, maxCharacters: 10 } as const
 
-  test('of a model that has no Cherry is its first one', () => {
+  test('is the first one of a model without Cherry', () => {
     expect(speechVoice(undefined, { ...host, voices: ['north', 'south'] })).toBe('north')
     expect(speechVoice('alloy', { ...host, voices: ['north', 'south'] })).toBe('north')
   })
 
-  test("of OpenAI's that the model itself has is that voice", () => {
+  test('is the OpenAI voice if the model itself has it', () => {
     expect(speechVoice('alloy', { ...host, voices: ['Cherry', 'alloy'] })).toBe('alloy')
   })
 
@@ -81,7 +81,7 @@ describe('the voice', () => {
     expect(speechVoice('anybody', undefined)).toBe('anybody')
     expect(speechVoice(null, undefined)).toBe('Cherry')
     expect(speechVoice('alloy', undefined)).toBe('Cherry')
-    // A vendor whose usual voice is one of OpenAI's has the others too.
+    // A vendor whose usual voice is one of OpenAI's also has the others.
     expect([speechVoice('nova', undefined, 'alloy'), speechVoice(undefined, undefined, 'alloy')]).toEqual([
       'nova',
       'alloy',
@@ -96,7 +96,7 @@ describe('the voice', () => {
   })
 })
 
-test('names of fields that could not stand in a header are not reported, nor are too many', () => {
+test('does not report field names that are invalid in a header, or too many names', () => {
   const odd = { 'line\nbreak': 1, ['x'.repeat(65)]: 1, naïve: 1, '': 1 }
   const many = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`field_${index}`, index]))
 

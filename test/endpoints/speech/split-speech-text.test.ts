@@ -23,7 +23,7 @@ describe('a longer text is cut', () => {
     expect(splitSpeechText(text, most)).toEqual(parts)
   })
 
-  test('not inside a sign of several characters', () => {
+  test('outside of signs of several characters', () => {
     const family = '👩‍👩‍👧'
 
     expect(splitSpeechText(`ab${family}${family}`, 9)).toEqual(['ab', family, family])
@@ -37,7 +37,7 @@ describe('a longer text is cut', () => {
     expect(parts.every((part) => Buffer.from(part).toString() === part)).toBe(true)
   })
 
-  test('into nothing that is white space alone', () => {
+  test('without parts that are only white space', () => {
     expect(splitSpeechText(`one.${' '.repeat(50)}two.`, 10)).toEqual(['one.', 'two.'])
   })
 })

@@ -12,11 +12,11 @@ test.each([
   ['mpeg', 7.3],
   ['ogg', 9.7],
   ['webm', 9.7],
-] as const)('the largest %s that tells no length holds at most %d hours', (format, hours) => {
+] as const)('limits the largest %s without a length to %d hours', (format, hours) => {
   const seconds = audioLength({ file: { byteLength: MAX_FILE_BYTES }, audio: { format, seconds: undefined } })
 
   expect(seconds / 3600).toBeCloseTo(hours, 1)
-  // What a call of a usual price is held for.
+  // Amount held for a call at a usual price.
   if (format === 'mp3') expect((seconds / 60) * PER_MINUTE).toBeCloseTo(1.97, 2)
 })
 

@@ -127,7 +127,7 @@ describe('an intent', () => {
     ['wv2.7-t2v', { shotType: 'multi' }, 'shotType'],
     ['wv2.5-t2v-preview', { seconds: 5, shotType: 'multi' }, 'shotType'],
   ]
-  test.each(impossible)('that %s cannot do is refused by its field: %j', (id, intent, param) => {
+  test.each(impossible)('is rejected with the field that %s does not support: %j', (id, intent, param) => {
     expect(refusalOf(() => buildBody({ ...BASE, ...intent }, videoModel(id)))).toMatchObject({
       code: 'unsupported_parameter',
       param,

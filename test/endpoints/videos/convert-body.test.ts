@@ -18,10 +18,10 @@ import {
 } from './support/drawn-bodies.ts'
 import { videoModel } from './support/video-model.ts'
 
-/** What says no more than the top-level fields. */
+/** Members that only repeat the top-level fields. */
 const BILLED = ['duration', 'resolution', 'size', 'ratio']
 
-/** Every value in the vendor's part of a body that is no default and does not only repeat what is billed. */
+/** Returns every value in the vendor's part of a body other than defaults and repeated billed fields. */
 function saidIn(request: VideoRequest): string[] {
   const { input, parameters = {} } = request
   return [
@@ -72,7 +72,7 @@ describe('a body for the other protocol', () => {
         const { prompt: text, ...rest } = readIntent(request, 'wan-2-7').intent
         const { prompt: textBack, ...restBack } = readIntent(back.body, 'wan-2-7').intent
         expect(restBack).toEqual(rest)
-        // Names of references come back in one spelling.
+        // Names of references return in one spelling.
         expect(spelled(textBack)).toBe(spelled(text))
       }),
       { numRuns: 300 },
@@ -222,7 +222,7 @@ describe('a body for the other protocol', () => {
     expect(convertBody(request, 'wan-2-7', OLD.r2v).body.input['prompt']).toBe(renamed)
   })
 
-  it('of the same protocol stays as it is, and what the model cannot do is listed', () => {
+  it('is unchanged for the same protocol, with a list of unsupported fields', () => {
     const parameters = { shot_type: 'multi', audio: false, own: 1 }
     const input = { img_url: 'https://e.net/a.png', template: 'squish' }
     const request = { model: 'any', duration: 5, resolution: '720p', aspect_ratio: '16:9', input, parameters }
@@ -241,7 +241,7 @@ describe('a body for the other protocol', () => {
     [{ input: { prompt: 'x' }, parameters: { resolution: '720P', shot_type: 'multi' } }, 'wan-2-7'],
     [{ input: { prompt: 'x' }, parameters: { shot_type: 'multi' } }, 'wan-2-6'],
     [{ input: { prompt: 'x', media: [] } }, 'wan-2-7'],
-  ])('is told by its fields: %j', (parts, protocol) => {
+  ])('is identified by its fields: %j', (parts, protocol) => {
     expect(protocolOfBody(parts)).toBe(protocol)
   })
 })

@@ -5,7 +5,7 @@ import { CLIP, GOOD_INPUT, PICTURE, parse, refusal, refusalOf, SOUND, videoModel
 
 describe('a video request', () => {
   for (const model of Object.keys(GOOD_INPUT)) {
-    it(`to ${model} gets the defaults of the specification and keeps input as it is`, () => {
+    it(`gets the defaults of the specification for ${model} and keeps its input`, () => {
       const body = { model, input: GOOD_INPUT[model] }
 
       const request = videoEndpoint.parse(body, videoModel(model))
@@ -47,7 +47,7 @@ describe('a video request', () => {
     ['4:3', 'wv2.7-r2v', { aspect_ratio: '4:3' }],
   ]
   for (const [expected, model, fields] of ratios) {
-    it(`to ${model} with ${JSON.stringify(fields)} is billed as ${expected}`, () => {
+    it(`is billed for ${model} with ${JSON.stringify(fields)} as ${expected}`, () => {
       const request = parse(model, fields)
 
       expect(request.aspect_ratio).toBe(expected)
@@ -126,7 +126,7 @@ describe('a video request', () => {
     expect(refusal('wv2.6-t2v', { parameters: { size: `1920${blanks}1080` } }).param).toBe('parameters.size')
   })
 
-  it('to a model that is called like a member of every object finds no protocol there', () => {
+  it('finds no protocol for a model named like a member of every object', () => {
     const model = defineModel({ id: 'constructor', kind: 'video', vendor: 'any', protocol: 'constructor' })
 
     expect(videoEndpoint.parse({ model: 'constructor', input: {} }, model).resolution).toBe('720p')
@@ -240,11 +240,11 @@ describe('addresses', () => {
     ['wv2.7-i2v', { media: [PICTURE] }, 'input.media[0]'],
     ['wv2.7-i2v', { media: [{ type: 'first_clip', url: inline }] }, 'input.media[0].url'],
     ['wv2.7-i2v', { media: [{ type: 'first_frame', url: 'javascript:alert(1)' }] }, 'input.media[0].url'],
-  ])('that are none are refused: %s %j', (model, input, param) => {
+  ])('are rejected if they are invalid: %s %j', (model, input, param) => {
     expect(refusal(model, { input })).toMatchObject({ code: 'invalid_request', param })
   })
 
-  it('take inline pictures and uploaded files where the vendor does', () => {
+  it('may be inline images and uploaded files if the vendor accepts them', () => {
     expect(() => parse('wv2.6-i2v', { input: { img_url: inline } })).not.toThrow()
     expect(() => parse('wv2.6-i2v', { input: { img_url: 'oss://bucket/own.png' } })).not.toThrow()
     expect(() => parse('wv2.7-i2v', { input: { media: [{ type: 'first_frame', url: inline }] } })).not.toThrow()

@@ -78,7 +78,7 @@ describe('the two protocols', () => {
     expect(refusal(model, { input })).toEqual({ code: 'invalid_request', param, message: `Field required: ${param}` })
   })
 
-  it('take a size for a picture model of 2.6, which the specification lists', () => {
+  it('accept a size for an image model of 2.6, as listed in the specification', () => {
     expect(parse('wv2.6-i2v', { parameters: { size: '1280*720' } }).parameters).toEqual({ size: '1280*720' })
   })
 
@@ -95,7 +95,7 @@ describe('the two protocols', () => {
     expect(videoEndpoint.parse(body, model)).toMatchObject(body)
   })
 
-  it('are told apart, but not the kinds, for a row without abilities', () => {
+  it('are distinguished, unlike the kinds, for a row without abilities', () => {
     const model = defineModel({ id: 'own', kind: 'video', vendor: 'any', protocol: 'wan-2-7' })
 
     expect(videoEndpoint.parse({ model: 'own', duration: 20, input: {} }, model).duration).toBe(20)
@@ -117,7 +117,7 @@ describe('media of 2.7', () => {
     [['first_frame', 'last_frame', 'driving_audio']],
     [['first_clip']],
     [['first_clip', 'last_frame']],
-  ])('goes together for a picture: %j', (types) => {
+  ])('can be combined for an image: %j', (types) => {
     expect(i2v(types)).not.toThrow()
   })
 
@@ -128,11 +128,11 @@ describe('media of 2.7', () => {
     [['first_frame', 'first_clip']],
     [['first_clip', 'driving_audio']],
     [['reference_image']],
-  ])('does not go together for a picture: %j', (types) => {
+  ])('cannot be combined for an image: %j', (types) => {
     const refused = refusalOf(i2v(types))
 
     expect(refused.param).toBe('input.media')
-    expect(refused.message).toContain(`${types.join(' + ')} do not go together`)
+    expect(refused.message).toContain(`${types.join(' + ')} cannot be combined`)
   })
 
   test.each([
@@ -152,14 +152,14 @@ describe('media of 2.7', () => {
     expect(refusalOf(r2v(types)).param).toBe('input.media')
   })
 
-  it('of 2.6 is at most five references', () => {
+  it('rejects more than five references of 2.6', () => {
     const input = { prompt: 'x', reference_urls: Array.from({ length: 6 }, () => PICTURE) }
 
     expect(refusal('wv2.6-r2v', { input }).param).toBe('input.reference_urls')
   })
 })
 
-/** The parameters that go to the vendor. */
+/** Returns the parameters for the vendor. */
 function filled(model: CatalogModel, fields: Partial<VideoRequest> = {}): Record<string, unknown> {
   const defaults = { model: model.id, duration: 5, resolution: '720p', aspect_ratio: '16:9', input: { prompt: 'x' } }
   return videoProtocolOf(model).fillIn({ ...defaults, ...fields }, model)
@@ -184,7 +184,7 @@ const rows: [model: string, fields: Partial<VideoRequest>, expected: Record<stri
 
 describe('parameters for the vendor', () => {
   for (const [model, fields, expected] of rows) {
-    it(`to ${model} with ${JSON.stringify(fields)} say what is billed`, () => {
+    it(`contain the billed fields for ${model} with ${JSON.stringify(fields)}`, () => {
       expect(filled(videoModel(model), fields)).toEqual(expected)
     })
   }

@@ -16,7 +16,7 @@ const keys = {
 }
 let started: StartedGateway
 
-/** The same prices at both vendors, so that equal usage costs the same. */
+/** Equal prices at both vendors, so that equal usage costs the same. */
 const prices = ['converse', 'direct', 'nova', CLAUDE, `anthropic-bedrock/${CLAUDE}`].flatMap((model): PriceRow[] =>
   (
     [
@@ -130,7 +130,7 @@ test.each([
   expect(new Set(costs).size).toBe(1)
 })
 
-test('an exception before any content is no answer: nothing is charged, and the caller may try again', async () => {
+test('charges nothing for an exception before any content, so that the caller can retry', async () => {
   const before = await started.account()
   const stream = await started.post('/v1/chat/completions', {
     ...chatBody('nova', 'Hello [[fault:error-event=0]]'),
@@ -158,7 +158,7 @@ test.each(['reset-mid-stream=3', 'end-early=3'])(
   },
 )
 
-test('tools, a picture, a file and reasoning make the round', async () => {
+test('passes tools, an image, a file and reasoning in both directions', async () => {
   const content = [
     { type: 'text', text: 'call get_weather' },
     {

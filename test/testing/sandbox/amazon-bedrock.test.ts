@@ -34,7 +34,7 @@ test('a model of OpenAI’s dialect answers by its own id, without a row, and is
 
   expect(await response.json()).toMatchObject({ model, choices: [{ message: { content: 'You said: Hello' } }] })
   expect(events.at(-1)).toBe('[DONE]')
-  // 2 tokens in at 0.15 and 3 out at 0.6 dollars a million.
+  // 2 input tokens at 0.15 and 3 output tokens at 0.6 dollars per million.
   expect((await started.ended(response)).costNanoDollars).toBe(2_100n)
   expect((await started.ended(stream)).costNanoDollars).toBe(2_100n)
   expect(sandbox.requests.at(-1)).toMatchObject({
@@ -73,7 +73,7 @@ test.each([
   const { data, usage } = (await response.json()) as { data: { embedding: number[] }[]; usage: object }
 
   expect(data.map(({ embedding }) => embedding.length)).toEqual([256, 256, 256])
-  // A quarter of the bytes, rounded up, for each text.
+  // A quarter of the bytes of each text, rounded up.
   expect(usage).toEqual({ prompt_tokens: 8, total_tokens: 8 })
   expect(sandbox.requests.length - before).toBe(calls)
   expect((await started.ended(response)).costNanoDollars).toBeGreaterThan(0n)
@@ -121,7 +121,7 @@ describe('keys of AWS', () => {
   let sandboxed: Awaited<ReturnType<typeof gatewayWith>>
   afterEach(() => sandboxed.close())
 
-  /** A clock that is wrong by so much. */
+  /** Returns a clock that is wrong by an offset. */
   const wrongBy = (offsetMs: number): Clock => ({
     ...systemClock,
     now: () => Date.now() + offsetMs,
@@ -157,7 +157,7 @@ describe('keys of AWS', () => {
     ['of nobody', { credentials: () => ({ ...keys, accessKeyId: 'AKIDNOBODY' }) }, /security token .* invalid/],
     ['that are wrong', { credentials: () => ({ ...keys, secretAccessKey: 'wrong' }) }, /does not match/],
     ['of an ended session', { credentials: () => ({ ...keys, sessionToken: 'expired' }) }, /renew the session/],
-  ])('%s are the operator’s to mend, and nothing is charged', async (_, options, advice) => {
+  ])('blame the operator for %s and charge nothing', async (_, options, advice) => {
     sandboxed = await gatewayWith(options)
     const response = await sandboxed.ask()
 
@@ -169,7 +169,7 @@ describe('keys of AWS', () => {
     expect(await sandboxed.gateway.account()).toEqual({ balance: 100_000_000_000n, held: 0n })
   })
 
-  test('that the service prints in an error stay out of answers and events', async () => {
+  test('are removed from answers and events if the service quotes them in an error', async () => {
     const sessionToken = 'SESSION-CANARY-0123'
     sandboxed = await gatewayWith({ credentials: () => ({ ...keys, secretAccessKey: 'wrong', sessionToken }) })
     const body = await (await sandboxed.ask()).text()
@@ -183,7 +183,7 @@ describe('keys of AWS', () => {
 })
 
 test.each([['a model that needs a profile', 'anthropic.claude-opus-4-8', /profile, such as eu\.MODEL/]])(
-  '%s is the operator’s, who is told what to set, and nothing is charged',
+  'blame the operator for %s, name the setting, and charge nothing',
   async (_, model, advice) => {
     const before = await started.account()
     const response = await started.post('/v1/messages', {

@@ -15,7 +15,7 @@ const PATH = '/api/v1/services/aigc/multimodal-generation/generation'
 const NOW_MS = Date.UTC(2026, 10, 20)
 const IMAGE = { image: 'https://cdn.example.net/1.png' }
 
-/** No text: most of these bytes are no UTF-8. */
+/** Bytes that are not text: most of them are not valid UTF-8. */
 const EVERY_BYTE = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte))
 const ECHO: SandboxOperation = {
   vendor: 'files',
@@ -77,7 +77,7 @@ function body(model: string, content: unknown[] = [{ text: 'A red bridge' }], pa
 const linksOf = (answer: Answer): string[] =>
   answer.json.output.choices[0].message.content.map((block: { image: string }) => block.image)
 
-describe('a picture of DashScope', () => {
+describe('an image of DashScope', () => {
   test('is a link that looks signed and holds for a day', async () => {
     const answer = await post(body('qwen-image-2.0', undefined, { size: '1664*928' }))
 
@@ -93,7 +93,7 @@ describe('a picture of DashScope', () => {
     expect(Number(new URL(link).searchParams.get('Expires'))).toBe(NOW_MS / 1000 + 86_400)
   })
 
-  test('is drawn whatever stands beside its messages, because the model decides what a request is for', async () => {
+  test('is drawn despite other members next to its messages, because the model decides the kind of a request', async () => {
     const given = body('qwen-image-2.0') as { input: object }
     const answer = await post({ ...given, input: { ...given.input, text: 'a text to speak, for another model' } })
 
@@ -133,7 +133,7 @@ describe('a picture of DashScope', () => {
     ['qwen-image-2.0-pro', [IMAGE, { text: 'x' }], 1024, 1024],
     ['qwen-image-max', [{ text: 'x' }], 1664, 928],
     ['qwen-image-edit-plus-2025-12-15', [IMAGE, IMAGE, { text: 'x' }], 1024, 1024],
-  ])('of %s has the size that is usual there when none is asked for', async (model, content, width, height) => {
+  ])('has the usual size of %s by default', async (model, content, width, height) => {
     expect((await post(body(model, content))).json.usage).toEqual({ image_count: 1, width, height })
   })
 
@@ -221,7 +221,7 @@ describe('DashScope refuses', () => {
     expect(answer.json).toEqual({ code, message, request_id: answer.headers.get('x-request-id') })
   })
 
-  test('a missing key, a model that is none, and a wish for a task', async () => {
+  test('a missing key, an unknown model, and a request for a task', async () => {
     const withoutKey = await post(body('qwen-image-max'), {})
     const unknown = await post(body('qwen-picture'))
     const asTask = await post(body('qwen-image-max'), { ...KEY, 'x-dashscope-async': 'enable' })
@@ -285,7 +285,7 @@ describe('an operation that does not speak JSON', () => {
     expect(await bytesOf(response)).toEqual(EVERY_BYTE)
   })
 
-  test('gets a form as it was sent, with the text that its fault marks stand in', async () => {
+  test('gets a form as it was sent, with the text that contains its fault marks', async () => {
     const sent = Buffer.from('--b\r\ncontent-disposition: form-data; name="x"\r\n\r\n\u00e9\r\n--b--\r\n', 'latin1')
     const init = { method: 'POST', headers: { 'content-type': 'multipart/form-data; boundary=b' } }
 

@@ -109,7 +109,7 @@ describe('marks in the prompt', () => {
     })
   })
 
-  test('let a task be unknown from the start, or run for ever', async () => {
+  test('can make a task unknown from the start, or run it indefinitely', async () => {
     const unknown = await submitted(marked('[[video:unknown]]'))
     const stuck = await submitted(marked('[[video:stuck]]'))
     expect((await query(unknown)).json.output).toEqual({ task_id: unknown, task_status: 'UNKNOWN' })
@@ -137,7 +137,7 @@ describe('marks in the prompt', () => {
     '[[video:input=-1]]',
     '[[video:fail=1]]',
     '[[video:explode]]',
-  ])('that cannot be read are quoted: %s', async (mark) => {
+  ])('are quoted if they are malformed: %s', async (mark) => {
     const answer = await submit(marked(mark))
 
     expect(answer.status).toBe(400)
@@ -174,7 +174,7 @@ describe('faults', () => {
     expect(whole?.json.usage.duration).toBe(5)
   })
 
-  test('are told apart by the names of the operations', async () => {
+  test('are distinguished by the names of the operations', async () => {
     await submitted(request('wan2.7-t2v'))
     await query('x')
     await cancel('x')

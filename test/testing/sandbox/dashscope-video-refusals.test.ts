@@ -17,7 +17,7 @@ describe('DashScope allows 20 calls a second', () => {
   const queries = (count: number) => Promise.all(Array.from({ length: count }, () => query('any')))
   const refusedOf = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 429)
 
-  test('for each key, and says how many came', async () => {
+  test('per key, and reports the number of calls', async () => {
     clock.advance(1000)
     const answers = await queries(23)
     const counted = sandbox.mostTaskQueriesPerSecond
@@ -45,7 +45,7 @@ describe('DashScope allows 20 calls a second', () => {
     expect(sandbox.mostTaskQueriesPerSecond).toBe(26)
   })
 
-  test('to cancel and to list too, each for itself', async () => {
+  test('separately to cancel and to list', async () => {
     const statuses = async (make: () => Promise<Answer>) =>
       (await Promise.all(Array.from({ length: 21 }, make))).filter(({ status }) => status === 429)
 
@@ -158,7 +158,7 @@ describe('DashScope refuses', () => {
     ],
     ['DataInspectionFailed', 'what its filter dislikes', marked('[[fault:blocked]]')],
     ['Arrearage', 'an account in arrears', marked('[[fault:quota]]')],
-  ])('with the code %s: %s', async (code, _, body) => {
+  ])('requests that get the code %s: %s', async (code, _, body) => {
     const answer = await submit(body)
 
     expect([answer.status, answer.json.code]).toEqual([400, code])
@@ -173,17 +173,17 @@ describe('DashScope refuses', () => {
     ['shot_type at 2.7, without effect', request('wan2.7-t2v', {}, { shot_type: 'many' })],
     ['the older field of references', request('wan2.6-r2v', olderField)],
     ['a regional id', request('wan2.6-t2v-us')],
-  ])('but takes %s', async (_, body) => {
+  ])('only invalid requests and accepts %s', async (_, body) => {
     expect((await submit(body)).status).toBe(200)
   })
 
-  test('but takes a stored file with the header for it', async () => {
+  test('no stored file if its header is set', async () => {
     const body = request('wan2.6-i2v', { img_url: 'oss://bucket/p.png' })
 
     expect((await submit(body, { 'x-dashscope-ossresourceresolve': 'enable' })).status).toBe(200)
   })
 
-  test('a missing key, a call that would wait for the video, and models that are none', async () => {
+  test('a missing key, a call that would wait for the video, and unknown models', async () => {
     const body = request('wan2.7-t2v')
     const withoutKey = await submit(body, { authorization: 'Bearer ' })
     const queryWithoutKey = await call('GET', '/api/v1/tasks/x', undefined, { authorization: '' })

@@ -129,14 +129,14 @@ describe('a video task of DashScope', () => {
     ['wan2.6-i2v', {}, '1920x1080', 1080],
     ['wan2.6-i2v', { resolution: '720P', ratio: '1:1' }, '1280x720', 720],
     ['wan2.7-r2v', { resolution: '720P', ratio: '1:1' }, '960x960', 720],
-  ])('of %s with %j has %s pixels', async (model, parameters, pixels, tier) => {
+  ])('has for %s with %j the pixels %s', async (model, parameters, pixels, tier) => {
     const record = await ended(request(model, MEDIA_OF[model], parameters))
 
     expect(record.output.video_url).toContain(`-${pixels}-5000ms.mp4`)
     expect(record.usage.SR).toBe(tier)
   })
 
-  test('renders 1080P when the size stands in the field of the other protocol', async () => {
+  test('renders 1080P if the size is in the field of the other protocol', async () => {
     const legacy = await ended(request('wan2.6-t2v', {}, { resolution: '720P' }))
     const newer = await ended(request('wan2.7-t2v', {}, { size: '1280*720' }))
 

@@ -40,7 +40,7 @@ const DIALECTS: readonly Dialect[] = [
   },
 ]
 
-describe.each(DIALECTS)('at $vendor', (dialect) => {
+describe.each(DIALECTS)('the stand-in for $vendor', (dialect) => {
   const whole = (text: string) => vendor.post(dialect.path, dialect.body(text, false))
   const stream = (text: string) => vendor.post(dialect.streamPath, dialect.body(text, true))
   const open = (text: string) => vendor.send(dialect.streamPath, dialect.body(text, true))
@@ -92,7 +92,7 @@ describe.each(DIALECTS)('at $vendor', (dialect) => {
     await expect(open('x [[fault:reset]]')).rejects.toThrow('fetch failed')
   })
 
-  test('breaks the connection after so many events, which still arrive', async () => {
+  test('breaks the connection after the given number of events, which still arrive', async () => {
     const response = await open('one two three [[fault:reset-mid-stream=3]]')
 
     const received: string[] = []
@@ -163,7 +163,7 @@ describe.each(DIALECTS)('at $vendor', (dialect) => {
     expect(cut.events).toHaveLength((await stream(text)).events.length)
   })
 
-  test('goes on for ever, until the caller leaves', async () => {
+  test('continues until the caller disconnects', async () => {
     const leaving = new AbortController()
     const response = await vendor.send(
       dialect.streamPath,
@@ -181,7 +181,7 @@ describe.each(DIALECTS)('at $vendor', (dialect) => {
     expect(vendor.sandbox.openCalls).toBe(0)
   })
 
-  test('hangs before or behind the headers, and sees the caller leave', async () => {
+  test('hangs before or after the headers, and detects that the caller disconnects', async () => {
     const leaving = new AbortController()
     const silent = vendor.send(dialect.path, dialect.body('x [[fault:hang]]', false), undefined, leaving.signal)
     await vendor.sandbox.nextRequest()
@@ -208,14 +208,14 @@ describe('marks', () => {
   const ask = (text: string) =>
     vendor.post('/v1/chat/completions', { model: 'gpt-4o', messages: [{ role: 'user', content: text }] })
 
-  test('with times strike so often and then no more', async () => {
+  test('apply as often as their setting times', async () => {
     const statuses = []
     for (let round = 0; round < 3; round++) statuses.push((await ask('x [[fault:status=503,times=2]]')).status)
 
     expect(statuses).toEqual([503, 503, 200])
   })
 
-  test('that cannot be read are refused by name, so that no drill passes by mistake', async () => {
+  test('are rejected by name if they are malformed, so that no drill passes by mistake', async () => {
     const answers = await Promise.all(
       ['nonsense', 'status=abc', 'delay', 'usage', 'cut=0'].map((mark) => ask(`[[fault:${mark}]]`)),
     )
@@ -325,7 +325,7 @@ test('slow bytes come a few at a time', async () => {
   expect(sizes.length).toBeGreaterThan(3)
 })
 
-test('a fault of a kind that there is not is refused, and names the nearest one', () => {
+test('rejects a fault of an unknown kind, and names the nearest one', () => {
   const sandbox = sandboxVendors()
 
   expect(() => sandbox.fault({ kind: 'half-jsn' } as never)).toThrow(

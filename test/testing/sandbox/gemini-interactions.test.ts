@@ -60,7 +60,7 @@ function pictureOf(answer: Json): { mime_type: string; data: string } {
   return blocks.find((block: Json) => block.type === 'image')
 }
 
-/** Width and height from the frame header of a JPEG, or the first chunk of a PNG. */
+/** Returns width and height from the frame header of a JPEG, or the first chunk of a PNG. */
 function pixelsOf(base64: string): [number, number] {
   const bytes = Buffer.from(base64, 'base64')
   if (bytes.readUInt16BE(0) === 0x8950) return [bytes.readUInt32BE(16), bytes.readUInt32BE(20)]
@@ -75,7 +75,7 @@ function pixelsOf(base64: string): [number, number] {
 }
 
 describe('a whole interaction', () => {
-  test('holds a picture, a usage by modality and an id', () => {
+  test('contains an image, a usage by modality and an id', () => {
     const { status, json } = ask(
       draw({
         input: [
@@ -110,7 +110,7 @@ describe('a whole interaction', () => {
     })
   })
 
-  test('without a format text and picture come in two steps', () => {
+  test('has text and image in two steps without a format', () => {
     const { json } = ask({ model: FLASH, input: 'A paper crane' })
 
     expect(json.steps.map((step: Json) => step.content.map((block: Json) => block.type))).toEqual([['text'], ['image']])
@@ -125,7 +125,7 @@ describe('a whole interaction', () => {
     ['1K at 21:9', { aspect_ratio: '21:9' }, [1584, 672]],
     ['1K at 8:1', { aspect_ratio: '8:1' }, [3072, 384]],
     ['2K at 4:5', { image_size: '2K', aspect_ratio: '4:5' }, [1856, 2304]],
-  ])('the picture is a JPEG of the size asked for: %s', (_case, fields, pixels) => {
+  ])('contains a JPEG of the requested size: %s', (_case, fields, pixels) => {
     const picture = pictureOf(ask(draw(format(fields))).json)
 
     expect(picture.mime_type).toBe('image/jpeg')
@@ -141,12 +141,12 @@ describe('a whole interaction', () => {
     expect(pixelsOf(picture.data)).toEqual([1184, 864])
   })
 
-  test('equal requests get equal answers, others another picture', () => {
+  test('is equal for equal requests, and has another image for others', () => {
     expect(ask(draw()).text).toBe(ask(draw()).text)
     expect(pictureOf(ask(draw({ input: 'Another' })).json).data).not.toBe(pictureOf(ask(draw()).json).data)
   })
 
-  test('a blocked picture is a failed interaction with HTTP 200 and without steps', () => {
+  test('is failed with HTTP 200 and without steps for a blocked image', () => {
     const { status, json } = ask(draw({ input: 'x [[fault:blocked]]' }))
 
     expect(status).toBe(200)
@@ -253,7 +253,7 @@ describe('the gateway\u2019s vendor and the stand-in understand each other', () 
     generation_config: { thinking_level: 'minimal', temperature: 1 },
   } as const
 
-  describe.each(['interactions', 'generateContent'] as const)('by %s', (images) => {
+  describe.each(['interactions', 'generateContent'] as const)('the API %s', (images) => {
     const operation = interactionsOf({ images })
 
     test.each([false, true])('streamed: %s', (stream) => {

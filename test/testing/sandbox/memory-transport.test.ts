@@ -8,7 +8,7 @@ import type {
 } from '../../../src/transport/transport.ts'
 import type { HeaderMap } from '../../../src/wire/headers.ts'
 
-/** What a call brought, in the order in which it came. */
+/** Records the events of a call, in their order. */
 class Recorder implements TransportHandler {
   readonly seen: string[] = []
   status = 0
@@ -68,7 +68,7 @@ const send = (sandbox: Sandbox, text: string): { recorder: Recorder; control: Tr
   return { recorder, control: sandbox.transport().send(chatCall(text), recorder) }
 }
 
-/** Lets everything happen that does not wait for the clock. */
+/** Waits for everything that does not need the clock. */
 const settled = async (): Promise<void> => {
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
 }

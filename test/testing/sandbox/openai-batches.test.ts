@@ -10,7 +10,7 @@ const compatible = (): OpenAI =>
 
 beforeEach(() => vendor.sandbox.reset())
 
-/** A line of chat. */
+/** Returns a line with a chat request. */
 const line = (customId: string, content: string, model = 'gpt-5.4') => ({
   custom_id: customId,
   method: 'POST',
@@ -77,7 +77,7 @@ describe('the openai SDK against the batches of the OpenAI stand-in', () => {
     })
   })
 
-  test('errors of requests stand in a second file, with the status of a single call', async () => {
+  test('writes errors of requests to a second file, with the status of a single call', async () => {
     const { id } = await submitted(client(), [
       line('a', 'Hello'),
       line('b', '[[fault:status=429]]'),

@@ -17,13 +17,13 @@ export interface PictureAnswer {
   readonly events: Json[]
 }
 
-/** Asks the stand-in for text to image. */
+/** Calls text to image. */
 export function generate(fields: object): PictureAnswer {
   const body = { model: 'gpt-image-2', prompt: 'a paper boat', ...fields }
   return ask('/v1/images/generations', 'application/json', Buffer.from(JSON.stringify(body)))
 }
 
-/** Asks it for an edit by a form of these fields and files. */
+/** Calls an edit with a form of these fields and files. */
 export function edit(fields: Record<string, string>, files: Form): PictureAnswer {
   const all = { model: 'gpt-image-2', prompt: 'make it blue', ...fields }
   const parts = Object.entries(all).map(([name, value]) => ({ kind: 'field' as const, name, value }))
@@ -31,26 +31,26 @@ export function edit(fields: Record<string, string>, files: Form): PictureAnswer
   return ask('/v1/images/edits', contentType, Buffer.concat(chunks))
 }
 
-/** Asks it for an edit in JSON. */
+/** Calls an edit in JSON. */
 export function editJson(body: object): PictureAnswer {
   const all = { model: 'gpt-image-2', prompt: 'make it blue', ...body }
   return ask('/v1/images/edits', 'application/json', Buffer.from(JSON.stringify(all)))
 }
 
-/** A file of a form with a picture in it. */
+/** Returns a file of a form that contains an image. */
 export function pictureFile(name: string, side = 16, format: PictureFormat = 'png'): Form[number] {
   const bytes = drawPicture({ width: side, height: side, format, seed: 'a' })
   const contentType = `image/${format}`
   return { kind: 'file', name, filename: `a.${format}`, contentType, chunks: [bytes], byteLength: bytes.length }
 }
 
-/** The format and size of a picture in base64. */
+/** Returns the format and size of an image in base64. */
 export function pictureIn(base64: unknown): string {
   const header = imageHeader([Buffer.from(String(base64), 'base64')])
   return header === undefined ? 'no picture' : `${header.format} ${header.width}x${header.height}`
 }
 
-/** Sends a call to the stand-in. Without a credential when `authorization` is empty. */
+/** Sends a call to the stand-in, without a credential if `authorization` is empty. */
 export function ask(
   path: string,
   contentType: string,

@@ -3,7 +3,7 @@ import type { Form } from '../../../src/wire/multipart.ts'
 import { ask, edit, editJson, generate, pictureFile, pictureIn } from './openai-images-calls.ts'
 
 describe('text to image', () => {
-  test('answers with real pictures of the size and format asked for, and with tokens', () => {
+  test('answers with real images of the requested size and format, and with tokens', () => {
     const { status, json } = generate({ n: 2, size: '1536x864', quality: 'low', output_format: 'webp' })
 
     expect(status).toBe(200)
@@ -43,7 +43,7 @@ describe('text to image', () => {
     expect(json).toMatchObject({ size: '1024x1024', quality: 'medium', output_format: 'png' })
   })
 
-  test('streams unfinished pictures and then the finished one', () => {
+  test('streams unfinished images and then the finished one', () => {
     const { status, text, events } = generate({ stream: true, partial_images: 2, size: '1024x1024', quality: 'high' })
 
     expect(status).toBe(200)
@@ -109,7 +109,7 @@ describe('text to image', () => {
 describe('an edit', () => {
   const image = pictureFile('image')
 
-  test('takes a form with pictures and a mask, and counts them', () => {
+  test('accepts a form with images and a mask, and counts them', () => {
     const { status, json } = edit({ n: '2', size: '1024x1536', quality: 'low' }, [
       pictureFile('image[]'),
       pictureFile('image[]', 32, 'jpeg'),

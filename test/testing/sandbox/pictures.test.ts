@@ -18,7 +18,7 @@ describe.each(FORMATS)('a %s file', (format) => {
     [4096, 4096],
     [16_384, 3],
     [3, 16_384],
-  ])('of %i by %i pixels has its size in its header, and no alpha', (width, height) => {
+  ])('has a header with its size, %i by %i pixels, and no alpha', (width, height) => {
     expect(imageHeader([draw(format, width, height)])).toEqual({ format, width, height, hasAlpha: false })
   })
 
@@ -32,7 +32,7 @@ describe.each(FORMATS)('a %s file', (format) => {
     expect(() => draw(format, 8, side)).toThrow(RangeError)
   })
 
-  test('of 2048 by 2048 pixels is small', () => {
+  test('is small at 2048 by 2048 pixels', () => {
     expect(draw(format, 2048, 2048).length).toBeLessThan(100_000)
   })
 })
@@ -84,7 +84,7 @@ test.each([1, 2, 3, 4, 5])('a WebP counts its own bytes and ends on an even one 
   expect(file.length).toBe(20 + dataBytes + (dataBytes % 2))
 })
 
-// These bytes were opened with libjpeg and libwebp, without a warning; both gave 123 by 77 pixels of one colour.
+// libjpeg and libwebp opened these bytes without a warning. Both returned 123 by 77 pixels of one colour.
 test.each([
   ['jpeg', 'f04651fff51f6d7a6bc1346c4f3592d1f0b8384d06398acf4fe3d8d6ae311324'],
   ['webp', 'b06ccbbd5e19570777a9a5327bb030f666df67a27cac412343796adb0b8dd8ae'],
@@ -101,7 +101,7 @@ interface PngChunk {
   readonly data: Buffer
 }
 
-/** The chunks of a PNG with two bits for a pixel, and its pixels as places in the palette. */
+/** Returns the chunks of a PNG with two bits per pixel, and its pixels as indexes into the palette. */
 function readPng(file: Buffer): { readonly chunks: readonly PngChunk[]; readonly lines: readonly number[][] } {
   const chunks: PngChunk[] = []
   for (let position = 8; position < file.length; ) {

@@ -46,7 +46,7 @@ const tools = [
   },
 ]
 
-/** What an agent sends: fields of OpenAI's that not every server has, and a turn with a call. */
+/** Requests of an agent: fields of OpenAI's that not every server supports, and a turn with a call. */
 const AGENT_TURNS = [
   { role: 'developer', content: 'Be brief' },
   { role: 'user', content: 'call get_weather', name: 'anna' },

@@ -281,7 +281,7 @@ describe('a reply', () => {
     expect(choices[0]?.finish_reason).toBe('content_filter')
   })
 
-  test('with an error refuses every kind of model, and no poll', async () => {
+  test('rejects calls of every kind of model with its error, but no poll', async () => {
     const error = { status: 400, message: 'not today' }
     const calls: [string, () => Promise<unknown>][] = [
       ['voyage', () => client.embeddings.create({ model: 'vy-4', input: 'hello' })],
@@ -338,7 +338,7 @@ describe('a reply', () => {
     await transport.close()
   })
 
-  test('of a form tells its model too', async () => {
+  test('matches the model of a form too', async () => {
     const image = new Uint8Array(drawPicture({ width: 64, height: 64, format: 'png', seed: 'one' }))
     sandbox.reply({
       when: { operation: 'image-edits', model: 'gpt-image-1' },

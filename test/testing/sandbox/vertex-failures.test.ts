@@ -14,7 +14,7 @@ import { chatBody, type StartedGateway, startGateway } from '../../support/start
 const MODELS = ['flash', 'haiku'] as const
 const HUNDRED_DOLLARS = 100_000_000_000n
 
-/** The machine's clock, put forward. */
+/** Returns the machine's clock with an offset. */
 function shiftedClock(): Clock & { shiftMs: number } {
   const clock = {
     shiftMs: 0,
@@ -71,7 +71,7 @@ async function start(apiKey: ApiKeys, { project = 'our-project', location = 'glo
 const ask = (model: string, rest = {}): Promise<Response> =>
   started.post('/v1/chat/completions', chatBody(model, 'Hello', rest))
 
-/** A key file of a service account whose token endpoint is the stand-in's. */
+/** Returns a key file of a service account with the token endpoint of the stand-in. */
 function keyFile(): Record<string, string> {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
   return {
@@ -82,7 +82,7 @@ function keyFile(): Record<string, string> {
   }
 }
 
-/** What the operator was told, without the caller having read it. */
+/** Returns the error that the operator got, which the caller must not see. */
 async function toldAfter(model: string): Promise<string> {
   const answer = await ask(model)
   const text = await answer.text()
@@ -107,19 +107,19 @@ describe.each(MODELS)('%s', (model) => {
       { project: 'missing-project' },
       /set project \(GOOGLE_CLOUD_PROJECT\).*missing-project/,
     ],
-  ])('at %s is not charged, and the operator reads what to set', async (_what, place, told) => {
+  ])('is not charged at %s, and the operator reads what to set', async (_what, place, told) => {
     await start(() => ({ token: 'any-token' }), place)
 
     expect(await toldAfter(model)).toMatch(told)
   })
 
-  test('at a host that is not there names the address to the operator', async () => {
+  test('names the address to the operator if the host does not exist', async () => {
     await start(() => ({ token: 'any-token' }), { baseURL: 'https://us-moon1-aiplatform.googleapis.invalid' })
 
     expect(await toldAfter(model)).toMatch(/us-moon1-aiplatform\.googleapis\.invalid.*address, region or resource/)
   })
 
-  test('with credentials that nobody renews asks once more, and names their source', async () => {
+  test('retries once with stale credentials, and names their source', async () => {
     let given = 0
     await start(() => ({ token: `ya29.sandbox-until-0-${++given}` }))
     clock.shiftMs = 10_000
@@ -127,7 +127,7 @@ describe.each(MODELS)('%s', (model) => {
     expect(await toldAfter(model)).toMatch(/GOOGLE_APPLICATION_CREDENTIALS/)
   })
 
-  test('with a revoked user names the command that renews it', async () => {
+  test('names the command that renews a revoked user', async () => {
     const file = join(folder, 'user.json')
     const user = { type: 'authorized_user', client_id: 'c', client_secret: 's', refresh_token: 'revoked' }
     writeFileSync(file, JSON.stringify({ ...user, token_uri: `${origin}/token` }))
@@ -136,14 +136,14 @@ describe.each(MODELS)('%s', (model) => {
     expect(await toldAfter(model)).toMatch(/gcloud auth application-default login.*expired or revoked/)
   })
 
-  test('with no credentials at all names every way to give some', async () => {
+  test('names every way to set credentials if there are none', async () => {
     const environment = { HOME: folder, GCE_METADATA_HOST: '127.0.0.1:9' }
     await start(googleDefaultCredentials({ environment }))
 
     expect(await toldAfter(model)).toMatch(/set GOOGLE_APPLICATION_CREDENTIALS, run gcloud .* service account/)
   })
 
-  test('with a clock that is ten minutes wrong names the clock', async () => {
+  test('names the clock if it is ten minutes wrong', async () => {
     const wrong = shiftedClock()
     wrong.shiftMs = 600_000
     await start(googleServiceAccount({ key: keyFile() }), { clock: wrong })

@@ -12,7 +12,7 @@ import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../../sup
 const CHAT = '/v1/chat/completions'
 const MESSAGES = '/v1/messages'
 
-/** The same model at its maker and at Vertex AI: public id of each, vendor and id there. */
+/** The same model at its maker and at Vertex AI: public id, vendor and vendor id of each. */
 const PAIRS = {
   flash: ['gemini', 'gemini-2.5-flash', 'vertex', 'gemini-2.5-flash'],
   signing: ['gemini', 'gemini-3-pro-preview', 'vertex', 'gemini-3-pro-preview'],
@@ -76,14 +76,14 @@ const TOOLS = [
   },
 ]
 
-/** What the account paid for an answer, in nano-dollars. */
+/** Returns the account's charge for an answer, in nano-dollars. */
 async function paidFor(answer: Response): Promise<bigint> {
   await started.ended(answer)
   const [line] = await started.gateway.accounts.ledger('acct_test', { limit: 1 })
   return line?.amount ?? 0n
 }
 
-/** An answer's text of JSON without what names the call or the model. */
+/** Returns the JSON text of an answer without names of the call or the model. */
 const comparable = (text: string): string =>
   text
     .replaceAll(/-(?:direct|vertex)"/g, '"')
@@ -172,7 +172,7 @@ describe('what is sent', () => {
     expect(call.headers).not.toHaveProperty('x-goog-api-key')
   })
 
-  test('to Claude names the model in the path and the version in the body', async () => {
+  test('names the model in the path and the version in the body for Claude', async () => {
     const whole = await sent(MESSAGES, messagesBody('haiku-vertex', 'Hello'))
     const stream = await sent(CHAT, chatBody('haiku-vertex', 'Hello', { stream: true }))
 
@@ -187,7 +187,7 @@ describe('what is sent', () => {
     for (const { headers } of [whole, stream]) expect(headers).not.toHaveProperty('anthropic-version')
   })
 
-  test('of a coding client is what the cloud takes, and the rest is named', async () => {
+  test('contains what the cloud accepts of a coding client, and the rest is reported', async () => {
     const request = codingClientRequest('opus-vertex', 'call Bash')
     const system = [{ type: 'text', text: 'Help.', cache_control: { type: 'ephemeral', scope: 'global' } }]
     const answer = await started.post(
@@ -212,7 +212,7 @@ describe('what is sent', () => {
     expect(call?.body).toMatchObject({ context_management: request['context_management'], system: [{ text: 'Help.' }] })
   })
 
-  test('of a coding client to the count of tokens has the betas that it takes', async () => {
+  test('contains the supported betas of a coding client for a token count', async () => {
     const call = await sent(
       '/v1/messages/count_tokens',
       messagesBody('opus-vertex', 'Hello', { max_tokens: undefined }),
@@ -228,7 +228,7 @@ describe('what is sent', () => {
     )
   })
 
-  test('has pictures as bytes, fetched by the gateway', async () => {
+  test('contains images as bytes, fetched by the gateway', async () => {
     const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
     const server = createServer((_request, response) =>
       response.setHeader('content-type', 'image/png').end(Buffer.from(png, 'base64')),
@@ -286,7 +286,7 @@ describe('embeddings', () => {
   test.each([
     ['vectors-2-vertex', 'gemini-embedding-2-preview:embedContent', 6],
     ['texts-vertex', 'text-embedding-005:predict', 2],
-  ])('of %s are asked for by %s', async (model, method, calls) => {
+  ])('use for %s the method %s', async (model, method, calls) => {
     const input = ['a', 'b', 'c', 'd', 'e', 'f']
     const answer = await started.post('/v1/embeddings', { model, input })
     const { data, usage } = (await answer.json()) as { data: { embedding: number[] }[]; usage: object }
@@ -299,7 +299,7 @@ describe('embeddings', () => {
   })
 })
 
-test('pictures are drawn by generateContent, and charged by their tokens', async () => {
+test('draws images with generateContent, and charges their tokens', async () => {
   const answer = await started.post('/v1/images/generations', { model: 'pictures', input: 'a crane' })
   const { steps } = (await answer.json()) as { steps: { content: { type: string }[] }[] }
 
@@ -308,7 +308,7 @@ test('pictures are drawn by generateContent, and charged by their tokens', async
   expect(await paidFor(answer)).toBeLessThan(-30_000_000n)
 })
 
-test('a stream that the vendor cuts is told as cut, and ends its hold', async () => {
+test('reports a stream that the vendor cuts as cut, and ends its hold', async () => {
   for (const model of ['flash-vertex', 'haiku-vertex']) {
     const answer = await started.post(
       CHAT,

@@ -8,12 +8,12 @@ import { videoLink } from '../../../src/testing/sandbox/files/stored-files.ts'
 
 interface Box {
   readonly type: string
-  /** Place of the content in the file. */
+  /** Position of the content in the file. */
   readonly start: number
   readonly content: Buffer
 }
 
-/** The boxes of a part of a file, which they must fill exactly. */
+/** Returns the boxes of a part of a file, which they must fill exactly. */
 function boxesOf(part: Buffer, partStart = 0): Box[] {
   const boxes: Box[] = []
   let at = 0
@@ -30,7 +30,7 @@ function boxesOf(part: Buffer, partStart = 0): Box[] {
   return boxes
 }
 
-/** The box at the end of a path of types. */
+/** Returns the box at the end of a path of types. */
 function boxAt(file: Buffer, ...path: string[]): Box {
   let boxes = boxesOf(file)
   let found: Box | undefined
@@ -48,7 +48,7 @@ const TABLE = [...MEDIA, 'minf', 'stbl'] as const
 const wordsOf = ({ content }: Box): number[] =>
   Array.from({ length: Math.floor(content.length / 4) }, (_, index) => content.readUInt32BE(index * 4))
 
-/** The sequence parameters inside the only sample entry. */
+/** Returns the sequence parameters inside the only sample entry. */
 function sequenceParametersOf(file: Buffer): Buffer {
   const entry = boxAt(file, ...TABLE, 'stsd').content.subarray(8)
   expect(entry.toString('latin1', 4, 8)).toBe('avc1')
@@ -58,7 +58,7 @@ function sequenceParametersOf(file: Buffer): Buffer {
   return content.subarray(8, 8 + content.readUInt16BE(6))
 }
 
-/** Width and height that a decoder works out from the sequence parameters (ITU-T H.264, 7.3.2.1.1). */
+/** Returns width and height as a decoder computes them from the sequence parameters (ITU-T H.264, 7.3.2.1.1). */
 function codedSize(unit: Buffer): [width: number, height: number] {
   let at = 32
   const bit = (): number => ((unit[at >> 3] ?? 0) >> (7 - (at++ & 7))) & 1
@@ -69,7 +69,7 @@ function codedSize(unit: Buffer): [width: number, height: number] {
     for (; zeros > 0; zeros--) value = value * 2 + bit()
     return value - 1
   }
-  // Number of the set, bits of frame numbers, order of pictures, pictures kept.
+  // Number of the set, bits of frame numbers, order of frames, stored frames.
   for (let field = 0; field < 4; field++) unsigned()
   bit()
   const width = (unsigned() + 1) * 16
@@ -83,7 +83,7 @@ function codedSize(unit: Buffer): [width: number, height: number] {
 const SIZES = [...H264_PICTURES.keys()].map((size) => size.split('x').map(Number) as [width: number, height: number])
 
 describe('a drawn video', () => {
-  test.each(SIZES)('of %i by %i pixels says so to the player and to the decoder', (width, height) => {
+  test.each(SIZES)('states its size, %i by %i pixels, to the player and to the decoder', (width, height) => {
     const file = Buffer.from(drawVideo({ width, height, durationMs: 200, seed: 'a' }))
     const header = wordsOf(boxAt(file, 'moov', 'trak', 'tkhd'))
 
@@ -92,7 +92,7 @@ describe('a drawn video', () => {
     expect(codedSize(sequenceParametersOf(file))).toEqual([width, height])
   })
 
-  test.each([100, 2000, 6500, 15_000, 600_000])('of %i ms lasts as long in all its headers', (durationMs) => {
+  test.each([100, 2000, 6500, 15_000, 600_000])('has the duration %i ms in all its headers', (durationMs) => {
     const file = Buffer.from(drawVideo({ width: 832, height: 480, durationMs, seed: 'a' }))
     const [, , , scale, movieUnits] = wordsOf(boxAt(file, 'moov', 'mvhd'))
     const [, , , mediaScale, mediaUnits] = wordsOf(boxAt(file, ...MEDIA, 'mdhd'))
@@ -103,7 +103,7 @@ describe('a drawn video', () => {
     expect(wordsOf(boxAt(file, ...TABLE, 'stts'))).toEqual([0, 1, 1, durationMs])
   })
 
-  test('has an index whose only sample fills the media exactly, and stands alone', () => {
+  test('has an index whose only sample fills the media exactly and is independent', () => {
     const file = Buffer.from(drawVideo({ width: 832, height: 480, durationMs: 1000, seed: 'a' }))
     const media = boxAt(file, 'mdat')
 

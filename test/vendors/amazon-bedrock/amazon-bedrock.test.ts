@@ -42,11 +42,11 @@ describe('addresses', () => {
     })
   }
 
-  it('that cannot be used are refused with what to set', () => {
+  it('reject unusable values with the option to set', () => {
     expect(() => amazonBedrock({ apiKey: KEY })).toThrow('amazonBedrock: set region or endpoint')
     expect(() => amazonBedrock({ region: 'us-east-1', endpoint: 'https://a.example' })).toThrow('only one of')
     for (const region of ['us_east_1', 'mars', 'us-east-1.evil.example', ''])
-      expect(() => amazonBedrock({ region })).toThrow(/region is no region of AWS, such as eu-central-1/)
+      expect(() => amazonBedrock({ region })).toThrow(/region must be an AWS region, such as eu-central-1/)
     expect(() => amazonBedrock({ region: 'us-east-1', service: 'other' } as never)).toThrow(/service must be/)
     expect(() => amazonBedrock({ region: 'us-east-1', apikey: KEY } as AmazonBedrockOptions)).toThrow(
       /apikey is unknown; did you mean apiKey\?/,
@@ -77,7 +77,7 @@ describe('Claude in Bedrock', () => {
   it('has the abilities of the model behind the id', () => {
     const vendor = anthropicBedrock({ apiKey: KEY, region: 'eu-central-1' })
 
-    // The family has a budget for thinking and takes a temperature; the newest one has neither.
+    // The older family has a budget for thinking and accepts a temperature; the newest one has neither.
     const wire = vendor.chat!.toWire({ ...call, request: { ...request, temperature: 0.5 } })
     expect(bodyOf(wire.body)).toMatchObject({ temperature: 0.5 })
     expect(wire.dropped).toEqual([])
@@ -100,7 +100,7 @@ describe('ids that the public catalog lists under another one', () => {
     it(id, () => expect(catalogIds!(id)).toEqual(listed))
   }
 
-  it('at the Messages API are those of Claude only', () => {
+  it('cover only Claude at the Messages API', () => {
     const claude = anthropicBedrock({ region: 'us-east-1' })
 
     expect(claude.catalogIds!('amazon.nova-pro-v1:0')).toEqual([])
@@ -230,7 +230,7 @@ describe('failures', () => {
     expect(vendors.messages.errorFrom(wireAnswer(messages, 529), NOW_MS)).toMatchObject({ kind: 'unavailable' })
   })
 
-  it('of a model that has not the dialect of its row are the operator’s', () => {
+  it('blame the operator if a model lacks the dialect of its row', () => {
     const body = {
       error: {
         code: 'validation_error',

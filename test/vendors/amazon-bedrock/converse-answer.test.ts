@@ -6,7 +6,7 @@ import { CUTS, cutBytes } from '../../support/feed-stream.ts'
 import { recordingWriter, type WriterCall } from '../../support/recording-writer.ts'
 import { callFromRequest, wireAnswer } from '../shared/vendor-call.ts'
 
-/** One answer, as it comes whole and as a stream, and what a reader makes of both. */
+/** One answer, whole and as a stream, and the result of a reader for both. */
 interface Golden {
   readonly request?: object
   readonly whole: object
@@ -32,7 +32,7 @@ function decoded(chunks: readonly Uint8Array[], request?: object) {
   const decoder = chat.decoder(callOf(request) as never, writer)
   for (const chunk of chunks) decoder.push(chunk)
   decoder.end()
-  // The service names no answer in its stream, so that the id is fresh.
+  // The service sends no id in its stream, so the id is new.
   const [, ...calls] = writer.calls
   return { calls, decoder, started: writer.calls[0] }
 }
@@ -82,7 +82,7 @@ describe('a stream', () => {
     ['serviceUnavailableException', 'x', 'unavailable'],
     ['modelTimeoutException', 'x', 'timeout'],
     ['neverHeardOfException', 'x', 'unavailable'],
-  ])('that ends with %s fails as %3$s, and says no more', (type, message, kind) => {
+  ])('fails after the exception %s as %3$s, and ends', (type, message, kind) => {
     for (const before of [[], begun]) {
       const bytes = Buffer.concat([
         ...before,
@@ -98,7 +98,7 @@ describe('a stream', () => {
     }
   })
 
-  it('with an error frame fails with its text', () => {
+  it('fails with the text of an error frame', () => {
     const frame = eventFrame(
       { ':message-type': 'error', ':error-code': 'InternalFailure', ':error-message': 'Oh no' },
       '',
@@ -110,7 +110,7 @@ describe('a stream', () => {
     })
   })
 
-  it('whose checksum is wrong is an invalid response', () => {
+  it('is an invalid response if a checksum is wrong', () => {
     const bytes = Buffer.concat(begun)
     bytes[bytes.length - 20]! ^= 1
     expect(decoded([bytes]).decoder.failure).toMatchObject({
@@ -119,7 +119,7 @@ describe('a stream', () => {
     })
   })
 
-  it('with unknown events is read without them, and without a report it has no usage', () => {
+  it('skips unknown events, and has no usage without a report', () => {
     const bytes = Buffer.concat([
       ...begun,
       eventOf('contentBlockNovelty', { contentBlockIndex: 0 }),
@@ -137,7 +137,7 @@ describe('a stream', () => {
   })
 
   it.each(['malformed_model_output', 'malformed_tool_use'])(
-    'that stops with %s has failed, as has a whole answer',
+    'fails at the stop reason %s, like a whole answer',
     (stopReason) => {
       expect(decoded([...begun, eventOf('messageStop', { stopReason })]).decoder).toMatchObject({
         isComplete: false,
@@ -149,7 +149,7 @@ describe('a stream', () => {
     },
   )
 
-  it.each(CUTS)('that stops so has the usage that follows the stop, as has a whole answer: %s', (cut) => {
+  it.each(CUTS)('has the usage after a failed stop, like a whole answer: %s', (cut) => {
     const stopReason = 'malformed_tool_use'
     const counts = { inputTokens: 40, outputTokens: 900, totalTokens: 1_000, cacheReadInputTokens: 60 }
     const bytes = Buffer.concat([
@@ -161,7 +161,7 @@ describe('a stream', () => {
     const usage = { inputTokens: 100, cachedInputTokens: 60, outputTokens: 900 }
     const failure = { kind: 'invalid_response', message: expect.stringContaining(stopReason) }
 
-    // What the model has reasoned unseen is counted: nothing is to be estimated.
+    // Reported usage includes unseen reasoning, so nothing is estimated.
     const expected = { isComplete: false, failure, usage, hasRunningUsage: true }
     expect(decoded(cutBytes(bytes, cut)).decoder).toMatchObject(expected)
     expect(decoded([...begun]).decoder.hasRunningUsage).toBe(false)
@@ -176,7 +176,7 @@ describe('a stream', () => {
     ['guardrail_intervened', 'content_filter'],
     ['content_filtered', 'content_filter'],
     ['something_new', 'content_filter'],
-  ])('that stops with %s ends with %s', (stopReason, finish) => {
+  ])('maps the stop reason %s to %s', (stopReason, finish) => {
     expect(decoded([...begun, eventOf('messageStop', { stopReason })]).calls.at(-1)).toEqual(['finish', finish])
   })
 
@@ -187,7 +187,7 @@ describe('a stream', () => {
   })
 })
 
-describe('an answer that is none', () => {
+describe('an unusable answer', () => {
   it.each([{}, { output: {} }, { output: { message: { content: 'x' } } }, 'text'])('%j cannot be used', (body) => {
     expect(chat.fromWire(wireAnswer(body), callOf() as never)).toBeUndefined()
   })

@@ -13,7 +13,7 @@ const weather = {
   function: { name: 'get_weather', parameters: { type: 'object', properties: { city: { type: 'string' } } } },
 }
 
-/** What is sent for these fields. Every body is checked as the service checks it. */
+/** Returns the request for these fields. Every body is checked like in the service. */
 function sent(fields: object, upstream = CLAUDE, stream = false) {
   const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...fields, ...(stream ? { stream } : {}) }
   const wire = vendor.chat!.toWire(callFromRequest(request as ChatRequest, { upstream }))
@@ -40,7 +40,7 @@ describe('the call', () => {
       dropped: [],
     })
     expect(sent({}, NOVA).body).toEqual({ messages: [{ role: 'user', content: [{ text: 'Hi' }] }] })
-    // Claude's own bound is filled in where the caller sets none, because the quota is taken up front.
+    // Claude's own limit is filled in if the caller sets none, because the quota is reserved up front.
     expect(sent({}).body).toMatchObject({ inferenceConfig: { maxTokens: 128_000 } })
   })
 
@@ -116,7 +116,7 @@ describe('turns', () => {
     ])
   })
 
-  it('hold pictures and files, each under a name of its own', () => {
+  it('contain images and files under unique names', () => {
     const file = (filename: string, type = 'application/pdf') => ({
       type: 'file',
       file: { filename, file_data: `data:${type};base64,eA==` },
@@ -153,7 +153,7 @@ describe('turns', () => {
     expect(vendor.chat!.takesImageUrls?.({} as never)).toBe(false)
   })
 
-  it('of system text alone become a user turn', () => {
+  it('become a user turn if there is only system text', () => {
     expect(sent({ messages: [{ role: 'system', content: 'Say hello.' }] }).body).toMatchObject({
       messages: [{ role: 'user', content: [{ text: 'Say hello.' }] }],
     })
@@ -217,7 +217,7 @@ describe('tools', () => {
     })
   })
 
-  it('that are forbidden are not sent, unless the history has calls', () => {
+  it('are omitted if calls are forbidden, unless the history has calls', () => {
     expect(sent({ tools: [weather], tool_choice: 'none' })).toMatchObject({ dropped: [] })
     expect(sent({ tools: [weather], tool_choice: 'none' }).body).not.toHaveProperty('toolConfig')
     const { body, dropped } = sent({ tools: [weather], tool_choice: 'none', messages: history })
@@ -225,7 +225,7 @@ describe('tools', () => {
     expect(dropped).toEqual(['tool_choice'])
   })
 
-  it('of a history without tools are made up, so that nothing of it is lost', () => {
+  it('are added for the calls of a history without tools, so that none of it is lost', () => {
     expect(sent({ messages: history }).body['toolConfig']).toEqual({
       tools: [{ toolSpec: { name: 'old', inputSchema: { json: { type: 'object' } } } }],
     })
@@ -275,7 +275,7 @@ describe('cache points', () => {
   }
   const point = { cachePoint: { type: 'default' } }
 
-  it('stand behind what `cache_control` marks', () => {
+  it('follow the blocks that `cache_control` marks', () => {
     const { body, dropped } = sent(fields)
 
     expect(body['system']).toEqual([{ text: 'Long.' }, { cachePoint: { type: 'default', ttl: '1h' } }])
@@ -297,7 +297,7 @@ describe('cache points', () => {
 })
 
 describe('reasoning and JSON', () => {
-  it('are put as each model takes them', () => {
+  it('are requested in the form that each model supports', () => {
     expect(sent({ reasoning_effort: 'high' }).body).toMatchObject({
       additionalModelRequestFields: { thinking: { type: 'adaptive' } },
       outputConfig: { effort: 'high' },

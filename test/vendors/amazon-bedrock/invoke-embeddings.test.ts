@@ -47,7 +47,7 @@ describe('requests', () => {
       { input_type: 'clustering', truncate: 'END', dimensions: 512 },
       { texts: ['one'], input_type: 'clustering', truncate: 'END', output_dimension: 512 },
     ],
-  ])('to %s with %j hold %j', (upstream, fields, body) => {
+  ])('sent to %s with %j contain %j', (upstream, fields, body) => {
     const wire = embeddings.toWire(callOf(upstream, fields))
 
     expect(wire.path).toBe(`/model/${encodeURIComponent(upstream)}/invoke`)
@@ -55,7 +55,7 @@ describe('requests', () => {
     expect(wire.dropped).toEqual([])
   })
 
-  it('are split as the model takes them, and name what was left out', () => {
+  it('are split by the limit of the model, and report dropped fields', () => {
     const { maxInputs } = embeddings as { maxInputs: (upstream: string) => number }
 
     expect([TITAN, NOVA, COHERE].map(maxInputs)).toEqual([1, 1, 96])
@@ -78,7 +78,7 @@ describe('golden answers', () => {
       { inputTokens: 7 },
     ],
     ['cohere.embed-v4:0', { id: 'x', embeddings: { float: [[1], [2]] } }, {}, [[1], [2]], undefined],
-  ])('of %s are read', (upstream, body, headers, vectors, usage) => {
+  ])('are read for %s', (upstream, body, headers, vectors, usage) => {
     const call = callOf(upstream, vectors.length === 2 ? { input: ['a', 'b'] } : {})
     expect(embeddings.fromWire(wireAnswer(body, 200, headers as Record<string, string>), call)).toEqual({
       vectors,

@@ -4,19 +4,19 @@ import { type AnthropicOptions, anthropic } from '../../../src/vendors/anthropic
 import type { MessagesRequest } from '../../../src/vendors/shared/messages-from-chat.ts'
 import type { ChatOperation, VendorCall } from '../../../src/vendors/vendor.ts'
 
-/** What a test says about a call beyond the request. */
+/** Settings of a test call in addition to its request. */
 export interface CallOptions {
   readonly upstream?: string
   readonly limits?: ModelLimits
   readonly stream?: boolean
-  /** Tokens of a prompt that the gateway asks to be marked for caching. */
+  /** Tokens of a prompt that the gateway wants to be cached. */
   readonly promptTokens?: number | undefined
 }
 
-/** The request of a test: fields as a caller may write them, checked by nobody. `messages` defaults to one question. */
+/** Unchecked fields of a caller's request. `messages` defaults to one question. */
 export type LooseRequest = Readonly<Record<string, unknown>>
 
-/** A call at a fixed time with a fixed key. */
+/** Returns a call at a fixed time with a fixed key. */
 export function chatCall(request: LooseRequest, options: CallOptions = {}): VendorCall<ChatRequest> {
   const limits = options.limits === undefined ? {} : { limits: options.limits }
   return {
@@ -44,7 +44,7 @@ export function chatOperation(options: AnthropicOptions = { apiKey: 'sk-ant-cana
   return operation
 }
 
-/** The Messages body and the dropped fields of a request. */
+/** Returns the Messages body and the dropped fields of a request. */
 export function translated(
   request: LooseRequest,
   options: CallOptions = {},
@@ -53,7 +53,7 @@ export function translated(
   return { body: JSON.parse(String(wire.body)) as MessagesRequest, dropped: wire.dropped }
 }
 
-/** The Messages body of a list of messages. */
+/** Returns the Messages body of a list of messages. */
 export function translatedMessages(
   messages: readonly Partial<ChatMessage>[],
   options: CallOptions = {},

@@ -35,14 +35,14 @@ function decode(bytes: Uint8Array, request: LooseRequest = {}) {
   return { calls: writer.calls, decoder }
 }
 
-/** A JSON string of escapes alone. */
+/** Writes a JSON string with escapes only. */
 const escaped = (text: string) =>
   `"${Array.from({ length: text.length }, (_, at) => `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`).join('')}"`
 
 const callsOf = (events: readonly Event[], request: LooseRequest = {}) => decode(written(events), request).calls
 
 describe('the stream decoder', () => {
-  it('gives the first piece of a block that stands in its start', () => {
+  it('emits the first chunk of a block from its start event', () => {
     const calls = callsOf([
       start,
       blockStart(0, { type: 'thinking', thinking: 'Hm', signature: 'Eq' }),
@@ -86,7 +86,7 @@ describe('the stream decoder', () => {
     expect(calls.filter(([method]) => method === 'toolCallArguments')).toEqual([['toolCallArguments', 0, '{"q":1}']])
   })
 
-  it('gives arguments that stand in the start alone', () => {
+  it('emits arguments that are only in the start event', () => {
     const calls = callsOf([start, blockStart(0, tool('a', { q: 1 })), blockStop(0)])
 
     expect(calls.at(-1)).toEqual(['toolCallArguments', 0, '{"q":1}'])
@@ -205,7 +205,7 @@ describe('any legal sequence of events', () => {
     fc.assert(
       fc.property(fc.array(block, { maxLength: 8 }), fc.nat(3), (blocks, firstIndex) => {
         const events = blocks.flatMap((entry, position) => {
-          // Indexes may have gaps: blocks that a reader does not see count too.
+          // Indexes may have gaps, because they also count blocks that a reader does not see.
           const index = firstIndex + position * 2
           const content = {
             type: entry.kind,
@@ -262,7 +262,7 @@ describe('any legal sequence of events', () => {
     fc.assert(
       fc.property(form, ({ text, index, isEscaped, spaces }) => {
         const whole = JSON.stringify(delta(index, { type: 'text_delta', text }))
-        // Escapes alone are the same text, which only the parser reads.
+        // The same text with escapes only, which only the parser reads.
         const written = isEscaped ? whole.replace(JSON.stringify(text), () => escaped(text)) : whole
         const data = `${written.slice(0, -1)}${' '.repeat(spaces)}}`
         const { calls } = decode(encode(`data: ${JSON.stringify(start)}\n\ndata: ${data}\n\n`))

@@ -16,7 +16,7 @@ describe('a whole answer of Anthropic', () => {
     ['an array', '[]'],
     ['an error in disguise', '{"type":"error","error":{"type":"api_error","message":"x"}}'],
     ['a message without content', '{"type":"message","id":"msg_1"}'],
-  ])('that is %s is not taken', (_what, text) => {
+  ])('is rejected if it is %s', (_what, text) => {
     expect(read(text)).toBeUndefined()
   })
 
@@ -30,7 +30,7 @@ describe('a whole answer of Anthropic', () => {
     ['compaction', 'stop'],
     ['a_reason_of_tomorrow', 'content_filter'],
     [null, 'stop'],
-  ])('that stopped for %s finishes with %s, and no other word leaves', (stopReason, expected) => {
+  ])('maps the stop reason %s to the finish reason %s', (stopReason, expected) => {
     expect(choiceOf({ stop_reason: stopReason })?.finish_reason).toBe(expected)
   })
 
@@ -38,7 +38,7 @@ describe('a whole answer of Anthropic', () => {
     ['end_turn', 'tool_calls'],
     ['tool_use', 'tool_calls'],
     ['max_tokens', 'length'],
-  ])('with a tool call that stopped for %s finishes with %s', (stopReason, expected) => {
+  ])('maps the stop reason %s to %s for a tool call', (stopReason, expected) => {
     const content = [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }]
 
     const choice = choiceOf({ content, stop_reason: stopReason })

@@ -33,7 +33,7 @@ type BodyWithField = readonly [request: LooseRequest, body: Record<string, unkno
 
 const TOOLS = [{ type: 'function', function: { name: 'find_tag' } }]
 
-/** For each mapped field a request, and what of it must stand in the body. */
+/** For each mapped field, a request and the expected part of the body. */
 const MAPPED: Readonly<Record<string, BodyWithField>> = {
   model: [{ model: 'cl-sonnet-4-6' }, { model: 'claude-sonnet-4-6' }],
   messages: [
@@ -44,7 +44,7 @@ const MAPPED: Readonly<Record<string, BodyWithField>> = {
   top_p: [{ top_p: 0.4 }, { top_p: 0.4 }],
   max_tokens: [{ max_tokens: 11 }, { max_tokens: 11 }],
   max_completion_tokens: [{ max_completion_tokens: 12 }, { max_tokens: 12 }],
-  // Streaming is decided by the call, and usage is always sent by the vendor: the gateway serves these two.
+  // The gateway handles these two: the call decides about streaming, and the vendor always sends usage.
   stream: [{ stream: false }, {}],
   stream_options: [{ stream_options: { include_usage: true } }, {}],
   stop: [{ stop: ['END'] }, { stop_sequences: ['END'] }],

@@ -58,7 +58,7 @@ describe('content that Anthropic cannot take', () => {
     )
   })
 
-  it.each(['system', 'assistant'])('refuses a picture in a message of role %s', (role) => {
+  it.each(['system', 'assistant'])('rejects an image in a message of role %s', (role) => {
     const picture = { type: 'image_url', image_url: { url: 'https://pictures.example/a.png' } }
 
     expect(() => translated(withPart(picture, role))).toThrow(

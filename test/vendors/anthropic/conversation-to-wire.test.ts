@@ -112,7 +112,7 @@ describe('turns of a conversation', () => {
     ])
   })
 
-  it('keeps pictures in tool results', () => {
+  it('keeps images in tool results', () => {
     const { messages } = translatedMessages([
       { role: 'user', content: 'Go' },
       { role: 'assistant', tool_calls: [call('a')] },
@@ -239,7 +239,7 @@ describe('system messages', () => {
     ])
   })
 
-  it('go to the front when no user turn stands beside them', () => {
+  it('move to the start without an adjacent user turn', () => {
     const body = translatedMessages(
       [
         { role: 'user', content: 'Go' },
@@ -259,7 +259,7 @@ describe('system messages', () => {
 describe('reasoning that comes back', () => {
   const signed = { type: 'thinking', thinking: 'Hm.', signature: 'EqQB' } as const
 
-  it('thinking blocks stand first in their turn, unchanged, those without text too', () => {
+  it('puts thinking blocks first in their turn, unchanged, including those without text', () => {
     const hidden = { type: 'thinking', thinking: '', signature: 'EqQC' } as const
     const { messages } = translatedMessages([
       { role: 'user', content: 'Go' },
@@ -329,7 +329,7 @@ describe('tool call arguments', () => {
     )
   })
 
-  it('refuses a call that is no function', () => {
+  it('rejects a call that is not a function call', () => {
     const custom = { id: 'a', type: 'custom', custom: { name: 'x', input: 'y' } } as unknown as ChatToolCall
     expect(() => translatedMessages([{ role: 'assistant', tool_calls: [custom] }])).toThrow(
       expect.objectContaining({ code: 'unsupported_parameter', param: 'messages[0].tool_calls[0]' }),
@@ -364,7 +364,7 @@ describe('no call and no result is lost', () => {
     body.messages.flatMap((turn) => blocksOf(turn).filter((block): block is ToolUseBlock => block.type === 'tool_use'))
 
   it.each(['claude-sonnet-4-6', 'claude-opus-5'])(
-    'of any conversation with %s, and every call is answered next',
+    'keeps every call and result of a conversation with %s, and answers every call in the next turn',
     (upstream) => {
       fc.assert(
         fc.property(conversations, (messages) => {
@@ -383,7 +383,7 @@ describe('no call and no result is lost', () => {
     },
   )
 
-  // The rules whose breach the API answers with 400 (Anthropic, "Tool use" and "Mid-conversation system messages").
+  // Checks the rules that the API enforces with 400 (Anthropic, "Tool use" and "Mid-conversation system messages").
   function assertLegal(turns: readonly MessagesTurn[]): void {
     expect(turns[0]?.role).toBe('user')
     turns.forEach((turn, index) => {

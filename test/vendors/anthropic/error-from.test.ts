@@ -28,7 +28,7 @@ describe('errors of Anthropic', () => {
     [302, '', 'invalid_response'],
     [200, 'overloaded_error', 'unavailable'],
     [200, 'of_the_future', 'invalid_response'],
-  ])('with status %d and type %s is a matter of: %s', (status, type, kind) => {
+  ])('classifies status %d and type %s as %s', (status, type, kind) => {
     expect(failure(status, envelope(type))).toMatchObject({ kind, status, message: 'Text of the vendor' })
   })
 
@@ -58,7 +58,7 @@ describe('errors of Anthropic', () => {
     [403, 'permission_error', 'You may not use the container container_1.', 'caller'],
     [404, 'not_found_error', 'model: claude-no-more', 'operator'],
     [403, 'permission_error', 'Your key may not use the specified resource.', 'operator'],
-  ])('with status %d and type %s that says "%s" is a matter of: %s', (status, type, message, kind) => {
+  ])('classifies status %d, type %s and text "%s" as %s', (status, type, message, kind) => {
     expect(failure(status, envelope(type, message)).kind).toBe(kind)
   })
 
@@ -79,7 +79,7 @@ describe('errors of Anthropic', () => {
     'Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.',
     'You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.',
     'This organization has been disabled.',
-  ])('takes “%s” for the operator’s matter although the status is 400', (text) => {
+  ])('classifies “%s” as an operator problem despite the status 400', (text) => {
     expect(failure(400, envelope('invalid_request_error', text)).kind).toBe('operator')
   })
 
@@ -117,7 +117,7 @@ describe('errors of Anthropic', () => {
     expect(message).not.toContain('abc.def')
   })
 
-  it('cuts a long page that is no JSON', () => {
+  it('truncates a long page that is not JSON', () => {
     expect(failure(503, 'x'.repeat(10_000)).message.length).toBe(500)
   })
 })

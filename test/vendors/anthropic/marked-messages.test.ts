@@ -30,11 +30,11 @@ const sent = (text: string, rest: Partial<VendorCall<MessagesRequest>> = {}, ven
   return typeof body === 'string' ? body : Buffer.from(body as Uint8Array).toString()
 }
 
-/** The upstream id in place of `m`, and a mark where § stands. */
+/** Replaces `m` by the upstream id, and § by a mark. */
 const expected = (text: string): string => text.replace('"m"', '"claude-haiku-4-5"').replaceAll('§', MARK)
 const MARK = ',"cache_control":{"type":"ephemeral"}'
 
-/** Bytes as a caller writes them, with a § where a mark is added. */
+/** Bytes of a caller, with § where a mark is added. */
 const MARKED: Readonly<Record<string, readonly [asked: string, sent: string]>> = {
   'texts become blocks': [
     '{"model":"m", "system" : "Be \\"brief\\"." ,"messages":[ {"role":"user","content":"née 日本"} ]}',
@@ -57,7 +57,7 @@ const MARKED: Readonly<Record<string, readonly [asked: string, sent: string]>> =
 describe('a prompt of Messages that is marked automatically', () => {
   test.each(Object.entries(MARKED))('%s, and every other byte stays', (_name, [asked, marked]) => {
     expect(sent(asked)).toBe(expected(marked))
-    // The same where the request is written anew.
+    // A request that is serialized again gets the same marks.
     expect(JSON.parse(sent(asked, { bytes: undefined }))).toEqual(JSON.parse(expected(marked)))
   })
 
@@ -68,7 +68,7 @@ describe('a prompt of Messages that is marked automatically', () => {
     expect(JSON.parse(sent(asked, {}, vertex))).toEqual({ ...body, anthropic_version: 'vertex-2023-10-16' })
   })
 
-  test('is written anew where a name has an escape', () => {
+  test('is serialized again if a name has an escape', () => {
     const text = '{"model":"m","m\\u0065ssages":[{"role":"user","content":"a"}]}'
 
     expect(JSON.parse(sent(text))).toEqual({

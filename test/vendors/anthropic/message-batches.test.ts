@@ -13,7 +13,7 @@ const batches = anthropic({ apiKey: KEY }).batches as NativeBatches
 const input = { fileId: undefined, path: '/v1/messages', upstream: 'claude-sonnet-4-6', name: 'b1' }
 
 describe('requests about batches of messages', () => {
-  test('a line has the request of a single call under an id of ours', () => {
+  test('writes a line with the request of a single call and the id of the gateway', () => {
     const single = chatOperation().toWire(chatCall({ max_tokens: 5 }))
 
     const line = batches.line({ customId: 'r1', path: single.path, body: String(single.body) })
@@ -41,7 +41,7 @@ describe('requests about batches of messages', () => {
     })
   })
 
-  test('the largest batch has 256 MB with what stands around its lines', () => {
+  test('limits a batch to 256 MB, including the text around its lines', () => {
     const { before, after } = batches.create(input, KEY).body as { before: string; after: string }
 
     expect(batches.limits.maxBytes + before.length + after.length).toBe(256_000_000)

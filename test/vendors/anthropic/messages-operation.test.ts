@@ -32,7 +32,7 @@ function callOf(text: string, headers: Record<string, string> = {}): VendorCall<
 const HEAD = '"max_tokens": 10,\n "messages": [{"role":"user","content":"née 日本 model: \\"cl-test\\""}]'
 
 describe('a request', () => {
-  test('goes out with nothing changed but the value of model, whatever else stands in it', () => {
+  test('is sent with only the value of model changed, whatever else it contains', () => {
     const text = `{ "unheard_of": {"model":"cl-test"}, ${HEAD},\n "n": 1.0, "model" : "cl-test" }\n`
 
     const { body, dropped } = operation().toWire(callOf(text))
@@ -85,13 +85,13 @@ describe('a request', () => {
     expect(wire.headers.join(' ')).not.toMatch(/wrkspc_1|sk-caller/)
   })
 
-  test('with a header that no header may be is refused', () => {
+  test('is rejected if a header has an invalid value', () => {
     expect(() => operation().toWire(callOf(`{"model":"cl-test",${HEAD}}`, { 'anthropic-beta': 'a\r\nb' }))).toThrow(
       expect.objectContaining({ code: 'invalid_request' }),
     )
   })
 
-  test('to count tokens goes to its own path', () => {
+  test('is sent to its own path to count tokens', () => {
     const wire = operation().tokenCount.toWire(callOf('{"model":"cl-test","messages":[{"role":"user","content":"A"}]}'))
 
     expect(wire.path).toBe('/v1/messages/count_tokens')
@@ -150,7 +150,7 @@ describe('a whole answer', () => {
     })
   })
 
-  test.each(['', 'null', '{"type":"error","error":{}}', '{"type":"message"}', '<html>'])('%j is no message', (text) => {
+  test.each(['', 'null', '{"type":"error","error":{}}', '{"type":"message"}', '<html>'])('rejects %j', (text) => {
     expect(operation().fromWire([Buffer.from(text)], callOf(`{"model":"cl-test",${HEAD}}`))).toBeUndefined()
   })
 

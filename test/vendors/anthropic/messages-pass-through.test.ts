@@ -90,7 +90,7 @@ test('a start whose model cannot be replaced in place is written again', () => {
   expect(given.endsWith(REST)).toBe(true)
 })
 
-test('the start alone is no content, so that an error behind it still has its own status', () => {
+test('does not count the start as content, so that an error after it keeps its own status', () => {
   const stream = relay()
   stream.push(Buffer.from(START))
 
@@ -106,7 +106,7 @@ test('a stream that is cut is not whole, and a torn event does not go out', () =
   expect(stream.usage).toMatchObject({ inputTokens: 2097, outputTokens: 1 })
 })
 
-test('a stream is whole though the blank line behind its last event is missing', () => {
+test('accepts a complete stream without the blank line after its last event', () => {
   const { given, stream } = fed((START + REST).trimEnd())
 
   expect(stream).toMatchObject({ isComplete: true, failure: undefined })

@@ -88,7 +88,7 @@ describe('withMergedParts', () => {
     })
   })
 
-  it('keeps a lone reference, as classes with descriptions have it, also to itself', () => {
+  it('keeps a lone reference, such as that of a class with a description, even to itself', () => {
     const node = {
       type: 'object',
       properties: { next: { description: 'The next', allOf: [{ $ref: '#/$defs/node' }] } },
@@ -123,7 +123,7 @@ describe('hasOpenObjects', () => {
     [{ type: 'array', items: { type: 'object' } }, true],
     [{ anyOf: [{ type: 'string' }, { type: 'object', additionalProperties: true }] }, true],
     [{ type: 'object', properties: { type: { const: 'object' } } }, false],
-  ])('of %j is %s', (schema, expected) => {
+  ])('returns for %j the result %s', (schema, expected) => {
     expect(hasOpenObjects(schema)).toBe(expected)
   })
 })

@@ -21,7 +21,7 @@ describe('tool_choice', () => {
   it.each([
     ['auto', { type: 'auto' }],
     ['required', { type: 'any' }],
-  ])('of allowed tools with mode %s shows the model only those', (mode, expected) => {
+  ])('shows the model only the allowed tools with mode %s', (mode, expected) => {
     const choice = { type: 'allowed_tools', allowed_tools: { mode, tools: [tool('read_tag')] } }
 
     const { body } = translated({ tools: TOOLS, tool_choice: choice })
@@ -30,7 +30,7 @@ describe('tool_choice', () => {
     expect(body.tool_choice).toEqual(expected)
   })
 
-  it('of allowed tools that names none of the tools is refused', () => {
+  it('is rejected if the allowed tools name no tool', () => {
     const choice = { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [tool('other')] } }
 
     expect(() => translated({ tools: TOOLS, tool_choice: choice })).toThrow(
@@ -180,11 +180,11 @@ const jsonSchema = (schema: unknown) => ({ type: 'json_schema', json_schema: { n
 const findTag = { type: 'function', function: { name: 'find_tag' } }
 
 describe('response_format', () => {
-  it('of text changes nothing', () => {
+  it('has no effect if it is text', () => {
     expect(translated({ response_format: { type: 'text' } }).body).toStrictEqual(translated({}).body)
   })
 
-  it('and a strict tool have their joined schemas as one object, because closed parts would allow nothing', () => {
+  it('merges joined schemas into one object, like a strict tool, because closed parts would allow nothing', () => {
     const part = (name: string) => ({ type: 'object', properties: { [name]: { type: 'string' } }, required: [name] })
     const schema = { type: 'object', allOf: [part('name'), part('city')] }
     const one = {
@@ -221,7 +221,7 @@ describe('response_format', () => {
     expect(body.system).toContain(JSON.stringify(OPEN))
   })
 
-  it('of json_schema without a schema asks for any object', () => {
+  it('requests any object for json_schema without a schema', () => {
     const { body } = translated({ response_format: { type: 'json_schema', json_schema: { name: 'answer' } } })
 
     expect(body.tools).toMatchObject([{ name: 'json', input_schema: { type: 'object' } }])

@@ -74,7 +74,7 @@ describe('usage of Anthropic', () => {
     expect(normalisedUsage(latestUsage(start, end))).toEqual({ inputTokens: 9, cachedInputTokens: 0, outputTokens: 0 })
   })
 
-  it.each([undefined, null, 'x', [], {}, { input_tokens: '12' }])('of %j is nothing', (value) => {
+  it.each([undefined, null, 'x', [], {}, { input_tokens: '12' }])('is undefined for %j', (value) => {
     expect(usageFrom(value)).toBeUndefined()
   })
 

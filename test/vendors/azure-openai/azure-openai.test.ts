@@ -49,7 +49,7 @@ describe('addresses', () => {
     )
   })
 
-  it('with a dated version name the deployment in the path', () => {
+  it('name the deployment in the path of a dated version', () => {
     const vendor = vendorWith({ apiVersion: '2024-10-21' })
     const embed = vendor.embeddings!.toWire(
       callFromRequest<EmbeddingsRequest>({ model: 'e', input: 'a' }, { upstream: 'emb' }),
@@ -74,12 +74,12 @@ describe('addresses', () => {
     )
   })
 
-  it('of the preview of v1 say so', () => {
+  it('name the version for the preview of v1', () => {
     expect(chatTo(vendorWith({ apiVersion: 'preview' })).path).toBe('/openai/v1/chat/completions?api-version=preview')
     expect(chatTo(vendorWith({ apiVersion: 'v1' })).path).toBe('/openai/v1/chat/completions')
   })
 
-  it('that cannot be used are refused with what to set', () => {
+  it('reject unusable values with the option to set', () => {
     expect(() => azureOpenai({ apiKey: KEY })).toThrow(/resource or endpoint/)
     expect(() => azureOpenai({ apiKey: KEY, resource: 'a', endpoint: 'https://a.example' })).toThrow(/one of/)
     expect(() => azureOpenai({ apiKey: KEY, resource: 'evil.example/x' })).toThrow(/resource/)
@@ -131,7 +131,7 @@ describe('requests', () => {
     expect(chatTo(vendorWith(dated), { data_sources: [] } as Partial<ChatRequest>).dropped).toEqual([])
   })
 
-  it('with functions for a model that reasons are sent as Responses, because chat completions refuse them', () => {
+  it('use Responses for functions of a model that reasons, because chat completions reject them', () => {
     const vendor = vendorWith({ deployments: { fast: 'gpt-5.6-luna' } })
     const tools: NonNullable<ChatRequest['tools']> = [{ type: 'function', function: { name: 'f' } }]
 
@@ -141,7 +141,7 @@ describe('requests', () => {
     expect(chatTo(vendor, { tools }, 'gpt-35-turbo').path).toBe('/openai/v1/chat/completions')
   })
 
-  it('to a deployment of a model that reasons are known to reason unseen', () => {
+  it('know that a deployment of a reasoning model reasons invisibly', () => {
     const vendor = vendorWith({ deployments: { deep: 'o4-mini' } })
     const call = callFromRequest<ChatRequest>(
       { model: 'm', messages: [{ role: 'user', content: 'x' }] },
@@ -153,7 +153,7 @@ describe('requests', () => {
   })
 })
 
-describe('pictures in requests', () => {
+describe('images in requests', () => {
   const picture = { kind: 'image' as const, width: 1024, height: 1024 }
 
   it('count as at OpenAI, by the model behind the deployment', () => {

@@ -14,7 +14,7 @@ const streamCall = callFromRequest<ChatRequest>(
   { upstream: 'qwen-plus' },
 )
 
-/** What is sent for a stream that the gateway collects. */
+/** Additional fields of a stream that the gateway collects. */
 const STREAMED = { stream: true, stream_options: { include_usage: true } }
 const JSON_ONLY = { response_format: { type: 'json_object' } }
 
@@ -25,7 +25,7 @@ interface StreamedPiece {
   function: { name?: string; arguments: string }
 }
 
-/** The tool call pieces of a relayed stream, as a client reads them. */
+/** Returns the tool call chunks of a relayed stream, as a client reads them. */
 function toolPieces(relayed: string): StreamedPiece[] {
   return relayed
     .split('\n\n')
@@ -97,7 +97,7 @@ describe('dashscope chat requests', () => {
       { reasoning_effort: 'none', enable_thinking: true },
       { reasoning_effort: 'none', enable_thinking: true },
     ],
-    // They take the effort themselves.
+    // These models accept the effort themselves.
     ...['qwen-max', 'qwen3.8-max', 'glm-5.3'].map((upstream): (typeof efforts)[number] => [
       upstream,
       { reasoning_effort: 'none' },
@@ -140,11 +140,11 @@ describe('dashscope chat requests', () => {
       { enable_thinking: false, reasoning_effort: 'high' },
       { enable_thinking: false, reasoning_effort: 'high' },
     ],
-    // They think in whole answers too.
+    // These models also think in whole answers.
     ...['qwen-plus', 'qwen3.5-27b', 'qwen3-30b-a3b-instruct-2507', 'qwen3-max'].map(
       (upstream): (typeof whole)[number] => [upstream, { reasoning_effort: 'high' }, { reasoning_effort: 'high' }],
     ),
-    // They have streams only.
+    // These models only stream.
     ...[
       ...['qwq-plus', 'qwq-32b', 'qvq-max-latest', 'qvq-72b-preview', 'qwen-omni-turbo', 'qwen2.5-omni-7b'],
       ...['qwen3-omni-flash', 'qwen3-235b-a22b-thinking-2507', 'qwen3-next-80b-a3b-thinking', 'qwen3-vl-8b-thinking'],
@@ -199,7 +199,7 @@ describe('dashscope answers', () => {
   })
 
   for (const cut of CUTS) {
-    it(`relays a stream whose model stands behind the choices, ${cut}`, () => {
+    it(`relays a stream whose model follows the choices, ${cut}`, () => {
       const bytes = fixture(import.meta.url, 'text.sse')
       const relay = chat.passThrough!.stream!(streamCall)
 

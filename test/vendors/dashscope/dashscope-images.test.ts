@@ -16,7 +16,7 @@ const vendor = dashscope({ apiKey: KEY })
 const multimodal = vendor.images!.multimodal!
 const MODELS = DASHSCOPE_IMAGE_MODELS.map(defineModel)
 
-/** A call as it comes in: the request parsed from the caller's bytes. */
+/** Returns a call with the request parsed from the caller's bytes. */
 function callOf(json: string): VendorCall<MultimodalImageRequest> {
   const { bytes, value } = readCallerJson(Buffer.from(json))
   const { model: name } = value as MultimodalImageRequest
@@ -148,13 +148,13 @@ describe('a multimodal request on its way to DashScope', () => {
     expect(sent(given)).toBe(JSON.stringify(body))
   })
 
-  it('whose parameters are named with an escape is written anew, with one size', () => {
+  it('is serialized again with one size if parameters have an escaped name', () => {
     const given = `{"model":"qw-image-max",${INPUT},"p\\u0061rameters":{"seed":1}}`
 
     expect(sent(given)).toBe(`{"model":"qwen-image-max",${INPUT},"parameters":{"seed":1,"size":"1024*1024"}}`)
   })
 
-  it('is written anew where there are no bytes, and never into the request', () => {
+  it('is serialized again without bytes, and does not change the request', () => {
     const call = callOf(`{"model":"qw-image-max",${INPUT},"parameters":{"seed":1}}`)
     const before = structuredClone(call.request)
     const { body } = multimodal.toWire({ ...call, bytes: undefined })
@@ -167,7 +167,7 @@ describe('a multimodal request on its way to DashScope', () => {
     expect(call.request).toEqual(before)
   })
 
-  it('behind a byte order mark is written anew', () => {
+  it('is serialized again after a byte order mark', () => {
     const call = callOf(`{"model":"qw-image-max",${INPUT},"parameters":{"size":"928*1664"}}`)
     const { body } = multimodal.toWire({ ...call, bytes: Buffer.from(`\ufeff${JSON.stringify(call.request)}`) })
 
@@ -175,7 +175,7 @@ describe('a multimodal request on its way to DashScope', () => {
   })
 
   it('whatever else it holds, changes in its model id and size only', () => {
-    // A body with a member called __proto__ is refused before it gets here.
+    // The gateway has already rejected bodies with a member called __proto__.
     const members = fc
       .dictionary(fc.string(), fc.jsonValue())
       .filter((members) => !JSON.stringify(members).includes('"__proto__"'))
@@ -236,7 +236,7 @@ describe('an answer of DashScope', () => {
     expect(multimodal.fromWire([answer(choices, usage)], call)?.usage).toEqual({ images })
   })
 
-  it('with the vendor saying that it made nothing is relayed and not charged for', () => {
+  it('is relayed without a charge if the vendor reports no image', () => {
     const body = answer([choice()], { image_count: 0 })
 
     expect(multimodal.fromWire([body], call)).toEqual({ chunks: [body], usage: { images: 0 }, isRefusal: true })
@@ -259,7 +259,7 @@ describe('an answer of DashScope', () => {
     ['content that is text', '{"output":{"choices":[{"message":{"content":"ok"}}]}}', 'invalid_response'],
     ['an empty link', '{"output":{"choices":[{"message":{"content":[{"image":""}]}}]}}', 'invalid_response'],
     ['no picture where one is counted', '{"output":{"choices":[]},"usage":{"image_count":1}}', 'invalid_response'],
-  ])('that is %s is no answer', (_, body, kind) => {
+  ])('is not an answer if it is %s', (_, body, kind) => {
     expect(multimodal.fromWire([Buffer.from(body)], call)).toBeUndefined()
     expect(vendor.errorFrom(wireAnswer(body, 200), NOW_MS).kind).toBe(kind)
   })

@@ -44,7 +44,7 @@ describe('a call', () => {
   })
 })
 
-/** A decoder, and all samples that it has handed over. */
+/** Returns a decoder and all samples that it has emitted. */
 function decoding(): { decoder: SpeechDecoder; samples: () => string } {
   const pieces: Uint8Array[] = []
   const decoder = operation.decoder(callOf({}), (samples) => void pieces.push(samples))
@@ -86,7 +86,7 @@ describe('a stream', () => {
     ['finish_reason null', '{"output":{"finish_reason":null,"audio":{"data":"b25l"}}}'],
     ['finish_reason "null"', '{"output":{"finish_reason":"null","audio":{"data":"b25l"}}}'],
     ['no finish_reason', '{"output":{"audio":{"data":"b25l"}}}'],
-  ])('with %s is not whole', (_name, data) => {
+  ])('is incomplete with %s', (_name, data) => {
     const { decoder, samples } = decoding()
     decoder.push(Buffer.from(`data:${data}\n\n`))
     decoder.end()
@@ -103,7 +103,7 @@ describe('a stream', () => {
     expect(decoder).toMatchObject({ isComplete: true, failure: undefined })
   })
 
-  test('whose first samples stand in a file gives the samples without the header', () => {
+  test('emits samples without the header of a file', () => {
     const { decoder, samples } = decoding()
     const file = Buffer.concat([wavHeader(24_000), Buffer.from('one ')])
     decoder.push(Buffer.from(`data:{"output":{"audio":{"data":"${base64(file)}"}}}\n\n`))
@@ -136,7 +136,7 @@ describe('a stream', () => {
       'event:error\ndata:{"code":"InvalidApiKey","message":"vendor-key is bad"}\n\n',
       { kind: 'operator', message: expect.not.stringContaining('vendor-key') },
     ],
-  ])('with %s has failed, and gives nothing after it', (_name, event, failure) => {
+  ])('fails at %s, and emits nothing after it', (_name, event, failure) => {
     const { decoder, samples } = decoding()
     decoder.push(Buffer.from(`data:{"output":{"audio":{"data":"b25l"}}}\n\n${event}`))
     decoder.push(Buffer.from('data:{"output":{"finish_reason":"stop","audio":{"data":"dHdv"}}}\n\n'))
@@ -147,7 +147,7 @@ describe('a stream', () => {
     expect(decoder.isComplete).toBe(false)
   })
 
-  test('with a token count of 0 keeps the 0, and one that is no count is none', () => {
+  test('keeps a token count of 0, and ignores invalid counts', () => {
     const zero = decoding().decoder
     zero.push(Buffer.from('data:{"output":{},"usage":{"input_tokens":0,"output_tokens":0}}\n\n'))
     const odd = decoding().decoder

@@ -40,7 +40,7 @@ test('what has no effect is named', () => {
   const request = { temperature: 0.2, timestamp_granularities: ['word'], chunking_strategy: 'auto' } as const
 
   expect(transcription!.toWire(callOf(request), 'json').dropped).toEqual(Object.keys(request))
-  // The default changes nothing.
+  // The default has no effect, so it is not reported.
   expect(transcription!.toWire(callOf({ temperature: 0 }), 'json').dropped).toEqual([])
 })
 
@@ -81,7 +81,7 @@ test('an answer that was cut off is a failure, and its usage is what the vendor 
 })
 
 test.each([[{ error: { message: 'no' } }], [{ choices: [] }], [{ choices: [{ message: { content: 5 } }] }], [7]])(
-  '%j is no transcript',
+  'rejects %j as a transcript',
   (answer) => {
     expect(read(answer)).toBeUndefined()
   },

@@ -50,7 +50,7 @@ describe('a report about a video task', () => {
     ['CANCELED', 'cancelled'],
     ['CANCELLED', 'cancelled'],
     ['UNKNOWN', 'unknown'],
-  ])('of %s is %s', (task_status, status) => {
+  ])('maps the status %s to %s', (task_status, status) => {
     expect(reportOf({ task_status })).toMatchObject({ status, billed: undefined, contentUrl: undefined })
   })
 
@@ -63,7 +63,7 @@ describe('a report about a video task', () => {
     [{ code: 'Throttling', message: 'slow down' }],
     [null],
     ['<html>'],
-  ])('is no verdict when its status is not known: %j', (body) => {
+  ])('is ignored if its status is unknown: %j', (body) => {
     expect(videos.report(wireAnswer(body))).toBeUndefined()
   })
 
@@ -152,7 +152,7 @@ describe('a report about a video task', () => {
     [{ seed: 0 }, 0],
     [{ seed: '7' }, undefined],
     [{ video_url: 7 }, undefined],
-  ])('reads a seed where there is one: %j', (fields, seed) => {
+  ])('reads the seed, if any: %j', (fields, seed) => {
     expect(reportOf({ task_status: 'SUCCEEDED', ...fields })?.facts?.['seed']).toBe(seed)
   })
 
@@ -162,7 +162,7 @@ describe('a report about a video task', () => {
 
   const failure = { code: 'DataInspectionFailed', message: 'Input data may contain inappropriate content.' }
 
-  it("of a task that the operator's account failed says so to the operator only", () => {
+  it('names a fault of the account only to the operator', () => {
     const arrears = { code: 'Arrearage', message: `Access denied for ${API_KEY}, is your account in good standing?` }
     const report = reportOf({ task_status: 'FAILED', ...arrears })
 
@@ -176,7 +176,7 @@ describe('a report about a video task', () => {
     expect(JSON.stringify(report)).not.toContain(API_KEY)
   })
 
-  it('of a failed task says why, wherever the vendor does', () => {
+  it('contains the reason of a failed task, wherever the vendor puts it', () => {
     expect(reportOf({ task_status: 'FAILED', ...failure })?.error).toEqual(failure)
     expect(reportOf({ task_status: 'FAILED' }, undefined, failure)?.error).toEqual(failure)
     expect(reportOf({ task_status: 'FAILED' })?.error).toEqual({

@@ -13,7 +13,7 @@ const API_KEY = 'sk-test-0123456789abcdef'
 const PICTURE = 'https://cdn.example.net/first.png'
 const videos = dashscope({ apiKey: API_KEY }).videos!
 
-/** A submission as the pipeline makes it: parsed for the model that was asked for, sent to `model`. */
+/** Returns a submission like the pipeline's: parsed for the requested model and sent to `model`. */
 function submit(text: string, options: { model?: CatalogModel; hasBytes?: boolean } = {}): WireRequest {
   const body = JSON.parse(text) as { model: string }
   const asked = videoModel(body.model)
@@ -111,7 +111,7 @@ describe('a video submission', () => {
     ],
   ]
   for (const [name, body, expected] of rows) {
-    it(`of ${name} holds what the vendor needs, and no more`, () => {
+    it(`contains only what the vendor needs for ${name}`, () => {
       const text = JSON.stringify(body)
 
       expect(sent(submit(text))).toEqual(expected)
@@ -183,7 +183,7 @@ describe('a video submission', () => {
     ['null', '{"size":"1280*720","duration":5}'],
     ['{"size":null, "duration":5}', '{"size":"1280*720","duration":5}'],
     ['{ "size":"1280*720", "duration":5.0 }', '{ "size":"1280*720", "duration":5.0 }'],
-    // Which of two members counts is the reader's choice: the one that was checked is sent.
+    // Readers differ in which of two members counts, so only the checked one is sent.
     ['{"duration":15,"duration":5}', '{"duration":5,"size":"1280*720"}'],
     ['{"duration":15,"\\u0064uration":5}', '{"duration":5,"size":"1280*720"}'],
   ])('says each parameter once: %s', (parameters, expected) => {
@@ -193,8 +193,8 @@ describe('a video submission', () => {
   })
 })
 
-describe('a video submission to a model that stands in', () => {
-  it('of the other protocol is converted when nothing is lost', () => {
+describe('a video submission to a fallback model', () => {
+  it('is converted to the other protocol if nothing is lost', () => {
     const old = { model: 'wv2.6-i2v', duration: 4, input: { prompt: 'x', img_url: PICTURE }, parameters: { seed: 1 } }
 
     expect(sent(submit(JSON.stringify(old), { model: videoModel('wv2.7-i2v') }))).toEqual({
@@ -217,7 +217,7 @@ describe('a video submission to a model that stands in', () => {
     })
   })
 
-  it('of the same protocol stays as it is', () => {
+  it('is unchanged for the same protocol', () => {
     const text = '{"model":"wv2.7-t2v","input":{ "prompt":"x", "own": 1.0 },"parameters":{ "camera": [ ] }}'
 
     expect(sentText(submit(text, { model: videoModel('wv2.7-t2v-2026-04-25') }))).toBe(
@@ -242,7 +242,7 @@ describe('a video submission to a model that stands in', () => {
     })
   })
 
-  it('that names no protocol is the operator’s fault', () => {
+  it('blames the operator if the model names no protocol', () => {
     const model = defineModel({ id: 'own', kind: 'video', vendor: 'dashscope' })
     const text = JSON.stringify({ model: 'wv2.7-t2v', input: { prompt: 'x' } })
 

@@ -95,7 +95,7 @@ describe('refusals', () => {
     expect(await answer.json()).toMatchObject({ code: expect.any(String), message, request_id: expect.any(String) })
   })
 
-  test('of an asynchronous call', async () => {
+  test('reject an asynchronous call', async () => {
     const answer = await call({ text: 'a', voice: 'Cherry' }, { 'x-dashscope-async': 'enable' })
 
     expect(answer.status).toBe(403)

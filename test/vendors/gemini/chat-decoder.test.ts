@@ -110,12 +110,12 @@ describe('usage in the middle of a stream', () => {
   const counts = { promptTokenCount: 8, candidatesTokenCount: 3, thoughtsTokenCount: 40, totalTokenCount: 51 }
   const whole = { inputTokens: 8, outputTokens: 43, reasoningTokens: 40 }
 
-  // Vertex AI tells the kind of traffic with each event, some models zeros, and the counts with the last one.
+  // Vertex AI sends the kind of traffic with each event, some models send zeros, and the counts are in the last event.
   test.each([
     ['an empty report', {}],
     ['the kind of traffic', { trafficType: 'ON_DEMAND' }],
     ['zeros', { promptTokenCount: 0, candidatesTokenCount: 0, totalTokenCount: 0 }],
-  ])('%s is no report', (_what, usageMetadata) => {
+  ])('ignores %s as a report', (_what, usageMetadata) => {
     const early = event({ ...text('Hel'), usageMetadata })
     const last = event({ candidates: [{ finishReason: 'STOP', index: 0 }], usageMetadata: counts })
 
@@ -143,7 +143,7 @@ describe('how a stream ends', () => {
     expect(decoder.failure).toBeUndefined()
   })
 
-  test('with one of two candidates unfinished it was cut', () => {
+  test('is cut if one of two candidates is unfinished', () => {
     const { decoder } = decodeText(
       event({
         candidates: [
@@ -235,7 +235,7 @@ describe('failures inside a stream', () => {
     expect(calls).toEqual([])
   })
 
-  test('the key never stands in the text of a failure', () => {
+  test('removes the key from the text of a failure', () => {
     const { decoder } = decodeText(
       event({ error: { code: 400, message: 'bad key test-key-0001', status: 'INVALID_ARGUMENT' } }),
     )

@@ -222,7 +222,7 @@ describe('answers that are not what the vendor promises', () => {
     expect(read(body)).toBeUndefined()
   })
 
-  test('bytes that are no JSON give nothing', () => {
+  test('returns undefined for bytes that are not JSON', () => {
     const answer = { status: 200, headers: {}, body: new TextEncoder().encode('<html>') }
 
     expect(vendor.chat?.fromWire(answer, chatCall())).toBeUndefined()

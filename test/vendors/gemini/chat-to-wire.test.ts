@@ -66,7 +66,7 @@ describe('the request around the body', () => {
   })
 })
 
-describe('pictures by URL', () => {
+describe('images by URL', () => {
   const picture = (url: string) =>
     ({
       messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
@@ -195,7 +195,7 @@ describe('tool_choice', () => {
     expect(sentBody(chatCall({ tools: strict }, { upstream: 'gemini-2.0-flash' }))['toolConfig']).toBeUndefined()
   })
 
-  test('allowed tools of which none is offered are refused', () => {
+  test('rejects allowed tools if none of them is offered', () => {
     const others = [{ type: 'function' as const, function: { name: 'other' } }]
 
     expect(() => sentBody(chatCall({ tools: others, tool_choice: allowed('auto') }))).toThrow(
@@ -204,7 +204,7 @@ describe('tool_choice', () => {
   })
 })
 
-/** A value for each field that asks for something this vendor would not do unasked. */
+/** A value for each field with an effect that this vendor does not have by default. */
 const TELLING_VALUES: Record<keyof typeof CHAT_FIELDS, unknown> = {
   model: 'gmn-other',
   messages: [{ role: 'user', content: 'Other words' }],
@@ -245,16 +245,16 @@ const TELLING_VALUES: Record<keyof typeof CHAT_FIELDS, unknown> = {
   web_search_options: {},
 }
 
-/** Fields that the gateway itself serves, so that nothing of them stands in the vendor's body. */
+/** Fields that the gateway itself handles, so that the vendor's body contains none of them. */
 const SERVED_BY_GATEWAY = new Set(['model', 'stream', 'stream_options'])
 
-/** Fields that mean something only beside another. */
+/** Fields that only have a meaning together with another field. */
 const COMPANIONS: Record<string, Partial<ChatRequest>> = {
   top_logprobs: { logprobs: true },
   tool_choice: { tools: [{ type: 'function', function: { name: 'f' } }] },
 }
 
-/** 2.0 still reads every setting but effort, which 2.5 has. */
+/** 2.0 still reads every setting except effort, which 2.5 has. */
 function modelFor(field: string): string {
   return field === 'reasoning_effort' ? 'gemini-2.5-flash' : 'gemini-2.0-flash'
 }

@@ -142,7 +142,7 @@ describe('tool turns', () => {
     expect(() => contentsOf(messages(many, parts))).toThrow(/more than 500,000 values/)
   })
 
-  test('a picture in a result follows the results as a part of the same turn', () => {
+  test('puts the image of a result after the results, as a part of the same turn', () => {
     const contents = contentsOf([
       { role: 'user', content: 'go' },
       { role: 'assistant', tool_calls: [call('a')] },
@@ -223,7 +223,7 @@ describe('thought signatures', () => {
     expect(contents[1]).toEqual({ role: 'model', parts: [{ text: '', thoughtSignature: 'U0lH' }] })
   })
 
-  test('a user text behind the results does not hide the step before it from the placeholder', () => {
+  test('adds the placeholder to a step even if a user text follows its results', () => {
     const contents = contentsOf(
       [
         { role: 'user', content: 'go' },
@@ -238,7 +238,7 @@ describe('thought signatures', () => {
   })
 })
 
-/** A step of a conversation: a user text, an assistant text, or calls whose results come in any order. */
+/** A step of a conversation: a user text, an assistant text, or calls with results in any order. */
 const step = fc.oneof(
   fc.record({ kind: fc.constant('user' as const), text: fc.string() }),
   fc.record({ kind: fc.constant('assistant' as const), text: fc.string() }),

@@ -65,7 +65,7 @@ describe('answers with embeddings', () => {
     })
   })
 
-  test('usage that is not told is not invented, and a zero is kept', () => {
+  test('does not invent unreported usage, and keeps a zero', () => {
     const call = embeddingsCall({ input }, 'gemini-embedding-2')
 
     expect(operation?.fromWire(two([1], [1]), call)?.usage).toBeUndefined()

@@ -6,7 +6,7 @@ const google = (code: number, status: string, message = 'text', details: unknown
   error: { code, message, status, details },
 })
 
-describe('whose matter an error is', () => {
+describe('the kind of an error', () => {
   test.each([
     [400, 'INVALID_ARGUMENT', 'caller'],
     [400, 'OUT_OF_RANGE', 'caller'],
@@ -40,13 +40,13 @@ describe('whose matter an error is', () => {
     ],
     ['the text alone', [], 'API key not valid. Please pass a valid API key.'],
     ['an expired key', [], 'API key expired. Please renew the API key.'],
-  ])('a bad key, answered 400 and told by %s, is the operator\u2019s', (_case, details, message) => {
+  ])('classifies a 400 for a bad key with %s as an operator problem', (_case, details, message) => {
     const answer = jsonAnswer(google(400, 'INVALID_ARGUMENT', message, details), 400)
 
     expect(vendor.errorFrom(answer, NOW_MS).kind).toBe('operator')
   })
 
-  test('the name of a property is no bad key', () => {
+  test('does not mistake the name of a property for a bad key', () => {
     const place = 'GenerateContentRequest.tools[0].function_declarations[0].parameters.properties[API key not]'
     const answer = jsonAnswer(google(400, 'INVALID_ARGUMENT', `* ${place}.items: missing field.`), 400)
 
@@ -145,7 +145,7 @@ describe('redaction', () => {
     ['a Google key', 'AIzaSyA-1234567890abcdefghijklmnopqrstu'],
     ['a key of the newer form', 'AQ.Ab8RN6K1234567890abcdef'],
     ['a token', 'ya29.a0AfH6SMBx-1234'],
-  ])('%s never stands in a message', (_case, secret) => {
+  ])('removes %s from messages', (_case, secret) => {
     const configured = gemini({ apiKey: ['another-secret-key', 'my-own-secret-key'] })
 
     const failure = configured.errorFrom(

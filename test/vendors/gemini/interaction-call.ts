@@ -6,17 +6,17 @@ import { type GeminiOptions, gemini } from '../../../src/vendors/gemini/gemini.t
 import type { AnswerBody, ImageOperation, StreamTransform, VendorCall } from '../../../src/vendors/vendor.ts'
 import { NOW_MS } from './gemini-call.ts'
 
-/** The id that the gateway gives where the vendor gives none. */
+/** Id of the gateway for an answer without a vendor id. */
 export const FRESH_ID = 'v1_fresh-from-the-gateway'
 
-/** The operation under test. */
+/** Returns the operation under test. */
 export function interactionsOf(options: GeminiOptions = {}): ImageOperation<InteractionRequest> {
   const operation = gemini({ apiKey: 'test-key-0001', ...options }).images?.interactions
   if (operation === undefined) throw new Error('the vendor makes no pictures')
   return operation
 }
 
-/** A call for a picture on gmn-3.1-flash-image-preview. */
+/** Returns a call for an image on gmn-3.1-flash-image-preview. */
 export function interactionCall(
   fields: Partial<InteractionRequest> & Record<string, unknown> = {},
   options: { previousUpstreamId?: string; modelId?: string; upstream?: string; hasConversation?: boolean } = {},
@@ -37,18 +37,18 @@ export function interactionCall(
   }
 }
 
-/** A JSON value as the chunks of a body. */
+/** Returns a JSON value as the chunks of a body. */
 export function bodyChunks(value: unknown): Uint8Array[] {
   return [Buffer.from(typeof value === 'string' ? value : JSON.stringify(value))]
 }
 
-/** The text of a relayed body. */
+/** Returns the text of a relayed body. */
 export function relayedText(body: AnswerBody | undefined): string {
   if (body === undefined) throw new Error('the answer was not understood')
   return Buffer.concat(body.chunks).toString('utf8')
 }
 
-/** Feeds a stream to its end and gives what the caller reads. */
+/** Feeds a stream to its end and returns the caller's output. */
 export function feed(stream: StreamTransform, chunks: readonly Uint8Array[]): string {
   const given: Buffer[] = []
   for (const chunk of chunks) given.push(Buffer.from(stream.push(chunk) ?? ''))
@@ -56,7 +56,7 @@ export function feed(stream: StreamTransform, chunks: readonly Uint8Array[]): st
   return Buffer.concat(given).toString('utf8')
 }
 
-/** Writes events as the vendor does. */
+/** Writes events like the vendor. */
 export function events(...payloads: readonly Record<string, unknown>[]): string {
   return payloads
     .map((payload) => `event: ${String(payload['event_type'])}\ndata: ${JSON.stringify(payload)}\n\n`)

@@ -29,7 +29,7 @@ describe('errors of the Interactions API', () => {
     expect(vendor.errorFrom(jsonAnswer(body, 403), NOW_MS)).toMatchObject({ kind: 'operator', status: 403 })
   })
 
-  test('a key that stands in a 400 is the operator\u2019s matter', () => {
+  test('classifies a 400 about the key as an operator problem', () => {
     const body = envelope('invalid_request', 'API key not valid. Please pass a valid API key.')
 
     expect(vendor.errorFrom(jsonAnswer(body, 400), NOW_MS).kind).toBe('operator')

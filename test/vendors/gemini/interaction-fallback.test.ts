@@ -59,7 +59,7 @@ describe('an interaction as generateContent', () => {
     expect(dropped).toEqual([])
   })
 
-  test('without a format answers with text beside the picture, as interactions do', () => {
+  test('requests text and an image without a format, like interactions', () => {
     expect(sent().json).toEqual({
       contents: [{ role: 'user', parts: [{ text: 'A paper crane' }] }],
       generationConfig: { responseModalities: ['TEXT', 'IMAGE'] },
@@ -233,11 +233,11 @@ describe('a whole answer of generateContent', () => {
 
   test('a refusal without words of its own says its reason', () => {
     expect(read({ promptFeedback: { blockReason: 'OTHER' } }).json['errors']).toEqual([
-      { code: 'content_blocked', message: 'The picture was blocked: OTHER.' },
+      { code: 'content_blocked', message: 'The image was blocked: OTHER.' },
     ])
   })
 
-  test('a picture that came all the same is an answer', () => {
+  test('accepts an image despite a failing finish reason', () => {
     const [candidate] = answer.candidates
     const { relayed, json } = read({ candidates: [{ ...candidate, finishReason: 'IMAGE_OTHER' }] })
 
@@ -248,7 +248,7 @@ describe('a whole answer of generateContent', () => {
   test.each([
     ['STOP', 'completed'],
     ['MAX_TOKENS', 'incomplete'],
-  ])('%s without a picture is %s and charged for', (reason, status) => {
+  ])('maps %s without an image to %s, and charges for it', (reason, status) => {
     const { relayed, json } = read(ended(reason, { content: { parts: [{ text: 'Well …' }] } }))
 
     expect(json).toMatchObject({ status, steps: [{ content: [{ type: 'text', text: 'Well …' }] }] })
@@ -265,7 +265,7 @@ describe('a whole answer of generateContent', () => {
     expect(operation.fromWire(bodyChunks(body), interactionCall())).toBeUndefined()
   })
 
-  test('that is useless is a failure, with what it reports (an estimate before)', () => {
+  test('fails with the reported usage if the answer is unusable', () => {
     const broken = operation.fromWire(bodyChunks(ended('MALFORMED_FUNCTION_CALL')), interactionCall())
 
     expect(broken).toMatchObject({
@@ -344,7 +344,7 @@ describe('a streamed answer of generateContent', () => {
     expect(given).not.toContain('[DONE]')
   })
 
-  test('text that is no JSON is a failure', () => {
+  test('fails at text that is not JSON', () => {
     const stream = open()
     feed(stream, [Buffer.from('data: oops\n\n')])
 

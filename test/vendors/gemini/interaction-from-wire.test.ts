@@ -84,11 +84,11 @@ describe('a whole interaction', () => {
     ['a picture block without a picture', [{ type: 'model_output', content: [{ type: 'image' }] }], 0],
     ['odd steps', [null, 7, { type: 'model_output' }, { type: 'model_output', content: [null, 'x'] }], 0],
     ['no steps', [], 0],
-  ])('counts pictures over all steps: %s', (_case, steps, images) => {
+  ])('counts images over all steps: %s', (_case, steps, images) => {
     expect(read({ ...answer, steps }).relayed?.usage?.images).toBe(images)
   })
 
-  test('a completed answer without a picture is passed on and its tokens are charged', () => {
+  test('passes on a completed answer without an image and charges its tokens', () => {
     const { relayed, json } = read({
       ...answer,
       steps: [{ type: 'model_output', content: [{ type: 'text', text: 'No.' }] }],
@@ -111,7 +111,7 @@ describe('a whole interaction', () => {
     'budget_exceeded',
     'requires_continuation',
     'new_one',
-  ])('status %s passes and is no refusal', (status) => {
+  ])('passes on the status %s, which is not a refusal', (status) => {
     const { relayed, json } = read({ ...answer, status, steps: undefined })
 
     expect(json).toMatchObject({ status, steps: [] })
@@ -231,7 +231,7 @@ describe('refusals', () => {
     expect(relayed?.isRefusal).toBe(true)
   })
 
-  test('failed with a picture is no refusal', () => {
+  test('does not treat a failed answer with an image as a refusal', () => {
     expect(read({ ...answer, status: 'failed' }).relayed?.isRefusal).toBe(false)
   })
 
@@ -246,7 +246,7 @@ describe('refusals', () => {
     expect(json).toMatchObject({ error: { code: 'x' }, steps: [{ error: { code: 8 } }] })
   })
 
-  test('no key stands in its text', () => {
+  test('removes keys from the text', () => {
     const { json } = read({
       ...blocked,
       errors: [{ code: 'quota', message: 'key test-key-0001 or AIzaSyA-1234567890' }],

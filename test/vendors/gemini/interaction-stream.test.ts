@@ -94,7 +94,7 @@ describe('a streamed interaction', () => {
     expect(read(`event: interaction.created\n${json}\n\n`).text).toBe(events(created(undefined, PUBLIC)))
   })
 
-  test('the type may stand in the event\u2019s name alone', () => {
+  test('accepts a type that only the event\u2019s name contains', () => {
     const { event_type, ...data } = completed()
     const { stream } = read(`event: ${event_type}\ndata: ${JSON.stringify(data)}\n\n`)
 
@@ -126,7 +126,7 @@ describe('a streamed interaction', () => {
     expect(stream.hasContent).toBe(true)
   })
 
-  test('pictures seen are counted while the stream runs, by size, for streams that are cut', () => {
+  test('counts received images by size during the stream, in case it is cut', () => {
     const stream = open({ response_format: { type: 'image', image_size: '4K' } })
     expect(stream.usage).toBeUndefined()
 
@@ -136,7 +136,7 @@ describe('a streamed interaction', () => {
     expect(stream.usage).toEqual({ images: 1, outputImageTokens: 2520 })
   })
 
-  test('a partial report before the first picture says nothing, because the picture may be under way', () => {
+  test('ignores a partial report before the first image, which may be in progress', () => {
     const stream = open()
     const early = {
       interaction: { id: 'v1_a', status: 'in_progress', usage: USAGE },
@@ -147,7 +147,7 @@ describe('a streamed interaction', () => {
     expect(stream.usage).toBeUndefined()
   })
 
-  test('a comment line may stand between two events only', () => {
+  test('allows a comment line only between two events', () => {
     const stream = open()
     stream.push(Buffer.from(`${events(created())}event: step.delta\nda`))
 
@@ -188,7 +188,7 @@ describe('ids', () => {
 })
 
 describe('how a stream ends', () => {
-  test('with the last status alone; the end mark is added', () => {
+  test('is complete with the last status; the end mark is added', () => {
     const { stream, text } = read(events(created(), delta(picture), completed()))
 
     expect(text.endsWith(DONE)).toBe(true)
@@ -238,7 +238,7 @@ describe('how a stream ends', () => {
     expect(read(events(created(), ...steps, early)).stream.isComplete).toBe(true)
   })
 
-  test('failed without a picture is a refusal', () => {
+  test('is a refusal if it failed without an image', () => {
     const errors = [{ code: 'content_blocked', message: 'Blocked.' }]
     const { stream, text } = read(events(created(), completed({ status: 'failed', errors, usage: undefined })) + DONE)
 
@@ -263,7 +263,7 @@ describe('how a stream ends', () => {
     expect(whole).toMatchObject({ isRefusal: true, usage: stream.usage })
   })
 
-  test('failed after a text is no refusal, because the caller has it', () => {
+  test('is not a refusal if it failed after a text, which the caller has', () => {
     const said = [start('thought'), stop(), start('model_output', 1), delta({ type: 'text', text: 'I' }, 1), stop(1)]
     const { stream } = read(events(created(), ...said, completed({ status: 'failed' })) + DONE)
 
@@ -276,7 +276,7 @@ describe('how a stream ends', () => {
     expect(stream.usage?.images).toBe(2)
   })
 
-  test('an answer without a picture has usage and zero pictures', () => {
+  test('reports usage and zero images for an answer without an image', () => {
     const { stream } = read(events(created(), completed({ usage: { total_input_tokens: 3 } })))
 
     expect(stream.usage).toEqual({ inputTokens: 3, outputImageTokens: 0, images: 0 })
@@ -320,7 +320,7 @@ describe('failures inside a stream', () => {
     expect(read(events(created()) + text).stream.failure).toMatchObject({ kind: 'invalid_response', status: 0 })
   })
 
-  test('no key stands in its text', () => {
+  test('removes keys from the text', () => {
     const { stream } = read(events({ error: { code: 'x', message: 'key test-key-0001' }, event_type: 'error' }))
 
     expect(stream.failure?.message).toBe('key [redacted]')

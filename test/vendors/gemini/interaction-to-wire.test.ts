@@ -82,7 +82,7 @@ describe('an interaction on the wire', () => {
     }
   })
 
-  test('a dearer service tier is left out and named', () => {
+  test('drops and reports a more expensive service tier', () => {
     const wire = operation.toWire(interactionCall({ service_tier: 'priority' }))
 
     expect(JSON.parse(String(wire.body))).not.toHaveProperty('service_tier')

@@ -154,7 +154,7 @@ describe('keywords that the vendor refuses', () => {
 })
 
 describe('references', () => {
-  test('$ref is replaced by what it points to, and what stands beside it counts', () => {
+  test('replaces $ref by its target and keeps the members next to it', () => {
     const schema = {
       type: 'object',
       properties: {
@@ -253,7 +253,7 @@ describe('parameters of a function', () => {
     expect(parameters(schema)).toBeUndefined()
   })
 
-  test('with alternatives at the top become one object', () => {
+  test('become one object if there are alternatives at the top', () => {
     const schema = {
       oneOf: [
         { type: 'object', properties: { kind: { const: 'a' }, x: { type: 'string' } }, required: ['kind', 'x'] },

@@ -125,7 +125,7 @@ test.each([
   ['an error', { error: { code: 400, message: 'no', status: 'INVALID_ARGUMENT' } }],
   ['neither a candidate nor a reason', { usageMetadata: { promptTokenCount: 40 } }],
   ['no object', []],
-])('%s is no transcript', (_name, response) => {
+])('rejects %s as a transcript', (_name, response) => {
   expect(read(response)).toBeUndefined()
 })
 

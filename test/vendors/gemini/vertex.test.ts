@@ -58,7 +58,7 @@ describe('golden requests of Vertex AI', () => {
     })
   })
 
-  test('vectors and pictures of tuned models are asked for at their endpoints', () => {
+  test('requests vectors and images of tuned models at their endpoints', () => {
     const { embeddings, images } = vertex({ ...PLACE, apiKey: provider })
     const place = '/v1/projects/our-project/locations/europe-west4'
 
@@ -74,7 +74,7 @@ describe('answers to embeddings', () => {
   const { embeddings } = vertex({ ...PLACE, apiKey: provider })
   const prediction = (values: unknown, statistics?: object) => ({ embeddings: { values, statistics } })
 
-  test('of predict are read with the sum of their tokens', () => {
+  test('are read for predict with the sum of their tokens', () => {
     const call = embeddingsCall({ input: ['a', 'b'] }, 'text-embedding-005')
     const predictions = [prediction([1, 0], { token_count: 3 }), prediction([0, 1], { token_count: 4 })]
 
@@ -92,7 +92,7 @@ describe('answers to embeddings', () => {
     ).toBeUndefined()
   })
 
-  test('of embedContent are one vector', () => {
+  test('are one vector for embedContent', () => {
     const call = embeddingsCall({ input: 'a' }, 'gemini-embedding-2')
     const answer = { embedding: { values: [0.6, 0.8] }, usageMetadata: { promptTokenCount: 2 } }
 
@@ -111,14 +111,14 @@ describe('the address', () => {
     ['eu', 'https://aiplatform.eu.rep.googleapis.com'],
     ['us-central1', 'https://us-central1-aiplatform.googleapis.com'],
     ['northamerica-northeast1', 'https://northamerica-northeast1-aiplatform.googleapis.com'],
-  ])('of the location %s is %s', (location, origin) => {
+  ])('depends on the location: %s has %s', (location, origin) => {
     const vendor = vertex({ project: 'our-project', location, apiKey: provider })
 
     expect(vendor.origin).toBe(origin)
     expect(vendor.chat!.toWire(chatCall()).path).toContain(`/v1/projects/our-project/locations/${location}/`)
   })
 
-  test('of a key without a project is that of the express mode', () => {
+  test('is that of express mode for a key without a project', () => {
     const vendor = vertex({ apiKey: 'AQ.express-key-0123456789' })
     const sent = vendor.chat!.toWire({ ...chatCall(), apiKey: 'AQ.express-key-0123456789' })
 

@@ -110,7 +110,7 @@ describe('openaiCompatible', () => {
       ])
     })
 
-    it('gets the pictures of later ones too, beside their text', () => {
+    it('gets the images of later messages next to their text', () => {
       const picture = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,iVBORw0K' } }
 
       expect(

@@ -9,7 +9,7 @@ import { NOW_MS } from '../shared/vendor-call.ts'
 const vendor = openai({ apiKey: 'key-0123456789' })
 const control = { cache_control: { type: 'ephemeral' } }
 
-/** What a Messages request becomes. */
+/** Returns the translation of a Messages request. */
 function sent(request: object, upstream: string, protocol?: string) {
   const model = defineModel({ id: 'm', kind: 'chat', vendor: 'openai', upstream, ...(protocol ? { protocol } : {}) })
   const call = { bytes: undefined, model, publicModel: 'm', apiKey: 'key-0123456789', stream: false, nowMs: NOW_MS }

@@ -8,7 +8,7 @@ const embeddings = openai({ apiKey: 'sk-test-0123456789abcdef' }).embeddings!
 const TWO = '{"model":"te-3","input":["red","blue"]}'
 const floatCall = callFromText<EmbeddingsRequest>(TWO, { upstream: 'text-embedding-3-small' })
 
-/** Vectors with odd spacing and number forms, which only survive when nobody reads and writes them again. */
+/** Vectors with odd spacing and number forms, which only survive if nobody parses and writes them again. */
 const VECTORS =
   '[ {"object":"embedding","index":0,"embedding":[1.0, -2e-3,0.10]},{"object":"embedding","index":1,"embedding":[3]} ]'
 
@@ -86,7 +86,7 @@ describe('openai embedding answers, relayed', () => {
     }
   })
 
-  it('puts vectors into the order of their inputs, wherever the index stands in an item', () => {
+  it('sorts vectors by their inputs, wherever the index is in an item', () => {
     for (const item of [
       (index: number) => `{"object":"embedding","index":${index},"embedding":[${index}.5]}`,
       (index: number) => `{"object":"embedding","embedding":[${index}.5],"index": ${index} }`,
@@ -150,7 +150,7 @@ describe('openai embedding answers, relayed', () => {
     ).toBeUndefined()
   })
 
-  it('gives base64 as the vendor wrote it, and makes it where a server answers with numbers all the same', () => {
+  it('passes on the base64 of the vendor, and encodes it if a server still returns numbers', () => {
     const call = callFromText<EmbeddingsRequest>('{"model":"te-3","input":"red","encoding_format":"base64"}')
     const base64 = Buffer.from(new Float32Array([0.5, -2]).buffer).toString('base64')
     const answerWith = (vector: unknown) =>

@@ -43,7 +43,7 @@ describe('openai failures', () => {
     [500, envelope(null, 'Oops.', { type: 'server_error' }), 'unavailable'],
     [502, '<html><head><title>Bad Gateway</title></head></html>', 'unavailable'],
     [503, '', 'unavailable'],
-    // What the SDKs ask again: another request had the object in use.
+    // SDKs retry this: another request was using the object.
     [409, envelope(null, 'Another request is changing it.'), 'unavailable'],
     [529, '', 'unavailable'],
     [301, '', 'invalid_response'],
@@ -64,7 +64,7 @@ describe('openai failures', () => {
   }
 
   it.each([
-    // OpenAI's own sentences about a value, and about a member that it does not know.
+    // OpenAI's own sentences about a value, and about an unknown member.
     [
       "Invalid value: 'the model does not exist'. Supported values are: 'low', 'medium', and 'high'.",
       'reasoning_effort',

@@ -35,7 +35,7 @@ describe('a whole image answer', () => {
     })
   })
 
-  it('counts all output as pictures where the vendor does not split it', () => {
+  it('counts all output as images if the vendor does not split it', () => {
     expect(read('{"data":[{"b64_json":"AA"}],"usage":{"input_tokens":4,"output_tokens":272}}')?.usage).toEqual({
       inputTokens: 4,
       outputTokens: 272,
@@ -56,7 +56,7 @@ describe('a whole image answer', () => {
     })
   })
 
-  it('counts pictures where the vendor reports nothing else', () => {
+  it('counts images if the vendor reports nothing else', () => {
     expect(
       read('{"created":1,"data":[{"url":"https://a.example/1.png"},{"url":"https://a.example/2.png"}]}')?.usage,
     ).toEqual({
@@ -68,7 +68,7 @@ describe('a whole image answer', () => {
     })
   })
 
-  it('used nothing for pictures where there is none, unless the vendor reports it', () => {
+  it('has no image tokens without an image, unless the vendor reports them', () => {
     expect(read('{"data":[]}')?.usage).toEqual({ outputTokens: 0, outputImageTokens: 0, images: 0 })
     expect(read('{"data":[],"usage":{"input_tokens":4,"output_tokens":9}}')?.usage).toMatchObject({ outputTokens: 9 })
   })
@@ -97,7 +97,7 @@ describe('a whole image answer', () => {
     expect(read(text)).toBeUndefined()
   })
 
-  it('is no error when its error is null', () => {
+  it('is not an error if its error is null', () => {
     expect(read('{"error":null,"data":[{"b64_json":"AA"}]}')?.usage).toEqual({ images: 1 })
   })
 

@@ -66,7 +66,7 @@ describe('text to image at OpenAI', () => {
     expect(sent(text).text.match(/qualit/g)).toHaveLength(1)
   })
 
-  it('leaves every field of a model of which nothing is known', () => {
+  it('keeps every field for an unknown model', () => {
     const text = '{"model":"own","prompt":"a","response_format":"url","quality":"hd","size":"auto"}'
 
     expect(sent(text)).toEqual({ text: text.replace('"own"', '"own-pictures"'), dropped: [] })
@@ -135,7 +135,7 @@ describe('an edit at OpenAI, as a form', () => {
     [['image[]'], 'image'],
     [['image[0]'], 'image'],
     [['image'], 'image'],
-  ])('writes pictures named %j as %s, in their order', async (given, sent) => {
+  ])('writes images named %j as %s, in their order', async (given, sent) => {
     const files = given.map((name, index) => file(name, `${index}.png`, 'image/png'))
 
     expect((await fieldsOf([...files, field('model', 'gp-image-2')])).fields).toEqual([
@@ -203,7 +203,7 @@ describe('an edit at OpenAI, as a form', () => {
 })
 
 describe('an edit at OpenAI, as JSON', () => {
-  it('stays JSON, with the pictures as they were written', () => {
+  it('stays JSON, with unchanged images', () => {
     const text =
       '{"images":[{"image_url":"data:image/png;base64,iVBOR\\/w=="}, {"file_id":"f"}],"model":"gp-image-2","prompt":"a","quality":"hd"}'
     const wire = edits.toWire(jsonCall<ImageEditRequest>(text))

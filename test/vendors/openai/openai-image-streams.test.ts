@@ -28,7 +28,7 @@ function feed(stream: StreamTransform, text: string, cut: Cut = 'whole'): string
   return textOf([...cutBytes(Buffer.from(text), cut).map((chunk) => stream.push(chunk)), stream.end()])
 }
 
-describe('a stream of pictures', () => {
+describe('a stream of images', () => {
   it.each(CUTS.flatMap((cut) => [[cut, ''] as const, [cut, DONE] as const]))(
     'passes untouched, its usage read (%s, end mark: %j)',
     (cut, end) => {
@@ -47,7 +47,7 @@ describe('a stream of pictures', () => {
     },
   )
 
-  it('has content with the first picture, finished or not, and not before', () => {
+  it('has content with the first image, finished or not, and not before', () => {
     const stream = opened()
 
     expect(textOf([stream.push(Buffer.from(': wait\n\nevent: other\ndata: {"type":"other"}\n\n'))])).toContain('other')
@@ -66,7 +66,7 @@ describe('a stream of pictures', () => {
     expect(stream).toMatchObject({ hasContent: true, isComplete: true, usage: { images: 1 } })
   })
 
-  it('adds up several pictures and is whole with the last', () => {
+  it('adds up several images and is complete with the last', () => {
     const stream = opened(2)
 
     stream.push(Buffer.from(COMPLETED))
@@ -78,7 +78,7 @@ describe('a stream of pictures', () => {
   it.each([
     ['its end mark', DONE],
     ['a clean end', ''],
-  ])('is whole with fewer pictures than asked for after %s', (_, end) => {
+  ])('is complete with fewer images than requested after %s', (_, end) => {
     const stream = opened(2)
 
     feed(stream, COMPLETED + end)
@@ -86,7 +86,7 @@ describe('a stream of pictures', () => {
     expect(stream).toMatchObject({ isComplete: true, usage: USED })
   })
 
-  it('is not whole when it ends before a finished picture, end mark or not', () => {
+  it('is incomplete if it ends before a finished image, with or without an end mark', () => {
     for (const text of [PARTIAL, PARTIAL + DONE, '']) {
       const stream = opened()
       expect(feed(stream, text)).toBe(text)
@@ -126,7 +126,7 @@ describe('a stream of pictures', () => {
     }
   })
 
-  it('tells the caller what the filter says of a picture under way', () => {
+  it('passes on the text of the filter about an image in progress', () => {
     const stream = opened()
     const type = 'image_generation_user_error'
     const error = { type, code: 'moderation_blocked', message: 'Rejected by the safety system.', param: null }
@@ -148,7 +148,7 @@ describe('a stream of pictures', () => {
     expect(stream.failure?.message).not.toContain(KEY)
   })
 
-  it('takes nothing back for an error behind the last picture', () => {
+  it('stays complete despite an error after the last image', () => {
     const stream = opened()
 
     expect(feed(stream, `${COMPLETED}data: {"error":{"message":"late"}}\n\n`)).toBe(COMPLETED)

@@ -22,7 +22,7 @@ describe('openai moderation requests', () => {
     expect(textOf([wire.body])).toBe('{"input": ["red","blue"],"model":"omni-moderation-latest"}')
   })
 
-  it('are written anew where there are no bytes', () => {
+  it('are serialized again without bytes', () => {
     const wire = moderations.toWire(callFromRequest<ModerationRequest>({ model: 'guard', input: 'red' }, { upstream }))
     expect(JSON.parse(textOf([wire.body]))).toEqual({ model: upstream, input: 'red' })
   })
@@ -41,11 +41,11 @@ describe('openai moderation answers', () => {
     ['fewer results than texts', `{"results":[${RESULT}]}`],
     ['more results than texts', `{"results":[${RESULT},${RESULT},${RESULT}]}`],
     ['a result without categories', `{"results":[${RESULT},{"flagged":false}]}`],
-  ])('with %s are refused', (_title, text) => {
+  ])('are rejected with %s', (_title, text) => {
     expect(read(text)).toBeUndefined()
   })
 
-  it('with usage are charged by it, and do not tell what the operator pays', () => {
+  it('are charged by reported usage, and do not show the cost of the operator', () => {
     const text = `{"model":"m","results":[${RESULT},${RESULT}],"usage":{"prompt_tokens":7,"total_tokens":7,"cost":0.1}}`
     const answer = read(text, { ...call, isBilled: true })
     expect(answer!.usage).toEqual({ inputTokens: 7, outputTokens: 0 })
@@ -53,7 +53,7 @@ describe('openai moderation answers', () => {
     expect(textOf(read(text)!.chunks)).toContain('cost')
   })
 
-  it('to parts have as many results as the vendor gives', () => {
+  it('have as many results for parts as the vendor returns', () => {
     const parts = callFromRequest<ModerationRequest>({
       model: 'guard',
       input: [

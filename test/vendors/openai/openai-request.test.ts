@@ -80,7 +80,7 @@ describe('openai chat requests', () => {
     )
   })
 
-  it('writes the request again when the model stands there twice', () => {
+  it('serializes the request again if the model is repeated', () => {
     const call = callFromText<ChatRequest>(`{"model":"gpt-5-pro","model":"gpt-4o",${HI}}`)
 
     expect(chat.toWire(call).body).toBe(`{"model":"gpt-4o",${HI}}`)
@@ -211,7 +211,7 @@ describe('openai options', () => {
     })
   }
 
-  it('refuses a base URL that is none', () => {
+  it('rejects an invalid base URL', () => {
     for (const baseURL of [
       'ftp://host.example',
       'host.example',

@@ -50,7 +50,7 @@ describe('the samples of a spoken text', () => {
     expect(decoder.failure).toBeUndefined()
   })
 
-  test.each(['mp3', 'mp3 with tags', 'ogg', 'flac'])('are told from %s', async (format) => {
+  test.each(['mp3', 'mp3 with tags', 'ogg', 'flac'])('are distinguished from %s', async (format) => {
     const frames = await mp3(SOUND)
     const tag = Buffer.from('ID3\u0004\0\0\0\0\0\0', 'latin1')
     const file = {
@@ -99,7 +99,7 @@ describe('a server that sends an MP3 in place of samples', () => {
     await vendor.close()
   })
 
-  test('gives no noise: the call is 502 and free, and what may be billed is told', async () => {
+  test('emits no noise: the call fails with 502 and is free, and possible costs are reported', async () => {
     const file = await mp3(SOUND)
     vendor = await answeringVendor((response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' })

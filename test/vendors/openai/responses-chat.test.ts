@@ -167,7 +167,7 @@ describe('chats for models with Responses only', () => {
         ],
       },
     ],
-  ])('that cannot be carried are refused by the name of the field: %s of %j', (param, request) => {
+  ])('are rejected with the name of an unsupported field: %s of %j', (param, request) => {
     expect(() => chat.toWire(call(request))).toThrow(expect.objectContaining({ status: 400, param }))
     expect(() => chat.toWire(call(request))).toThrow(param)
   })
@@ -196,7 +196,7 @@ describe('chats with functions for a model that reasons', () => {
     ['gpt-5.6', { reasoning_effort: 'high' }],
     ['gpt-5.6', { tools: [], reasoning_effort: 'high' }],
     ['gpt-5.6', { tools: custom, reasoning_effort: 'high' }],
-    // A search more than the one that is held for would not be charged.
+    // Another search than the held one would not be charged.
     ['gpt-5.6', { tools: [...tools, { type: 'web_search' }] }],
     ['gpt-5.6', { tools, web_search_options: {} }],
     ['gpt-5', { tools, reasoning_effort: 'high' }],
@@ -246,7 +246,7 @@ describe('chats with functions for a model that reasons', () => {
       store: false,
       stream: true,
     })
-    // OpenAI refuses it to organizations that it has not verified.
+    // OpenAI rejects it for organizations that it has not verified.
     expect(bodyOf(wire!.body)).not.toHaveProperty('reasoning.summary')
   })
 })
@@ -261,7 +261,7 @@ describe('golden answers of Responses', () => {
     })
   })
 
-  it.each(names('answers'))('and their streams hold the same: %s', (name) => {
+  it.each(names('answers'))('are equal to their streams: %s', (name) => {
     const { request, answer } = read<AnswerFixture>(`answers/${name}.json`)
     const whole = chat.fromWire(wireAnswer(answer), call(request))!
     const collector = new CompletionCollector()
@@ -304,7 +304,7 @@ describe('golden answers of Responses', () => {
   it.each([
     { object: 'response', status: 'cancelled', output: [], error: null },
     { object: 'response', status: 'completed', output: null, error: null },
-  ])('are none, and broken rather than failed, where no error is told: %j', (body) => {
+  ])('are broken rather than failed without an error: %j', (body) => {
     const usage = { input_tokens: 8, output_tokens: 90 }
 
     expect(chat.fromWire(wireAnswer({ ...body, usage }), call({}))).toBeUndefined()
@@ -348,7 +348,7 @@ describe('golden streams of Responses', () => {
     }
   })
 
-  it('fail where an event is no JSON object', () => {
+  it('fail at an event that is not a JSON object', () => {
     const decoder = chat.decoder(call({}, { stream: true }), recordingWriter())
     decoder.push(Buffer.from('data: [1]\n\n'))
 

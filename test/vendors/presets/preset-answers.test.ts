@@ -15,7 +15,7 @@ function callOf(stream: boolean): VendorCall<ChatRequest> {
   return callFromRequest<ChatRequest>({ model: 'public', messages: [{ role: 'user', content: 'Hi' }], stream })
 }
 
-/** The wire of a stream: chunks with these deltas, a finish reason, and further members. */
+/** Returns the bytes of a stream: chunks with these deltas, a finish reason, and more members. */
 function streamOf(deltas: readonly Json[], last: Json = {}, members: Json = {}): Buffer {
   const chunks = deltas.map((delta) => ({
     id: 'c',
@@ -51,7 +51,7 @@ function streamed(preset: Preset, pieces: readonly Uint8Array[]) {
 describe('reasoning between tags', () => {
   for (const preset of [presets.minimax]) {
     for (const cut of CUTS) {
-      it(`of ${preset.name} is taken out of the text, however it is cut, fed ${cut}`, () => {
+      it(`is removed from the text of ${preset.name}, however it is cut, fed ${cut}`, () => {
         for (const contents of [
           ['<think>Hm, <b> a</think>\n\nPa', 'ris </think>'],
           [...'<think>Hm, <b> a</think>\n\nParis </think>'],
@@ -66,7 +66,7 @@ describe('reasoning between tags', () => {
       })
     }
 
-    it(`of ${preset.name} is not looked for in the middle of an answer, and held text is not lost`, () => {
+    it(`is only searched at the start of an answer of ${preset.name}, and held text is not lost`, () => {
       expect(streamed(preset, [streamOf([{ content: 'A <think> tag' }])])).toMatchObject({
         text: 'A <think> tag',
         reasoning: '',
@@ -74,7 +74,7 @@ describe('reasoning between tags', () => {
       expect(streamed(preset, [streamOf([{ content: '<thi' }])]).text).toBe('<thi')
     })
 
-    it(`of ${preset.name} is taken out of whole answers, and reaches Messages callers as thinking`, () => {
+    it(`is removed from whole answers of ${preset.name}, and reaches Messages callers as thinking`, () => {
       const vendor = vendorOf(preset)
       const answer = {
         model: 'm',
@@ -100,7 +100,7 @@ describe('reasoning between tags', () => {
   }
 })
 
-describe('usage that stands under x_groq only', () => {
+describe('usage that is only under x_groq', () => {
   it('is read in streams that pass, and in those that are translated', () => {
     const usage = { prompt_tokens: 23, completion_tokens: 19, total_tokens: 42 }
     const wire = streamOf([{ content: 'Hi' }], {}, { x_groq: { id: 'req_1', usage } })
@@ -170,7 +170,7 @@ describe('usage', () => {
     ],
   ]
   for (const [preset, usage, expected] of reports) {
-    it(`of ${preset.name} is ${JSON.stringify(expected)}, in a stream and in a whole answer`, () => {
+    it(`is read for ${preset.name} as ${JSON.stringify(expected)}, in a stream and in a whole answer`, () => {
       const { transform } = streamed(preset, [streamOf([{ content: 'x' }], {}, { usage })])
       const whole = { model: 'm', choices: [{ message: { content: 'x' }, finish_reason: 'stop' }], usage }
       const answer = vendorOf(preset).chat!.passThrough!.fromWire([Buffer.from(JSON.stringify(whole))], callOf(false))

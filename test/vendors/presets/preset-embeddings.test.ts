@@ -35,7 +35,7 @@ describe('Mistral', () => {
   })
 })
 
-it('Together is not told the end user, which it refuses', () => {
+it('drops the end user for Together, which rejects it', () => {
   expect(sent(presets.together, { model: 'm', input: 'a', user: 'u', encoding_format: 'base64' })).toEqual([
     { path: '/v1/embeddings', body: { model: 'm', input: 'a', encoding_format: 'base64' }, dropped: ['user'] },
   ])

@@ -53,7 +53,7 @@ describe('failures', () => {
       { kind: 'operator' },
     ],
     [presets.xai, 429, { code: 'Some resource has been exhausted', error: 'Slow down' }, { kind: 'rate_limited' }],
-    // Errors quote the request, so a caller can write the words of the operator's errors into it.
+    // Errors quote the request, so a caller can add the text of the operator's errors.
     [
       presets.xai,
       422,
@@ -312,7 +312,7 @@ describe('failures', () => {
     [presets.together, 503, { error: { message: 'Busy' } }, { kind: 'unavailable' }],
   ]
   for (const [preset, status, body, expected] of answers) {
-    it(`of ${preset.name}: ${status} ${JSON.stringify(body).slice(0, 70)}`, () => {
+    it(`are classified for ${preset.name}: ${status} ${JSON.stringify(body).slice(0, 70)}`, () => {
       expect(vendorOf(preset).errorFrom(wireAnswer(body, status), NOW_MS)).toMatchObject(expected)
     })
   }

@@ -12,7 +12,7 @@ function vendorOf(preset: Preset) {
   return openaiCompatible(preset, { apiKey: 'k-0123456789', account: 'acc 1' })
 }
 
-/** The request that a preset sends for a caller's fields, and what it reports as dropped. */
+/** Returns the request that a preset sends for a caller's fields, and the dropped fields. */
 function sent(preset: Preset, fields: Partial<ChatRequest>, upstream = 'some-model') {
   const request = { model: 'public', messages: [{ role: 'user', content: 'Hi' }], ...fields } as ChatRequest
   const wire = vendorOf(preset).chat!.toWire(callFromText<ChatRequest>(JSON.stringify(request), { upstream }))
@@ -23,7 +23,7 @@ const tool = (name: string) => ({ type: 'function' as const, function: { name, p
 const TOOLS = [tool('weather'), tool('time')]
 const WEATHER = { type: 'function' as const, function: { name: 'weather' } }
 
-/** A turn with a call of a tool, as a client that forgets reasoning sends it back. */
+/** A turn with a tool call, from a client that drops reasoning. */
 const TOOL_TURNS = [
   { role: 'user', content: 'Weather?' },
   {
@@ -73,7 +73,7 @@ describe('addresses', () => {
     })
   }
 
-  it('of every other operation stand beside that of chat, and only where it is offered', () => {
+  it('are next to that of chat for other operations, only if they are offered', () => {
     for (const preset of ALL) {
       const vendor = vendorOf(preset)
       expect(
@@ -81,7 +81,7 @@ describe('addresses', () => {
           (offer) => offer !== undefined,
         ),
       ).toEqual([
-        // Chats are translated where a server has Responses and no chat completions.
+        // Chats are translated if a server has Responses but no chat completions.
         preset.serves.includes('chat') || preset.serves.includes('responses'),
         preset.serves.includes('embeddings'),
         preset.serves.includes('rerank'),
@@ -111,7 +111,7 @@ describe('keys', () => {
     }
   })
 
-  it('may be several, and stand in the bearer header', () => {
+  it('may be several, and are sent in the bearer header', () => {
     const vendor = openaiCompatible(presets.groq, { apiKey: ['one-key-0001', 'two-key-0002'] })
     const { headers } = vendor.chat!.toWire({
       ...callFromRequest<ChatRequest>({ model: 'm', messages: [{ role: 'user', content: 'x' }] }),
@@ -131,9 +131,7 @@ describe('mistakes in options', () => {
     )
     expect(() => openaiCompatible(presets.groq, { id: 'No Id' })).toThrow(/No Id/)
     expect(() => openaiCompatible(presets.cloudflare, { apiKey: 'x' })).toThrow(/set the option account/)
-    expect(() => openaiCompatible((presets as unknown as Record<string, Preset>)['gorq']!)).toThrow(
-      /preset is not there/,
-    )
+    expect(() => openaiCompatible((presets as unknown as Record<string, Preset>)['gorq']!)).toThrow(/unknown preset/)
   })
 
   it('in a preset of your own name the member', () => {
@@ -154,10 +152,10 @@ describe('mistakes in options', () => {
     [{ embeddings: { maxInputs: 0 } }, 'embeddings.maxInputs must be a whole number above 0'],
     [{ embeddings: { path: 'embed' } }, 'embeddings.path must begin with a slash'],
     [{ rerank: { maxDocuments: 1.5 } }, 'rerank.maxDocuments must be'],
-    [{ messageMembers: 'role' }, 'messageMembers must be a list of texts'],
-    [{ keyVariables: [1] }, 'keyVariables must be a list of texts'],
-    [{ prefillMember: 5 }, 'prefillMember must be a text'],
-    [{ toolChoice: { required: true } }, 'toolChoice.required must be a text'],
+    [{ messageMembers: 'role' }, 'messageMembers must be a list of strings'],
+    [{ keyVariables: [1] }, 'keyVariables must be a list of strings'],
+    [{ prefillMember: 5 }, 'prefillMember must be a string'],
+    [{ toolChoice: { required: true } }, 'toolChoice.required must be a string'],
     [{ reasoning: null }, 'reasoning.back must be'],
     [{ reasoning: { back: 'always', as: 'thoughts' } }, 'reasoning.as must be'],
     [{ fields: { n: null } }, 'unknown rule of fields.n'],
@@ -166,7 +164,7 @@ describe('mistakes in options', () => {
     [{ fields: { n: { values: ['a'] } } }, 'unknown rule of fields.n'],
     [{ byModel: {} }, 'byModel must hold pairs'],
     [{ byModel: [[/x/]] }, 'byModel must hold pairs'],
-    // It would hold for every other call.
+    // It would match only every other call.
     [{ byModel: [[/x/g, { takesDeveloperRole: true }]] }, 'byModel[0] must begin with a pattern without the flags'],
     [{ byModel: [[/x/, { takesDeveloperRole: 1 }]] }, 'byModel[0].takesDeveloperRole must be'],
     [{ errors: { codes: { 1113: 'operater' } } }, 'errors.codes.1113 must be one of'],
@@ -179,7 +177,7 @@ describe('mistakes in options', () => {
     expect(() => openaiCompatible(own)).toThrow(TypeError)
   })
 
-  it('in the number of texts of a call are told', () => {
+  it('in the number of texts of a call are reported', () => {
     for (const maxEmbeddingInputs of [0, -1, 1.5, '9' as unknown as number]) {
       const wrong = /maxEmbeddingInputs must be a whole number above 0/
       expect(() => openaiCompatible(presets.vllm, { maxEmbeddingInputs })).toThrow(wrong)
@@ -245,7 +243,7 @@ describe('request fields', () => {
     expect(qwen({ max_tokens: 100 }, 'Qwen/Qwen2.5-72B-Instruct')).toEqual([100, undefined, undefined, undefined, []])
   })
 
-  it('that a server refuses are refused before it is asked, unless they ask for nothing', () => {
+  it('are rejected before the call if the server rejects them, unless they have no effect', () => {
     for (const [preset, fields, param, upstream] of [
       [presets.groq, { logprobs: true }, 'logprobs'],
       [presets.groq, { logit_bias: { 1: 5 } }, 'logit_bias'],
@@ -268,7 +266,7 @@ describe('request fields', () => {
     })
   })
 
-  it('that a server lacks are left out and reported', () => {
+  it('are dropped and reported if the server lacks them', () => {
     expect(sent(presets.deepseek, { seed: 7 }).dropped).toEqual(['seed'])
     expect(sent(presets.nvidia, { store: true, user: 'u', metadata: { a: 'b' } })).toMatchObject({
       body: { model: 'some-model', messages: [{ role: 'user', content: 'Hi' }] },
@@ -282,7 +280,7 @@ describe('request fields', () => {
   })
 
   it.each(['mistral', 'cerebras', 'groq', 'fireworks'] as const)(
-    'that say nothing about the answer do not make %s refuse it',
+    'without effect on the answer are not rejected by %s',
     (name) => {
       const extra = {
         store: true,
@@ -318,7 +316,7 @@ describe('request fields', () => {
     expect(sent(presets[name], { metadata: { team: 'a' } }).body).not.toHaveProperty('metadata')
   })
 
-  it('that change nothing are left out and not reported', () => {
+  it('without effect are dropped and not reported', () => {
     expect(
       sent(presets.nvidia, { store: false, metadata: {}, service_tier: 'auto', verbosity: 'medium' }),
     ).toMatchObject({
@@ -362,7 +360,7 @@ describe('the choice of a tool', () => {
     expect(sent(presets.groq, { tools: TOOLS, tool_choice: WEATHER }).body).toMatchObject({ tool_choice: WEATHER })
   })
 
-  it('of one function cuts the list where the name would be ignored', () => {
+  it('cuts the list to one function if the server ignores names', () => {
     for (const preset of [presets.lmstudio, presets.llamacpp]) {
       expect(sent(preset, { tools: TOOLS, tool_choice: WEATHER })).toMatchObject({
         body: { tool_choice: 'required', tools: [TOOLS[0]] },
@@ -376,13 +374,13 @@ describe('the choice of a tool', () => {
     })
   })
 
-  it('of some tools, by a mode that is no text, is left to the model', () => {
+  it('is left to the model if the mode of some tools is not a string', () => {
     const mode = { toString: 1 } as unknown as 'auto'
     const tool_choice = { type: 'allowed_tools' as const, allowed_tools: { mode, tools: [WEATHER] } }
     expect(sent(presets.mistral, { tools: TOOLS, tool_choice }).body).toMatchObject({ tool_choice: 'auto' })
   })
 
-  it('of a function that is not among the tools is refused where it would cut the list to nothing', () => {
+  it('is rejected if it would cut the list to nothing', () => {
     const other = { type: 'function' as const, function: { name: 'other' } }
     const allowed = { type: 'allowed_tools' as const, allowed_tools: { mode: 'auto' as const, tools: [other] } }
     for (const preset of [presets.mistral, presets.lmstudio, presets.llamacpp, presets.ollama])
@@ -458,7 +456,7 @@ describe('the history', () => {
     },
   )
 
-  it('has an assistant turn between results of tools and a user turn where the server refuses one behind the other', () => {
+  it('gets an assistant turn between tool results and a user turn if the server requires one', () => {
     const messages = [...TOOL_TURNS, { role: 'user', content: 'And tomorrow?' }] as ChatRequest['messages']
     const rolesAt = (preset: Preset, history: ChatRequest['messages']) =>
       (sent(preset, { messages: history }).body as unknown as ChatRequest).messages.map(({ role }) => role)
@@ -489,7 +487,7 @@ describe('the history', () => {
   })
 })
 
-it('pictures by URL are fetched here for servers that take bytes only', () => {
+it('fetches images given by URL for servers that accept only bytes', () => {
   const inline = ALL.filter((preset) => vendorOf(preset).chat?.takesImageUrls?.({} as never) === false)
 
   expect(inline.map(({ id }) => id)).toEqual(['moonshot', 'ollama', 'lmstudio'])

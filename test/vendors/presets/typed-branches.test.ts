@@ -29,7 +29,7 @@ const toolOf = (parameters: object) => ({ type: 'function', function: { name: 'a
 const sandbox = sandboxVendors()
 afterAll(() => sandbox.close())
 
-describe('schemas for a server that refuses a type beside branches', () => {
+describe('schemas for a server that rejects a type next to branches', () => {
   const sent = (fields: object) => {
     const text = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...fields })
     const call = callFromText<ChatRequest>(text, { upstream: 'm' })

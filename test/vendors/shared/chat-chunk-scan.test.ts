@@ -15,7 +15,7 @@ const DIALECT: OpenAIChatDialect = {
   streamFailure: errorReader({}, []).fromStream,
 }
 
-/** With it every chunk is parsed, and none is changed by it. */
+/** Forces every chunk to be parsed, without changing any. */
 const PARSED = { answerRepair: { whole: (answer: never) => answer, chunks: () => () => false } }
 
 interface Passed {
@@ -24,7 +24,7 @@ interface Passed {
   readonly hasTextEnded: boolean
 }
 
-/** What becomes of a stream of these chunks. */
+/** Returns the result of a stream of these chunks. */
 function passed(chunks: readonly Json[], dialect: object = {}, n = 1): Passed {
   const request = { model: 'public', messages: [{ role: 'user' as const, content: 'Hi' }], stream: true, n }
   const call = callFromRequest<ChatRequest>(request)
@@ -43,7 +43,7 @@ function chunk(choices: readonly { delta: Json; finish?: string }[]): Json {
 const FIRST = chunk([{ delta: { role: 'assistant', content: '' } }])
 const LAST = chunk([{ delta: {}, finish: 'tool_calls' }])
 
-/** A chunk with an empty content in front of its piece of a call, as some servers write it. */
+/** A chunk with empty content before its chunk of a call, as some servers write it. */
 function piece(text: string, head?: { id?: string; index?: number }): Json {
   const { id, index = 0 } = head ?? {}
   const call = id === undefined ? { arguments: text } : { name: 'look', arguments: text }
@@ -51,7 +51,7 @@ function piece(text: string, head?: { id?: string; index?: number }): Json {
   return chunk([{ delta: { content: '', tool_calls } }])
 }
 
-/** The arguments of each call, as clients gather them. */
+/** Returns the arguments of each call, as clients concatenate them. */
 function argumentsIn({ events }: Passed): string[] {
   const calls: string[] = []
   for (const event of events)
@@ -156,7 +156,7 @@ const delta = fc
   })
 const choices = fc.array(delta, { minLength: 1, maxLength: 2 })
 
-/** The same deltas with whole tool calls: each is opened before it goes on. */
+/** Adds whole tool calls to the deltas: each is opened before it continues. */
 function withCalls(list: readonly (readonly Json[])[]): Json[] {
   const opened: number[] = []
   const written = (index: number, { call, ...rest }: Json): Json => {

@@ -97,14 +97,14 @@ describe.each([
     ['expired', { state: 'ended', isExpired: true, isCancelled: false, results: ['file-out', 'file-err'] }],
     ['cancelled', { state: 'ended', isExpired: false, isCancelled: true, results: ['file-out'] }],
     ['failed', { state: 'failed', failure: { code: 'model_not_found' } }],
-  ])('that is %s is told as it is', (name, expected) => {
+  ])('reports the batch state %s', (name, expected) => {
     const report = batches.report(answerOf(fixture(`${name}.json`)))
 
     expect(report).toMatchObject(expected)
     expect(JSON.stringify(report)).not.toContain(KEY)
   })
 
-  test('in a state that nobody knows is no report', () => {
+  test('ignores an unknown state', () => {
     expect(batches.report(answerOf(fixture('completed.json').replace('"completed"', '"paused"')))).toBeUndefined()
     expect(batches.report(answerOf('[]'))).toBeUndefined()
   })

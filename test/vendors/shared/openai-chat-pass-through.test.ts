@@ -77,7 +77,7 @@ describe('OpenAIChatPassThrough', () => {
         })
       }
 
-      it('reads the event behind a byte order mark, as clients do', () => {
+      it('reads the event after a byte order mark, like clients', () => {
         const wire = `\uFEFF${data(chunk({ role: 'assistant', content: 'Hi' }))}${data(chunk({}, 'stop'))}${data('[DONE]')}`
 
         const relayed = feed(relayFor(), cutBytes(Buffer.from(wire), cut))
@@ -201,7 +201,7 @@ describe('OpenAIChatPassThrough', () => {
     expect(relayed).not.toContain('usage')
   })
 
-  it('takes usage that stands under x_groq only, as older streams of Groq have it', () => {
+  it('reads usage that is only under x_groq, as in older streams of Groq', () => {
     const usage = { prompt_tokens: 23, completion_tokens: 19, total_tokens: 42 }
     const last = { ...chunk({}, 'stop'), x_groq: { id: 'req_1', usage } }
     for (const include_usage of [true, false]) {
@@ -382,7 +382,7 @@ describe('OpenAIChatPassThrough', () => {
     }
   })
 
-  it('passes comments and swallows objects that are no chunks', () => {
+  it('passes comments and drops objects that are not chunks', () => {
     const relay = relayFor()
 
     const relayed = feed(relay, [Buffer.from(`: ping\n\n${data({ type: 'ping' })}${data(FIRST)}`)])
@@ -399,7 +399,7 @@ describe('OpenAIChatPassThrough', () => {
     expect(JSON.parse(relayed.slice(6))).toEqual({ ...FIRST, model: 'gp-5.4' })
   })
 
-  it('knows whether it stands between two events', () => {
+  it('knows whether it is between two events', () => {
     const relay = relayFor()
     const bytes = Buffer.from(data(FIRST))
 

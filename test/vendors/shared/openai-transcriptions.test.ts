@@ -12,7 +12,7 @@ import { CUTS, cutBytes } from '../../support/feed-stream.ts'
 
 const { transcription } = openai({ apiKey: 'vendor-key' })
 
-/** A file in two chunks, of which each is one object. */
+/** A file in two chunks, whose identity shows that they are not copied. */
 const CHUNKS = [Buffer.from('RIFF'), Buffer.alloc(32_000, 1)]
 const FILE: FormFile = {
   ...{ kind: 'file', name: 'file', filename: 'talk.wav', contentType: 'audio/wav' },
@@ -119,7 +119,7 @@ describe('a stream', () => {
     expect(read(done()).stream.isComplete).toBe(true)
   })
 
-  test('that is cut is not whole', () => {
+  test('is incomplete if it is cut', () => {
     expect(read(whole.slice(0, 80)).stream.isComplete).toBe(false)
   })
 
@@ -127,7 +127,7 @@ describe('a stream', () => {
     ['data: {"error":{"message":"overloaded","code":"server_error"}}\n\n'],
     ['event: error\ndata: {"message":"overloaded"}\n\n'],
     ['data: no JSON\n\n'],
-  ])('fails on %j and gives nothing of it', (event) => {
+  ])('fails at %j and emits none of it', (event) => {
     const { stream, given } = read(`${delta('a')}${event}${done()}`)
 
     expect(stream.failure).toBeDefined()

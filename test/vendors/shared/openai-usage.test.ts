@@ -24,7 +24,7 @@ describe('openaiUsage', () => {
     })
   })
 
-  it('reads how much was written for an hour, where a lifetime is told', () => {
+  it('reads how much was written for an hour, if a lifetime is reported', () => {
     const read = (lifetimes: unknown): number | undefined =>
       openaiUsage({ prompt_tokens_details: { cache_creation_tokens: 4, cache_creation_token_details: lifetimes } })
         ?.cacheWrite1hTokens
@@ -49,14 +49,14 @@ describe('openaiUsage', () => {
       expect(openaiUsage(wireWith(null))).toEqual({})
     })
 
-    it(`passes any number of ${field} on and ignores what is none`, () => {
+    it(`passes any number of ${field} on and ignores other values`, () => {
       for (const number of [-1, 1.5, 2 ** 31, Number.NaN])
         expect(openaiUsage(wireWith(number))).toEqual({ [field]: number })
       for (const other of ['12', [], {}, true]) expect(openaiUsage(wireWith(other))).toEqual({})
     })
   }
 
-  it('never throws on what is no usage at all', () => {
+  it('never throws on values other than usage', () => {
     for (const value of [undefined, null, 7, 'x', []]) expect(openaiUsage(value)).toBeUndefined()
     expect(openaiUsage({ prompt_tokens_details: null, completion_tokens_details: 'x' })).toEqual({})
   })

@@ -23,7 +23,7 @@ function messagesCall(stream: boolean): VendorCall<MessagesRequest> {
   return { ...callOf({ stream }), request: request as MessagesRequest } as VendorCall<MessagesRequest>
 }
 
-/** The chunks of a recorded stream as a chat caller reads them, and what the gateway learned. */
+/** Returns the chunks of a recorded stream for a chat caller, and the findings of the gateway. */
 function streamed(name: string, cut: Cut, request: Partial<ChatRequest> = {}) {
   const call = callOf({ stream: true, stream_options: { include_usage: true }, ...request })
   const transform = passThrough(chat.toWire(call), chat.passThrough!, call).stream()
@@ -38,7 +38,7 @@ function deltas(choices: readonly Json[], member: string): string {
   return choices.map((choice) => (choice['delta'] as Json)[member] ?? '').join('')
 }
 
-/** Tool calls as OpenAI's clients gather them: by index, the first chunk of each with id, type and name. */
+/** Assembles tool calls like OpenAI's clients: by index, with id, type and name from the first chunk of each. */
 function gathered(choices: readonly Json[]): Json[] {
   const calls: Json[] = []
   for (const choice of choices) {
@@ -52,7 +52,7 @@ function gathered(choices: readonly Json[]): Json[] {
   return calls
 }
 
-describe('reasoning that is counted beside the completion', () => {
+describe('reasoning that the completion excludes', () => {
   const usage = { inputTokens: 12, cachedInputTokens: 11, outputTokens: 291, reasoningTokens: 290 }
 
   it('is part of the output of a whole answer, for the bill and for the caller', () => {
@@ -61,7 +61,7 @@ describe('reasoning that is counted beside the completion', () => {
 
     expect(body?.usage).toEqual(usage)
     expect(answer['usage']).toMatchObject({ completion_tokens: 291, total_tokens: 303, prompt_tokens: 12 })
-    // Their own account of it: 1e10 ticks are a dollar; $0.30, cached $0.075 and output $0.50 a million.
+    // The vendor's own cost: 1e10 ticks are a dollar; $0.30, cached $0.075 and output $0.50 per million.
     const nano = 1n * 300n + 11n * 75n + 291n * 500n
     expect(nano * 10n).toBe(1_466_250n)
   })
@@ -103,7 +103,7 @@ describe('streamed tool calls without an index', () => {
       expect(transform).toMatchObject({ isComplete: true, failure: undefined })
     })
 
-    it(`that come in pieces, and without id and type, become one call, fed ${cut}`, () => {
+    it(`become one call from chunks without id and type, fed ${cut}`, () => {
       expect(gathered(streamed('tools-in-pieces-without-index.sse', cut).choices)).toEqual([
         { id: 'call_n1_0', type: 'function', name: 'weather', arguments: '{"city": "Zürich"}' },
       ])
@@ -144,7 +144,7 @@ describe('tool calls without an id', () => {
     ],
   })
 
-  /** The ids of an answer's calls, as callers of each dialect read them. */
+  /** Returns the ids of an answer's calls, as callers of each dialect read them. */
   function idsOf(answer: object, nowMs = NOW_MS): unknown[] {
     const bytes = Buffer.from(JSON.stringify(answer))
     const passed = chat.passThrough!.fromWire([bytes], { ...callOf(), nowMs })
@@ -392,7 +392,7 @@ describe('errors of other layouts', () => {
     expect(stream.failure).toBeUndefined()
   })
 
-  it('an end mark behind no choice is no answer, for Messages callers either', () => {
+  it('does not accept an end mark without a choice as an answer, also for Messages callers', () => {
     for (const chunk of ['', 'data: {"id":"g","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":0}}\n\n']) {
       const stream = createMessagesOperation(vendor, messagesCall(true))!.stream()
       stream.push(Buffer.from(`${chunk}data: [DONE]\n\n`))

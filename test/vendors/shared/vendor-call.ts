@@ -6,7 +6,7 @@ import type { EmbeddingsRequest } from '../../../src/endpoints/embeddings/embedd
 import type { ModerationRequest } from '../../../src/endpoints/moderations/moderation-request.ts'
 import type { VendorCall, WireAnswer } from '../../../src/vendors/vendor.ts'
 
-/** 2026-11-20T10:00:00Z, the moment at which all calls of these tests begin. */
+/** 2026-11-20T10:00:00Z, the time of all calls in these tests. */
 export const NOW_MS = 1_795_168_800_000
 
 interface CallOptions {
@@ -14,7 +14,7 @@ interface CallOptions {
   readonly apiKey?: string
 }
 
-/** A call whose request came as these bytes. */
+/** Returns a call whose request arrived as these bytes. */
 export function callFromText<Request extends ChatRequest | EmbeddingsRequest | ModerationRequest>(
   text: string,
   options: CallOptions = {},
@@ -22,7 +22,7 @@ export function callFromText<Request extends ChatRequest | EmbeddingsRequest | M
   return { ...callFromRequest(JSON.parse(text) as Request, options), bytes: Buffer.from(text) }
 }
 
-/** A call whose request was built by another endpoint, so that there are no bytes in the vendor's dialect. */
+/** Returns a call whose request another endpoint built, so that it has no bytes in the vendor's dialect. */
 export function callFromRequest<Request extends { readonly model: string; readonly stream?: unknown }>(
   request: Request,
   options: CallOptions = {},
@@ -43,7 +43,7 @@ export function callFromRequest<Request extends { readonly model: string; readon
   }
 }
 
-/** A vendor's answer with a JSON or text body. */
+/** Returns a vendor's answer with a JSON or text body. */
 export function wireAnswer(
   body: unknown,
   status = 200,
@@ -52,14 +52,14 @@ export function wireAnswer(
   return { status, headers, body: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)) }
 }
 
-/** Bytes of a fixture beside the given test file. */
+/** Returns the bytes of a fixture next to the given test file. */
 export function fixture(testFileUrl: string, name: string): Buffer {
   return readFileSync(new URL(`fixtures/${name}`, testFileUrl))
 }
 
 type Body = Uint8Array | string | readonly Uint8Array[]
 
-/** The text of what a relay gave, or of a wire request's body. */
+/** Returns the text of relayed output, or of the body of a request. */
 export function textOf(pieces: readonly (Body | undefined)[]): string {
   const bytes = pieces.flatMap((piece): Uint8Array[] => {
     if (piece === undefined) return []
@@ -69,7 +69,7 @@ export function textOf(pieces: readonly (Body | undefined)[]): string {
   return Buffer.concat(bytes).toString('utf8')
 }
 
-/** The parsed body of a wire request. */
+/** Returns the parsed body of a request. */
 export function bodyOf(body: Body): Record<string, unknown> {
   return JSON.parse(textOf([body])) as Record<string, unknown>
 }

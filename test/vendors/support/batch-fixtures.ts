@@ -2,14 +2,14 @@ import { Buffer } from 'node:buffer'
 import { readdirSync, readFileSync } from 'node:fs'
 import type { NativeReport, NativeResult, WireAnswer } from '../../../src/vendors/vendor.ts'
 
-/** What a vendor says of a batch, and how it is read. */
+/** A vendor's report on a batch, and the expected result of reading it. */
 export interface ReportFixture {
   readonly name: string
   readonly answer: unknown
   readonly report: Partial<NativeReport>
 }
 
-/** The golden files of a vendor's batches: `results.jsonl` with what is read of it, and an answer with its report in each other file. */
+/** Returns the golden files of a vendor's batches: `results.jsonl` with its expected reading, and answers with their reports. */
 export function batchFixtures(directory: URL): {
   readonly reports: readonly ReportFixture[]
   readonly results: readonly (readonly [line: string, result: NativeResult])[]
@@ -28,7 +28,7 @@ export function batchFixtures(directory: URL): {
   }
 }
 
-/** A 2xx answer with this JSON. */
+/** Returns a 2xx answer with this JSON. */
 export function answerWith(value: unknown): WireAnswer {
   return { status: 200, headers: {}, body: Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)) }
 }

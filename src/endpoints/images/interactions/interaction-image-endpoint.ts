@@ -22,7 +22,7 @@ const DAY_MS = 24 * 60 * 60_000
 /** How long a stored interaction can be continued (API specification, "States and transitions"). */
 export const INTERACTION_RETENTION_MS: Readonly<Record<Tier, number>> = { paid: 55 * DAY_MS, free: DAY_MS }
 
-/** Pictures in the interactions shape (API specification, "Interactions-style image request"). */
+/** Images in the interactions shape (API specification, "Interactions-style image request"). */
 export const interactionImageEndpoint = defineEndpoint<InteractionRequest, ImagesOffer>({
   id: 'images',
   path: '/v1/images/generations',
@@ -37,7 +37,7 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
   },
   requestSchema: () => jsonSchemaOf(interactionSchema(), 'input'),
   isStream: (request) => request.stream === true,
-  // The history that the vendor keeps is read again. Pictures of the request are in the estimate.
+  // The model reads the stored history again. Images of the request are in the estimate.
   media: ({ previous_interaction_id: previous }) => (previous === undefined ? [] : [{ kind: 'conversation' }]),
   textBytes,
   estimate: estimateInteraction,
@@ -74,7 +74,7 @@ export const interactionImageEndpoint = defineEndpoint<InteractionRequest, Image
 
 const kindOf: KindOf = (name) => (name === 'text' ? 'text' : undefined)
 
-/** Bytes of everything that the model reads as text: prompt, instruction, declarations of functions. */
+/** Returns the bytes that the model reads as text: prompt, instruction, declarations of functions. */
 function textBytes({ input, system_instruction, tools }: InteractionRequest): number {
   const prompts = typeof input === 'string' ? [input] : input.map((block) => (block.type === 'text' ? block.text : ''))
   const texts = [...prompts, system_instruction ?? '', tools === undefined ? '' : JSON.stringify(tools)]

@@ -2,7 +2,7 @@ import type { ModelFacts } from '../../../catalog/model-facts.ts'
 import type { Usage } from '../../../core/usage.ts'
 import { invalidField } from '../../field-errors.ts'
 
-/** A block of the input: text, or a picture as base64 without a `data:` prefix. */
+/** A block of the input: text, or an image as base64 without a `data:` prefix. */
 export type InteractionBlock =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly mime_type?: string; readonly data?: string; readonly uri?: string }
@@ -11,7 +11,7 @@ export type InteractionBlock =
 export interface InteractionResponseFormat {
   readonly type: 'image'
   readonly mime_type?: string
-  /** `512px`, `1K`, `2K`, `4K`. */
+  /** `512px`, `1K`, `2K` or `4K`. */
   readonly image_size?: string
   readonly aspect_ratio?: string
 }
@@ -34,15 +34,15 @@ const THINKING_FIELD = 'generation_config.thinking_level'
 const THINKING_LEVELS = ['minimal', 'high']
 
 /**
- * Checks a request against what its model can do (API specification, "Interactions-style image request"). A model of
- * unknown abilities is not checked: its vendor judges.
+ * Checks a request against the abilities of its model (API specification, "Interactions-style image request"). If they
+ * are unknown, the vendor decides.
  * @throws GatewayError `invalid_request` naming the field.
  */
 export function checkInteractionAbilities(request: InteractionRequest, model: ModelFacts): void {
   const abilities = model.image
   if (abilities === undefined) return
   for (const path of abilities.refusedFields ?? []) {
-    if (memberAt(request, path) !== undefined) throw invalidField(path, 'this model does not take it')
+    if (memberAt(request, path) !== undefined) throw invalidField(path, 'this model does not support it')
   }
   const format = request.response_format
   checkOneOf(format?.image_size, abilities.sizes, 'response_format.image_size')
@@ -50,7 +50,7 @@ export function checkInteractionAbilities(request: InteractionRequest, model: Mo
   checkOneOf(request.generation_config?.thinking_level, THINKING_LEVELS, THINKING_FIELD)
   const count = referenceImageCount(request)
   const { min, max } = abilities.referenceImages ?? { min: 0, max: Number.POSITIVE_INFINITY }
-  if (count > max) throw invalidField('input', `this model takes at most ${max} images`)
+  if (count > max) throw invalidField('input', `this model accepts at most ${max} images`)
   if (count < min) throw invalidField('input', `this model needs at least ${min} images`)
 }
 
@@ -68,28 +68,28 @@ function memberAt(value: object, path: string): unknown {
   return member
 }
 
-// API specification, "Interactions-style image request".
+// Default of the API specification, "Interactions-style image request".
 const DEFAULT_SIZE = '1K'
 
-/** The rendered and billed size: the requested one, else the model's default. */
+/** Returns the rendered and billed size: the requested one, else the model's default. */
 export function imageSize(request: InteractionRequest, model: ModelFacts): string {
   return request.response_format?.image_size ?? model.image?.defaultSize ?? DEFAULT_SIZE
 }
 
-/** How many pictures the input holds, as data or by address. */
+/** Number of images in the input, as data or by address. */
 function referenceImageCount({ input }: InteractionRequest): number {
   return typeof input === 'string' ? 0 : input.filter((block) => block.type === 'image').length
 }
 
-// For models of unknown abilities: the most expensive pictures that the vendor documents.
+// Token counts of the vendor's most expensive documented images, for models of unknown abilities.
 const MOST_PICTURE_TOKENS = 2520
 const MOST_REFERENCE_TOKENS = 1120
 
-// The gateway's own allowances: text beside the picture, and thoughts, which the vendor counts as output too.
+// The gateway's own allowances for text next to the image, and for thoughts, which the vendor counts as output.
 const TEXT_TOKENS = 1024
 const THINKING_TOKENS = { high: 8192, usual: 4096 } as const
 
-/** An upper estimate of one interaction: one picture, the reference pictures, some text, and thoughts where it thinks. */
+/** Returns an upper estimate of one interaction: one image, the reference images, some text, and thoughts if any. */
 export function estimateInteraction(request: InteractionRequest, textTokens: number, model: ModelFacts): Usage {
   const references = referenceImageCount(request)
   const inputImageTokens = references * (model.image?.inputTokensPerImage ?? MOST_REFERENCE_TOKENS)
@@ -109,7 +109,7 @@ function thinkingTokens(request: InteractionRequest, model: ModelFacts): number 
   return request.generation_config?.thinking_level === 'high' ? THINKING_TOKENS.high : THINKING_TOKENS.usual
 }
 
-/** Output tokens of one picture of this size, from above (Gemini API, "Image generation", table of tokens). */
+/** Output tokens of one image of this size, as an upper bound (Gemini API, "Image generation", table of tokens). */
 export function pictureTokens(model: ModelFacts, size: string): number {
   const table = model.image?.outputTokens ?? {}
   return (Object.hasOwn(table, size) ? table[size] : table['default']) ?? MOST_PICTURE_TOKENS

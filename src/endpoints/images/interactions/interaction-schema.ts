@@ -57,9 +57,9 @@ const generationConfig = onDemand(() =>
     .check((context) => {
       refuseOtherSpellings(context, CONFIG_FIELDS)
       const { image_config, candidate_count } = context.value
-      // The vendor's other API knows it: each candidate is a separate picture, and only one is held for.
+      // A field of the vendor's other API: each candidate is another image, and the hold covers one.
       if (isSet(candidate_count) && candidate_count !== 1) issue(context, ['candidate_count'], 'must be 1')
-      // The vendor's older place of the size, which would be drawn without being billed.
+      // The vendor's older place of the size, which would take effect without being billed.
       if (isSet(image_config)) issue(context, ['image_config'], 'is not supported; use response_format')
     }),
 )
@@ -82,14 +82,14 @@ const REQUEST_FIELDS = [
   'webhook_config',
 ] as const
 
-/** The operator's own at the vendor, or another caller's: stored state has no owner here. */
+/** Fields that refer to state of the operator or of other callers at the vendor. Stored state has no owner here. */
 const REFUSED_FIELDS = ['agent', 'cached_content', 'continuation_token', 'webhook_config'] as const
 
 /**
- * Rules of the interactions-style image request; unknown fields pass. Some fields that the vendor knows are refused: names
- * in camel case, which would bypass the checks here; `background`, whose answer could not be fetched; `agent`, which would
- * answer instead of the billed model; contents and tokens stored at the vendor, which may be another caller's; and
- * `webhook_config`, which would make the vendor call unchecked addresses.
+ * Rules of the interactions-style image request. Unknown fields are passed on. Some fields that the vendor knows are
+ * rejected: names in camel case, which would bypass the checks here; `background`, because its answer could not be
+ * fetched; `agent`, which would answer instead of the billed model; contents and tokens stored at the vendor, possibly
+ * by another caller; and `webhook_config`, which would make the vendor call unchecked addresses.
  */
 export const interactionSchema = onDemand(() =>
   z
@@ -111,7 +111,7 @@ export const interactionSchema = onDemand(() =>
       const { background, previous_interaction_id, store } = context.value
       if (background === true) issue(context, ['background'], 'is not supported')
       for (const name of REFUSED_FIELDS) if (isSet(context.value[name])) issue(context, [name], 'is not supported')
-      // Gemini API, "Interactions": without storing there is no continuing.
+      // Only stored interactions can be continued (Gemini API, "Interactions").
       if (store === false && previous_interaction_id !== undefined)
         issue(context, ['previous_interaction_id'], 'cannot be combined with store false')
     }),
@@ -130,7 +130,7 @@ function isSet(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** Refuses `imageSize` for `image_size`: the vendor may accept both spellings, and only one is checked here. */
+/** Rejects `imageSize` for `image_size`: the vendor may accept both spellings, and only one is checked here. */
 function refuseOtherSpellings(context: Checked, fields: readonly string[]): void {
   for (const name of Object.keys(context.value)) {
     if (fields.includes(name)) continue
@@ -140,10 +140,10 @@ function refuseOtherSpellings(context: Checked, fields: readonly string[]): void
 }
 
 const DATA_URL_PREFIX = /^\s*data:/i
-// One class and no repetition: the search is linear and needs no stack, however long the text.
+// One class without repetition: the search is linear and needs no stack, however long the text is.
 const FOREIGN_CHARACTER = /[^A-Za-z0-9+/=_-]/
 
-/** The fault of a picture in base64, as the end of a sentence; undefined if there is none. Linear in its length. */
+/** Returns the fault of a base64 image as the end of a sentence, if any. Linear in its length. */
 function base64Fault(data: string): string | undefined {
   if (data === '') return 'must not be empty'
   if (DATA_URL_PREFIX.test(data.slice(0, 64))) return 'must be base64 without a data: URI prefix'

@@ -30,7 +30,7 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
       refuseOtherShape(body, 'multimodal')
       return checkRequest<MultimodalImageRequest>(multimodalImageSchema(), withoutNulls(multimodalImageSchema(), body))
     })
-    // A caller that requests events could not read the picture that it pays for.
+    // A caller that requests a stream could not read the image that it pays for.
     if (isStreamWanted(body)) throw invalidParameter('stream', 'this model does not stream')
     if (model.image !== undefined) checkAbilities(request, model.image)
     return request
@@ -38,7 +38,7 @@ export const multimodalImageEndpoint = defineEndpoint<MultimodalImageRequest, Im
   requestSchema: () => jsonSchemaOf(multimodalImageSchema(), 'input'),
   isStream: () => false,
   textBytes: (request) => textOf(request).reduce((sum, text) => sum + Buffer.byteLength(text), 0),
-  // The vendor counts only pictures, and a request makes exactly one.
+  // The vendor counts only images, and a request generates exactly one.
   estimate: () => ({ images: 1 }),
   priceFields(request, model) {
     const size = pictureSize(request, model)

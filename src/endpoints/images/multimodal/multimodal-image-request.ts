@@ -2,7 +2,7 @@ import type { ImageAbilities, ModelFacts } from '../../../catalog/model-facts.ts
 import { GatewayError } from '../../../core/errors.ts'
 import { invalidField } from '../../field-errors.ts'
 
-/** A block of the prompt: text, or the URL of a picture. Exactly one of the two. */
+/** A block of the prompt: either text or the URL of an image. */
 export interface MultimodalBlock {
   readonly text?: string
   readonly image?: string
@@ -34,7 +34,7 @@ export function checkAbilities(request: MultimodalImageRequest, abilities: Image
   const given: Readonly<Record<string, unknown>> = request.parameters ?? {}
   for (const field of unsupportedParameters(request, abilities)) {
     if (IDLE_VALUES.get(field)?.includes(given[field]) === true) continue
-    throw invalidParameter(`parameters.${field}`, 'this model does not take it')
+    throw invalidParameter(`parameters.${field}`, 'this model does not support it')
   }
   const size = request.parameters?.size
   if (size === undefined || abilities.sizes === undefined || abilities.sizes.includes(size)) return
@@ -44,16 +44,13 @@ export function checkAbilities(request: MultimodalImageRequest, abilities: Image
 /** API specification, "Multimodal image request": default of `parameters.size`. */
 const DEFAULT_SIZE = '1024*1024'
 
-/**
- * Values with which a parameter asks nothing of a model that does not have it: the defaults of the API specification, and no
- * expansion of the prompt.
- */
+/** Parameter values that need no support by the model: the defaults of the API specification, and no prompt expansion. */
 const IDLE_VALUES: ReadonlyMap<string, readonly unknown[]> = new Map<string, readonly unknown[]>([
   ['size', [DEFAULT_SIZE]],
   ['prompt_extend', [true, false]],
 ])
 
-/** The parameters of a request that its model does not have. In a checked request they ask for nothing. */
+/** Returns the parameters that the model does not support. In a checked request they have no effect. */
 export function unsupportedParameters(
   { parameters }: MultimodalImageRequest,
   abilities: ImageAbilities | undefined,
@@ -70,7 +67,7 @@ function checkReferences(count: number, bounds: ImageAbilities['referenceImages'
   throw invalidParameter('input.messages[0].content', `this model ${rule}, and the request has ${count}`)
 }
 
-/** URLs of the reference pictures, each with its place in the content. */
+/** Returns the URLs of the reference images, each with its position in the content. */
 export function referenceImages(request: MultimodalImageRequest): readonly { url: string; position: number }[] {
   return request.input.messages[0].content.flatMap(({ image }, position) =>
     image === undefined ? [] : [{ url: image, position }],
@@ -78,8 +75,8 @@ export function referenceImages(request: MultimodalImageRequest): readonly { url
 }
 
 /**
- * Size of the picture, as callers write it: `1024*1024`. For text to image it is always set, because the vendor's default
- * is larger than the billed one. Undefined for an edit without a size: the picture gets the size of the last reference.
+ * Returns the size of the image, as callers write it: `1024*1024`. Text to image always has one, because the vendor's default is
+ * larger than the billed one. An edit without a size returns `undefined` and gets the size of its last reference.
  */
 export function pictureSize(request: MultimodalImageRequest, model: ModelFacts): string | undefined {
   const asked = request.parameters?.size
@@ -87,10 +84,10 @@ export function pictureSize(request: MultimodalImageRequest, model: ModelFacts):
   return referenceImages(request).length > 0 ? undefined : (model.image?.defaultSize ?? DEFAULT_SIZE)
 }
 
-/** The code of every fault of a request in this shape (API specification, "Errors": multimodal image). */
+/** Code of every error in this shape (API specification, "Errors": multimodal image). */
 const INVALID_PARAMETER = 'InvalidParameter'
 
-/** A 400 `InvalidParameter` about one field. `problem` follows the field's name: `is not supported`. */
+/** Creates a 400 `InvalidParameter` about one field. `problem` follows the field's name: `is not supported`. */
 export function invalidParameter(param: string, problem: string): GatewayError {
   return invalidField(param, problem, INVALID_PARAMETER)
 }

@@ -3,7 +3,7 @@ import type { BillingFields } from '../../../catalog/prices/prices.ts'
 import type { Usage } from '../../../core/usage.ts'
 import { invalidField, unsupportedField } from '../../field-errors.ts'
 
-/** The options of a picture, in text to image and in edits. */
+/** Options of image generation and image edits. */
 export interface PictureOptions {
   readonly n?: number | null
   /** `auto`, or width and height in pixels: `1536x864`. */
@@ -25,7 +25,7 @@ export interface OpenAIImageRequest extends PictureOptions {
   readonly user?: string
 }
 
-/** Lets the vendor choose. The field's default, so every model takes it. */
+/** Lets the vendor choose the size. Default of the field, so every model accepts it. */
 export const AUTO_SIZE = 'auto'
 
 type Size = string | null | undefined
@@ -61,13 +61,13 @@ export function checkFreeSize(size: Size, abilities: ImageAbilities | undefined)
   if (fault !== undefined) throw invalidField('size', fault)
 }
 
-/** The size that a request is billed at: the caller's own, else the model's, else `auto`. */
+/** Returns the billed size of a request: the caller's own, else the model's, else `auto`. */
 function billedSize(size: Size, abilities: ImageAbilities | undefined): string {
   const isOwn = !isUnset(size) || (size === AUTO_SIZE && takesAuto(abilities))
   return isOwn ? (size as string) : (abilities?.defaultSize ?? AUTO_SIZE)
 }
 
-/** Does the vendor accept `auto` for this model? Unknown counts as yes. */
+/** Whether the vendor accepts `auto` for this model. True if unknown. */
 export function takesAuto(abilities: ImageAbilities | undefined): boolean {
   return abilities?.sizes?.includes(AUTO_SIZE) ?? true
 }
@@ -98,12 +98,12 @@ interface PixelSize {
   readonly height: number
 }
 
-/** Tokens of a picture, made or given, of a model that is not known to take fewer. */
+/** Tokens of a generated or given image, for models that are not known to use fewer. */
 const ASSUMED_PICTURE_TOKENS = 4096
 
 const PIXEL_SIZE = /^([1-9]\d{0,4})x([1-9]\d{0,4})$/
 
-/** Reads a size as callers write it: `1536x864`. Undefined for anything else, words such as `auto` and `2K` included. */
+/** Parses a size as callers write it: `1536x864`. Returns `undefined` for anything else, including `auto` and `2K`. */
 function parsePixelSize(text: string): PixelSize | undefined {
   const match = PIXEL_SIZE.exec(text)
   return match === null ? undefined : { width: Number(match[1]), height: Number(match[2]) }
@@ -113,10 +113,10 @@ type Quality = string | null | undefined
 
 const AUTO_QUALITY = 'auto'
 
-/** Values of the specification, which every model takes in one way or another. */
+/** Values of the specification, which every model accepts in some form. */
 const SPECIFIED_QUALITIES: readonly string[] = ['auto', 'low', 'medium', 'high', 'standard', 'hd']
 
-/** The same qualities under the names of another family of models. */
+/** Names of these qualities in another family of models. */
 const QUALITY_ALIASES: ReadonlyMap<string, string> = new Map([
   ['hd', 'high'],
   ['standard', 'medium'],
@@ -135,8 +135,8 @@ export function checkQuality(quality: Quality, abilities: ImageAbilities | undef
 }
 
 /**
- * The quality under the vendor model's name: the caller's own, or the target of its alias. Undefined if none was given, or
- * if the model has no such quality.
+ * Returns the quality under the vendor model's name, with aliases resolved, or `undefined` if none was given or the
+ * model has no such quality.
  */
 export function vendorQuality(quality: Quality, abilities: ImageAbilities | undefined): string | undefined {
   if (quality === undefined || quality === null) return undefined
@@ -146,16 +146,14 @@ export function vendorQuality(quality: Quality, abilities: ImageAbilities | unde
   return meant !== undefined && known.includes(meant) ? meant : undefined
 }
 
-/**
- * The billed quality of a request: the vendor's name for it, else `auto`, or the model's first quality if it has no `auto`.
- */
+/** Returns the billed quality: the vendor's name for it, else `auto`, or the model's first quality if it has no `auto`. */
 function billedQuality(quality: Quality, abilities: ImageAbilities | undefined): string {
   const known = abilities?.qualities
   const usual = known === undefined || known.includes(AUTO_QUALITY) ? AUTO_QUALITY : (known[0] ?? AUTO_QUALITY)
   return vendorQuality(quality, abilities) ?? usual
 }
 
-/** Is the requested quality neither the default nor one that the model has? */
+/** Whether the requested quality is neither the default nor supported by the model. */
 export function losesQuality(quality: Quality, abilities: ImageAbilities | undefined): boolean {
   const isAsked = quality !== undefined && quality !== null && quality !== AUTO_QUALITY
   return isAsked && vendorQuality(quality, abilities) === undefined
@@ -165,8 +163,7 @@ export function losesQuality(quality: Quality, abilities: ImageAbilities | undef
 export const USUAL_FORMATS: readonly string[] = ['png', 'jpeg', 'webp']
 
 /**
- * Checks what depends on the model, and fields that depend on one another; not sizes, for which text to image and edits
- * have different rules.
+ * Checks fields that depend on the model or on one another. Excludes sizes, which have different rules in text to image and edits.
  * @throws GatewayError `invalid_request` or `unsupported_parameter` naming the field.
  */
 export function checkPictureOptions(options: PictureOptions, abilities: ImageAbilities | undefined): void {
@@ -175,16 +172,16 @@ export function checkPictureOptions(options: PictureOptions, abilities: ImageAbi
     const value = values[field]
     if (value === undefined || value === null || value === false) continue
     if (isAutoBackground(field, value)) continue
-    throw unsupportedField(field, 'this model does not take it')
+    throw unsupportedField(field, 'this model does not support it')
   }
   const { maxImages } = abilities ?? {}
   if (maxImages !== undefined && (options.n ?? 1) > maxImages) {
-    throw invalidField('n', `this model makes at most ${maxImages} pictures at once`)
+    throw invalidField('n', `this model generates at most ${maxImages} images per request`)
   }
   checkQuality(options.quality, abilities)
   const format = options.output_format ?? 'png'
   const formats = abilities?.outputFormats ?? USUAL_FORMATS
-  // A request that names none takes what the model makes.
+  // A request without a format accepts the model's format.
   if (isGiven(options.output_format) && !formats.includes(format)) {
     throw invalidField('output_format', `must be one of ${formats.join(', ')} at this model`)
   }
@@ -200,29 +197,29 @@ function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** Is it `background: auto`, which means the same as no `background` (API specification, "Image edit request")? */
+/** Whether a field is `background: auto`, which has no effect (API specification, "Image edit request"). */
 function isAutoBackground(field: string, value: unknown): boolean {
   return field === 'background' && value === 'auto'
 }
 
-/** Must a `background` be left out for the vendor? A checked request has only `auto` for a model that does not take the field. */
+/** Whether to omit `background` for the vendor. A checked request has only `auto` if the model does not support it. */
 export function losesBackground({ background }: PictureOptions, { refusedFields = [] }: ImageAbilities): boolean {
   return isGiven(background) && refusedFields.includes('background')
 }
 
-/** Output tokens of a picture that is sent before it is finished (OpenAI, guide to image generation). */
+/** Output tokens of an image that is sent before it is finished (OpenAI, guide to image generation). */
 export const PARTIAL_IMAGE_TOKENS = 100
 
-/** The parts of a request besides its options. */
+/** The parts of a request other than its options. */
 interface PictureInput {
   readonly textTokens: number
-  /** Pictures given, the mask included. */
+  /** Number of given images, including the mask. */
   readonly pictures: number
 }
 
 /**
- * An upper estimate of a request's usage. A model whose abilities list no tokens is priced by the picture. With unknown
- * abilities any price is possible, so tokens are estimated too.
+ * Returns an upper estimate of a request's usage. A model whose abilities list no tokens is priced per image. With
+ * unknown abilities any price is possible, so tokens are estimated too.
  */
 export function pictureEstimate(options: PictureOptions, input: PictureInput, model: ModelFacts): Usage {
   const images = options.n ?? 1
@@ -241,8 +238,8 @@ export function pictureEstimate(options: PictureOptions, input: PictureInput, mo
 }
 
 /**
- * Size and quality for price conditions, aliases resolved. Absent fields have the model's default, which is `auto` if the
- * vendor chooses: a price list for such a model needs a row without conditions, or one for `auto`.
+ * Returns size and quality for price conditions, with aliases resolved. Absent fields have the model's default, which
+ * is `auto` if the vendor chooses. A price list for such a model needs a row without conditions, or one for `auto`.
  */
 export function pictureBillingFields(options: PictureOptions, { image }: ModelFacts): BillingFields {
   return { size: billedSize(options.size, image), quality: billedQuality(options.quality, image) }
@@ -260,7 +257,7 @@ export function tokensPerPicture(
 type TokenTable = NonNullable<ImageAbilities['outputTokens']>
 
 interface TokenEntry {
-  /** Undefined: any quality. */
+  /** Quality of the table entry, or `undefined` for any quality. */
   readonly quality: string | undefined
   readonly size: string
   readonly pixels: number
@@ -268,8 +265,8 @@ interface TokenEntry {
 }
 
 /**
- * Upper bound of tokens of one picture. A size outside the table counts by its pixels, at the highest listed tokens per
- * pixel, and at least as the smallest listed picture. A size or quality that the vendor chooses counts as the highest.
+ * Returns an upper bound of the tokens of one image. An unlisted size counts by its pixels, at the highest listed tokens per pixel,
+ * and at least as the smallest listed image. A size or quality chosen by the vendor counts as the highest.
  */
 function pictureTokens(table: TokenTable, size: string, quality: string): number {
   const all = Object.entries(table).flatMap(([key, tokens]) => tokenEntries(key, tokens))

@@ -5,7 +5,7 @@ import { hasAtMost } from '../../character-count.ts'
 /** Longest prompt, in characters (OpenAI API reference, images). */
 const MAX_PROMPT_CHARACTERS = 32_000
 
-/** Most pictures of one request (API specification, "Limits"). */
+/** Maximum images per request (API specification, "Limits"). */
 const MAX_PICTURES = 10
 
 const prompt = onDemand(() =>
@@ -15,7 +15,7 @@ const prompt = onDemand(() =>
     .refine((text) => hasAtMost(text, MAX_PROMPT_CHARACTERS), `at most ${MAX_PROMPT_CHARACTERS} characters`),
 )
 
-/** Rules of both requests that hold for every model; unknown fields pass. */
+/** Rules of both requests that hold for every model. Unknown fields are passed on. */
 export const pictureSchema = onDemand(() =>
   z.looseObject({
     model: z.string().min(1),

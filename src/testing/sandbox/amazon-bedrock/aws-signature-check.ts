@@ -2,13 +2,13 @@ import { createHash, createHmac } from 'node:crypto'
 import type { SandboxCall } from '../sandbox-operation.ts'
 import { awsRefusal } from './bedrock-errors.ts'
 
-/** The identity that the stand-in knows, from AWS's own examples; a session token beside it is not checked. */
+/** The identity that the stand-in knows, from AWS's own examples. It does not check session tokens. */
 export const SANDBOX_AWS_KEYS = {
   accessKeyId: 'AKIDEXAMPLE',
   secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY',
 } as const
 
-/** The region that the stand-in is in. */
+/** The region of the stand-in. */
 export const SANDBOX_AWS_REGION = 'us-east-1'
 
 const AUTHORIZATION =
@@ -16,8 +16,8 @@ const AUTHORIZATION =
 const ALLOWED_SKEW_MS = 5 * 60 * 1000
 
 /**
- * Checks the signature of a call as the service does: made anew from the request line, the headers and the bytes that arrived.
- * Source: AWS, "Create a signed AWS API request".
+ * Checks the signature of a call like the service: it is computed again from the received request line, headers and bytes. Source:
+ * AWS, "Create a signed AWS API request".
  */
 export function checkAwsSignature(call: SandboxCall, nowMs: number): void {
   const match = AUTHORIZATION.exec(call.headers['authorization'] ?? '')
@@ -45,7 +45,7 @@ export function checkAwsSignature(call: SandboxCall, nowMs: number): void {
   const payload = createHash('sha256').update(call.bytes).digest('hex')
   const canonical = [
     call.method,
-    // The path that arrived, encoded once more.
+    // The received path, encoded once more.
     call.path.split('/').map(encode).join('/'),
     canonicalQuery(call.query),
     ...signed.map((name) => `${name}:${(call.headers[name] ?? '').trim().replace(/ +/g, ' ')}`),
@@ -57,7 +57,7 @@ export function checkAwsSignature(call: SandboxCall, nowMs: number): void {
   let key = hmac(`AWS4${SANDBOX_AWS_KEYS.secretAccessKey}`, day)
   for (const part of [region, service, 'aws4_request']) key = hmac(key, part)
   if (hmac(key, text).toString('hex') !== signature) {
-    // The real text prints what was signed, session token included.
+    // The real text contains the signed string, including the session token.
     const token = call.headers['x-amz-security-token']
     throw refuse(
       `The request signature we calculated does not match the signature you provided. The Canonical String should have been '${canonical}'${token === undefined ? '' : `, x-amz-security-token:${token}`}`,
@@ -65,7 +65,7 @@ export function checkAwsSignature(call: SandboxCall, nowMs: number): void {
   }
 }
 
-/** Pairs as they are meant, each encoded in the one allowed way, in order. */
+/** Decoded pairs, encoded again in the one allowed way, in order. */
 function canonicalQuery(query: string): string {
   const pairs = query === '' ? [] : query.split('&')
   return pairs

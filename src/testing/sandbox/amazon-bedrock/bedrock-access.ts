@@ -2,13 +2,13 @@ import { credentialOf, type SandboxCall } from '../sandbox-operation.ts'
 import { checkAwsSignature } from './aws-signature-check.ts'
 import { awsRefusal } from './bedrock-errors.ts'
 
-/** Below the stand-in's origin, so that no path meets those of another vendor. */
+/** Path prefix below the stand-in's origin, so that paths of other vendors do not collide. */
 export const BEDROCK_PREFIX = '/bedrock'
 
-/** Models that are reached by an inference profile only. */
+/** Models that can only be called through an inference profile. */
 const PROFILE_ONLY = /^anthropic\.claude-(?:opus|sonnet|haiku|fable)-\d/
 
-/** Refuses a call without a bearer and without a right signature. A bearer goes first, as at the service. */
+/** Rejects a call without a bearer token or a valid signature. A bearer token takes precedence, as in the service. */
 export function checkAccess(call: SandboxCall, nowMs: number): void {
   const { authorization } = call.headers
   if (authorization === undefined)
@@ -20,7 +20,7 @@ export function checkAccess(call: SandboxCall, nowMs: number): void {
   checkAwsSignature(call, nowMs)
 }
 
-/** Refuses ids that are no model's, and models that want a profile. */
+/** Rejects ids of unknown models, and of models that need a profile. */
 export function checkModelId(id: string): void {
   if (/^arn:aws:bedrock:/.test(id)) return
   if (!/^[a-z0-9-]+\.[\w.:-]+$/.test(id))

@@ -15,15 +15,15 @@ const FIELDS = names(`
 `)
 const MIN_THINKING_BUDGET = 1024
 
-/** What of the headers decides which fields are accepted. */
+/** Headers that decide which fields are accepted. */
 export interface AnthropicRevision {
   /** `anthropic-version`. */
   readonly version: string
-  /** True when `anthropic-beta` names any feature; their fields are then not checked. */
+  /** Whether `anthropic-beta` names any feature. Its fields are then not checked. */
   readonly hasBeta: boolean
 }
 
-/** The checks of everything but messages. */
+/** Checks everything except messages. */
 export function checkAnthropicFields(request: Json, revision: AnthropicRevision): void {
   for (const field of Object.keys(request)) {
     if (!FIELDS.has(field) && !revision.hasBeta) refuseAnthropic(`${field}: Extra inputs are not permitted`)
@@ -168,7 +168,7 @@ const ROLES = ['user', 'assistant', 'system']
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 const MAX_BREAKPOINTS = 4
 
-/** The checks of `messages`. Source: Anthropic's documentation of messages, tool use, thinking and caching. */
+/** Checks `messages`. Source: Anthropic's documentation of messages, tool use, thinking and caching. */
 export function checkAnthropicMessages(request: Json): void {
   const messages = asList(request['messages']).map(asObject)
   if (messages.length === 0) refuseAnthropic('messages: at least one message is required')
@@ -187,7 +187,7 @@ function checkMessage(message: Json, position: number): void {
   if (!ROLES.includes(role)) {
     refuseAnthropic(`messages.${position}.role: Input should be ${ROLES.map((name) => `'${name}'`).join(', ')}`)
   }
-  // An instruction may change the effort alone.
+  // An instruction may change only the effort.
   if (role === 'system' && !isGiven(message['content']) && isGiven(message['output_config'])) return
   if (!isGiven(message['content'])) refuseAnthropic(`messages.${position}.content: Field required`)
   const blocks = blocksOf(message)
@@ -314,7 +314,7 @@ interface Turn {
   readonly blocks: Json[]
 }
 
-/** Neighbours of one role are one turn to Anthropic. */
+/** Adjacent messages of one role are one turn to Anthropic. */
 function joinTurns(messages: readonly Json[]): Turn[] {
   const turns: Turn[] = []
   for (const message of messages) {
@@ -326,7 +326,7 @@ function joinTurns(messages: readonly Json[]): Turn[] {
   return turns
 }
 
-/** Every call is answered by a result at the beginning of the next turn, and every result answers a call. */
+/** Checks that every call has a result at the start of the next turn, and every result has a call. */
 export function checkToolPairs(messages: readonly Json[]): void {
   const turns = joinTurns(messages)
   const ids = turns.flatMap(({ blocks }) => idsOf(blocks, 'tool_use', 'id'))
@@ -360,7 +360,7 @@ export function checkToolPairs(messages: readonly Json[]): void {
   })
 }
 
-/** Ids of the results before any other block. */
+/** Returns the ids of the results before any other block. */
 function leadingResults(turn: Turn | undefined): string[] {
   if (turn?.role !== 'user') return []
   const end = turn.blocks.findIndex((block) => block['type'] !== 'tool_result')

@@ -4,7 +4,7 @@ import { jsonReply, RefusedCall, type VendorErrors } from '../sandbox-operation.
 
 const REQUEST_ID = 'req_011sandbox'
 
-/** Headers on every answer; none of them is meant for the gateway's caller. */
+/** Headers of every answer. None of them is meant for the gateway's caller. */
 export const ANTHROPIC_HEADERS: readonly string[] = [
   'request-id',
   REQUEST_ID,
@@ -50,19 +50,19 @@ export const ANTHROPIC_ERRORS: VendorErrors = {
     `event: error\ndata: ${JSON.stringify({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })}\n\n`,
 }
 
-/** Refuses with 400. */
+/** Rejects a request with 400. */
 export function refuseAnthropic(message: string): never {
   throw new RefusedCall(ANTHROPIC_ERRORS.status(400, message))
 }
 
-/** What a model accepts. Source: Anthropic's migration guides and release notes. */
+/** Fields and values that a model accepts. Source: Anthropic's migration guides and release notes. */
 export interface AnthropicModelRules {
-  /** `one`: temperature or top_p, not both; `default`: default values only; `none`: the fields are refused. */
+  /** Sampling fields: `one` of temperature and top_p, `default` values only, or `none`, which rejects them. */
   readonly sampling: 'one' | 'default' | 'none'
   /** Accepted values of `thinking.type`. */
   readonly thinking: readonly string[]
   readonly thinksByDefault: boolean
-  /** The text of thinking stays empty unless `display: "summarized"` is sent. */
+  /** Whether the text of thinking stays empty unless `display: "summarized"` is sent. */
   readonly hidesThinking: boolean
   readonly takesPrefill: boolean
   readonly takesForcedToolChoice: boolean
@@ -79,7 +79,7 @@ const OLDEST: AnthropicModelRules = {
   maxOutputTokens: 64_000,
 }
 
-/** The rules of a model, from the family and version in its id; an id of another kind gets the oldest rules. */
+/** Returns the rules of a model from the family and version in its id. Other ids get the oldest rules. */
 export function anthropicModelRules(model: string): AnthropicModelRules {
   const match = /^claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?!\d)/.exec(model)
   const family = match?.[1] ?? ''
@@ -101,7 +101,7 @@ export function anthropicModelRules(model: string): AnthropicModelRules {
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Reads a request in the format of Anthropic's Messages, whatever its shape. */
+/** Reads a request in Anthropic's Messages format. Never throws, whatever its shape. */
 export function readMessagesPrompt(body: unknown): ChatPrompt {
   const request = asObject(body)
   const messages = asList(request['messages']).map(asObject)
@@ -165,7 +165,7 @@ function toolChoice(choice: Json): ChatPrompt['toolChoice'] {
   return choice['type'] === 'none' ? 'none' : 'auto'
 }
 
-/** The content blocks of a message; plain text is one block. */
+/** Returns the content blocks of a message. Plain text is one block. */
 export function blocksOf(message: Json): Json[] {
   const { content } = message
   return typeof content === 'string' ? [{ type: 'text', text: content }] : asList(content).map(asObject)
@@ -173,12 +173,12 @@ export function blocksOf(message: Json): Json[] {
 
 const MARK = 'sandbox-thinking:'
 
-/** A signature for thinking. It is opaque like a real one, and must be sent back with its block. */
+/** Returns a signature for thinking. It is opaque like a real one, and must be sent back with its block. */
 export function thinkingSignature(id: string): string {
   return Buffer.from(`${MARK}${id}`).toString('base64')
 }
 
-/** Was it made here? */
+/** Whether the stand-in created the signature. */
 export function isSandboxSignature(value: unknown): boolean {
   return typeof value === 'string' && Buffer.from(value, 'base64').toString('utf8').startsWith(MARK)
 }

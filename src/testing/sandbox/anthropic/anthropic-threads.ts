@@ -4,11 +4,11 @@ import { ANTHROPIC_HEADERS, refuseAnthropic } from './anthropic-request.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** A call whose body has all turns of its thread, and how its answer is kept. */
+/** A call whose body contains all turns of its thread, and a function that stores its answer. */
 export interface ThreadedCall {
   readonly call: SandboxCall
   readonly context: AnswerContext
-  /** Holds the conversation under the id of its answer. */
+  /** Stores the conversation under the id of its answer. */
   keep(message: Json): void
 }
 
@@ -19,7 +19,7 @@ export interface AnthropicThreads {
 }
 
 interface HeldThread {
-  /** What a continuation takes from the thread, and must not repeat. */
+  /** Members that a continuation gets from the thread and must not repeat. */
   readonly begun: Json
   readonly messages: readonly unknown[]
   wasContinued: boolean
@@ -29,8 +29,8 @@ const BETA = 'message-threads-2026-08-12'
 const MAX_HELD = 1_000
 
 /**
- * Holds conversations (Anthropic SDK, "Message threads"): `create` begins one, and `continue` names the answer that it goes on
- * from, once. `system` and `tools` are those of the beginning.
+ * Stores conversations (Anthropic SDK, "Message threads"): `create` begins one, and `continue` names the answer to continue, once.
+ * `system` and `tools` are those of the first call.
  */
 export function anthropicThreads(): AnthropicThreads {
   const held = new Map<string, HeldThread>()
@@ -43,7 +43,7 @@ export function anthropicThreads(): AnthropicThreads {
         refuseAnthropic('thread: Extra inputs are not permitted')
       const { thread, ...rest } = request
       const body = wholeBody(asObject(thread), rest, held)
-      // Equal calls begin threads of their own.
+      // Equal calls begin separate threads.
       const unique = { ...context, id: `${context.id}${answers++}` }
       return {
         call: { ...call, body },

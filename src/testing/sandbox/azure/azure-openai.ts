@@ -27,7 +27,7 @@ const SAFE = { hate: { filtered: false, severity: 'safe' }, violence: { filtered
 
 /**
  * Azure OpenAI: chat at the v1 path and at the dated one, with the results of an asynchronous content filter in its streams. A
- * prompt that is blocked is 400 `content_filter`.
+ * blocked prompt gets 400 `content_filter`.
  */
 export const AZURE_OPENAI_CHAT: SandboxOperation = {
   vendor: 'azure',
@@ -60,7 +60,7 @@ function filteredPrompt(): SandboxReply {
   })
 }
 
-/** Adds what the filter says: of the prompt in the first event, of the text behind it, also after its end. */
+/** Adds the results of the filter: for the prompt in the first event, for the text after it, even after its end. */
 function filtered(reply: SandboxReply): SandboxReply {
   if (!reply.streamed) return reply
   const head = { id: '', object: '', created: 0, model: '' }

@@ -1,7 +1,7 @@
-/** A file that a caller has uploaded, or that a vendor has written for one. */
+/** A file that a caller has uploaded or a vendor has written. */
 export interface UploadedFile {
   readonly id: string
-  /** Each key is an account here, and others cannot see the file. */
+  /** Key of the owner. Each key is an account here, and others cannot see the file. */
   readonly apiKey: string
   readonly filename: string
   readonly purpose: string
@@ -13,19 +13,19 @@ export interface UploadedFile {
 
 /** The files of one vendor in one sandbox. */
 export interface UploadedFiles {
-  /** Replaces a file of the same id. */
+  /** Stores a file, replacing one with the same id. */
   add(file: UploadedFile): UploadedFile
   find(id: string, apiKey: string, nowMs: number): UploadedFile | undefined
-  /** Newest first. */
+  /** Lists the files, newest first. */
   list(apiKey: string, nowMs: number): UploadedFile[]
-  /** False: there is no such file. */
+  /** Returns false if there is no such file. */
   delete(id: string, apiKey: string, nowMs: number): boolean
 }
 
 /** The oldest files are dropped first. */
 const MAX_FILES = 1_000
 
-/** Makes an empty list of files. */
+/** Creates an empty list of files. */
 export function uploadedFiles(): UploadedFiles {
   const files = new Map<string, UploadedFile>()
   const find: UploadedFiles['find'] = (id, apiKey, nowMs) => {

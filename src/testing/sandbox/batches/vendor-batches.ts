@@ -1,19 +1,19 @@
 import { Buffer } from 'node:buffer'
 import type { IncomingCall } from '../sandbox-operation.ts'
 
-/** How long batches take. */
+/** Durations of batches. */
 export interface BatchTimes {
-  /** Milliseconds until a batch is processed, and until one that is cancelled ends. */
+  /** Milliseconds until a batch is processed, and until a cancelled one ends. */
   readonly pendingMs: number
-  /** Milliseconds from there until its last request is answered. */
+  /** Milliseconds from the start of processing until the last request is answered. */
   readonly runningMs: number
 }
 
 /** A request of a batch. */
 export interface BatchItem {
-  /** The id by which its caller knows it. */
+  /** Id of the request for its caller. */
   readonly key: string
-  /** The request as a call by itself. */
+  /** The request as a single call. */
   readonly call: IncomingCall
 }
 
@@ -26,48 +26,48 @@ export type BatchOutcome =
 /** Answers a request of a batch. */
 export type BatchRun = (batchId: string, call: IncomingCall) => { readonly status: number; readonly body: unknown }
 
-/** A batch, as it stood when it was looked at. Times in Unix milliseconds. */
+/** State of a batch at one moment. Times are in Unix milliseconds. */
 export interface VendorBatch<Facts> {
   readonly id: string
   readonly facts: Facts
   readonly items: readonly BatchItem[]
-  /** Of each item; undefined: not yet. */
+  /** Outcome of each item, or `undefined` if there is none yet. */
   readonly outcomes: readonly (BatchOutcome | undefined)[]
   readonly state: 'pending' | 'running' | 'canceling' | 'completed' | 'canceled' | 'expired' | 'failed'
   readonly createdMs: number
   readonly expiresMs: number
   readonly canceledMs: number | undefined
-  /** Undefined: it has not ended. */
+  /** Time of the end, or `undefined` before it. */
   readonly endedMs: number | undefined
 }
 
-/** A batch before it has an id. */
+/** A batch without an id. */
 export interface NewBatch<Facts> {
   readonly id: string
-  /** Each key is an account here, and others cannot see the batch. */
+  /** Key of the owner. Each key is an account here, and others cannot see the batch. */
   readonly apiKey: string
   readonly facts: Facts
   readonly items: readonly BatchItem[]
   readonly lifeMs: number
-  /** It fails when it is to be processed. */
+  /** Whether the batch fails when it is processed. */
   readonly isFaulty?: boolean
 }
 
 /** The batches of one vendor in one sandbox. */
 export interface VendorBatches<Facts> {
   add(batch: NewBatch<Facts>, nowMs: number): VendorBatch<Facts>
-  /** The batch, when this key has submitted it. Requests whose turn has come are answered first. */
+  /** Returns the batch if this key has submitted it. Answers due requests first. */
   find(id: string, apiKey: string, nowMs: number): VendorBatch<Facts> | undefined
-  /** The batches that {@link find} would find for the key, newest first. */
+  /** Returns the batches that {@link find} would find for the key, newest first. */
   list(apiKey: string, nowMs: number): VendorBatch<Facts>[]
-  /** Begins no further request; no effect on a batch that has ended. */
+  /** Starts no more requests. No effect on a batch that has ended. */
   cancel(id: string, nowMs: number): void
   delete(id: string): void
 }
 
 /**
- * Marks in the text of a request that steer its batch: `stuck` is never answered, so that the batch ends when it expires or is cancelled;
- * `expired` ends with the batch and without an answer; with `failed` the vendor cannot process the batch at all.
+ * Marks in the text of a request that steer its batch. `stuck` is never answered, so that the batch ends when it expires or is
+ * cancelled. `expired` ends with the batch and without an answer. With `failed`, the vendor cannot process the batch.
  */
 const MARKS = ['stuck', 'expired', 'failed'] as const
 type Mark = (typeof MARKS)[number]
@@ -83,11 +83,11 @@ interface HeldBatch<Facts> extends NewBatch<Facts> {
   canceledMs: number | undefined
 }
 
-/** Makes an empty list of batches, whose requests `run` answers in the order of their turns. */
+/** Creates an empty list of batches. `run` answers their requests in order when they are due. */
 export function vendorBatches<Facts>(run: BatchRun, { pendingMs, runningMs }: BatchTimes): VendorBatches<Facts> {
   const batches = new Map<string, HeldBatch<Facts>>()
 
-  /** When a request is answered. */
+  /** Time at which a request is answered. */
   const turnOf = (batch: HeldBatch<Facts>, index: number): number =>
     batch.marks[index] === undefined
       ? batch.startMs + (runningMs * (index + 1)) / batch.items.length
@@ -170,7 +170,7 @@ function markOf({ bytes }: IncomingCall): Mark | undefined {
   return MARKS.find((mark) => text.includes(`[[batch:${mark}]]`))
 }
 
-/** The lines of a file, without blank ones. */
+/** Returns the lines of a file, without blank ones. */
 export function jsonLines(bytes: Uint8Array): string[] {
   return Buffer.from(bytes)
     .toString('utf8')
@@ -178,7 +178,7 @@ export function jsonLines(bytes: Uint8Array): string[] {
     .filter((line) => line.trim() !== '')
 }
 
-/** A part of a list, newest first: what follows an id, at most so many. */
+/** Returns up to `limit` items after an id, newest first. */
 export function pageAfter<Item extends { readonly id: string }>(
   items: readonly Item[],
   after: string | null,

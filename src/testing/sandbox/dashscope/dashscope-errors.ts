@@ -3,7 +3,7 @@ import { jsonReply, RefusedCall, type SandboxReply, type VendorErrors } from '..
 
 const REQUEST_ID = '5a1f7c10-sand-9b0e-box0-1d2c3b4a5f60'
 
-/** Headers on every answer. DashScope sends no `retry-after` and no rate-limit headers. */
+/** Headers of every answer. DashScope sends no `retry-after` and no rate-limit headers. */
 export const DASHSCOPE_HEADERS: readonly string[] = [
   'x-request-id',
   REQUEST_ID,
@@ -41,7 +41,7 @@ export const DASHSCOPE_ERRORS: VendorErrors = {
   },
 }
 
-/** A 400 about a field of the request. */
+/** Creates a 400 about a field of the request. */
 export function dashscopeInvalid(
   message: string,
   param: string | null = null,
@@ -94,19 +94,19 @@ export const DASHSCOPE_NATIVE_ERRORS: VendorErrors = {
 
 const LARGEST_SEED = 2 ** 31 - 1
 
-/** The row of a setting that is true or false. */
+/** Creates the row of a boolean setting. */
 export function booleanRule(field: string): FieldRule {
   return rule(field, ofType('boolean'), `Input should be a valid boolean: parameters.${field}`)
 }
 
-/** The settings that pictures and videos share. */
+/** Settings that images and videos share. */
 export const SETTING_RULES: readonly FieldRule[] = [
   booleanRule('watermark'),
   booleanRule('prompt_extend'),
   rule('seed', wholeNumber(0, LARGEST_SEED), `seed must be in [0, ${LARGEST_SEED}]: parameters.seed`),
 ]
 
-/** Refuses a call with 400. */
+/** Rejects a call with 400. */
 export function refuseNative(message: string, code = 'InvalidParameter'): never {
   throw new RefusedCall(nativeError(400, code, message))
 }

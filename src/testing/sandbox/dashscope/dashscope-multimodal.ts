@@ -32,13 +32,13 @@ import {
 
 const PATH = '/api/v1/services/aigc/multimodal-generation/generation'
 
-/** An edited picture keeps the proportions of the last one given and has about so many pixels; here it is a square. */
+/** An edited image keeps the proportions of the last given one and has about this size. Here it is a square. */
 const EDITED: PictureSize = { width: 1024, height: 1024 }
 
 /**
- * DashScope: `POST /api/v1/services/aigc/multimodal-generation/generation` for pictures (Qwen-Image text to image, image
- * editing; texts of refusals: error codes page). Speech has the same path. The answer
- * links to a picture of the right size, which `PICTURE_FILES` draws.
+ * DashScope: `POST /api/v1/services/aigc/multimodal-generation/generation` for images (Qwen-Image text to image, image editing;
+ * error texts: error codes page). Speech has the same path. The answer links to an image of the right size, which `PICTURE_FILES`
+ * draws.
  */
 export const DASHSCOPE_IMAGES: SandboxOperation = {
   vendor: 'dashscope',
@@ -63,7 +63,7 @@ export const DASHSCOPE_IMAGES: SandboxOperation = {
   },
 }
 
-/** The model decides what a request is for; one that draws pictures does not speak a text that stands beside its messages. */
+/** The model decides the kind of a request. An image model does not speak a text next to its messages. */
 function speaks(body: unknown): boolean {
   const model = asText(asObject(body)['model'])
   return typeof inputOf(body)['text'] === 'string' && imageRulesOf(model) === undefined
@@ -139,20 +139,20 @@ function imagesOf(content: readonly Readonly<Record<string, unknown>>[]): string
   return content.filter((block) => isGiven(block['image'])).map((block) => asText(block['image']))
 }
 
-/** Pixels of a picture. */
+/** Size of an image in pixels. */
 export interface PictureSize {
   readonly width: number
   readonly height: number
 }
 
-/** What one image model takes. */
+/** Limits of an image model. */
 export interface DashScopeImageRules {
-  /** Pictures in a request. */
+  /** Number of images in a request. */
   readonly images: { readonly min: number; readonly max: number }
   readonly maxAnswers: number
-  /** Undefined: the model has no `size` and no `prompt_extend`. */
+  /** Whether a size is accepted. Absent if the model has no `size` and no `prompt_extend`. */
   readonly takesSize: ((size: PictureSize) => boolean) | undefined
-  /** Default size of a picture from text; undefined for models that only edit. */
+  /** Default size of text to image. Absent for models that only edit. */
   readonly textDefault: PictureSize | undefined
 }
 
@@ -169,7 +169,7 @@ const NONE = { min: 0, max: 0 }
 const ANY = { min: 0, max: 3 }
 const SOME = { min: 1, max: 3 }
 
-/** By the longest beginning of the model's name, because dated ids follow the same rules. */
+/** Rules by the longest matching prefix of the model's name, because dated ids follow the same rules. */
 const IMAGE_RULES: readonly (readonly [name: string, rules: DashScopeImageRules])[] = [
   ['qwen-image-edit-plus', { images: SOME, maxAnswers: 6, takesSize: bySide, textDefault: undefined }],
   ['qwen-image-edit-max', { images: SOME, maxAnswers: 6, takesSize: bySide, textDefault: undefined }],
@@ -179,16 +179,15 @@ const IMAGE_RULES: readonly (readonly [name: string, rules: DashScopeImageRules]
   ['qwen-image', { images: NONE, maxAnswers: 1, takesSize: byList, textDefault: WIDE }],
 ]
 
-/** The rules of a model (DashScope, Qwen-Image text to image and image editing); undefined when there is no such model. */
+/** Returns the rules of a model (DashScope, Qwen-Image text to image and image editing), or `undefined` for an unknown model. */
 export function imageRulesOf(model: string): DashScopeImageRules | undefined {
   return IMAGE_RULES.find(([name]) => model.startsWith(name))?.[1]
 }
 
 /**
- * DashScope: `POST /api/v1/services/aigc/multimodal-generation/generation` for speech (Qwen-TTS; texts of refusals: error
- * codes page). Pictures have the same path but messages in place of `input.text`. Each character sounds for 60 ms as a tone
- * of its own and is one event; without `X-DashScope-SSE` the answer links to a file, which `SOUND_FILES` draws. Fault marks
- * in the text are not spoken.
+ * DashScope: `POST /api/v1/services/aigc/multimodal-generation/generation` for speech (Qwen-TTS; error texts: error codes page).
+ * Images have the same path but messages in place of `input.text`. Each character is a tone of 60 ms and one event. Without
+ * `X-DashScope-SSE`, the answer links to a file, which `SOUND_FILES` draws. Fault marks in the text are not spoken.
  */
 export const DASHSCOPE_SPEECH: SandboxOperation = {
   vendor: 'dashscope',
@@ -264,10 +263,10 @@ function inputOf(body: unknown): Readonly<Record<string, unknown>> {
 
 const SHARED = ['Cherry', 'Serena', 'Ethan', 'Chelsie', 'Momo', 'Vivian', 'Moon', 'Maia', 'Kai', 'Nofish', 'Bella']
 
-/** Most characters of one text; an ideograph counts as two, the stricter of two readings of the vendor's page. */
+/** Maximum characters of a text. An ideograph counts as two, the stricter of two readings of the vendor's page. */
 export const MAX_SPOKEN_CHARACTERS = 600
 
-/** What one speech model takes. */
+/** Limits of a speech model. */
 export interface DashScopeSpeechRules {
   readonly voices: readonly string[]
   readonly takesInstructions: boolean
@@ -284,12 +283,12 @@ const SPEECH_RULES: ReadonlyMap<string, DashScopeSpeechRules> = new Map([
   ['qwen3-tts-instruct-flash', { voices: SHARED, takesInstructions: true }],
 ])
 
-/** The rules of a model (Model Studio, Qwen-TTS); undefined when there is no such model. */
+/** Returns the rules of a model (Model Studio, Qwen-TTS), or `undefined` for an unknown model. */
 export function speechRulesOf(model: string): DashScopeSpeechRules | undefined {
   return SPEECH_RULES.get(model)
 }
 
-/** How many characters a text counts as. */
+/** Returns the number of characters that a text counts as. */
 export function spokenCharacters(text: string): number {
   let count = 0
   for (const character of text) count += /[\p{Script=Han}\p{Script=Hangul}]/u.test(character) ? 2 : 1

@@ -70,7 +70,7 @@ export const DASHSCOPE_NATIVE_RERANK: SandboxOperation = {
   },
 }
 
-/** The documents of the multimodal model as texts: a picture is ranked by its address, and one as data by nothing. */
+/** Converts multimodal documents to texts. An image is ranked by its address, or not at all if given as data. */
 function withoutPictures(input: Fields): { readonly texts: unknown; readonly pictures: number } {
   let pictures = 0
   const texts = asList(input['documents']).map((document) => {

@@ -3,13 +3,13 @@ import { type AnswerContext, jsonReply, type SandboxCall, type SandboxReply } fr
 import { DASHSCOPE_HEADERS, DASHSCOPE_REQUEST_ID, refuseNative } from './dashscope-errors.ts'
 import { type VideoTask, type VideoUsageShape, videoTaskStatus } from './dashscope-videos-tasks.ts'
 
-/** The vendor writes times in China's zone, without naming it. */
+/** The vendor writes times in China's time zone, without naming it. */
 const CHINA_OFFSET_MS = 8 * 60 * 60 * 1000
 
-/** Shapes that come without times, with counts of the task's parts (DashScope, Wan 2.6 and older API references). */
+/** Shapes without times, with counts of the task's parts (DashScope, Wan 2.6 and older API references). */
 const OLDER_SHAPES: readonly VideoUsageShape[] = ['video-duration', 'video-ratio']
 
-/** The vendor's answer to a poll (DashScope, Wan API references, "Query the task"). */
+/** Returns the vendor's answer to a poll (DashScope, Wan API references, "Query the task"). */
 export function videoTaskReply(task: VideoTask, call: SandboxCall, context: AnswerContext): SandboxReply {
   const shape = shapeOf(task)
   const isDone = videoTaskStatus(task, context.nowMs) === 'SUCCEEDED'
@@ -18,12 +18,12 @@ export function videoTaskReply(task: VideoTask, call: SandboxCall, context: Answ
   return shape === 'float' ? { ...reply, pieces: reply.pieces.map(withPoints) } : reply
 }
 
-/** The vendor's answer about a task that it does not know, or no longer does. */
+/** Returns the vendor's answer about an unknown or expired task. */
 export function unknownTaskReply(id: string): SandboxReply {
   return taskReply({ task_id: id, task_status: 'UNKNOWN' })
 }
 
-/** A 200 of the native API with an `output`. */
+/** Returns a 200 of the native API with an `output`. */
 export function taskReply(output: object, usage?: object): SandboxReply {
   return jsonReply(200, DASHSCOPE_HEADERS, { request_id: DASHSCOPE_REQUEST_ID, output, usage })
 }
@@ -62,7 +62,7 @@ function outputOf(task: VideoTask, call: SandboxCall, nowMs: number): object {
   }
 }
 
-/** The vendor may notice a missing field only once the task runs. */
+/** The vendor may detect a missing field only while the task runs. */
 function failureOf(task: VideoTask): object {
   if (task.marks.ending === 'missing-field') {
     const legacyField = task.request.rules.kind === 'r2v' ? 'reference_urls' : 'img_url'
@@ -137,14 +137,14 @@ function withPoints(piece: string | Uint8Array): string | Uint8Array {
 }
 
 const DEFAULT_PAGE_SIZE = 10
-/** The vendor's pages name no limit; this is the stand-in's own. */
+/** Limit of the stand-in, because the vendor documents none. */
 const MAX_PAGE_SIZE = 100
 
 /**
- * One page of a key's tasks, newest first (DashScope, "Query asynchronous tasks in batches"). Reads `task_id`, `status`,
- * `model_name`, `page_no` (1 by default) and `page_size` (10 by default); other fields of the query are passed over. Times are
- * Unix milliseconds here.
- * @throws RefusedCall when the page is no whole number above 0.
+ * Returns one page of a key's tasks, newest first (DashScope, "Query asynchronous tasks in batches"). Reads `task_id`, `status`,
+ * `model_name`, `page_no` (default 1) and `page_size` (default 10), and ignores other query fields. Times are Unix milliseconds
+ * here.
+ * @throws RefusedCall if the page is not an integer above 0.
  */
 export function videoTaskList(tasks: readonly VideoTask[], query: string, nowMs: number): SandboxReply {
   const wanted = new URLSearchParams(query)

@@ -14,43 +14,43 @@ import {
 import { RefusedCall } from '../sandbox-operation.ts'
 import { booleanRule, DASHSCOPE_NATIVE_ERRORS, refuseNative, SETTING_RULES } from './dashscope-errors.ts'
 
-/** Pixels of a video, and their names. */
+/** Size of a video in pixels, and its names. */
 export interface VideoSize {
   readonly width: number
   readonly height: number
-  /** Lines by which the vendor bills: 480, 720, 1080. */
+  /** Lines that the vendor bills by: 480, 720, 1080. */
   readonly tier: number
   /** `16:9`. */
   readonly ratio: string
 }
 
-/** What one video model takes. */
+/** Limits of a video model. */
 export interface DashScopeVideoRules {
-  /** The layout of the body: `legacy` is that of Wan 2.5 and 2.6, `new` that of 2.7. */
+  /** Layout of the body: `legacy` is that of Wan 2.5 and 2.6, `new` that of 2.7. */
   readonly protocol: 'legacy' | 'new'
-  /** What the video is made from: text, a picture, references. */
+  /** Source of the video: text, image, or references. */
   readonly kind: 't2v' | 'i2v' | 'r2v'
-  /** Seconds. */
+  /** Durations in seconds. */
   readonly durations: readonly number[]
-  /** The same, when the request has a reference video. */
+  /** Durations in seconds for a request with a reference video. */
   readonly durationsWithVideo: readonly number[]
   readonly tiers: readonly number[]
-  /** Characters of the prompt; the vendor cuts the rest off. */
+  /** Maximum characters of the prompt. The vendor truncates longer ones. */
   readonly promptLimit: number
-  /** `shot_type` is read. */
+  /** Whether `shot_type` is read. */
   readonly takesShots: boolean
 }
 
 /** Proportions, in the order of the sizes below. */
 export const VIDEO_RATIOS: readonly string[] = ['16:9', '9:16', '1:1', '4:3', '3:4']
 
-/** By the lines of the tier (DashScope, Wan 2.6 API reference, `size`). */
+/** Sizes by the lines of the tier (DashScope, Wan 2.6 API reference, `size`). */
 const LEGACY_SIZES: ReadonlyMap<number, readonly string[]> = new Map([
   [480, ['832*480', '480*832', '624*624']],
   [720, ['1280*720', '720*1280', '960*960', '1088*832', '832*1088']],
   [1080, ['1920*1080', '1080*1920', '1440*1440', '1632*1248', '1248*1632']],
 ])
-/** By the lines of the tier (DashScope, Wan 2.7 API reference, `ratio`). */
+/** Sizes by the lines of the tier (DashScope, Wan 2.7 API reference, `ratio`). */
 const NEW_SIZES: ReadonlyMap<number, readonly string[]> = new Map([
   [720, ['1280*720', '720*1280', '960*960', '1104*832', '832*1104']],
   [1080, ['1920*1080', '1080*1920', '1440*1440', '1648*1248', '1248*1648']],
@@ -64,7 +64,7 @@ const BASE_25 = { protocol: 'legacy', tiers: [480, 720, 1080], promptLimit: 1500
 const BASE_26 = { protocol: 'legacy', tiers: [720, 1080], promptLimit: 1500, takesShots: true } as const
 const BASE_27 = { protocol: 'new', tiers: [720, 1080], promptLimit: 5000, takesShots: false } as const
 
-/** By the beginning of the model's name, because dated and regional ids follow the same rules. */
+/** Rules by the start of the model's name, because dated and regional ids follow the same rules. */
 const RULES: readonly (readonly [name: string, rules: DashScopeVideoRules])[] = [
   ['wan2.5-t2v-preview', { ...BASE_25, kind: 't2v', durations: [5, 10], durationsWithVideo: [5, 10] }],
   ['wan2.5-i2v-preview', { ...BASE_25, kind: 'i2v', durations: [5, 10], durationsWithVideo: [5, 10] }],
@@ -76,15 +76,15 @@ const RULES: readonly (readonly [name: string, rules: DashScopeVideoRules])[] = 
   ['wan2.7-r2v', { ...BASE_27, kind: 'r2v', durations: UP_TO_15, durationsWithVideo: UP_TO_10 }],
 ]
 
-/** The rules of a model (DashScope, Wan API references); undefined when there is no such model. */
+/** Returns the rules of a model (DashScope, Wan API references), or `undefined` for an unknown model. */
 export function videoRulesOf(model: string): DashScopeVideoRules | undefined {
   return RULES.find(([name]) => model === name || model.startsWith(`${name}-`))?.[1]
 }
 
 /**
- * The rendered size of a checked request; undefined if its field names none that the model has. Only the field that the
- * model reads counts: a Wan 2.6 text-to-video model renders 1080P, whatever `resolution` says. A video from a given picture
- * has the proportions 16:9 here, because no picture is fetched.
+ * Returns the rendered size of a checked request, or `undefined` if its field names no size of the model. Only the field that the
+ * model reads counts: a Wan 2.6 text-to-video model renders 1080P, whatever `resolution` says. A video from an image is 16:9 here,
+ * because no image is fetched.
  */
 export function videoSizeOf(body: unknown, rules: DashScopeVideoRules): VideoSize | undefined {
   const parameters = asObject(asObject(body)['parameters'])
@@ -102,12 +102,12 @@ export function videoSizeOf(body: unknown, rules: DashScopeVideoRules): VideoSiz
   return tier === undefined || index === -1 ? undefined : sizeAt(sizes, tier, index)
 }
 
-/** True if the picture sets the proportions and `ratio` is not read. */
+/** Whether the image sets the proportions, so that `ratio` is not read. */
 export function followsPicture(body: unknown, rules: DashScopeVideoRules): boolean {
   return rules.kind === 'i2v' || mediaTypesOf(body).includes('first_frame')
 }
 
-/** The types of `input.media`, in order; empty texts where there is none. */
+/** Returns the types of `input.media`, in order. Missing types are empty strings. */
 export function mediaTypesOf(body: unknown): readonly string[] {
   return asList(asObject(asObject(body)['input'])['media']).map((item) => asText(asObject(item)['type']))
 }
@@ -125,20 +125,20 @@ function wholeNumbers(from: number, to: number): readonly number[] {
 
 const DEFAULT_SECONDS = 5
 
-/** A request that the vendor takes. */
+/** A request that the vendor accepts. */
 export interface CheckedVideoRequest {
   readonly model: string
   readonly rules: DashScopeVideoRules
   readonly size: VideoSize
-  /** The requested seconds. */
+  /** Requested duration in seconds. */
   readonly seconds: number
 }
 
 /**
- * Reads a request for a video as the vendor does (DashScope, Wan API references and error codes page). Fields that the model
- * does not read are passed over.
- * @param canResolve The call carries the header that `oss://` addresses need.
- * @throws RefusedCall when the vendor would answer with an error.
+ * Reads a request for a video like the vendor (DashScope, Wan API references and error codes page). Fields that the model does not
+ * read are ignored.
+ * @param canResolve Whether the call carries the header that `oss://` addresses need.
+ * @throws RefusedCall if the vendor would answer with an error.
  */
 export function checkedVideoRequest(body: unknown, canResolve: boolean): CheckedVideoRequest {
   const { model: name, input, parameters } = asObject(body)
@@ -202,7 +202,7 @@ function checkedSize(body: unknown, rules: DashScopeVideoRules): VideoSize {
 
 type Input = Readonly<Record<string, unknown>>
 
-/** The sets of media that Wan 2.7 animates a picture with, each in alphabetical order. */
+/** Sets of media that Wan 2.7 can animate an image with, each in alphabetical order. */
 const PICTURE_SETS: readonly string[] = [
   'first_frame',
   'driving_audio,first_frame',
@@ -219,9 +219,9 @@ const MAX_REFERENCES = 5
 const MAX_REFERENCE_VIDEOS = 3
 
 /**
- * Refuses pictures, videos and sound that the model does not take (DashScope, Wan 2.6 and 2.7 API references, `input`). Fields
- * of the other protocol are passed over, as the vendor's own clients send some of them too.
- * @param canResolve The call carries the header that `oss://` addresses need.
+ * Rejects images, videos and audio that the model does not support (DashScope, Wan 2.6 and 2.7 API references, `input`). Fields of
+ * the other protocol are ignored, because the vendor's own clients send some of them too.
+ * @param canResolve Whether the call carries the header that `oss://` addresses need.
  */
 export function checkVideoMedia(body: unknown, rules: DashScopeVideoRules, canResolve: boolean): void {
   const input = asObject(asObject(body)['input'])
@@ -236,7 +236,7 @@ export function checkVideoMedia(body: unknown, rules: DashScopeVideoRules, canRe
   }
 }
 
-/** True when the vendor would bill a video that was given too, or allow shorter ones only. */
+/** Whether the vendor would also bill a given video, or allow only shorter ones. */
 export function hasReferenceVideo(body: unknown): boolean {
   return mediaTypesOf(body).includes('reference_video')
 }
@@ -268,7 +268,7 @@ function checkMediaList(body: unknown, rules: DashScopeVideoRules, canResolve: b
   }
 }
 
-/** `reference_video_urls` is the older field of the first models that take references. */
+/** `reference_video_urls` is the older field of the first models with references. */
 function checkReferences(input: Input, canResolve: boolean): void {
   const isOlder = !isGiven(input['reference_urls']) && isGiven(input['reference_video_urls'])
   const name = isOlder ? 'reference_video_urls' : 'reference_urls'

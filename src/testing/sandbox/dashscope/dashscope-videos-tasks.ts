@@ -9,40 +9,40 @@ export type VideoTaskStatus = 'PENDING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | '
 export interface VideoTask {
   /** A UUID. */
   readonly id: string
-  /** The submitter; each key is an account here, and others cannot see the task. */
+  /** Key of the submitter. Each key is an account here, and others cannot see the task. */
   readonly key: string
   readonly request: CheckedVideoRequest
   readonly marks: VideoMarks
-  /** Without marks, no longer than the model reads it. */
+  /** Prompt without marks, truncated like the vendor does. */
   readonly prompt: string
-  /** The vendor rewrote the prompt. */
+  /** Whether the vendor rewrote the prompt. */
   readonly isPromptExtended: boolean
-  /** Unix milliseconds, like all times here. */
+  /** Time of submission in Unix milliseconds, like all times here. */
   readonly submittedMs: number
   readonly startMs: number
-  /** Infinity when it never ends. */
+  /** Time of the end; Infinity if it never ends. */
   readonly endMs: number
   readonly canceledMs?: number
 }
 
 /** The tasks of one sandbox. */
 export interface VideoTasks {
-  /** Keeps a task under a new id: equal submissions make different tasks. */
+  /** Stores a task under a new id, so that equal submissions are different tasks. */
   add(task: Omit<VideoTask, 'id'>): VideoTask
-  /** The task, when this key submitted it less than 24 hours ago. */
+  /** Returns the task if this key submitted it less than 24 hours ago. */
   find(id: string, key: string, nowMs: number): VideoTask | undefined
-  /** The tasks that {@link find} would find for the key, newest first. */
+  /** Returns the tasks that {@link find} would find for the key, newest first. */
   list(key: string, nowMs: number): VideoTask[]
-  /** Cancels a pending task; false for any other. */
+  /** Cancels a pending task. Returns false for any other. */
   cancel(id: string, key: string, nowMs: number): boolean
 }
 
-/** How long the vendor keeps a task (DashScope, Wan API references, "task_id"). */
+/** How long the vendor stores a task (DashScope, Wan API references, "task_id"). */
 const TASK_LIFE_MS = 24 * 60 * 60 * 1000
 /** The oldest tasks are deleted first. */
 const MAX_TASKS = 10_000
 
-/** Makes an empty list of tasks. */
+/** Creates an empty list of tasks. */
 export function videoTasks(): VideoTasks {
   // Ordered by submission.
   const tasks = new Map<string, VideoTask>()
@@ -75,7 +75,7 @@ export function videoTasks(): VideoTasks {
   }
 }
 
-/** The state of a task at a time. */
+/** Returns the state of a task at a time. */
 export function videoTaskStatus(task: VideoTask, nowMs: number): VideoTaskStatus {
   if (task.marks.ending === 'unknown') return 'UNKNOWN'
   if (task.canceledMs !== undefined) return 'CANCELED'
@@ -84,48 +84,48 @@ export function videoTaskStatus(task: VideoTask, nowMs: number): VideoTaskStatus
   return task.marks.ending === 'succeeded' ? 'SUCCEEDED' : 'FAILED'
 }
 
-/** How a finished video reports its usage; each is a shape that the vendor documents or that was seen in its answers. */
+/** How a finished video reports its usage. Each shape is documented by the vendor or was observed in its answers. */
 export type VideoUsageShape =
-  /** Wan 2.7: seconds billed, given and rendered, `SR` and `ratio`. The default there; without `ratio` for pictures. */
+  /** Wan 2.7 (its default): billed, given and rendered seconds, `SR` and `ratio`, which is absent for images. */
   | 'ratio'
-  /** Wan 2.6: the same with `size` in place of `ratio`. The default there. */
+  /** Wan 2.6 (its default): like `ratio`, with `size` in place of `ratio`. */
   | 'size'
-  /** The same with `1280x720` for `1280*720`. */
+  /** Like `size`, with `1280x720` for `1280*720`. */
   | 'size-x'
-  /** `video_count` and `video_duration` only, and `task_metrics` beside the link. The default of Wan 2.5. */
+  /** Wan 2.5 (its default): only `video_count` and `video_duration`, and `task_metrics` next to the link. */
   | 'video-duration'
-  /** The same with `video_ratio`, which holds pixels. */
+  /** Like `video-duration`, with `video_ratio`, which contains pixels. */
   | 'video-ratio'
-  /** Wan 2.7 with a text for `SR`. */
+  /** Wan 2.7 with a string for `SR`. */
   | 'sr-text'
   /** Wan 2.7 with seconds like `10.0`. */
   | 'float'
   /** No usage. */
   | 'none'
-  /** Wan 2.7 with a value in each field that cannot be. */
+  /** Wan 2.7 with an impossible value in each field. */
   | 'absurd'
   /** Wan 2.7 with -1 for all seconds. */
   | 'negative'
 
-/** How a task ends; `unknown` reads so from the start. */
+/** How a task ends. `unknown` applies from the start. */
 export type VideoEnding = 'succeeded' | 'fail' | 'missing-field' | 'unknown' | 'stuck'
 
 /**
- * Marks in the prompt that steer the task. Fault marks (see `Fault`) apply to the submission instead. Marks are not echoed
- * and can be combined. A malformed one is a 400 that quotes it.
+ * Marks in the prompt that steer the task. Fault marks (see `Fault`) apply to the submission instead. Marks are not echoed and can
+ * be combined. A malformed one gets a 400 that quotes it.
  */
 export interface VideoMarks {
-  /** `[[video:fail]]`, `[[video:missing-field]]`, `[[video:unknown]]`, `[[video:stuck]]` (for ever running). */
+  /** `[[video:fail]]`, `[[video:missing-field]]`, `[[video:unknown]]`, `[[video:stuck]]` (runs indefinitely). */
   readonly ending: VideoEnding
   /** `[[video:usage=size]]` */
   readonly usage: VideoUsageShape | undefined
-  /** Rendered seconds, 0.1 to 600; default: the requested ones. `[[video:seconds=10]]` */
+  /** Rendered seconds, 0.1 to 600. Defaults to the requested ones. `[[video:seconds=10]]` */
   readonly seconds: number | undefined
-  /** Seconds of given videos, which are billed too; default 0, because no file is fetched. `[[video:input=5]]` */
+  /** Seconds of given videos, which are billed too. Default 0, because no file is fetched. `[[video:input=5]]` */
   readonly inputSeconds: number
-  /** In place of the setting `videoPendingMs`. `[[video:pending=60000]]` */
+  /** Replaces the setting `videoPendingMs`. `[[video:pending=60000]]` */
   readonly pendingMs: number | undefined
-  /** In place of the setting `videoRunningMs`. `[[video:running=0]]` */
+  /** Replaces the setting `videoRunningMs`. `[[video:running=0]]` */
   readonly runningMs: number | undefined
 }
 
@@ -146,7 +146,7 @@ const SHAPES: ReadonlySet<string> = new Set<VideoUsageShape>([
 ])
 const MAX_SECONDS = 600
 
-/** Reads the marks of a prompt. Throws RefusedCall when one cannot be read. */
+/** Reads the marks of a prompt. Throws RefusedCall if one is malformed. */
 export function videoMarks(prompt: string): VideoMarks {
   let marks: VideoMarks = {
     ending: 'succeeded',
@@ -164,7 +164,7 @@ export function videoMarks(prompt: string): VideoMarks {
   return marks
 }
 
-/** The text as the model reads it. */
+/** Returns the text that the model reads. */
 export function withoutVideoMarks(prompt: string): string {
   return prompt.replace(MARK, '').trim()
 }

@@ -5,25 +5,25 @@ import { ONE_PIXEL_JPEG } from './media-fixtures.ts'
 /** File formats that {@link drawPicture} writes. */
 export type PictureFormat = 'png' | 'jpeg' | 'webp'
 
-/** A picture to draw. */
+/** An image to draw. */
 export interface PictureRequest {
-  /** Pixels, 1 to 16,384. */
+  /** Width in pixels, 1 to 16,384. */
   readonly width: number
-  /** Pixels, 1 to 16,384. */
+  /** Height in pixels, 1 to 16,384. */
   readonly height: number
-  /** PNG with a palette, baseline JPEG, lossless WebP. */
+  /** PNG with a palette, baseline JPEG, or lossless WebP. */
   readonly format: PictureFormat
-  /** Equal seeds give equal bytes. */
+  /** Seed of the content. Equal seeds produce equal bytes. */
   readonly seed: string
 }
 
-// The most that a WebP file can hold.
+// Maximum side of a WebP file, in pixels.
 const LONGEST_SIDE = 16_384
 
 /**
- * Draws a picture as a complete file without alpha that any viewer opens: a PNG of bands in four colours, a JPEG or WebP of one
- * colour, all from the seed. Of 2048 by 2048 pixels, PNG takes 11 KB, JPEG 74 KB and WebP 34 bytes. Throws RangeError when a side
- * is no whole number from 1 to 16,384.
+ * Draws an image as a complete file without alpha that any viewer opens: a PNG of bands in four colours, a JPEG or WebP of one
+ * colour, all from the seed. At 2048 by 2048 pixels, PNG takes 11 KB, JPEG 74 KB and WebP 34 bytes. Throws RangeError if a side is
+ * not an integer from 1 to 16,384.
  */
 export function drawPicture({ width, height, format, seed }: PictureRequest): Uint8Array {
   for (const side of [width, height]) {
@@ -43,7 +43,7 @@ const JPEG_SCAN = 305
 const FIRST_BLOCK_BITS = 21
 const EQUAL_BLOCK_BITS = 9
 
-/** The JPEG fixture with another size and colour, its block repeated over the whole picture. */
+/** Returns the JPEG fixture with another size and colour, its block repeated over the whole image. */
 function plainJpeg(width: number, height: number, colour: Uint8Array): Uint8Array {
   const fixture = Buffer.from(ONE_PIXEL_JPEG, 'base64')
   for (const [index, at] of JPEG_FIRST_DIVISORS.entries()) fixture[at] = 1 + ((colour[index] ?? 0) & 127)
@@ -52,7 +52,7 @@ function plainJpeg(width: number, height: number, colour: Uint8Array): Uint8Arra
   const blocks = Math.ceil(width / 8) * Math.ceil(height / 8)
   const bits = FIRST_BLOCK_BITS + (blocks - 1) * EQUAL_BLOCK_BITS
   const scan = Buffer.alloc(Math.ceil(bits / 8))
-  // The fixture's scan ends with three ones that fill its last byte; here they come after the last block.
+  // The fixture's scan ends with three one bits that fill its last byte. Here they follow the last block.
   scan.writeUIntBE(fixture.readUIntBE(JPEG_SCAN, 3) & ~7, 0, 3)
   const last = scan.length - 1
   scan.writeUInt8(scan.readUInt8(last) | ((1 << (scan.length * 8 - bits)) - 1), last)
@@ -60,8 +60,8 @@ function plainJpeg(width: number, height: number, colour: Uint8Array): Uint8Arra
 }
 
 /**
- * A lossless WebP file (RFC 9649). Each of its five prefix codes has a single symbol, which takes no bits, so a picture of one
- * colour is a header alone, whatever its size.
+ * Returns a lossless WebP file (RFC 9649). Each of its five prefix codes has a single symbol, which takes no bits, so an image of
+ * one colour is only a header, whatever its size.
  */
 function plainWebp(width: number, height: number, [red = 0, green = 0, blue = 0]: Uint8Array): Uint8Array {
   const opaque = 255
@@ -80,24 +80,24 @@ function plainWebp(width: number, height: number, [red = 0, green = 0, blue = 0]
 /** Red, green and blue, 0 to 255 each. */
 export type Colour = readonly [number, number, number]
 
-/** A pattern of columns and rows; their crossing has the colour `(column + row) % 4`. */
+/** A pattern of columns and rows. A crossing has the colour `(column + row) % 4`. */
 export interface ColourBands {
-  /** Pixels. */
+  /** Width in pixels. */
   readonly width: number
-  /** Pixels. */
+  /** Height in pixels. */
   readonly height: number
   /** Four different colours. */
   readonly colours: readonly Colour[]
-  /** The column, from 0 on, of a pixel's distance from the left. */
+  /** Returns the column, from 0, at a pixel's distance from the left. */
   columnOf(x: number): number
-  /** The row, from 0 on, of a pixel's distance from the top. */
+  /** Returns the row, from 0, at a pixel's distance from the top. */
   rowOf(y: number): number
 }
 
-/** The pattern of a seed: its four colours and 3 to 10 columns and rows. */
+/** Returns the pattern of a seed: its four colours and 3 to 10 columns and rows. */
 export function colourBands(width: number, height: number, seed: string): ColourBands {
   const digest = createHash('sha256').update(seed).digest()
-  // A quarter of the range for each colour's red, so that no two of the four are equal.
+  // Each colour has its own quarter of the range of red, so that no two of the four are equal.
   const colours = [0, 1, 2, 3].map((index): Colour => {
     const at = index * 3
     return [index * 64 + (digest.readUInt8(at) % 64), digest.readUInt8(at + 1), digest.readUInt8(at + 2)]
@@ -117,7 +117,7 @@ const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 const PIXELS_PER_BYTE = 4
 const FILTER_UP = 2
 
-/** A PNG file with a palette of four colours, two bits for a pixel (PNG specification, third edition). */
+/** Returns a PNG file with a palette of four colours, two bits per pixel (PNG specification, third edition). */
 export function encodePng(bands: ColourBands): Uint8Array {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(bands.width, 0)

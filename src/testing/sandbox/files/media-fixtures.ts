@@ -1,24 +1,24 @@
 /**
- * A JPEG file of one pixel, as base64 (ITU-T T.81, JFIF). Three tables of divisors, for Y, Cb and Cr, have their first entries
- * at 25, 94 and 163; the height and the width stand at 232 and 234. The scan, from 305 to the end mark, is 21 bits of one block:
- * its distances from middle grey are 7, 7 and -7 eighths of the first divisors. In its Huffman tables a block that equals the
- * one before is nine zero bits.
+ * A JPEG file of one pixel, as base64 (ITU-T T.81, JFIF). Three tables of divisors, for Y, Cb and Cr, have their first entries at
+ * 25, 94 and 163; the height and the width are at 232 and 234. The scan, from 305 to the end mark, is 21 bits of one block: its
+ * distances from middle grey are 7, 7 and -7 eighths of the first divisors. In its Huffman tables, a block that equals the one
+ * before is nine zero bits.
  */
 export const ONE_PIXEL_JPEG =
   '/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAj/2wBDAQgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAj/2wBDAggICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAj/wAARCAABAAEDAREAAhEBAxEC/8QAFQAAAQEAAAAAAAAAAAAAAAAAAAP/xAAUEAEAAAAAAAAAAAAAAAAAAAAA/9oADAMBAAIAAwAAPwBcuQf/2Q=='
 
-/** One picture of H.264. */
+/** One frame of H.264. */
 export interface H264Picture {
-  /** The decoder's configuration: an `avcC` record with the sequence and picture parameters (ISO/IEC 14496-15, 5.3.3.1). */
+  /** Configuration of the decoder: an `avcC` record with the sequence and picture parameters (ISO/IEC 14496-15, 5.3.3.1). */
   readonly configuration: string
   /** The slice, without a start code or a length. */
   readonly slice: string
 }
 
 /**
- * Pictures of one blue (#3a7ca5) in each size of video that the stand-ins render, as base64: H.264, Main profile, one slice that
- * stands alone. Made with ffmpeg 5.1 and libx264:
- * `ffmpeg -f lavfi -i color=c=0x3a7ca5:s=1280x720 -frames:v 1 -profile:v main -pix_fmt yuv420p -crf 40 -preset veryslow`.
+ * Frames of one blue (#3a7ca5) in each video size that the stand-ins render, as base64: H.264, Main profile, one independent slice.
+ * Created with ffmpeg 5.1 and libx264: `ffmpeg -f lavfi -i color=c=0x3a7ca5:s=1280x720 -frames:v 1 -profile:v main -pix_fmt yuv420p
+ * -crf 40 -preset veryslow`.
  */
 export const H264_PICTURES: ReadonlyMap<string, H264Picture> = new Map([
   [

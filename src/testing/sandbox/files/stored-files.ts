@@ -32,14 +32,14 @@ function storageError(status: number, code: string, message: string, headers: re
   return { status, headers: ['content-type', 'application/xml', ...headers], pieces: [body], streamed: false }
 }
 
-/** How long a link is good for (Model Studio: results are kept for 24 hours). */
+/** Lifetime of a link (Model Studio: results are kept for 24 hours). */
 export const LINK_LIFE_MS = 24 * 60 * 60 * 1000
 
 /**
- * A link to a file at the origin of the call, signed and limited in time like an object store's. A call in process has no
+ * Creates a link to a file at the origin of the call, signed and limited in time like an object store's. A call in process has no
  * origin: only the same transport can fetch its link.
- * @param options `madeMs`: Unix milliseconds from which on it is good for 24 hours. `processOrigin`: where links of calls in
- *   process point; `https://files.example` when absent.
+ * @param options `madeMs`: start of its 24 hours, in Unix milliseconds. `processOrigin`: origin in links of calls in
+ *   process. Default `https://files.example`.
  */
 export function signedLink(
   { headers }: Pick<SandboxCall, 'headers'>,
@@ -53,20 +53,20 @@ export function signedLink(
   return `${origin}${path}?Expires=${expires}&OSSAccessKeyId=sandbox&Signature=${signature}`
 }
 
-/** Has a link expired? One without `Expires` never does. */
+/** Whether a link has expired. A link without `Expires` never does. */
 export function isLinkOver({ query }: Pick<SandboxCall, 'query'>, nowMs: number): boolean {
   const expires = Number(new URLSearchParams(query).get('Expires') ?? Number.POSITIVE_INFINITY)
   return !(expires * 1000 >= nowMs)
 }
 
-/** No stand-in links to a larger picture, and larger ones take long to draw. */
+/** No stand-in links to a larger image, and larger ones take long to draw. */
 const MAX_SIDE = 4096
 
 const PICTURE_PATH = /^\/sandbox-files\/([\w.~-]{1,100})-([1-9]\d{0,4})x([1-9]\d{0,4})\.(png|jpeg|webp)$/
 
 /**
- * Files that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>.<format>`. The picture is drawn on
- * demand, so nothing is stored. No credential is needed; a link with `Expires` is refused afterwards.
+ * Files that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>.<format>`. The image is drawn on demand,
+ * so nothing is stored. No credential is needed. A link is rejected after its `Expires`.
  */
 export const PICTURE_FILES: SandboxOperation = {
   vendor: 'files',
@@ -83,7 +83,7 @@ export const PICTURE_FILES: SandboxOperation = {
   },
 }
 
-/** A {@link signedLink} to a picture. The seed must be letters, digits, `_`, `.`, `~` and `-`, at most 100. */
+/** Creates a {@link signedLink} to an image. The seed must have at most 100 letters, digits, `_`, `.`, `~` and `-`. */
 export function pictureLink(call: Pick<SandboxCall, 'headers'>, picture: PictureRequest, nowMs: number): string {
   const path = `/sandbox-files/${picture.seed}-${picture.width}x${picture.height}.${picture.format}`
   return signedLink(call, path, { madeMs: nowMs })
@@ -99,9 +99,9 @@ function pictureOf(path: string): PictureRequest | undefined {
 const VIDEO_PATH = /^\/sandbox-files\/([\w.~-]{1,100})-([1-9]\d{0,4})x([1-9]\d{0,4})-([1-9]\d{0,6})ms\.mp4$/
 
 /**
- * Videos that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>-<duration>ms.mp4`. The video is
- * drawn on demand, so nothing is stored. A single byte range is supported (RFC 9110, 14.2); a list of ranges gets the whole
- * file. No credential is needed; a link with `Expires` is refused afterwards.
+ * Videos that the stand-ins' answers link to: `GET /sandbox-files/<seed>-<width>x<height>-<duration>ms.mp4`. The video is drawn on
+ * demand, so nothing is stored. A single byte range is supported (RFC 9110, 14.2); a list of ranges gets the whole file. No
+ * credential is needed. A link is rejected after its `Expires`.
  */
 export const VIDEO_FILES: SandboxOperation = {
   vendor: 'files',
@@ -119,8 +119,8 @@ export const VIDEO_FILES: SandboxOperation = {
 }
 
 /**
- * A {@link signedLink} to a video. The seed must be letters, digits, `_`, `.`, `~` and `-`, at most 100.
- * @param madeMs Unix milliseconds from which on the link is good for 24 hours.
+ * Creates a {@link signedLink} to a video. The seed must have at most 100 letters, digits, `_`, `.`, `~` and `-`.
+ * @param madeMs Start of the link's 24 hours, in Unix milliseconds.
  */
 export function videoLink(call: Pick<SandboxCall, 'headers'>, video: VideoDrawing, madeMs: number): string {
   const path = `/sandbox-files/${video.seed}-${video.width}x${video.height}-${video.durationMs}ms.mp4`
@@ -137,10 +137,10 @@ function rangeReply(bytes: Uint8Array, range: string | undefined): SandboxReply 
   const acceptsRanges = ['accept-ranges', 'bytes']
   const [, from = '', to = ''] = /^bytes=(\d*)-(\d*)$/.exec(range ?? '') ?? []
   if (from === '' && to === '') return fileReply('video/mp4', bytes, acceptsRanges)
-  // Without a beginning it is so many bytes of the end.
+  // A range without a start counts bytes from the end.
   const start = from === '' ? Math.max(bytes.length - Number(to), 0) : Number(from)
   const end = from === '' || to === '' ? bytes.length - 1 : Math.min(Number(to), bytes.length - 1)
-  // An end before the beginning makes the header invalid, and it is then ignored.
+  // An end before the start makes the header invalid, so it is ignored.
   if (from !== '' && to !== '' && Number(to) < start) return fileReply('video/mp4', bytes, acceptsRanges)
   if (start > end) {
     const refusal = STORAGE_ERRORS.status(416, 'The requested range is not satisfiable.')
@@ -153,7 +153,7 @@ function rangeReply(bytes: Uint8Array, range: string | undefined): SandboxReply 
 // The path contains the text itself, so nothing is stored.
 const SOUND_PATH = /^\/sandbox-files\/speech-([\w-]{1,6000})\.wav$/
 
-/** Sounds that the stand-ins' answers link to: `GET /sandbox-files/speech-<text in base64url>.wav`. No credential is needed. */
+/** Audio that the stand-ins' answers link to: `GET /sandbox-files/speech-<text in base64url>.wav`. No credential is needed. */
 export const SOUND_FILES: SandboxOperation = {
   vendor: 'files',
   operation: 'sound',
@@ -168,13 +168,13 @@ export const SOUND_FILES: SandboxOperation = {
   },
 }
 
-/** A link to the sound of a text at the origin of the call, by plain http as the vendor writes it. */
+/** Returns a link to the audio of a text at the origin of the call, with plain http as the vendor writes it. */
 export function soundLink(call: Pick<SandboxCall, 'headers'>, text: string, nowMs: number): string {
   const path = `/sandbox-files/speech-${Buffer.from(text).toString('base64url')}.wav`
   return signedLink(call, path, { madeMs: nowMs, processOrigin: 'http://files.example' })
 }
 
-/** A whole WAV file, its length in its header. */
+/** Returns a whole WAV file, with its length in its header. */
 export function wavFile(samples: Buffer): Buffer {
   const header = Buffer.alloc(44)
   header.write('RIFF', 0, 'latin1')
@@ -192,20 +192,20 @@ export function wavFile(samples: Buffer): Buffer {
   return Buffer.concat([header, samples])
 }
 
-/** Samples per second of the stand-ins' sounds: 16 bits, little-endian, mono. */
+/** Samples per second of the stand-ins' audio: 16 bits, little-endian, mono. */
 export const SOUND_SAMPLE_RATE = 24_000
 
-/** How long one character sounds. */
+/** Duration of one character, in milliseconds. */
 export const CHARACTER_MS = 60
 
-/** Bytes of the sound of one character. */
+/** Bytes of the audio of one character. */
 export const CHARACTER_BYTES = (SOUND_SAMPLE_RATE / 1000) * CHARACTER_MS * 2
 
 const LOUDNESS = 8_000
 const LOWEST_HERTZ = 180
 const SEMITONES = 36
 
-/** The sound of one character: a tone with fades, so that nothing clicks; silence for white space. */
+/** Returns the audio of one character: a tone with fades, so that nothing clicks, or silence for white space. */
 export function drawCharacter(character: string): Buffer {
   const sound = Buffer.alloc(CHARACTER_BYTES)
   if (character.trim() === '') return sound
@@ -219,7 +219,7 @@ export function drawCharacter(character: string): Buffer {
   return sound
 }
 
-/** The sound of a text: its characters one after another, so that texts joined sound like sounds joined. */
+/** Returns the audio of a text, character by character, so that joined texts equal joined audio. */
 export function drawSound(text: string): Buffer {
   return Buffer.concat(Array.from(text, drawCharacter))
 }

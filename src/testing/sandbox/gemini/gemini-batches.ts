@@ -20,14 +20,14 @@ import { GEMINI_FILE_LIFE_MS, geminiFiles } from './gemini-files.ts'
 interface BatchFacts {
   readonly model: string
   readonly displayName: string
-  /** Undefined: the requests came with the submission, and the answers stand in the batch. */
+  /** Undefined if the submission contained the requests. The batch then contains the answers. */
   readonly inputFile: string | undefined
   readonly isEmbedding: boolean
 }
 
 type Batch = VendorBatch<BatchFacts>
 
-/** The method of a submission, and that of each of its requests as a call by itself. */
+/** Method of a submission, and of each of its requests as a single call. */
 const METHODS: Readonly<Record<string, string>> = {
   batchGenerateContent: 'generateContent',
   asyncBatchEmbedContent: 'embedContent',
@@ -39,8 +39,8 @@ const LIFE_MS = 48 * 60 * 60 * 1000
 const RPC_TYPE = 'type.googleapis.com/google.ai.generativelanguage.v1main'
 
 /**
- * Gemini's files and batches, with those of one sandbox (Gemini API, "Batch API"): each request is answered as a call by itself would be.
- * Requests come inline, and their answers then stand in the batch, or as a file of JSON lines, and the answers then are a file.
+ * Gemini's files and batches, with those of one sandbox (Gemini API, "Batch API"): each request is answered like a single call.
+ * Requests are inline, with the answers in the batch, or in a file of JSON lines, with the answers in another file.
  */
 export function geminiBatches(run: BatchRun, times: BatchTimes): SandboxOperation[] {
   const files = uploadedFiles()
@@ -160,12 +160,12 @@ const STATES = {
   failed: 'BATCH_STATE_FAILED',
 } as const satisfies Record<Batch['state'], string>
 
-/** A batch as the long-running operation that it is; until its end `done` is left out. */
+/** Returns a batch as a long-running operation. `done` is omitted until its end. */
 function operationObject(batch: Batch, files: UploadedFiles, call: SandboxCall): object {
   const { id, facts, items, outcomes, createdMs, endedMs } = batch
   const name = `batches/${id}`
   const isAnswered = outcomes.some((outcome) => outcome?.kind === 'answered')
-  // What was cancelled while it ran ends well, and says of each request that was not made that it was cancelled.
+  // A batch cancelled while running ends normally and reports each request that was not run as cancelled.
   const state = batch.state === 'canceled' && isAnswered ? 'completed' : batch.state
   const output = state === 'completed' ? outputOf(batch, files, call) : undefined
   const count = (isCounted: (outcome: BatchOutcome | undefined) => boolean): string =>
@@ -210,7 +210,7 @@ function failureOf(state: Batch['state']): object {
   }
 }
 
-/** The answers: in a file as JSON lines with the keys of the input, or as a list. */
+/** Returns the answers: a file of JSON lines with the keys of the input, or a list. */
 function outputOf(batch: Batch, files: UploadedFiles, call: SandboxCall): object {
   const { id, facts, items, outcomes, endedMs = 0 } = batch
   if (facts.inputFile === undefined) {

@@ -17,7 +17,7 @@ export function partsOf(content: unknown): readonly unknown[] {
   return asList(asObject(content)['parts'])
 }
 
-/** The checks of `contents`. Source: Google's documentation of function calling and thought signatures. */
+/** Checks `contents`. Source: Google's documentation of function calling and thought signatures. */
 export function checkGeminiContents(request: unknown, model: string): void {
   const contents = asList(asObject(request)['contents'])
   if (contents.length === 0) refuseGemini('* GenerateContentRequest.contents: contents is not specified')
@@ -102,7 +102,7 @@ function checkThoughtSignatures(contents: readonly unknown[]): void {
   })
 }
 
-/** Reads a request in the format of Gemini's `generateContent`, whatever its shape. */
+/** Reads a request in the format of Gemini's `generateContent`. Never throws, whatever its shape. */
 export function readContentsPrompt(body: unknown): ChatPrompt {
   const contents = asList(asObject(body)['contents'])
   const spoken = contents.filter((content) => asObject(content)['role'] !== 'model' && textOf(content) !== '')
@@ -147,7 +147,7 @@ function textOf(content: unknown): string {
     .join('')
 }
 
-/** What functions answered: the text where the answer is one text, else its JSON. */
+/** Returns the answers of functions: the text of an answer that is one text, else its JSON. */
 function resultTexts(content: unknown): string[] {
   return partsOf(content)
     .map((part) => field(part, 'functionResponse'))
@@ -179,15 +179,15 @@ function toolUse(tools: readonly PromptTool[], calling: unknown): Pick<ChatPromp
 
 const MARK = 'sandbox-thought:'
 
-// Google's documentation names both for histories from other sources.
+// Both are in Google's documentation, for histories from other sources.
 const PLACEHOLDERS = ['skip_thought_signature_validator', 'context_engineering_is_the_way_to_go']
 
-/** A signature for a part. It is opaque like a real one, and must be sent back with its part. */
+/** Returns a signature for a part. It is opaque like a real one, and must be sent back with its part. */
 export function thoughtSignature(id: string): string {
   return Buffer.from(`${MARK}${id}`).toString('base64')
 }
 
-/** Was it made here, or is it one of the documented placeholders? */
+/** Whether the stand-in created the signature, or it is a documented placeholder. */
 export function isThoughtSignature(value: unknown): boolean {
   if (typeof value !== 'string') return false
   return PLACEHOLDERS.includes(value) || Buffer.from(value, 'base64').toString('utf8').startsWith(MARK)

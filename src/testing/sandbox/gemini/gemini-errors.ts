@@ -1,7 +1,7 @@
 import { asObject } from '../request-fields.ts'
 import { jsonReply, RefusedCall, type SandboxCall, type SandboxReply, type VendorErrors } from '../sandbox-operation.ts'
 
-/** Headers on every answer. Gemini sends no `retry-after` and no rate-limit headers. */
+/** Headers of every answer. Gemini sends no `retry-after` and no rate-limit headers. */
 export const GEMINI_HEADERS: readonly string[] = [
   'server',
   'scaffolding on HTTPServer2',
@@ -58,12 +58,12 @@ export const GEMINI_ERRORS: VendorErrors = {
   },
 }
 
-/** Refuses with 400 INVALID_ARGUMENT. */
+/** Rejects a request with 400 INVALID_ARGUMENT. */
 export function refuseGemini(message: string): never {
   throw new RefusedCall(GEMINI_ERRORS.status(400, message))
 }
 
-/** Refuses a call without a key; any key will do. */
+/** Rejects a call without a key. Any key is accepted. */
 export function checkGeminiKey(call: SandboxCall): void {
   const key = call.headers['x-goog-api-key'] ?? new URLSearchParams(call.query).get('key') ?? ''
   if (key.trim() !== '') return
@@ -79,13 +79,13 @@ function googleError(code: number, status: string, message: string, details: rea
 
 type Json = Readonly<Record<string, unknown>>
 
-/** A member by its name in camel case; the vendor takes it in snake case too. */
+/** Returns a member by its name in camel case. The vendor also accepts snake case. */
 export function field(value: unknown, name: string): unknown {
   const object = asObject(value)
   return object[name] ?? object[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]
 }
 
-/** Refuses unknown members, like the vendor's JSON reader. */
+/** Rejects unknown members, like the vendor's JSON reader. */
 export function checkKnownFields(object: Json, known: ReadonlySet<string>, place: string): void {
   for (const name of Object.keys(object)) {
     const camelName = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
@@ -95,7 +95,7 @@ export function checkKnownFields(object: Json, known: ReadonlySet<string>, place
   }
 }
 
-/** The model and the method of a path: `/v1beta/models/{model}:{method}`. */
+/** Returns the model and the method of a path: `/v1beta/models/{model}:{method}`. */
 export function modelMethod(path: string): { model: string; method: string } | undefined {
   const match = /^\/v1(?:beta)?\/models\/([^/:]+):(\w+)$/.exec(path)
   return match === null ? undefined : { model: decodeURIComponent(match[1] ?? ''), method: match[2] ?? '' }
@@ -104,7 +104,7 @@ export function modelMethod(path: string): { model: string; method: string } | u
 /** Ids without a generation that name models of the third one or later. */
 const NEWER_IDS = /^gemini-(?:[a-z-]+-latest$|robotics-er-[2-9])/
 
-/** Models of the third generation and later sign their function calls and number them. */
+/** Whether a model signs its function calls and gives them ids: the third generation and later. */
 export function signsThoughts(model: string): boolean {
   return NEWER_IDS.test(model) || Number(/^gemini-(\d+)/.exec(model)?.[1] ?? 0) >= 3
 }

@@ -58,7 +58,7 @@ function sseReply(parts: ContentParts): SandboxReply {
   return { ...reply, headers: ['content-type', 'text/event-stream', ...GEMINI_HEADERS] }
 }
 
-/** Without `alt=sse` the stream is one JSON list that grows. */
+/** Without `alt=sse`, the stream is one growing JSON list. */
 function listReply(parts: ContentParts): SandboxReply {
   const pieces = contentChunks(parts).map(
     (chunk, index) => `${index === 0 ? '[' : ',\r\n'}${JSON.stringify(chunk, null, 2)}`,
@@ -92,7 +92,7 @@ function requestOf(body: unknown): unknown {
 
 type Json = Record<string, unknown>
 
-/** What an answer is made from. */
+/** Inputs of an answer. */
 export interface ContentParts {
   readonly model: string
   readonly turn: ChatTurn
@@ -101,7 +101,7 @@ export interface ContentParts {
   readonly showsThoughts: boolean
 }
 
-/** The whole answer. */
+/** Returns the whole answer. */
 export function wholeContent(parts: ContentParts): Json {
   const { turn } = parts
   if (turn.ending === 'blocked') return blockedAnswer(parts)
@@ -119,7 +119,7 @@ export function wholeContent(parts: ContentParts): Json {
   )
 }
 
-/** The chunks of a streamed answer, each a whole response object; the last one has the finish reason. */
+/** Returns the chunks of a streamed answer, each a whole response object. The last one has the finish reason. */
 export function contentChunks(parts: ContentParts): Json[] {
   const { turn } = parts
   if (turn.ending === 'blocked') return [blockedAnswer(parts)]
@@ -133,7 +133,7 @@ export function contentChunks(parts: ContentParts): Json[] {
   return [...pieces.map((piece) => answer(parts, [piece], undefined, soFar)), last]
 }
 
-/** A chunk that an endless stream repeats. */
+/** Returns a chunk that an endless stream repeats. */
 export function fillerChunk(parts: ContentParts): Json {
   return answer(parts, [{ text: ' more' }], undefined, { promptTokenCount: parts.turn.usage.prompt })
 }
@@ -167,7 +167,7 @@ function textSignature({ model, turn, context }: ContentParts): Json {
   return isSigned ? { thoughtSignature: thoughtSignature(context.id) } : {}
 }
 
-/** Calls; only the first of parallel ones is signed, and older models give no ids. */
+/** Returns the calls. Only the first of parallel ones is signed, and older models give no ids. */
 function callParts({ model, turn, context }: ContentParts): Json[] {
   const signs = signsThoughts(model)
   return turn.toolCalls.map((call, index) => ({
@@ -184,7 +184,7 @@ function finishReason(turn: ChatTurn): string {
   return turn.ending === 'length' ? 'MAX_TOKENS' : 'STOP'
 }
 
-/** The candidates' count excludes thoughts, the prompt's includes what was cached; counts of zero are left out. */
+/** The candidates' count excludes thoughts, the prompt's includes cached tokens. Zero counts are omitted. */
 function usageOf({ usage }: ChatTurn): Json {
   const candidates = usage.completion - usage.reasoning
   return {

@@ -31,7 +31,7 @@ const USUAL: ReadonlyMap<number, readonly [code: string, message: string]> = new
 ])
 
 /**
- * Errors of the Interactions API: a text code, without status and details. Errors of its front end, such as for a key, use
+ * Errors of the Interactions API: a string as code, without status and details. Errors of its front end, such as for a key, use
  * Google's usual envelope, in a list.
  */
 export const GEMINI_INTERACTIONS_ERRORS: VendorErrors = {
@@ -48,18 +48,18 @@ export const GEMINI_INTERACTIONS_ERRORS: VendorErrors = {
   },
 }
 
-/** Refuses with 400 `invalid_request`, unless another status is given. */
+/** Rejects a request with 400 `invalid_request`, unless another status is given. */
 export function refuseInteraction(message: string, status = 400): never {
   throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(status, message))
 }
 
-/** Refuses a call without a key; any key will do. */
+/** Rejects a call without a key. Any key is accepted. */
 export function checkInteractionKey(call: SandboxCall): void {
   if (credentialOf(call) === '') throw new RefusedCall(GEMINI_INTERACTIONS_ERRORS.status(403))
 }
 
 function interactionError(status: number, code: string, message: string, retryAfterSeconds?: number): SandboxReply {
-  // The error has no details for it, unlike those of the older API.
+  // The error contains no details about the wait, unlike those of the older API.
   const wait = retryAfterSeconds === undefined ? [] : ['retry-after', String(retryAfterSeconds)]
   return jsonReply(status, [...GEMINI_HEADERS, ...wait], { error: { message, code } })
 }
@@ -74,7 +74,7 @@ const OLD_REVISION = '2026-05-07'
 const OLD_LAYOUT =
   'The legacy Interactions schema is no longer supported. Please use the steps schema (Api-Revision 2026-05-20).'
 
-/** The checks of one request. Source: Google's reference of the Interactions API, and its guide to image generation. */
+/** Checks one request. Source: Google's reference of the Interactions API, and its guide to image generation. */
 export function checkInteraction(call: SandboxCall): void {
   const request = asObject(call.body)
   if (call.headers['api-revision'] === OLD_REVISION) refuseInteraction(OLD_LAYOUT)
@@ -94,13 +94,13 @@ export function checkInteraction(call: SandboxCall): void {
   checkHistory(request, call)
 }
 
-/** The requested formats; the field takes one or a list. */
+/** Returns the requested formats. The field may be one or a list. */
 export function asFormats(value: unknown): readonly Json[] {
   if (!isGiven(value)) return []
   return (Array.isArray(value) ? value : [value]).map(asObject)
 }
 
-/** The blocks of the input; a text is one block. */
+/** Returns the blocks of the input. A string is one block. */
 export function inputBlocks(input: unknown): readonly Json[] {
   return typeof input === 'string' ? [{ type: 'text', text: input }] : asList(input).map(asObject)
 }
@@ -175,8 +175,8 @@ const CALL_BYTES = 12
 const PROOF_BYTES = 12
 
 /**
- * The id of a stored interaction. It contains a proof of the credential that made it, so that the stand-in recognises its
- * own ids and their owners without storing anything.
+ * Returns the id of a stored interaction. It contains a proof of the credential that created it, so that the stand-in recognizes
+ * its own ids and their owners without storing anything.
  * @param callId 24 hexadecimal digits.
  */
 export function interactionId(credential: string, callId: string): string {
@@ -184,7 +184,7 @@ export function interactionId(credential: string, callId: string): string {
   return `v1_${Buffer.concat([call, proofOf(credential, call)]).toString('base64url')}`
 }
 
-/** Was this interaction made, and kept, with this credential? */
+/** Whether this interaction was created and stored with this credential. */
 export function isOwnInteraction(id: string, credential: string): boolean {
   if (!id.startsWith('v1_')) return false
   const bytes = Buffer.from(id.slice('v1_'.length), 'base64url')

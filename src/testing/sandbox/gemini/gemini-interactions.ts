@@ -25,8 +25,8 @@ import { geminiImageModel, geminiPicture } from './gemini-pictures.ts'
 type Json = Readonly<Record<string, unknown>>
 
 /**
- * Gemini: `POST /v1beta/interactions` for pictures, whole or streamed. Interactions can be continued with the key that made
- * them, unless `store` was false.
+ * Gemini: `POST /v1beta/interactions` for images, whole or streamed. Interactions can be continued with the key that created them,
+ * unless `store` was false.
  */
 export const GEMINI_INTERACTIONS: SandboxOperation = {
   vendor: 'gemini',
@@ -65,7 +65,7 @@ function streamed(answer: InteractionAnswer): SandboxReply {
   return streamReply(GEMINI_HEADERS, pieces, event('step.delta', { index: 0, delta: { type: 'text', text: ' more' } }))
 }
 
-/** The common end of both forms of the answer. */
+/** Returns the members at the end of both forms of the answer. */
 function lastMembers({ model, status, created, errors, usage }: InteractionAnswer): Json {
   return {
     object: 'interaction',
@@ -93,7 +93,7 @@ function event(type: string, payload: Json): string {
   return `event: ${type}\ndata: ${JSON.stringify({ ...payload, event_type: type })}\n\n`
 }
 
-/** An interaction with its output steps; `steps` and `usage` are absent if the vendor omits them. */
+/** An interaction with its output steps. `steps` and `usage` are absent if the vendor omits them. */
 export interface InteractionAnswer {
   /** Absent if nothing is stored. */
   readonly id: string | undefined
@@ -108,7 +108,7 @@ export interface InteractionAnswer {
 const THOUGHT_TOKENS = 24
 const CAPTION = 'Here is your picture.'
 
-/** Answers a request that passed the checks, always in the same way. */
+/** Answers a request that passed the checks, deterministically. */
 export function interactionAnswer(call: SandboxCall, context: AnswerContext): InteractionAnswer {
   const request = asObject(call.body)
   const model = asText(request['model'])
@@ -134,7 +134,7 @@ export function interactionAnswer(call: SandboxCall, context: AnswerContext): In
   const image = { type: 'image', mime_type: picture.mimeType, data: picture.base64 }
   const steps = [
     ...(thinks ? [{ type: 'thought', signature: thoughtSignature(context.id) }] : []),
-    // Text and picture come in separate steps.
+    // Text and image are in separate steps.
     ...(hasText ? [{ type: 'model_output', content: [{ type: 'text', text: CAPTION }] }] : []),
     { type: 'model_output', content: [image] },
   ]
@@ -143,7 +143,7 @@ export function interactionAnswer(call: SandboxCall, context: AnswerContext): In
   return { id, model, status: 'completed', created, errors: [], steps, usage }
 }
 
-/** The text of the input. */
+/** Returns the text of the input. */
 export function promptText(body: unknown): string {
   return inputBlocks(asObject(body)['input'])
     .flatMap(({ type, text }) => (type === 'text' ? [asText(text)] : []))
@@ -167,7 +167,7 @@ function inputTokens(request: Json, model: string): InputTokens {
   }
 }
 
-/** Output is counted without thoughts, and its text is not itemised. */
+/** The output excludes thoughts, and its text is not itemised. */
 function usageOf(input: InputTokens, imageTokens: number, textTokens: number, thoughtTokens: number): Json {
   const totalInput = input.text + input.image
   return {

@@ -7,16 +7,16 @@ import { field, refuseGemini } from './gemini-errors.ts'
 
 /** Abilities of a Google image model. */
 export interface GeminiImageModel {
-  /** As the wire names them; the value is the tokens of one picture. */
+  /** Tokens of one image by size, as named in requests. */
   readonly sizes: ReadonlyMap<string, number>
   readonly ratios: readonly string[]
-  /** Empty: the model has no levels. */
+  /** Thinking levels. Empty if the model has none. */
   readonly thinkingLevels: readonly string[]
-  /** Does it think even without a requested level? */
+  /** Whether the model thinks even without a requested level. */
   readonly alwaysThinks: boolean
   readonly maxReferences: number
   readonly tokensPerReference: number
-  /** Pixel sizes at 1K by ratio, where they are not the usual ones. */
+  /** Pixel sizes at 1K by ratio, if they are not the usual ones. */
   readonly pixels?: ReadonlyMap<string, readonly [width: number, height: number]>
 }
 
@@ -79,7 +79,7 @@ const PIXELS_1K: ReadonlyMap<string, readonly [width: number, height: number]> =
   ['21:9', [1584, 672]],
 ])
 
-// Not simply halves of those at 1K. The printed size of 21:9 does not fit its ratio; half of 1K is taken.
+// These are not simply halves of 1K. The published size of 21:9 does not fit its ratio, so half of 1K is used.
 const PIXELS_512: ReadonlyMap<string, readonly [width: number, height: number]> = new Map([
   ['1:1', [512, 512]],
   ['1:4', [256, 1024]],
@@ -97,13 +97,13 @@ const SCALES: ReadonlyMap<string, number> = new Map([
   ['4K', 4],
 ])
 
-/** The facts of a model; the widest for an unknown id. */
+/** Returns the facts of a model. An unknown id gets the widest ones. */
 export function geminiImageModel(model: string): GeminiImageModel {
   if (model.startsWith('gemini-2.5')) return FLASH_2_5
   return model.includes('-pro') ? PRO : FLASH
 }
 
-/** Width and height of a picture. `size` and `ratio` must be ones that the model has. */
+/** Returns width and height of an image. The model must support `size` and `ratio`. */
 export function picturePixels(model: GeminiImageModel, size: string, ratio: string): readonly [number, number] {
   const table = size === '512' ? PIXELS_512 : (model.pixels ?? PIXELS_1K)
   const scale = SCALES.get(size) ?? 1
@@ -115,27 +115,27 @@ function transposed(pixels: readonly [number, number] = [1024, 1024]): readonly 
   return [pixels[1], pixels[0]]
 }
 
-/** What is drawn. */
+/** Options of the image to draw. */
 export interface GeminiPictureOptions {
   readonly model: string
-  /** As the wire names it; absent: 1K. */
+  /** Size as named in requests. Default 1K. */
   readonly size?: string | undefined
-  /** Absent: 1:1. */
+  /** Aspect ratio. Default 1:1. */
   readonly ratio?: string | undefined
-  /** `image/png`; anything else gives JPEG. */
+  /** `image/png`. Anything else produces JPEG. */
   readonly mimeType?: string | undefined
-  /** Equal seeds give equal pictures. */
+  /** Seed of the content. Equal seeds produce equal images. */
   readonly seed: string
 }
 
-/** A picture, and what it costs. */
+/** An image and its cost. */
 export interface GeminiPicture {
   readonly mimeType: string
   readonly base64: string
   readonly tokens: number
 }
 
-/** Draws a picture in the model's pixel size for a size and a ratio (Gemini API, "Image generation"). */
+/** Draws an image in the model's pixel size for a size and a ratio (Gemini API, "Image generation"). */
 export function geminiPicture(options: GeminiPictureOptions): GeminiPicture {
   const model = geminiImageModel(options.model)
   const size = options.size ?? '1K'
@@ -153,12 +153,12 @@ type Json = Readonly<Record<string, unknown>>
 
 const CAPTION = 'Here is your picture.'
 
-/** Does a `generateContent` request ask for a picture? */
+/** Whether a `generateContent` request asks for an image. */
 export function asksForPicture(body: unknown): boolean {
   return asList(field(field(body, 'generationConfig'), 'responseModalities')).includes('IMAGE')
 }
 
-/** The response object with a picture: the whole answer, and the only chunk of a streamed one. */
+/** Returns the response object with an image: the whole answer, and the only chunk of a streamed one. */
 export function generatedImage(call: SandboxCall, model: string, context: AnswerContext): Json {
   const prompt = readContentsPrompt(call.body)
   const config = field(call.body, 'generationConfig')
@@ -195,7 +195,7 @@ export function generatedImage(call: SandboxCall, model: string, context: Answer
   })
 }
 
-/** The picture filter returns an empty candidate with its explanation. */
+/** The image filter returns an empty candidate with its explanation. */
 function refusal(model: string, promptTokens: number, context: AnswerContext): Json {
   return response(model, context, {
     candidate: {

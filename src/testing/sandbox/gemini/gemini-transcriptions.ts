@@ -8,7 +8,7 @@ import { checkGeminiKey, field, GEMINI_ERRORS, GEMINI_HEADERS, modelMethod, refu
 
 const TOKENS_PER_SECOND = 32
 
-/** Gemini: `generateContent` with a recording and the instruction to transcribe it; 32 tokens a second. */
+/** Gemini: `generateContent` with a recording and the instruction to transcribe it; 32 tokens per second. */
 export const GEMINI_TRANSCRIPTIONS: SandboxOperation = {
   vendor: 'gemini',
   operation: 'transcriptions',
@@ -45,7 +45,7 @@ export const GEMINI_TRANSCRIPTIONS: SandboxOperation = {
   },
 }
 
-/** Is it a chat about a recording that is to be transcribed? */
+/** Whether a request is a chat about a recording to transcribe. */
 export function asksForTranscript(body: unknown): boolean {
   return soundOf(body) !== undefined && instructionOf(body).startsWith('Transcribe')
 }
@@ -54,7 +54,7 @@ function lastParts(body: unknown): readonly unknown[] {
   return partsOf(asList(asObject(body)['contents']).at(-1))
 }
 
-/** The recording as base64. */
+/** Returns the recording as base64. */
 function soundOf(body: unknown): string | undefined {
   const data = lastParts(body)
     .map((part) => field(part, 'inlineData'))

@@ -11,29 +11,29 @@ export interface PromptTool {
 
 /** The parts of a vendor's chat request that the stand-in's model reads. */
 export interface ChatPrompt {
-  /** Every text of the prompt, for counting tokens: instructions, all turns, results of tools. */
+  /** All texts of the prompt, to count tokens: instructions, all turns, tool results. */
   readonly texts: readonly string[]
-  /** The text of the last turn in which the user wrote something. */
+  /** Text of the latest turn in which the user wrote something. */
   readonly lastUserText: string
-  /** Pictures in that turn. */
+  /** Number of images in that turn. */
   readonly lastUserImages: number
-  /** What tools answered since the model spoke last; empty when the user spoke last. */
+  /** Tool results since the model's latest answer. Empty if the user wrote last. */
   readonly toolResults: readonly string[]
   readonly tools: readonly PromptTool[]
   readonly toolChoice: 'auto' | 'none' | 'required' | { readonly name: string }
   readonly parallelToolCalls: boolean
-  /** The answer must be JSON, of this schema when there is one. */
+  /** Set if the answer must be JSON, with its schema if there is one. */
   readonly json: { readonly schema: Readonly<Record<string, unknown>> | undefined } | undefined
-  /** The model thinks before it answers. */
+  /** Whether the model thinks before it answers. */
   readonly reasoning: boolean
-  /** Upper bound of generated words, including reasoning. */
+  /** Maximum generated words, including reasoning. */
   readonly maxTokens: number | undefined
-  /** Upper bound of generated words without reasoning. If omitted, only `maxTokens` limits them. */
+  /** Maximum generated words without reasoning. If omitted, only `maxTokens` limits them. */
   readonly answerTokens?: number | undefined
-  /** Upper bound of words of reasoning. If omitted, only `maxTokens` limits them. */
+  /** Maximum words of reasoning. If omitted, only `maxTokens` limits them. */
   readonly thinkingTokens?: number | undefined
   readonly stop: readonly string[]
-  /** Start of the answer that the caller gave; the answer continues it. */
+  /** Start of the answer that the caller sent. The answer continues it. */
   readonly prefill: string
 }
 
@@ -54,13 +54,13 @@ export interface TurnUsage {
 
 /** The answer of the stand-in's model, without a vendor's format. */
 export interface ChatTurn {
-  /** Words of reasoning; empty if the model does not think. */
+  /** Words of reasoning. Empty if the model does not think. */
   readonly reasoning: readonly string[]
-  /** Words of the answer; empty when functions are called. */
+  /** Words of the answer. Empty if functions are called. */
   readonly words: readonly string[]
   readonly toolCalls: readonly TurnToolCall[]
   readonly ending: 'stop' | 'length' | 'stop-sequence' | 'tool-calls' | 'blocked'
-  /** The sequence that ended the answer. */
+  /** Sequence that ended the answer, if any. */
   readonly stopSequence: string | undefined
   readonly usage: TurnUsage
 }
@@ -68,16 +68,16 @@ export interface ChatTurn {
 // The rest of a long prompt is not echoed, so that megabytes of prompt do not become a million events.
 const MAX_ECHOED_WORDS = 1000
 
-/** What decides about an answer besides its prompt. */
+/** Settings that decide an answer in addition to its prompt. */
 export interface TurnContext {
-  /** The content filter blocks the answer. */
+  /** Whether the content filter blocks the answer. */
   readonly blocked: boolean
   readonly script?: ScriptedTurn | undefined
 }
 
 /**
- * Answers a prompt as a test has written it, or else deterministically: echoes the last user text, calls the functions it names (`call <name>`), quotes their
- * results, or writes JSON that fits the schema. One word counts as one token.
+ * Answers a prompt with the script of a test, or else deterministically: echoes the last user text, calls the functions it names
+ * (`call <name>`), quotes their results, or writes JSON that fits the schema. One word counts as one token.
  */
 export function chatTurn(prompt: ChatPrompt, { blocked, script = {} }: TurnContext): ChatTurn {
   const answer = blocked
@@ -88,7 +88,7 @@ export function chatTurn(prompt: ChatPrompt, { blocked, script = {} }: TurnConte
   return { ...answer, usage: reportedUsage(answer.usage, script) }
 }
 
-/** The bounds of the request do not cut it: it is what the test says. */
+/** The limits of the request do not cut a script. */
 function scriptedTurn(prompt: ChatPrompt, { text = '', chunks, toolCalls = [], ...script }: ScriptedTurn): ChatTurn {
   const calls = toolCalls.map(({ name, arguments: given = {} }) => ({ name, arguments: given }))
   const isCalling = script.finishReason === 'tool_calls' || (script.finishReason === undefined && calls.length > 0)
@@ -183,7 +183,7 @@ function toolCallsFor(prompt: ChatPrompt, said: string): TurnToolCall[] {
   return (prompt.parallelToolCalls ? wanted : wanted.slice(0, 1)).map((tool) => callOf(tool))
 }
 
-/** The tools that a text names, in its order, including repetitions; none unless a name follows the word `call`. */
+/** Returns the tools that a text names, in its order, including repetitions. Empty unless a name follows the word `call`. */
 function mentionedTools(tools: readonly PromptTool[], said: string): PromptTool[] {
   const found = tools.flatMap((tool) => {
     const name = tool.name.replace(/[^\w]/g, '\\$&')
@@ -202,15 +202,15 @@ function callOf(tool: PromptTool): TurnToolCall {
   return { name: tool.name, arguments: sample as Record<string, unknown> }
 }
 
-/** Longest word, in code points; longer text (a data URL, Chinese text) counts as several words. */
+/** Longest word, in code points. Longer text (a data URL, Chinese text) counts as several words. */
 const WORD = /\s*\S{1,24}|\s+$/gu
 
-/** Splits a text into words, each with the white space before it. Joined they are the text again. */
+/** Splits a text into words, each with the white space before it. Joined, they are the text again. */
 export function words(text: string): string[] {
   return text.match(WORD) ?? []
 }
 
-/** Tokens of texts as the stand-ins count them: a quarter of the UTF-8 bytes, rounded up, at least 1. */
+/** Counts the tokens of texts like the stand-ins: a quarter of the UTF-8 bytes, rounded up, at least 1. */
 export function countTokens(texts: readonly string[]): number {
   let bytes = 0
   for (const text of texts) bytes += Buffer.byteLength(text)

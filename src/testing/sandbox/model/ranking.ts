@@ -8,7 +8,7 @@ export interface Ranked {
   readonly document?: { readonly text: string }
 }
 
-/** The texts that were sent to be ranked; undefined unless they are a list of texts that are not empty. */
+/** Returns the texts to rank, or `undefined` unless they are a list of non-empty strings. */
 export function rankedTexts(documents: unknown): readonly string[] | undefined {
   const texts = asList(documents)
   return texts.length > 0 && texts.every((text) => typeof text === 'string' && text !== '')
@@ -16,14 +16,14 @@ export function rankedTexts(documents: unknown): readonly string[] | undefined {
     : undefined
 }
 
-/** Everything that was sent to be ranked, for fault marks. */
+/** Returns all texts of the request, for fault marks. */
 export function rankingPromptText({ query, documents }: Fields): string {
   return [query, ...asList(documents)].map(asText).join('\n')
 }
 
 /**
- * The documents by the share of the query's words that they hold, the first one first among equals. Scores are from 0 to 1.
- * @param most How many results; undefined: all.
+ * Ranks the documents by the share of the query's words that they contain. Equal scores keep their order. Scores are from 0 to 1.
+ * @param most Maximum number of results, or `undefined` for all.
  */
 export function ranking(query: string, texts: readonly string[], most: unknown, showsDocuments: boolean): Ranked[] {
   const words = wordsOf(query)
@@ -37,7 +37,7 @@ export function ranking(query: string, texts: readonly string[], most: unknown, 
   return scored.slice(0, asNumber(most) ?? texts.length)
 }
 
-/** Tokens that a vendor reads: the query once for each document, and the documents. */
+/** Returns the tokens that a vendor reads: the query once per document, and the documents. */
 export function rankingTokens(query: string, texts: readonly string[]): number {
   return texts.reduce((sum, text) => sum + countTokens([text]), countTokens([query]) * texts.length)
 }

@@ -1,42 +1,42 @@
 /** A function that a scripted reply calls. */
 export interface ScriptedToolCall {
   readonly name: string
-  /** Default: none. */
+  /** Arguments of the call. Default: none. */
   readonly arguments?: Readonly<Record<string, unknown>>
 }
 
-/** Tokens that a scripted reply reports. What is left out is counted as for any other answer. */
+/** Tokens that a scripted reply reports. Omitted counts are computed as for any other answer. */
 export interface ScriptedUsage {
-  /** With those that were read from or written to a cache. */
+  /** Input tokens, including tokens read from or written to a cache. */
   readonly inputTokens?: number
   readonly cachedInputTokens?: number
   readonly cacheWriteTokens?: number
-  /** With those of reasoning. */
+  /** Output tokens, including reasoning. */
   readonly outputTokens?: number
   readonly reasoningTokens?: number
 }
 
-/** What the model says, without a vendor's format: each stand-in writes it as its vendor would. */
+/** Output of the model, without a vendor's format: each stand-in writes it as its vendor would. */
 export interface ScriptedTurn {
-  /** The text of the answer, streamed word by word. */
+  /** Text of the answer, streamed word by word. */
   readonly text?: string
-  /** The text in the pieces in which a stream brings it; in place of `text`. */
+  /** Text in the chunks of a stream, in place of `text`. */
   readonly chunks?: readonly string[]
   /** Functions that the model calls, after the text if there is one. */
   readonly toolCalls?: readonly ScriptedToolCall[]
-  /** What the model thinks before it answers. */
+  /** Reasoning of the model before its answer. */
   readonly reasoning?: string
   /**
-   * Why the answer ends. Default: `tool_calls` with calls, else `stop`. `content_filter`: the vendor's filter blocks the answer, in this
-   * vendor's form.
+   * Why the answer ends. Default `tool_calls` with calls, else `stop`. With `content_filter`, the vendor's filter blocks the
+   * answer, in this vendor's form.
    */
   readonly finishReason?: 'stop' | 'length' | 'tool_calls' | 'content_filter'
   readonly usage?: ScriptedUsage
-  /** Scores of categories in an answer of moderation, 0 to 1; what is 0.5 or more is flagged. The others are as for any other input. */
+  /** Scores of categories in a moderation answer, 0 to 1. Scores from 0.5 on are flagged. Others are as usual. */
   readonly scores?: Readonly<Record<string, number>>
 }
 
-/** Does a script say what the model answers, or only what is reported? */
+/** Whether a script sets the model's answer, rather than only its report. */
 export function hasContent({ text, chunks, toolCalls, reasoning, finishReason }: ScriptedTurn): boolean {
   return [text, chunks, toolCalls, reasoning, finishReason].some((member) => member !== undefined)
 }

@@ -3,19 +3,19 @@ import { audioHeader } from '../../../wire/audio/audio-header.ts'
 import { ChunkedBytes } from '../../../wire/audio/byte-source.ts'
 import type { ScriptedTurn } from './scripted-turn.ts'
 
-/** What the stand-ins hear in a recording. */
+/** Transcript of a recording by the stand-ins. */
 export interface HeardRecording {
   readonly text: string
   readonly seconds: number
-  /** Pieces of the text with their times, five seconds or less. */
+  /** Segments of the text with their times, up to five seconds each. */
   readonly segments: readonly { readonly start: number; readonly end: number; readonly text: string }[]
-  /** Tokens of the text: one for each word. */
+  /** Tokens of the text, one per word. */
   readonly tokens: number
 }
 
 const SEGMENT_SECONDS = 5
 
-/** Hears how long a recording is, and what a script says. Undefined for what is no recording. */
+/** Transcribes a recording: its length, or the text of a script. Returns `undefined` for an invalid recording. */
 export function heardRecording(file: Buffer, script: ScriptedTurn | undefined): HeardRecording | undefined {
   const header = audioHeader(new ChunkedBytes([file]))
   if (header === undefined) return undefined

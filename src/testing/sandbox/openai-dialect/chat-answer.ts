@@ -2,21 +2,21 @@ import { type ChatTurn, type TurnUsage, words } from '../model/chat-turn.ts'
 import { asNumber, asObject, asText } from '../request-fields.ts'
 import { type AnswerContext, jsonReply, type SandboxReply, streamReply } from '../sandbox-operation.ts'
 
-/** In what the vendors of OpenAI's chat format differ when they answer. */
+/** Differences between the answers of vendors of OpenAI's chat format. */
 export interface ChatDialect {
-  /** The model id in answers, derived from the requested one. */
+  /** Returns the model id in answers, derived from the requested one. */
   answerModel(asked: string): string
-  /** `reasoning_content` holds the reasoning; else it shows in the usage report only. */
+  /** Whether `reasoning_content` contains the reasoning. Otherwise, only the usage report shows it. */
   readonly showsReasoning: boolean
-  /** Messages have `refusal` and `annotations`, answers `service_tier`, chunks `obfuscation`. */
+  /** Whether messages have `refusal` and `annotations`, answers `service_tier`, and chunks `obfuscation`. */
   readonly hasOfficialExtras: boolean
   /** The id on later chunks of a tool call, if any. */
   readonly laterToolCallId: string | undefined
-  /** `usage` as this vendor lays it out. */
+  /** Returns `usage` in this vendor's layout. */
   usage(usage: TurnUsage): Record<string, unknown>
 }
 
-/** The dialect of compatible servers: reasoning beside the text, and nothing that only OpenAI has. */
+/** The dialect of compatible servers: reasoning next to the text, and nothing that only OpenAI has. */
 export const COMPATIBLE_DIALECT: ChatDialect = {
   answerModel: (asked) => asked,
   showsReasoning: true,
@@ -31,7 +31,7 @@ export const COMPATIBLE_DIALECT: ChatDialect = {
   }),
 }
 
-/** What an answer is made from. */
+/** Inputs of an answer. */
 interface AnswerParts {
   readonly request: Readonly<Record<string, unknown>>
   readonly turn: ChatTurn
@@ -39,7 +39,7 @@ interface AnswerParts {
   readonly dialect: ChatDialect
 }
 
-/** The answer to a chat request in OpenAI's format: JSON, or a stream if requested. */
+/** Returns the answer to a chat request in OpenAI's format: JSON, or a stream if requested. */
 export function chatAnswer(
   body: unknown,
   turn: ChatTurn,

@@ -2,10 +2,10 @@ import type { ChatPrompt, PromptTool } from '../model/chat-turn.ts'
 import { asList, asNumber, asObject, asText, type Fields, isGiven } from '../request-fields.ts'
 import { RefusedCall, type SandboxReply } from '../sandbox-operation.ts'
 
-/** Words a refusal of a vendor: text, and the field at fault. */
+/** Creates a vendor's rejection from a text and the invalid field. */
 export type InvalidField = (message: string, param: string | null, code?: string) => SandboxReply
 
-/** The checks that every vendor of OpenAI's chat format makes. */
+/** Checks that every vendor of OpenAI's chat format makes. */
 export function checkChatRequest(body: unknown, invalid: InvalidField): void {
   const request = asObject(body)
   if (asText(request['model']) === '') throw new RefusedCall(invalid('you must provide a model parameter', 'model'))
@@ -21,10 +21,10 @@ export function checkChatRequest(body: unknown, invalid: InvalidField): void {
   checkJsonMode(request, invalid)
 }
 
-/** Least and most of each field that is a number. */
+/** Minimum and maximum of each numeric field. */
 export type NumberRanges = Readonly<Record<string, readonly [least: number, most: number]>>
 
-/** Refuses numbers outside their bounds, and anything in their place that is no number. */
+/** Rejects numbers outside their bounds, and values that are not numbers. */
 export function checkRanges(fields: Fields, ranges: NumberRanges, invalid: InvalidField): void {
   for (const [field, [least, most]] of Object.entries(ranges)) {
     const value = fields[field]
@@ -85,7 +85,7 @@ function checkJsonMode(request: Readonly<Record<string, unknown>>, invalid: Inva
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Reads a request in OpenAI's chat format, whatever its shape. Reasoning and the word limit are the vendor's to add. */
+/** Reads a request in OpenAI's chat format, whatever its shape. The vendor adds reasoning and the word limit. */
 export function readChatPrompt(body: unknown): Omit<ChatPrompt, 'reasoning' | 'maxTokens'> {
   const request = asObject(body)
   const messages = asList(request['messages']).map(asObject)
@@ -108,7 +108,7 @@ export function readChatPrompt(body: unknown): Omit<ChatPrompt, 'reasoning' | 'm
   }
 }
 
-/** The limit of generated tokens: `max_completion_tokens`, else `max_tokens`. */
+/** Returns the limit of generated tokens: `max_completion_tokens`, else `max_tokens`. */
 export function tokenLimit(body: unknown): number | undefined {
   const request = asObject(body)
   return asNumber(request['max_completion_tokens']) ?? asNumber(request['max_tokens'])

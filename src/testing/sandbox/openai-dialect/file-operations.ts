@@ -13,7 +13,7 @@ import {
 } from '../sandbox-operation.ts'
 import { formParts } from './form-parts.ts'
 
-/** Where a vendor has OpenAI's files and batches, and in what it differs. */
+/** A vendor's paths of OpenAI's files and batches, and its differences. */
 export interface BatchDialect {
   readonly vendor: string
   /** Path before `/files` and `/batches`: `/v1`. */
@@ -25,13 +25,13 @@ export interface BatchDialect {
   invalid(message: string, param: string | null): SandboxReply
   readonly fileIdPrefix: string
   readonly endpoints: readonly string[]
-  /** Is it a value of `completion_window`? Its milliseconds; undefined: no. */
+  /** Returns the milliseconds of a `completion_window`, or `undefined` for an invalid value. */
   windowMs(window: unknown): number | undefined
   readonly maxRequests: number
   readonly maxFileBytes: number
 }
 
-/** How long files are kept, unless the caller says otherwise. */
+/** How long files are stored, unless the caller sets another time. */
 export const FILE_LIFE_MS = 30 * 24 * 60 * 60 * 1000
 
 const JSONL = 'application/jsonl'
@@ -148,7 +148,7 @@ function fileObject({
   }
 }
 
-/** A page of a list. */
+/** Returns a page of a list. */
 export function listObject(data: readonly (object & { readonly id: string })[], hasMore: boolean): object {
   return {
     object: 'list',

@@ -4,7 +4,7 @@ import type { IncomingCall } from '../sandbox-operation.ts'
 /** A part of a form as the stand-in received it. */
 export interface FormPart {
   readonly name: string
-  /** Undefined: a text field. */
+  /** File name, or `undefined` for a text field. */
   readonly filename: string | undefined
   readonly contentType: string
   readonly bytes: Buffer
@@ -13,7 +13,7 @@ export interface FormPart {
 const BREAK = Buffer.from('\r\n')
 const HEAD_END = Buffer.from('\r\n\r\n')
 
-/** The complete parts of a form; undefined for a body that is none. Never throws. */
+/** Returns the complete parts of a form, or `undefined` if the body is not a form. Never throws. */
 export function formParts({ headers, bytes }: Pick<IncomingCall, 'headers' | 'bytes'>): FormPart[] | undefined {
   const boundary = /^multipart\/form-data;.*?boundary="?([^";]+)"?/i.exec(headers['content-type'] ?? '')?.[1]
   return boundary === undefined ? undefined : partsOf(Buffer.from(bytes), boundary)
@@ -25,7 +25,7 @@ function partsOf(body: Buffer, boundary: string): FormPart[] {
   const parts: FormPart[] = []
   let start = body.indexOf(opening)
   while (start !== -1) {
-    // Every part but the first begins with the line break that ends the one before it.
+    // Every part except the first begins with the line break that ends the previous one.
     const head = start + (body[start] === BREAK[0] ? separator.length : opening.length)
     const headEnd = body.indexOf(HEAD_END, head)
     const next = headEnd === -1 ? -1 : body.indexOf(separator, headEnd)

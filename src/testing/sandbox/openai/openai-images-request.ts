@@ -5,7 +5,7 @@ import { asList, asNumber, asObject, asText, type Fields, isGiven } from '../req
 import { type IncomingCall, RefusedCall } from '../sandbox-operation.ts'
 import { openaiInvalid } from './openai-errors.ts'
 
-/** The picture to draw, with every `auto` resolved. */
+/** The image to draw, with every `auto` resolved. */
 export interface PictureOrder {
   readonly model: string
   readonly prompt: string
@@ -17,7 +17,7 @@ export interface PictureOrder {
   readonly background: string
   readonly isStream: boolean
   readonly partials: number
-  /** The older family: no tokens, and links by default. */
+  /** Whether the model is of the older family: no tokens, and links by default. */
   readonly isLegacy: boolean
   readonly wantsUrl: boolean
 }
@@ -134,15 +134,15 @@ export interface ReceivedFile {
 
 /** An edit request, as form or JSON. */
 export interface ReceivedEdit {
-  /** Text fields as the JSON form has them: numbers and booleans read. */
+  /** Text fields as in the JSON form: numbers and booleans are parsed. */
   readonly fields: Readonly<Record<string, unknown>>
   readonly images: readonly (ReceivedFile | undefined)[]
-  /** Undefined: none. Null: one that the stand-in cannot read. */
+  /** Undefined if there is none. Null if the stand-in cannot read it. */
   readonly mask: ReceivedFile | null | undefined
   readonly isForm: boolean
 }
 
-/** Reads an edit. Never throws; what cannot be read is missing. */
+/** Reads an edit. Never throws; unreadable parts are missing. */
 export function receivedEdit(call: IncomingCall, json: unknown): ReceivedEdit {
   const parts = formParts(call)
   return parts === undefined ? editFromJson(asObject(json)) : editFromForm(parts)

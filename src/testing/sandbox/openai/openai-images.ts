@@ -92,13 +92,13 @@ function checkedHeader(file: ReceivedFile, field: string): ImageHeader {
   return refuse(`Invalid file '${field}': unsupported mimetype ('${file.contentType}'). ${formats}`, field)
 }
 
-/** The inputs of the answer besides the order. */
+/** Inputs of the answer other than the order. */
 export interface PictureAnswerOptions {
   readonly call: SandboxCall
   readonly context: AnswerContext
-  /** Names the events of a stream. */
+  /** Prefix of the event names in a stream. */
   readonly eventPrefix: 'image_generation' | 'image_edit'
-  /** Pictures that were given, the mask among them. */
+  /** Number of given images, including the mask. */
   readonly givenPictures: number
 }
 
@@ -106,10 +106,10 @@ export interface PictureAnswerOptions {
 const SQUARE_TOKENS = { low: 272, medium: 1056, high: 4160, xhigh: 6240, max: 8320 } as const
 const SQUARE_PIXELS = 1024 * 1024
 const PARTIAL_TOKENS = 100
-/** One tile and the base of a small picture. */
+/** Tokens of one tile and the base of a small image. */
 const GIVEN_PICTURE_TOKENS = 194
 
-/** Draws the requested pictures and writes the vendor's answer. */
+/** Draws the requested images and writes the vendor's answer. */
 export function pictureAnswer(order: PictureOrder, options: PictureAnswerOptions): SandboxReply {
   if (order.isStream && !order.isLegacy) return streamedAnswer(order, options)
   const { context, call } = options

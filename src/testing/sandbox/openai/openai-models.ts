@@ -1,23 +1,23 @@
 import { RefusedCall } from '../sandbox-operation.ts'
 import { openaiInvalid } from './openai-errors.ts'
 
-/** Models without chat completions, dated ids included (OpenAI, "Models": the endpoints of each). */
+/** Models without chat completions, including dated ids (OpenAI, "Models": the endpoints of each). */
 const RESPONSES_ONLY =
   /^(?:o\d-pro|gpt-\d+(?:\.\d+)?-(?:pro|codex(?:-\w+)?|cyber|rosalind|\w+-law)|gpt-(?:daybreak|rosalind)-[\w-]+|codex-mini-latest|o\d(?:-mini)?-deep-research|computer-use-preview)(?:-\d{4}-\d{2}-\d{2})?$/
 
-/** Does OpenAI offer a model by `/v1/responses` only? */
+/** Whether OpenAI offers a model only through `/v1/responses`. */
 export function isResponsesOnly(model: string): boolean {
   return RESPONSES_ONLY.test(model)
 }
 
-/** Version of a GPT model from its id, such as 504 for `gpt-5.4-mini` and 600 for `gpt-6-sol`; 0 for other ids. */
+/** Returns the version of a GPT model from its id, such as 504 for `gpt-5.4-mini` and 600 for `gpt-6-sol`. Other ids are 0. */
 export function gptVersion(model: string): number {
   const [, major = '0', minor = '0'] = /^(?:ft:)?gpt-(\d|[12]\d)(?!\d)(?:\.(\d+))?/.exec(model) ?? []
   return Number(major) * 100 + Number(minor)
 }
 
 /**
- * Efforts of models; the first pattern that fits counts (OpenAI, "Models": the page of each; the error text is in
+ * Efforts of models. The first matching pattern counts (OpenAI, "Models": the page of each; the error text is in
  * https://github.com/anomalyco/opencode/issues/4451).
  */
 const EFFORTS: readonly (readonly [pattern: RegExp, efforts: string])[] = [
@@ -34,7 +34,7 @@ const EFFORTS: readonly (readonly [pattern: RegExp, efforts: string])[] = [
   [/^/, 'none minimal low medium high xhigh max'],
 ]
 
-/** Refuses a reasoning effort that a model does not have. */
+/** Rejects a reasoning effort that a model does not have. */
 export function checkEffort(model: string, effort: string, param: string): void {
   if (effort === '') return
   const efforts = EFFORTS.find(([pattern]) => pattern.test(model.replace(/^ft:/, '')))?.[1].split(' ') ?? []
@@ -48,7 +48,7 @@ export function checkEffort(model: string, effort: string, param: string): void 
   throw new RefusedCall(openaiInvalid(message, param, 'unsupported_value'))
 }
 
-/** Id that answers carry. Models from gpt-5.6 on have no dated ids. */
+/** Returns the id in answers. Models from gpt-5.6 on have no dated ids. */
 export function answerModel(model: string, date = '2026-03-05'): string {
   return /-\d{4}-\d{2}-\d{2}$/.test(model) || gptVersion(model) >= 506 ? model : `${model}-${date}`
 }

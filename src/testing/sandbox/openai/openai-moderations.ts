@@ -11,7 +11,7 @@ import {
 } from '../sandbox-operation.ts'
 import { OPENAI_ERRORS, OPENAI_HEADERS, openaiInvalid } from './openai-errors.ts'
 
-/** Categories of the omni models, and whether they judge pictures too. */
+/** Categories of the omni models, and whether they also judge images. */
 const OMNI_CATEGORIES: Readonly<Record<string, boolean>> = {
   harassment: false,
   'harassment/threatening': false,
@@ -28,7 +28,7 @@ const OMNI_CATEGORIES: Readonly<Record<string, boolean>> = {
   'violence/graphic': true,
 }
 
-/** Mistral's own, which are not OpenAI's (Mistral, "Moderation"). */
+/** Mistral's own categories, which differ from OpenAI's (Mistral, "Moderation"). */
 const MISTRAL_CATEGORIES: readonly string[] = [
   'sexual',
   'hate_and_discrimination',
@@ -41,14 +41,14 @@ const MISTRAL_CATEGORIES: readonly string[] = [
   'pii',
 ]
 
-/** Score of a category that the input names, and of any other one. */
+/** Score of a category that the input names, and of others. */
 const NAMED = 0.95
 const UNNAMED = 0.0001
 const FLAGGED_FROM = 0.5
 
 /**
- * OpenAI: `POST /v1/moderations`. A category whose name stands in the input, such as `violence` or `sexual/minors`, scores 0.95, and the
- * others 0.0001; a script says other scores. What scores 0.5 or more is flagged.
+ * OpenAI: `POST /v1/moderations`. A category that the input names, such as `violence` or `sexual/minors`, scores 0.95, and others
+ * score 0.0001, unless a script sets scores. Scores from 0.5 on are flagged.
  */
 export const OPENAI_MODERATIONS: SandboxOperation = {
   vendor: 'openai',
@@ -77,7 +77,7 @@ export const OPENAI_MODERATIONS: SandboxOperation = {
 
 const PRESET_PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/moderations$/
 
-/** Servers of `signalbox/presets` that moderate: `POST /presets/ID/v1/moderations`. They judge texts only, and flag none as a whole. */
+/** Servers of `signalbox/presets` that moderate: `POST /presets/ID/v1/moderations`. Text only, without an overall flag. */
 export const PRESET_MODERATIONS: SandboxOperation = {
   ...OPENAI_MODERATIONS,
   vendor: 'presets',
@@ -108,7 +108,7 @@ function invalidInput(): RefusedCall {
   return new RefusedCall(openaiInvalid("'$.input' is invalid. Please check the API reference.", null))
 }
 
-/** What gets a result each; undefined for an input of another form. */
+/** Returns the inputs that get a result each, or `undefined` for an input of another form. */
 function inputsOf(input: unknown): readonly unknown[] | undefined {
   if (typeof input === 'string') return [input]
   const list = asList(input)
@@ -123,7 +123,7 @@ function isPart(entry: unknown): boolean {
   return type === 'image_url' && asText(asObject(picture)['url']) !== ''
 }
 
-/** Every text and address of an input. */
+/** Returns all texts and addresses of an input. */
 function textOf(input: unknown): string {
   if (typeof input === 'string') return input
   return asList(input)
@@ -131,7 +131,7 @@ function textOf(input: unknown): string {
     .join('\n')
 }
 
-/** Of a picture the name of its file: `violence` of `https://pictures.example/violence.png`. */
+/** Returns a text, or the file name of an image: `violence` of `https://pictures.example/violence.png`. */
 function partText({ text, image_url: picture }: Fields): string {
   const url = asText(asObject(picture)['url'])
   return url === '' ? asText(text) : (/([^/]*)\.\w+$/.exec(url)?.[1] ?? '')

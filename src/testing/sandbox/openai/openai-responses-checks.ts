@@ -10,10 +10,10 @@ const CHAT_FIELDS = names(
   'messages max_tokens max_completion_tokens n seed stop logit_bias logprobs response_format reasoning_effort verbosity web_search_options modalities audio prediction functions function_call presence_penalty frequency_penalty session_id',
 )
 
-/** Items besides messages that may follow reasoning. */
+/** Items other than messages that may follow reasoning. */
 const FOLLOWERS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call', 'web_search_call'])
 
-/** The checks of a request for a response (OpenAI API reference, "Create a model response"). */
+/** Checks a request for a response (OpenAI API reference, "Create a model response"). */
 export function checkResponsesRequest(call: SandboxCall): void {
   const request = asObject(call.body)
   const model = asText(request['model'])
@@ -42,7 +42,7 @@ export function checkResponsesRequest(call: SandboxCall): void {
 
 const SEAL = 'gAAAAA'
 
-/** Content of reasoning, bound to the key's organization, the model, and the item's id if one is sent. */
+/** Returns the content of reasoning, bound to the key's organization, the model, and the item's id if one is sent. */
 export function sealedReasoning(id: string, apiKey: string, model: string): string {
   const mac = createHash('sha256').update(`${id} ${apiKey} ${model}`).digest('base64url')
   return `${SEAL}${Buffer.from(id).toString('base64url')}.${mac}`
@@ -52,7 +52,7 @@ function sealedId(content: string): string {
   return Buffer.from(content.slice(SEAL.length, content.indexOf('.')), 'base64url').toString()
 }
 
-/** What the stand-in has answered before it does not keep, so only whole conversations can be checked. */
+/** The stand-in does not store its answers, so only whole conversations can be checked. */
 function checkOutputs(request: Fields, input: readonly Fields[]): void {
   if (isGiven(request['previous_response_id'])) return
   const called = new Set<string>()

@@ -8,24 +8,24 @@ export type OutputItem = Fields & { readonly id: string }
 /** A tool that the caller runs. */
 export interface OfferedTool {
   readonly kind: 'function' | 'custom'
-  /** By which the text names it. */
+  /** Name of the tool in texts. */
   readonly key: string
   readonly name: string
   readonly namespace: string | undefined
   readonly schema: Fields
 }
 
-/** What the items of an answer depend on besides its turn. */
+/** Facts that the items of an answer depend on in addition to its turn. */
 export interface ItemFacts {
   readonly request: Fields
-  /** Of the answer; its items have ids made of it. */
+  /** Id of the answer. Ids of its items are derived from it. */
   readonly id: string
   readonly apiKey: string
   readonly status: string
   readonly tools: readonly OfferedTool[]
 }
 
-/** The items of an answer: its reasoning, a search that was asked for, and its text or calls. */
+/** Returns the items of an answer: its reasoning, a requested search, and its text or calls. */
 export function outputItems(turn: ChatTurn, facts: ItemFacts): OutputItem[] {
   const { request, id, apiKey, status } = facts
   const reasoning = turn.reasoning.length === 0 ? [] : [reasoningItem(turn, request, `rs_${id}`, apiKey)]
@@ -76,7 +76,7 @@ function callItems({ toolCalls }: ChatTurn, { id, tools }: ItemFacts): OutputIte
   })
 }
 
-/** Whether a request makes the model draw: its `tool_choice` is the image tool. */
+/** Whether a request makes the model draw because its `tool_choice` is the image tool. */
 export function draws(request: Fields): boolean {
   return asObject(request['tool_choice'])['type'] === 'image_generation'
 }
@@ -84,7 +84,7 @@ export function draws(request: Fields): boolean {
 /** The stand-in's image, 1 pixel in size. */
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-/** Does a request let the model search? The stand-in then searches once. */
+/** Whether a request lets the model search. The stand-in then searches once. */
 export function searches(request: Fields): boolean {
   return asList(request['tools']).some((tool) => asText(asObject(tool)['type']).startsWith('web_search'))
 }
@@ -133,7 +133,7 @@ export function writeItem(item: OutputItem, outputIndex: number, pieces: readonl
   log.write('response.output_item.done', { output_index: outputIndex, item })
 }
 
-/** The text of a call, by the type of its item: the member that has it, and the name of its events. */
+/** Member with the text of a call, and the name of its events, by the type of its item. */
 const CALL_TEXTS: ReadonlyMap<unknown, readonly [member: string, events: string]> = new Map([
   ['function_call', ['arguments', 'function_call_arguments']],
   ['custom_tool_call', ['input', 'custom_tool_call_input']],

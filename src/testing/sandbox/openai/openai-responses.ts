@@ -19,9 +19,9 @@ import { checkResponsesRequest } from './openai-responses-checks.ts'
 import { draws, eventLog, frame, type OfferedTool, outputItems, searches, writeItem } from './openai-responses-items.ts'
 
 /**
- * OpenAI: `POST /v1/responses`, whole and streamed, with messages, functions, custom tools, encrypted reasoning and searches, tools of
- * namespaces and of items included (OpenAI API reference, "Create a model response"). A tool of a namespace is called where the text
- * names `namespace__tool`. It keeps nothing: an answer that is continued knows only the new items.
+ * OpenAI: `POST /v1/responses`, whole and streamed, with messages, functions, custom tools, encrypted reasoning and searches,
+ * including tools of namespaces and of items (OpenAI API reference, "Create a model response"). A tool of a namespace is called
+ * where the text names `namespace__tool`. It stores nothing: the continuation of an answer knows only the new items.
  */
 export const OPENAI_RESPONSES: SandboxOperation = {
   vendor: 'openai',
@@ -35,9 +35,7 @@ export const OPENAI_RESPONSES: SandboxOperation = {
   },
 }
 
-/**
- * Azure OpenAI: the same at a resource, by the path of v1 and by those of dated versions (Azure OpenAI, "Use the Responses API").
- */
+/** Azure OpenAI: `/responses` at a resource, by the v1 path and dated ones (Azure OpenAI, "Use the Responses API"). */
 export const AZURE_OPENAI_RESPONSES: SandboxOperation = {
   ...OPENAI_RESPONSES,
   vendor: 'azure',
@@ -50,7 +48,7 @@ export const AZURE_OPENAI_RESPONSES: SandboxOperation = {
 
 const PRESET_PATH = /^\/presets\/([a-z0-9-]+)(?:\/v\d+)?\/responses$/
 
-/** Servers of `signalbox/presets` that have Responses: `POST /presets/ID/v1/responses`. Those that keep no answers refuse to. */
+/** Servers of `signalbox/presets` with Responses: `POST /presets/ID/v1/responses`. Servers that store no answers reject storing. */
 export const PRESET_RESPONSES: SandboxOperation = {
   ...OPENAI_RESPONSES,
   vendor: 'presets',
@@ -102,7 +100,7 @@ export const OPENAI_INPUT_TOKENS: SandboxOperation = {
   },
 }
 
-/** Items that a model's calls stand in, and the results that answer them. */
+/** Types of items with a model's calls, and of the results that answer them. */
 const CALLS: ReadonlySet<unknown> = new Set(['function_call', 'custom_tool_call', 'tool_search_call'])
 const RESULTS: ReadonlySet<unknown> = new Set(['function_call_output', 'custom_tool_call_output', 'tool_search_output'])
 
@@ -211,7 +209,7 @@ function answer(request: Fields, turn: ChatTurn, context: AnswerContext & { read
   return streamReply(OPENAI_HEADERS, log.events, frame('response.output_text.delta', { sequence_number: 4, ...filler }))
 }
 
-/** Tokens of images of low quality, apart from those of the model that calls the tool. */
+/** Tokens of low-quality images, in addition to those of the model that calls the tool. */
 function imageUsage(images: number): Fields {
   const [input, output] = [images * 50, images * 272]
   return {

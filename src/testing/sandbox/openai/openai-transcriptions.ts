@@ -23,7 +23,7 @@ const FORMATS: ReadonlyMap<string, readonly string[]> = new Map([
   ['gpt-4o-transcribe-diarize', ['json', 'text', 'diarized_json']],
   ['whisper-1', WHISPER],
 ])
-/** Models that report seconds in place of tokens. */
+/** Models that report seconds instead of tokens. */
 const BY_TIME: ReadonlySet<string> = new Set(['gpt-transcribe', 'whisper-1'])
 const EXTENSION = /\.(?:flac|mp3|mp4|mpeg|mpga|m4a|ogg|wav|webm)$/i
 const LISTS = [
@@ -35,12 +35,12 @@ const LISTS = [
   'languages',
 ]
 const TOKENS_PER_SECOND = 10
-/** What Whisper says of every segment beside its text. */
+/** Values that Whisper reports for every segment in addition to its text. */
 const MEASURES = { tokens: [50364], temperature: 0, avg_logprob: -0.2, compression_ratio: 1.1, no_speech_prob: 0.01 }
 
 /**
- * OpenAI: `POST /v1/audio/transcriptions`. The text says how long the recording is. Tokens are ten a second and one a word; `text`,
- * `srt` and `vtt` report nothing.
+ * OpenAI: `POST /v1/audio/transcriptions`. The text states how long the recording is. There are ten tokens per second and one per
+ * word; `text`, `srt` and `vtt` report nothing.
  */
 export const OPENAI_TRANSCRIPTIONS: SandboxOperation = {
   vendor: 'openai',

@@ -5,11 +5,11 @@ type Request = Readonly<Json>
 
 /** How the stand-in of one server deviates from OpenAI's chat. */
 export interface PresetScript {
-  /** The reason for a 400, if the server would refuse the request. */
+  /** Returns the reason for a 400 if the server would reject the request. */
   refuses?(request: Request): string | undefined
   /** Edits a whole answer, or one chunk, in place. */
   edits?(body: Json): void
-  /** Is usage in every stream, whether asked for or not? */
+  /** Whether every stream contains usage, even if not requested. */
   readonly alwaysReportsUsage?: boolean
   /** Whether models think unless `enable_thinking` is `false`, and `max_tokens` limits the answer without its thinking. */
   readonly hasThinkingBudget?: boolean
@@ -42,7 +42,7 @@ function foreignMember(request: Request, members: readonly string[]): string | u
   return undefined
 }
 
-/** What Moonshot says of a schema with a type beside its branches. */
+/** Returns Moonshot's error for a schema with a type next to its branches. */
 function untypedBranches(value: unknown): string | undefined {
   if (Array.isArray(value)) return value.map(untypedBranches).find((fault) => fault !== undefined)
   const schema = asObject(value)
@@ -57,7 +57,7 @@ function lacksReasoning(request: Request, isDue: (turn: Json) => boolean): strin
     : undefined
 }
 
-/** Messages of a whole answer, or deltas of a chunk. */
+/** Returns the messages of a whole answer, or the deltas of a chunk. */
 function parts(body: Json): Json[] {
   return asList(body['choices']).flatMap((choice) => {
     const { message, delta } = choice as Json
@@ -76,7 +76,7 @@ function renameReasoning(body: Json): void {
 const usageOf = (body: Json): Json | undefined =>
   typeof body['usage'] === 'object' && body['usage'] !== null ? (body['usage'] as Json) : undefined
 
-/** The servers that deviate, by the id of their preset; all others answer as OpenAI does. */
+/** Servers that deviate, by the id of their preset. All others answer like OpenAI. */
 export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
   groq: {
     refuses: (request) =>
@@ -91,7 +91,7 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
       const model = asText(request['model'])
       if (model === 'deepseek-reasoner')
         return foreignMember(request, ['role', 'content', 'name', 'tool_calls', 'tool_call_id'])
-      // Before V4 reasoning was not read again.
+      // Models before V4 do not read reasoning again.
       return /^deepseek-(?:chat|coder)$/.test(model) ? undefined : lacksReasoning(request, () => true)
     },
     edits(body) {
@@ -130,7 +130,7 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
         for (const call of asList(part['tool_calls'])) {
           const piece = call as Json
           delete piece['type']
-          // A call comes in one piece; the stand-in's later pieces keep the index, as they do since 2026-08.
+          // A call arrives in one chunk. The stand-in's later chunks keep the index, as they do since 2026-08.
           if (isGiven(piece['id'])) delete piece['index']
         }
         const thinking = part['reasoning_content']
@@ -182,7 +182,7 @@ export const PRESET_SCRIPTS: Readonly<Record<string, PresetScript>> = {
   vllm: { edits: renameReasoning },
 }
 
-/** Reasoning as a beginning of the content. The stand-in writes it in one chunk, so the tags stay together. */
+/** Moves reasoning to the start of the content. The stand-in writes it in one chunk, so the tags stay together. */
 function tagReasoning(body: Json): void {
   for (const part of parts(body)) {
     const thinking = part['reasoning_content']

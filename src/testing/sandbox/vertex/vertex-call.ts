@@ -7,12 +7,12 @@ const MODEL = new RegExp(
 )
 const OPEN_CHAT = new RegExp(`^${PLACE}endpoints\\/openapi\\/chat\\/completions$`)
 
-/** Locations that the stand-in has besides the global one; Gemini's older models are in all, Claude's in these. */
+/** Locations of the stand-in in addition to the global one. Gemini's older models are in all, Claude's in these. */
 const LOCATIONS = ['global', 'us', 'eu', 'us-central1', 'us-east5', 'europe-west1', 'europe-west4', 'asia-southeast1']
 
-/** What the path of a call names. */
+/** Parts of the path of a call. */
 export interface VertexPath {
-  /** Undefined in the express mode. */
+  /** Undefined in express mode. */
   readonly project: string | undefined
   readonly location: string | undefined
   readonly publisher: 'google' | 'anthropic'
@@ -20,7 +20,7 @@ export interface VertexPath {
   readonly method: string
 }
 
-/** Reads the path of a model's method; undefined for any other path. */
+/** Reads the path of a model's method. Returns `undefined` for other paths. */
 export function vertexPath(path: string): VertexPath | undefined {
   const groups = MODEL.exec(path)?.groups
   if (groups === undefined) return undefined
@@ -34,17 +34,17 @@ export function vertexPath(path: string): VertexPath | undefined {
   }
 }
 
-/** Is it chat by the OpenAI surface? */
+/** Whether a path is that of chat through the OpenAI API. */
 export function isOpenChat(path: string): boolean {
   return OPEN_CHAT.test(path)
 }
 
-/** The prefix of tokens of the stand-in's token endpoint; the Unix milliseconds of their end follow. */
+/** Prefix of tokens of the stand-in's token endpoint. Their expiry in Unix milliseconds follows. */
 export const TOKEN_PREFIX = 'ya29.sandbox-until-'
 
 /**
- * Refuses what Google refuses before it looks at the request: no credential, a token that has ended, a key where a token is needed,
- * a project that is not there (`missing-…`), and a location without the model.
+ * Rejects what Google rejects before it reads the request: no credential, an expired token, a key instead of a token, a missing
+ * project (`missing-…`), and a location without the model.
  */
 export function checkVertexCall(
   call: SandboxCall,

@@ -15,7 +15,7 @@ import {
 } from '../sandbox-operation.ts'
 import { checkVertexCall, vertexPath } from './vertex-call.ts'
 
-/** Vertex AI: chat and pictures of Gemini. It refuses ids of function calls. */
+/** Vertex AI: chat and images of Gemini. It rejects ids of function calls. */
 export const VERTEX_GENERATE = atVertex(GEMINI_GENERATE, ['generateContent', 'streamGenerateContent'], refuseCallIds)
 
 const TRANSCRIPTIONS = atVertex(GEMINI_TRANSCRIPTIONS, ['generateContent'], () => undefined)
@@ -37,7 +37,7 @@ export const VERTEX_EMBED_CONTENT = atVertex(GEMINI_EMBEDDINGS, ['embedContent']
   if (!hasEmbedContent(vertexPath(path)?.model ?? '')) refuseMethod()
 })
 
-/** Vertex AI: `predict` of embedding models: one text a call of Gemini's, five of others. */
+/** Vertex AI: `predict` of embedding models, with one text per call for Gemini's and five for others. */
 export const VERTEX_PREDICT: SandboxOperation = {
   vendor: 'vertex',
   operation: 'embeddings',
@@ -50,7 +50,7 @@ export const VERTEX_PREDICT: SandboxOperation = {
   },
 }
 
-/** The stand-in of Gemini's own API, at the paths and with the rules of the cloud. */
+/** Creates the stand-in of Gemini's own API, at the paths and with the rules of the cloud. */
 function atVertex(
   operation: SandboxOperation,
   methods: readonly string[],

@@ -10,9 +10,8 @@ import { brokenCandidate, responseFailure } from '../error-from.ts'
 import { generatedImageUsage, interactionUsage } from '../usage-from.ts'
 
 /**
- * Reads a JSON response of `generateContent` as an interaction: one `model_output` step with texts and pictures in their
- * order; a refusal is `failed` and has no steps. Undefined for an error in a 2xx, or an answer with neither content nor a
- * reason.
+ * Reads a JSON response of `generateContent` as an interaction: one `model_output` step with texts and images in their order. A
+ * refusal is `failed` and has no steps. Returns `undefined` for an error in a 2xx, or an answer with neither content nor a reason.
  */
 export function generatedImageFromWire(
   chunks: readonly Uint8Array[],
@@ -22,7 +21,7 @@ export function generatedImageFromWire(
   const blocks = reader.read(parseVendorJson(joinChunks(chunks).toString('utf8')))
   const usage = generatedImageUsage(reader.usageMetadata)
   if (reader.failure !== undefined) {
-    // What an answer that broke reports is billed all the same.
+    // Reported usage of a broken answer is billed anyway.
     const used = usedOf(interactionUsage(usage, reader.pictures))
     return used && { chunks: [], usage: used, failure: reader.failure }
   }
@@ -49,20 +48,20 @@ export type OutputBlock =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'image'; readonly mime_type: string; readonly data: string }
 
-/** The status of an answer in interaction terms. */
+/** Status of an answer in terms of interactions. */
 interface GeneratedImageEnding {
   readonly status: 'completed' | 'incomplete' | 'failed'
-  /** Why it failed. */
+  /** Errors of a failed interaction. */
   readonly errors: readonly { readonly code: string; readonly message: string }[]
 }
 
 /**
  * Reads response objects of `generateContent`, one for a whole answer and many for a stream, as the parts of an interaction.
- * Thoughts, and the drafts of pictures among them, are skipped.
+ * Thoughts, and the draft images among them, are skipped.
  */
 export class GeneratedImageReader {
   failure: VendorFailure | undefined
-  /** Pictures so far. */
+  /** Number of images so far. */
   pictures = 0
   /** The vendor's last `usageMetadata`. */
   usageMetadata: unknown
@@ -75,21 +74,18 @@ export class GeneratedImageReader {
     this.#apiKey = apiKey
   }
 
-  /** Has the vendor sent a finish reason? */
+  /** Whether the vendor has sent a finish reason. */
   get isFinished(): boolean {
     return this.#isBlocked || this.#reason !== undefined
   }
 
-  /**
-   * Whether an answer without content is charged: the vendor reports tokens, and its reason to stop is none that the gateway knows as a
-   * refusal.
-   */
+  /** Whether an answer without content is charged: the vendor reports tokens, and its stop reason is not a known refusal. */
   get isCharged(): boolean {
     const isKnown = this.#isBlocked || this.#reason === undefined || isKnownReason(this.#reason)
     return !isKnown && usedOf(interactionUsage(generatedImageUsage(this.usageMetadata), 0)) !== undefined
   }
 
-  /** Takes one response object and returns its blocks. */
+  /** Reads one response object and returns its blocks. */
   read(response: unknown): OutputBlock[] {
     this.failure ??= responseFailure(response, this.#apiKey)
     if (this.failure !== undefined || !isJsonObject(response)) return []
@@ -105,12 +101,12 @@ export class GeneratedImageReader {
     return []
   }
 
-  /** The final status; a withheld answer is a failure unless it has a picture. */
+  /** Returns the final status. A withheld answer is a failure unless it has an image. */
   ending(): GeneratedImageEnding {
     const reason = this.#isBlocked ? 'content_filter' : finishReason(this.#reason ?? 'STOP', false)
     if (reason === 'length') return { status: 'incomplete', errors: [] }
     if (reason !== 'content_filter' || this.pictures > 0) return { status: 'completed', errors: [] }
-    const message = this.#explanation ?? `The picture was blocked: ${this.#reason}.`
+    const message = this.#explanation ?? `The image was blocked: ${this.#reason}.`
     return { status: 'failed', errors: [{ code: 'content_blocked', message }] }
   }
 
@@ -138,16 +134,16 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** The members of an interaction that the gateway makes itself, for answers of `generateContent`. */
+/** Members of an interaction that the gateway adds to answers of `generateContent`. */
 export interface GeneratedInteraction {
   readonly id?: string
   readonly object: 'interaction'
   readonly model: string
-  /** ISO 8601, whole seconds. */
+  /** ISO 8601 in whole seconds. */
   readonly created: string
 }
 
-/** Names an answer that is not stored: its id is fresh and cannot be continued. */
+/** Returns the members of an answer that is not stored: its id is new and cannot be continued. */
 export function generatedInteraction(call: VendorCall<InteractionRequest>): GeneratedInteraction {
   const id = call.conversation?.freshId
   return {

@@ -21,16 +21,16 @@ import {
 } from './generated-image-from-wire.ts'
 
 /**
- * Writes a stream of `streamGenerateContent` as the events of an interaction (Interactions API, "Streaming"): one
- * `model_output` step whose deltas are texts and whole pictures. The vendor's stream has no end mark, so the answer is
- * complete if its body has ended after a finish reason.
+ * Writes a stream of `streamGenerateContent` as the events of an interaction (Interactions API, "Streaming"): one `model_output`
+ * step whose deltas are texts and whole images. The vendor's stream has no end mark, so the answer is complete if its body ends
+ * after a finish reason.
  */
 export class GeneratedImageStream implements StreamTransform {
   hasContent = false
   isComplete = false
   isRefusal = false
   outputBytesSeen = 0
-  /** The writer gives whole events only. */
+  /** Returned chunks contain only whole events. */
   readonly atBoundary = true
   #unreadable: VendorFailure | undefined
 
@@ -93,7 +93,7 @@ export class GeneratedImageStream implements StreamTransform {
   }
 
   #readJson(json: string): string {
-    // Proxies that speak several dialects add OpenAI's end mark to every stream.
+    // Proxies for several dialects add OpenAI's end mark to every stream.
     if (json === '' || json === '[DONE]') return ''
     const response = parseVendorJson(json)
     if (response === undefined) {
@@ -123,7 +123,7 @@ export class GeneratedImageStream implements StreamTransform {
     const usage = generatedImageUsage(this.#reader.usageMetadata)
     this.isComplete = true
     this.hasContent = true
-    // What the caller has of it was made, and is charged for.
+    // Output that the caller received was generated, and is charged.
     this.isRefusal = status === 'failed' && !this.#hasStep && !this.#reader.isCharged
     const interaction = {
       ...this.#interaction,

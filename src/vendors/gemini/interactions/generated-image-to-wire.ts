@@ -33,11 +33,11 @@ const SAME_SETTINGS: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Writes an interaction as `generateContent`, or `streamGenerateContent` when it streams (Gemini API, "Image generation").
- * Fields without an equivalent are left out and reported.
+ * Writes an interaction as `generateContent`, or `streamGenerateContent` for streams (Gemini API, "Image generation"). Fields
+ * without an equivalent are dropped and reported.
  * @param basePath Path up to and including the version: `/v1beta`.
- * @throws GatewayError `unsupported_parameter` naming `previous_interaction_id`, because this API keeps no history, or a
- *   picture that is stored at the vendor.
+ * @throws GatewayError `unsupported_parameter` naming `previous_interaction_id`, because this API keeps no history, or an
+ *   image that is stored at the vendor.
  */
 export function generatedImageToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
   const { request, model, stream } = call
@@ -79,7 +79,7 @@ function generationConfigOf(
 ): GenerationConfig {
   const { response_format: format, generation_config: settings } = request
   const config: GenerationConfig = {
-    // Without a format, interactions answer with a text beside the picture.
+    // Without a format, interactions return text with the image.
     responseModalities: format === undefined ? ['TEXT', 'IMAGE'] : ['IMAGE'],
   }
   const imageConfig = {
@@ -96,7 +96,7 @@ function generationConfigOf(
   return thinkingConfig === undefined ? config : { ...config, thinkingConfig }
 }
 
-/** Thoughts are not requested: they would include drafts of the picture. */
+/** Thoughts are not requested, because they would include draft images. */
 function thinkingConfigOf(
   level: string | undefined,
   upstream: string,
@@ -123,7 +123,7 @@ function droppedFields(request: InteractionRequest): string[] {
   ]
 }
 
-/** This API never stores answers, so `store: false` is always satisfied. */
+/** This API never stores answers, so `store: false` is always met. */
 function isAsked(name: string, value: unknown): boolean {
   return value !== undefined && value !== null && !((name === 'store' || name === 'background') && value === false)
 }

@@ -9,13 +9,13 @@ import type { AnswerBody, VendorCall } from '../../vendor.ts'
 import { countPictures, interactionUsage } from '../usage-from.ts'
 import { type InteractionIds, interactionIds } from './interaction-names.ts'
 
-// Longer strings are pictures or signatures. Ids, types and error texts are shorter.
+// Longer strings are images or signatures. Ids, types and error texts are shorter.
 const LONGEST_KEPT_BYTES = 16_384
 
 /**
- * Passes a complete interaction through: the vendor's bytes with the caller's model id and ids; pictures are not decoded. A
- * `failed` one without pictures is a refusal, and always has `steps` (API specification, "States and transitions").
- * Undefined if the body is not an interaction.
+ * Passes a complete interaction through: the vendor's bytes with the caller's model id and ids. Images are not decoded. A `failed`
+ * one without images is a refusal, and always has `steps` (API specification, "States and transitions"). Returns `undefined` if the
+ * body is not an interaction.
  */
 export function interactionFromWire(
   chunks: readonly Uint8Array[],
@@ -36,7 +36,7 @@ export function interactionFromWire(
   }
 }
 
-/** Do the steps hold anything that the model said to the caller? */
+/** Whether the steps contain output for the caller. */
 function hasOutput(steps: unknown): boolean {
   if (!Array.isArray(steps)) return false
   return steps.some((step) => {
@@ -45,12 +45,12 @@ function hasOutput(steps: unknown): boolean {
   })
 }
 
-/** A refusal is small and explains itself in the vendor's words, in which no key may stand. */
+/** A refusal is small and quotes the vendor, whose text may contain a key to remove. */
 function refused(bytes: Buffer, wanted: MemberChanges, call: VendorCall<InteractionRequest>): Uint8Array[] {
   return withMembers(Buffer.from(redactGoogleKeys(bytes.toString('utf8'), [call.apiKey])), wanted)
 }
 
-/** The bytes with some members replaced, as chunks: the bytes between them are not copied. */
+/** Returns the bytes with some members replaced, as chunks to avoid copying the rest. */
 function withMembers(bytes: Buffer, wanted: MemberChanges): Uint8Array[] {
   const edits = editMembers(bytes, wanted)
   if (edits !== undefined) return edits.pieces(bytes)
@@ -59,7 +59,7 @@ function withMembers(bytes: Buffer, wanted: MemberChanges): Uint8Array[] {
   return [Buffer.from(JSON.stringify({ ...(isJsonObject(parsed) ? parsed : {}), ...Object.fromEntries(members) }))]
 }
 
-/** The members that the caller must read differently. */
+/** Returns the members that the caller must read differently. */
 function wantedMembers(
   outline: Record<string, unknown>,
   { id }: InteractionIds,
@@ -79,8 +79,8 @@ function wantedMembers(
 }
 
 /**
- * Parses JSON with every long string replaced by an empty one, so that megabytes of base64 are neither decoded nor copied.
- * Undefined if the text is not JSON. Linear: a native search skips long strings.
+ * Parses JSON with every long string replaced by an empty one, so that megabytes of base64 are neither decoded nor copied. Returns
+ * `undefined` if the text is not JSON. Linear: a native search skips long strings.
  */
 export function jsonOutline(bytes: Buffer, start = 0, end: number = bytes.length): unknown {
   let text = ''

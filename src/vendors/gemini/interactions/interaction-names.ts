@@ -2,15 +2,15 @@ import { isJsonObject } from '../../../core/json.ts'
 import type { InteractionRequest } from '../../../endpoints/images/interactions/interaction-request.ts'
 import type { AnswerIds, VendorCall } from '../../vendor.ts'
 
-/** What an answer is called. */
+/** Ids of an answer. */
 export interface InteractionIds {
-  /** The caller's id; begins with `v1_`. Undefined only if none was made. */
+  /** The caller's id, which begins with `v1_`. Absent only if none was created. */
   readonly id: string | undefined
-  /** Present when the answer can be continued. */
+  /** Present if the answer can be continued. */
   readonly answerIds: AnswerIds | undefined
 }
 
-/** What of a call decides how its answer is called. */
+/** Parts of a call that decide the ids of its answer. */
 type NamedCall = Pick<VendorCall<InteractionRequest>, 'conversation'> & {
   readonly request: {
     readonly store?: boolean | undefined
@@ -19,9 +19,8 @@ type NamedCall = Pick<VendorCall<InteractionRequest>, 'conversation'> & {
 }
 
 /**
- * The caller's id of an answer (API specification, "Interactions-style image request"): the vendor's id if it has the
- * public format, else a new one. Without storing, the vendor gives no id or an empty one; such an answer cannot be
- * continued.
+ * Returns the caller's id of an answer (API specification, "Interactions-style image request"): the vendor's id if it has the
+ * public format, else a new one. Without storing, the vendor returns no id or an empty one; such an answer cannot be continued.
  */
 export function interactionIds(vendorId: unknown, call: NamedCall): InteractionIds {
   const isStored = call.request.store !== false
@@ -35,12 +34,12 @@ export function interactionIds(vendorId: unknown, call: NamedCall): InteractionI
 }
 
 /**
- * The ids in the events of one streamed answer: its own, the continued one, and the model, each as the caller knows it. An
- * answer keeps the id that the caller read first, even if the vendor's own comes later.
+ * Replaces the ids in the events of one streamed answer by the caller's: its own, the continued one, and the model. An answer keeps
+ * the id that the caller read first, even if the vendor's own arrives later.
  */
 export class InteractionNames {
   readonly #publicModel: string
-  /** Without the request's pictures, which a long stream would otherwise retain. */
+  /** The call without images, which a long stream would otherwise keep in memory. */
   readonly #call: NamedCall
   #ids: InteractionIds | undefined
 
@@ -50,12 +49,12 @@ export class InteractionNames {
     this.#call = { conversation: call.conversation, request: { store, previous_interaction_id } }
   }
 
-  /** The ids of the answer, once the vendor has sent its own. */
+  /** Ids of the answer, once the vendor has sent its own. */
   get answerIds(): AnswerIds | undefined {
     return this.#ids?.answerIds
   }
 
-  /** Reads an event, and returns it with the caller's names; undefined if it has them already. */
+  /** Reads an event. Returns a function that renames it for the caller, or `undefined` if the names are right. */
   replacementFor(event: Record<string, unknown>): ((whole: unknown) => unknown) | undefined {
     const { interaction, interaction_id } = event
     if (isJsonObject(interaction)) {

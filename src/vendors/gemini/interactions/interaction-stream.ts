@@ -20,13 +20,13 @@ import { InteractionNames } from './interaction-names.ts'
 
 const DONE = Buffer.from(SSE_DONE)
 
-// A stream's last event has one of the other statuses; `requires_action` ends it too.
+// Statuses before the end. The last event has one of the others, including `requires_action`.
 const UNFINISHED = new Set(['queued', 'in_progress'])
 
 /**
- * Passes a streamed interaction on (Interactions API, "Streaming"): events pass as bytes, pictures are not decoded, and what
- * names the model or the answer is written with the caller's ids. The answer is whole with the event of its last status;
- * `[DONE]` then follows, by the vendor or from here. Errors end it and are not passed on.
+ * Passes a streamed interaction on (Interactions API, "Streaming"): events pass as bytes, images are not decoded, and names of the
+ * model or the answer become the caller's. The answer is complete with the event of its last status. `[DONE]` then follows, from
+ * the vendor or from here. Errors end the stream and are not passed on.
  */
 export class InteractionStream extends PassThroughStream {
   isRefusal = false
@@ -36,7 +36,7 @@ export class InteractionStream extends PassThroughStream {
   readonly #tail = new BareJsonTail()
   #reported: unknown
   #pictures = 0
-  /** Is the step under way one that the caller asked for, and no thought or call? */
+  /** Whether the current step is output for the caller, rather than a thought or a call. */
   #isOutput = true
   #hasOutput = false
   #hasLast = false
@@ -71,7 +71,7 @@ export class InteractionStream extends PassThroughStream {
       this.finish()
       return DONE
     }
-    // The vendor writes some errors after the events, as plain JSON.
+    // The vendor sends some errors after the events, as plain JSON.
     const tail = this.#tail.end()
     if (tail !== undefined) this.#failWith(parseVendorJson(tail))
     return undefined
@@ -108,7 +108,7 @@ export class InteractionStream extends PassThroughStream {
     else this.replaceEvent(Buffer.from(sseEvent(type, renamed)))
   }
 
-  /** Ends the stream with the error that this value holds, or because it holds none and is no event either. */
+  /** Ends the stream with the error in this value, or because the value is neither an event nor an error. */
   #failWith(value: unknown): void {
     const error = googleErrorFrom(value)
     this.fail(
@@ -128,10 +128,10 @@ export class InteractionStream extends PassThroughStream {
     const isLast = type === 'interaction.completed'
     const isWhole = isLast || (typeof status === 'string' && !UNFINISHED.has(status))
     if (!isWhole || type === 'interaction.created') return
-    // The status may be told by an event of its own, before that of the usage.
+    // A separate event may report the status before the usage.
     if (isLast) this.#hasLast = true
     this.#pictures = Math.max(this.#pictures, countPictures(interaction['steps']))
-    // What the caller has of it was made, and is charged for.
+    // Output that the caller received was generated, and is charged.
     this.isRefusal = status === 'failed' && this.#pictures === 0 && !this.#hasOutput
     this.isComplete = true
     this.hasContent = true

@@ -8,18 +8,17 @@ import type { VendorCall, WireRequest } from '../../vendor.ts'
 import { apiHeaders, modelId } from '../api-request.ts'
 import { isVendorFile } from '../vendor-files.ts'
 
-// Gemini API, "Interactions: breaking changes": the layout of answers in steps. Ignored where it is the only one.
+// Requests answers with steps (Gemini API, "Interactions: breaking changes"). Ignored where that is the only layout.
 const REVISION_HEADER = ['api-revision', '2026-05-20'] as const
 
-// The vendor's name of the size that callers write 512px.
+// The vendor's name of the size 512px.
 const SIZE_512 = { ours: '512px', theirs: '512' }
 
 /**
- * Writes an interaction: the caller's request with the vendor's ids and size, without web-search tools and without
- * `service_tier`, which changes the operator's price. It is serialised again and not edited, so that a repeated member is
- * sent once, with the checked value.
+ * Writes an interaction: the caller's request with the vendor's ids and size, without web-search tools and without `service_tier`,
+ * which changes the operator's price. It is serialized again, so that a repeated member is sent once, with the checked value.
  * @param basePath Path up to and including the version: `/v1beta`.
- * @throws GatewayError `unsupported_parameter` for a conversation without a known vendor id, and for pictures that are
+ * @throws GatewayError `unsupported_parameter` for a conversation without a known vendor id, and for images that are
  *   stored at the vendor.
  */
 export function interactionToWire(call: VendorCall<InteractionRequest>, basePath: string): WireRequest {
@@ -52,7 +51,7 @@ function previousUpstreamId({ conversation }: VendorCall<InteractionRequest>): s
 }
 
 /**
- * Refuses pictures that are kept at the vendor.
+ * Rejects images that are stored at the vendor.
  * @throws GatewayError `unsupported_parameter` naming the block.
  */
 export function refuseVendorFiles({ input }: InteractionRequest): void {
@@ -60,24 +59,24 @@ export function refuseVendorFiles({ input }: InteractionRequest): void {
   for (const [index, block] of input.entries()) {
     if (block.type !== 'image' || block.uri === undefined || !isVendorFile(block.uri)) continue
     const param = `input[${index}].uri`
-    throw unsupportedParameter(param, `${param}: pictures kept at the vendor cannot be used; send the picture as data.`)
+    throw unsupportedParameter(param, `${param}: images stored at the vendor cannot be used; send the image as data.`)
   }
 }
 
-/** A request's tools without those that reach out into the web. */
+/** Tools of a request except those that access the web. */
 interface SiftedTools {
-  /** Undefined if none remains. */
+  /** Remaining tools, or `undefined` if there are none. */
   readonly tools: readonly unknown[] | undefined
-  /** The positions of the removed ones: `tools[0]`. */
+  /** Paths of the removed tools: `tools[0]`. */
   readonly removed: readonly string[]
 }
 
 const WEB_SEARCH = /search|urlcontext|googlemaps|mcpserver/
 
 /**
- * Removes web-search tools from a request (API specification, "Interactions-style image request", `tools`): every tool
- * whose type, or a nested member or type, names searching, reading URLs, maps or a remote tool server, which the vendor
- * would call at an address of the caller's choice. The caller's own functions stay, whatever their names.
+ * Removes web-search tools from a request (API specification, "Interactions-style image request", `tools`): every tool whose type,
+ * or a nested member or type, names searching, reading URLs, maps or a remote tool server, because the vendor would call addresses
+ * that the caller chose. The caller's own functions stay, whatever their names.
  */
 function withoutWebSearch(tools: readonly unknown[]): SiftedTools {
   const kept: unknown[] = []
@@ -93,7 +92,7 @@ function isWebSearch(tool: unknown): boolean {
   return !(isJsonObject(tool) && tool['type'] === 'function') && mentionsSearch(tool)
 }
 
-// Bodies nest no deeper than callers' JSON may (64 levels), so the recursion is bounded.
+// Bodies are nested no deeper than callers' JSON may be (64 levels), so the recursion is bounded.
 function mentionsSearch(value: unknown): boolean {
   if (typeof value === 'string') return matches(value)
   if (Array.isArray(value)) return value.some(mentionsSearch)

@@ -28,7 +28,7 @@ const settings = fc.record(
   { requiredKeys: [] },
 )
 
-/** Drawn bodies with the kind of their model. */
+/** Random bodies with the kind of their model. */
 export type Drawn = fc.Arbitrary<{ task: (typeof TASKS)[number]; request: VideoRequest }>
 
 function oldBodies(texts: fc.Arbitrary<string>, extra: fc.Arbitrary<Record<string, unknown>>): Drawn {
@@ -66,14 +66,14 @@ function oldBodies(texts: fc.Arbitrary<string>, extra: fc.Arbitrary<Record<strin
 interface NewMedia {
   readonly texts: fc.Arbitrary<string>
   readonly extra: fc.Arbitrary<Record<string, unknown>>
-  /** Types of media for a picture model. */
+  /** Types of media for an image-to-video model. */
   readonly pictures: fc.Arbitrary<string[]>
   readonly references: fc.Arbitrary<{ type: string; reference_voice?: string }[]>
-  /** A first frame beside references. */
+  /** Whether there is a first frame in addition to references. */
   readonly hasFrame: fc.Arbitrary<boolean>
 }
 
-/** Bodies of 2.7. */
+/** Returns bodies of 2.7. */
 function newBodies({ texts, ...parts }: NewMedia): Drawn {
   return fc
     .record({
@@ -111,7 +111,7 @@ function mediaUrl(type: string, index: number): string {
   return `https://cdn.example.net/${type}${index}.${extension}`
 }
 
-/** Bodies of 2.6 that 2.7 can say too. */
+/** Bodies of 2.6 that 2.7 can also express. */
 export const commonOldBody = oldBodies(
   prompt(...oldNames),
   fc.record({ shot_type: fc.constant('single'), audio: fc.constant(true) }, { requiredKeys: [] }),
@@ -121,7 +121,7 @@ export const anyOldBody = oldBodies(
   anyPrompt,
   fc.record({ shot_type: pick('single', 'multi'), audio: fc.boolean(), camera: fc.string() }, { requiredKeys: [] }),
 )
-/** Bodies of 2.7 that 2.6 can say too. */
+/** Bodies of 2.7 that 2.6 can also express. */
 export const commonNewBody = newBodies({
   texts: prompt(...newNames),
   extra: fc.constant({}),

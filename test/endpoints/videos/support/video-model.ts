@@ -4,14 +4,14 @@ import { GatewayError } from '../../../../src/core/errors.ts'
 import { videoEndpoint } from '../../../../src/endpoints/videos/video-endpoint.ts'
 import type { VideoRequest } from '../../../../src/endpoints/videos/video-request.ts'
 
-/** A row of the catalog by its public id. */
+/** Returns a row of the catalog by its public id. */
 export function videoModel(id: string): CatalogModel {
   const definition = DASHSCOPE_VIDEO_MODELS.find((row) => row.id === id)
   if (definition === undefined) throw new Error(`no such model: ${id}`)
   return defineModel(definition)
 }
 
-/** What a call refuses: code, field and text; fails when it refuses nothing. */
+/** Returns code, field and text of a rejection. Fails if the call succeeds. */
 export function refusalOf(call: () => unknown): { code: string; param: string | undefined; message: string } {
   try {
     call()
@@ -26,7 +26,7 @@ export const PICTURE = 'https://cdn.example.net/first.png'
 export const CLIP = 'https://cdn.example.net/clip.mp4'
 export const SOUND = 'https://cdn.example.net/voice.mp3'
 
-/** A body that each kind of model takes. */
+/** A valid input for each kind of model. */
 export const GOOD_INPUT: Record<string, Record<string, unknown>> = {
   'wv2.5-t2v-preview': { prompt: 'A paper boat' },
   'wv2.5-i2v-preview': { prompt: 'A paper boat', img_url: PICTURE },
@@ -42,12 +42,12 @@ export const GOOD_INPUT: Record<string, Record<string, unknown>> = {
   'wv2.7-r2v': { prompt: 'Image 1 waves', media: [{ type: 'reference_image', url: PICTURE }] },
 }
 
-/** Parses a good body for a model, with other fields. */
+/** Parses a valid body for a model, with other fields. */
 export function parse(model: string, fields: Record<string, unknown> = {}): VideoRequest {
   return videoEndpoint.parse({ model, input: GOOD_INPUT[model], ...fields }, videoModel(model))
 }
 
-/** What is refused of such a body. */
+/** Returns the rejection of such a body. */
 export function refusal(model: string, fields: Record<string, unknown>): ReturnType<typeof refusalOf> {
   return refusalOf(() => parse(model, fields))
 }

@@ -38,7 +38,7 @@ test('calls the tools that a text names, in its order, each as often as it is na
   expect(called('call get_weather and get-time', { parallelToolCalls: false })).toEqual(['get_weather'])
 })
 
-test('calls nothing unless the word call stands before a whole name', () => {
+test('calls nothing unless the word call precedes a whole name', () => {
   expect(called('tell me about get_weather')).toEqual([])
   expect(called('call get_weathers')).toEqual([])
   expect(called('call get_weather', { toolChoice: 'none' })).toEqual([])
@@ -66,7 +66,7 @@ test('a blocked prompt costs its prompt and says nothing', () => {
   expect(turn).toMatchObject({ ending: 'blocked', words: [], toolCalls: [], usage: { prompt: 2, completion: 0 } })
 })
 
-test('pictures are mentioned, and a very long prompt is echoed in part', () => {
+test('mentions images, and echoes part of a very long prompt', () => {
   const pictures = chatTurn(prompt('look', { lastUserImages: 2 }), { blocked: false })
   const long = chatTurn(prompt('x '.repeat(5000)), { blocked: false })
 

@@ -11,7 +11,7 @@ export interface ReadAnswer {
   readonly events: ServerSentEvent[]
 }
 
-/** JSON of an answer; tests walk into it and compare what they find. */
+/** JSON of an answer, whose members tests compare. */
 export type Json = ReturnType<typeof JSON.parse>
 
 /** A sandbox on a port for the tests of one file, and a client for it. */
@@ -20,7 +20,7 @@ export interface RunningSandbox {
   readonly origin: string
   /** Posts JSON with every vendor's credential and version header, unless headers are given. */
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<ReadAnswer>
-  /** The same, before the body has been read. */
+  /** Posts JSON like `post`, and returns before the body is read. */
   send(path: string, body: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>
 }
 
@@ -67,7 +67,7 @@ export function runningSandbox(): RunningSandbox {
   }
 }
 
-/** The events of a stream. */
+/** Returns the events of a stream. */
 export function eventsOf(text: string): ServerSentEvent[] {
   const events: ServerSentEvent[] = []
   const reader = sseReader((event) => events.push(event))
@@ -76,7 +76,7 @@ export function eventsOf(text: string): ServerSentEvent[] {
   return events
 }
 
-/** The JSON of each event that is not the end mark. */
+/** Returns the JSON of each event except the end mark. */
 export function eventData(events: readonly ServerSentEvent[]): Json[] {
   return events.filter((event) => event.data !== '[DONE]').map((event) => JSON.parse(event.data) as Json)
 }

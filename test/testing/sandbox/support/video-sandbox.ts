@@ -14,24 +14,24 @@ export interface Answer {
   readonly json: Json
 }
 
-/** A sandbox on a port whose videos move with a clock of the test: 1 s until they run, 2 s until they end. */
+/** A sandbox on a port whose videos follow a clock of the test: 1 s until they run, 2 s until they end. */
 export interface VideoSandbox {
   readonly clock: FakeClock
   readonly sandbox: Sandbox
   readonly origin: string
-  /** Of the account that asks; each test begins with one of its own. */
+  /** Key of the caller's account. Each test uses a new one. */
   key: string
   readonly call: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
   readonly submit: (body: unknown, headers?: Record<string, string>) => Promise<Answer>
   readonly query: (id: string) => Promise<Answer>
   readonly cancel: (id: string) => Promise<Answer>
-  /** The id of a task that was taken. */
+  /** Submits a task and returns its id. */
   readonly submitted: (body: unknown) => Promise<string>
-  /** The record of a task once it has ended. */
+  /** Returns the record of a task once it has ended. */
   readonly ended: (body: unknown) => Promise<Json>
 }
 
-/** Starts it before the tests of a file and closes it after them. */
+/** Starts the sandbox before the tests of a file and closes it after them. */
 export function videoSandbox(): VideoSandbox {
   const clock = fakeClock({ startMs: START_MS })
   const sandbox = sandboxVendors({ clock, videoPendingMs: 1000, videoRunningMs: 2000 })
@@ -43,7 +43,7 @@ export function videoSandbox(): VideoSandbox {
   })
   beforeEach(() => {
     sandbox.reset()
-    // Tasks outlive a reset, so each test has an account of its own.
+    // Tasks outlive a reset, so each test has its own account.
     key = `sk-test-${keys++}`
   })
   afterAll(() => sandbox.close())
@@ -97,7 +97,7 @@ export const request = (model: string, input: object = {}, parameters?: object):
   input: { prompt: 'A paper boat', ...input },
   ...(parameters === undefined ? {} : { parameters }),
 })
-/** A request whose prompt has a mark, by which the stand-in does something else. */
+/** Returns a request whose prompt has a mark that steers the stand-in. */
 export const marked = (mark: string, model = 'wan2.7-t2v'): object =>
   request(model, { prompt: `A paper boat ${mark}`, ...MEDIA_OF[model] })
 
