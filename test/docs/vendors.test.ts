@@ -32,8 +32,8 @@ function dialectText(dialect: PresetDialect): string {
   if (messageMembers !== undefined) texts.push('other members of messages dropped')
   if (toolIdLength !== undefined) texts.push(`ids of tool calls hashed to ${toolIdLength} characters`)
   if (prefillMember !== undefined) texts.push(`a last assistant turn gets ${code(prefillMember)}`)
-  if (answersTools === true) texts.push('a user turn behind results of tools gets an assistant turn before it')
-  if (typedBranches === true) texts.push(`${code('type')} beside ${code('anyOf')} moved into its branches`)
+  if (answersTools === true) texts.push('a user turn after tool results gets an assistant turn before it')
+  if (typedBranches === true) texts.push(`${code('type')} next to ${code('anyOf')} moved into its branches`)
   return texts.join('; ')
 }
 
@@ -66,7 +66,7 @@ test('the page says what each preset does with fields and with reasoning of earl
   const withChat = ALL.filter(({ serves }) => serves.includes('chat'))
   const expected = withChat.map((preset) => [code(preset.id), dialectText(preset), reasoningText(preset)])
 
-  expect(firstTable(section(page, 'What becomes of request fields')).slice(1)).toEqual(withoutBackquotes(expected))
+  expect(firstTable(section(page, 'Request fields')).slice(1)).toEqual(withoutBackquotes(expected))
 })
 
 test('the page says which servers have Responses, and what becomes of their follow-ups and fields', () => {
@@ -85,5 +85,5 @@ test('the page names the servers that take pictures as bytes, and those that kno
   for (const name of names(({ takesImageUrls }) => takesImageUrls === false))
     expect(section(page, 'Private addresses').replaceAll(/\s+/g, ' ')).toContain(name)
   for (const name of names(({ takesDeveloperRole }) => takesDeveloperRole === true))
-    expect(section(page, 'What becomes of request fields')).toContain(name)
+    expect(section(page, 'Request fields')).toContain(name)
 })

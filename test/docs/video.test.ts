@@ -17,7 +17,7 @@ import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markd
 const page = readPage('docs/video.md')
 const catalog = createCatalog(BUILT_IN_MODELS)
 
-const KINDS = { t2v: 'text', i2v: 'picture', r2v: 'references' } as const
+const KINDS = { t2v: 'text', i2v: 'image', r2v: 'references' } as const
 const GEOMETRIES = { size: '`size`', resolution: '`resolution`', 'resolution-ratio': '`resolution`, `ratio`' } as const
 
 function secondsOf({ durations, durationsWithReferenceVideo: shorter }: VideoAbilities): string {
