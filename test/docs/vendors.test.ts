@@ -72,7 +72,7 @@ test('the page says what each preset does with fields and with reasoning of earl
 test('the page says which servers have Responses, and what becomes of their follow-ups and fields', () => {
   const expected = ALL.filter(({ serves }) => serves.includes('responses')).map(({ id, responses = {} }) => [
     code(id),
-    responses.keepsAnswers === true ? 'name the answer before, which the server keeps' : 'hold the whole history',
+    responses.keepsAnswers === true ? 'name the previous answer, which the server stores' : 'contain the whole history',
     dialectText({ fields: responses.fields ?? {} }),
   ])
 
