@@ -108,5 +108,5 @@ test('the numbers for operators are those of the code', () => {
   const operators = section(page, 'For operators').replaceAll('\n  ', ' ')
 
   expect(operators).toContain(`every ${pollIntervalMs / 1_000} seconds`)
-  expect(operators).toContain(`${pollBudget.takes} in every ${pollBudget.windowMs} ms`)
+  expect(operators).toContain(`${pollBudget.takes} times in every ${pollBudget.windowMs} ms`)
 })
