@@ -1,9 +1,9 @@
-// What one small chat allocates in the gateway, without sockets: a number that, unlike times, does not depend on how busy
-// the machine is. The young generation holds a whole round, so nothing is collected while it is measured.
+// Measures the bytes that one small chat allocates in the gateway, without sockets. Unlike times, they do not depend on the
+// load of the machine. The young generation holds a whole round, so nothing is collected while it is measured.
 //
 //   node --expose-gc --min-semi-space-size=64 --max-semi-space-size=64 bench/allocations.mjs [openai|compatible|preset]
 //
-// The vendor is OpenAI, or a server of its dialect, without a preset or with one. Prints bytes per request as JSON.
+// The vendor is OpenAI, or a compatible server without or with a preset. Prints bytes per request as JSON.
 import { openaiCompatible } from '../dist/index.js'
 import { presets } from '../dist/presets.js'
 import { CHAT, openChatGateway } from './in-process-chat.mjs'

@@ -1,5 +1,5 @@
-// What a large batch takes: a file of requests is sent, checked, run against a vendor in the same process, and its answers are read
-// again, all over a real socket, with a SQLite file as the store. Prints the time of each step, lines per second from the first byte sent to the
+// Measures a large batch: a file of requests is sent, checked, run against a vendor in the same process, and its answers are read, all
+// over a real socket, with a SQLite file as the store. Prints the time of each step, lines per second from the first byte sent to the
 // last one read, and the highest resident memory of the process, which is also client and vendor.
 //
 //   node bench/batches.mjs [lines] [files|messages]

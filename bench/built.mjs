@@ -7,5 +7,5 @@ export const BUILD = process.env[VARIABLE] ?? new URL('../dist/', import.meta.ur
 /** Imports an entry of the package, such as `index` or `node`, from the build that this process measures. */
 export const importBuilt = (entry) => import(new URL(`${entry}.js`, BUILD).href)
 
-/** What makes a process measure a build; that of this process when there is none. */
+/** Environment in which a process measures a build; the build of this process by default. */
 export const buildEnvironment = (build) => ({ [VARIABLE]: build?.folder ?? BUILD })

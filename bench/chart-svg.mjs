@@ -80,7 +80,7 @@ const newestFirst = (nodes) => [...nodes].sort((left, right) => Number.parseInt(
 const legend = (nodes) =>
   nodes.length < 2 ? '' : ` Bars from above: ${nodes.map((node) => `Node ${node}`).join(', ')}.`
 
-/** A scenario with a row for each proxy, its bars in the order of `nodes`. What runs on no Node has one bar. */
+/** A scenario with a row for each proxy, its bars in the order of `nodes`. Proxies that do not run on Node have one bar. */
 function withRows({ values, ...scenario }, nodes) {
   const rows = new Map()
   for (const { name, title, node, value } of values) {

@@ -6,7 +6,7 @@ import { quantile } from './statistics.mjs'
 let connections = []
 let onAnswer = () => {}
 
-/** Opens connections, so that this is no part of what is measured. */
+/** Opens connections before the measurement, so that it does not include this work. */
 async function open({ port, count }) {
   connections = Array.from({ length: count }, () => new HttpConnection(port, (...given) => onAnswer(...given)))
   await Promise.all(connections.map((connection) => connection.connected))

@@ -28,7 +28,7 @@ export const fn = (name, parameters) =>
 export const SCHEMA = '{"type":"object"}'
 const call = (index) => `{"id":"c${index}","type":"function","function":{"name":"f","arguments":"{}"}}`
 
-/** What is hostile in any string. */
+/** Strings that are hostile in any member. */
 const TEXTS = {
   'a long text': long('a'),
   'a long text of quotes': long('\\"', WHOLE_LENGTH),

@@ -5,7 +5,7 @@ const HEAD_END = '\r\n\r\n'
 const CARRIAGE_RETURN = 13
 const LINE_FEED = 10
 
-/** Is the status of an answer one of success? */
+/** Whether the status of an answer is a success. */
 export const isSuccess = ({ status }) => status >= 200 && status < 300
 
 /**
@@ -116,7 +116,7 @@ export class HttpConnection {
     return end + 3
   }
 
-  /** The data of a chunk and the line end behind it. */
+  /** Reads the data of a chunk and the line end after it. */
   #readChunkData(bytes) {
     const size = Math.min(this.#remaining, bytes.byteLength)
     this.#take(bytes, Math.min(size, Math.max(0, this.#remaining - 2)))

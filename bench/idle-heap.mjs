@@ -6,8 +6,8 @@
 // `idle` with the benchmark's gateway, its whole catalog and everything on, behind Node's HTTP server.
 const MEGABYTE = 1_000_000
 /**
- * What imports and the start have left to later turns is let go first, and V8 drops what it has compiled for them after some collections.
- * After 5 turns the figure was 11.9 to 12.05 by chance; from 8 on it is 11.80 each time.
+ * Turns before the measurement. Imports and the start release memory in later turns, and V8 drops their compiled code after some
+ * collections. After 5 turns the figure was 11.9 to 12.05 by chance; from 8 on it is 11.80 each time.
  */
 const TURNS = 10
 const TURN_MS = 20

@@ -1,4 +1,4 @@
-// What the gateway itself costs for one image edit, 2 MB form in and 2 MB JSON out, without sockets: see in-process.mjs.
+// Measures the gateway's own cost of one image edit, with a 2 MB form in and 2 MB of JSON out, without sockets; see in-process.mjs.
 //
 //   node --expose-gc bench/in-process-edits.mjs [requests per round]
 //   node --cpu-prof --cpu-prof-interval 100 bench/in-process-edits.mjs

@@ -1,9 +1,10 @@
-// What the gateway itself costs for one submission of a video, without sockets: CPU time of a request, and the memory that
-// its task keeps while it is open. Every round begins with a gateway of its own, since an open task stays.
+// Measures the gateway's own cost of one submission of a video, without sockets: CPU time of a request, and the memory of its
+// open task. Every round begins with a new gateway, because open tasks stay in memory.
 //
 //   node --expose-gc bench/in-process-videos.mjs [requests per round] [rounds] [sqlite]
 //
-// With `sqlite` tasks and money are kept in SQLite files in the temporary folder, flushed before it is acknowledged, instead of in memory.
+// With `sqlite`, tasks and money are in SQLite files in the temporary folder, which are flushed before each acknowledgement, instead of in
+// memory.
 import { Buffer } from 'node:buffer'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

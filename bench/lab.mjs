@@ -29,7 +29,7 @@ export async function openLab() {
   }
 }
 
-/** What `startChild` needs to run a variant on its Node and from its build. */
+/** Options of `startChild` to run a variant on its Node version and from its build. */
 function runtimeOf({ node, build }) {
   return {
     ...(node === undefined ? {} : { program: node.program }),
@@ -47,7 +47,7 @@ async function nodeProxy({ name }, { upstreamPort, runtime }) {
   return { port: child.ready.port, ...answersOf(child) }
 }
 
-/** What a Node program answers about itself, as the measurements ask for it. */
+/** Functions that query a Node program about itself, as the measurements need them. */
 export function answersOf(child) {
   return {
     /** CPU time used since the start, in microseconds. */

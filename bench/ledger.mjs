@@ -1,6 +1,6 @@
 /**
- * What the SQLite ledger costs. Usage: node bench/ledger.mjs [folder for the database; default: the system's folder for
- * temporary files]. The disk under the folder decides: every group of writes is flushed to it before it is acknowledged.
+ * Measures the SQLite ledger. Usage: node bench/ledger.mjs [folder for the database; default: the system's folder for
+ * temporary files]. The result depends on the disk of the folder: every group of writes is flushed to it before it is acknowledged.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'

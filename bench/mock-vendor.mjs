@@ -90,7 +90,7 @@ function drip(socket) {
   socket.once('close', () => clearInterval(timer))
 }
 
-/** So much of a request is read as text: the model stands at the front of all bodies. */
+/** Number of bytes of a request that are read as text: the model is at the beginning of all bodies. */
 const READ_BYTES = 4_096
 
 /** Reads requests from a connection, one after the other. Large bodies are counted, not joined. */

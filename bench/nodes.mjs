@@ -8,7 +8,7 @@ const CACHE = fileURLToPath(new URL('./.cache/', import.meta.url))
 
 /**
  * Reads a list of major versions, such as `20,24`.
- * @throws TypeError for anything else, or a version that stands there twice
+ * @throws TypeError for anything else, or for a repeated version
  */
 export function readMajors(text) {
   const majors = text.split(',').map((part) => part.trim())

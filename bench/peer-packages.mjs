@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 const FOLDER = new URL('./peers/', import.meta.url)
 const MANIFEST = new URL('./package.json', FOLDER)
 
-/** Loads packages as a program in `bench/peers` does; nothing of them is found from elsewhere. */
+/** Loads packages like a program in `bench/peers`; they cannot be found from other folders. */
 export const requirePeer = createRequire(MANIFEST)
 
 /** A file of an installed peer. */

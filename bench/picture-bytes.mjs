@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-/** Size of the pictures that are sent and received, in bytes. */
+/** Size of the images that are sent and received, in bytes. */
 export const PICTURE_BYTES = 2 * 1_024 * 1_024
 
 /** Signature and header of a PNG of 1024 × 1024 pixels; nobody looks further. */

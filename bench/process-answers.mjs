@@ -3,7 +3,7 @@ import { getHeapSpaceStatistics } from 'node:v8'
 
 const session = new inspector.Session()
 
-/** What every Node program that is measured tells about itself. It needs `--expose-gc`. */
+/** Answers of every measured Node program about itself. They need `--expose-gc`. */
 export const processAnswers = {
   cpuMicroseconds: () => {
     const { user, system } = process.cpuUsage()

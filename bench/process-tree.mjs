@@ -8,7 +8,7 @@ const KIBIBYTE = 1_024
 export const canReadProcesses = process.platform === 'linux'
 
 /**
- * What a process and everything it has started have used: CPU in microseconds, in steps of a tick, ended children included;
+ * Returns the usage of a process and all its descendants: CPU in microseconds, in steps of a tick, including ended children;
  * resident memory and the sum of each process's peak, in bytes. Pages that processes share are counted for each.
  */
 export function processTreeUsage(rootId) {
@@ -51,7 +51,7 @@ export function treeOf(processes, rootId) {
  * @returns `parentId`; `ownTicks` of CPU; `cpuTicks`, those of children that have ended included
  */
 export function parseStat(text) {
-  // The name of the program stands in parentheses, and may have spaces and parentheses of its own.
+  // The name of the program is in parentheses, and may contain spaces and parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [user, system, childrenUser, childrenSystem] = fields.slice(11, 15).map(Number)
   const ownTicks = user + system

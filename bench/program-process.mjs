@@ -22,13 +22,13 @@ process.on('exit', () => {
 })
 
 /**
- * Starts a server that is no program of ours. Resolves when it accepts connections.
+ * Starts a server that is not part of this project. Resolves when it accepts connections.
  * @param {readonly string[]} command
  * @param {{
  *   core?: number, port: number, readyWithinMs?: number, environment?: NodeJS.ProcessEnv, user?: { uid: number, gid: number },
  *   stopSignal?: NodeJS.Signals, onStop?: () => void
  * }} options
- * @returns what `lab.startProxy` returns; CPU and memory are those of all its processes
+ * @returns the same type as `lab.startProxy`; CPU and memory are those of all its processes
  * @throws Error with the end of what it wrote to its standard error
  */
 export async function startProgram(command, options) {

@@ -5,7 +5,7 @@ import { signOf } from './verdict.mjs'
 const HEADLINE = 'median'
 const NOT_MEASURED = '–'
 
-/** Columns of medians beside the headline, where a measurement has them. */
+/** Columns of medians in addition to the headline, if a measurement has them. */
 const COLUMNS = new Map([
   ['CPU µs', ({ cpuMicroseconds }, { headline }) => (headline === 'answersPerSecond' ? cpuMicroseconds : undefined)],
   ['main thread µs', ({ mainThreadMicroseconds }) => mainThreadMicroseconds],

@@ -94,7 +94,7 @@ export function embeddingsRequest(model) {
   return post('/v1/embeddings', { model, input, encoding_format: 'float' })
 }
 
-/** An edit of one picture of 2 MB, as a form in the order in which SDKs write it, as bytes. */
+/** Returns the bytes of a form that edits one image of 2 MB, with its parts in the order of SDKs. */
 export function imageEditRequest(model) {
   const boundary = '----formdata-bench-094117302265'
   const field = (name, value) => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`

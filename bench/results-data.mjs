@@ -27,7 +27,7 @@ export async function readNumbers() {
 /** The headline of each proxy, on each Node; one that was not measured has no value. */
 export function scenarioNumbers({ scenario, results }) {
   const { name, title, unit, headline } = scenario
-  // What runs on no Node was measured once, and stands among the results of each.
+  // Proxies that do not run on Node were measured once, and are in the results of each version.
   const isFirst = (result) => results.find(({ proxy }) => proxy === result.proxy) === result
   const distinct = results.filter((result) => result.isNodeProgram !== false || isFirst(result))
   const values = distinct.map((result) => ({

@@ -12,7 +12,7 @@ let piece
 
 const isOfCaller = (socket) => socket.server !== undefined && socket.server !== null
 
-/** Of a name the first time counts. */
+/** Records the time of a name; only the first call counts. */
 function note(name) {
   if (current === undefined) return
   const notes = piece ?? current.first

@@ -1,9 +1,9 @@
 /**
- * What questions about usage cost. Usage: node bench/usage.mjs [records; default 1,000,000] [sqlite|postgres; default both] [file].
- * A file, of SQLite, is kept, and asked again without being filled.
- * The records are of the last 30 days, 200 accounts, 1,000 keys and 20 models, made by the database itself, and added up day by
- * day as `signalbox usage rebuild` does. Of each question: the median of 9 times, the processor time of this process, and the longest time for which the event loop
- * of this process did nothing else.
+ * Measures queries of usage. Usage: node bench/usage.mjs [records; default 1,000,000] [sqlite|postgres; default both] [file].
+ * A SQLite file is kept, and can be queried again without filling it.
+ * The records are of the last 30 days, 200 accounts, 1,000 keys and 20 models, created by the database itself, and added up day by
+ * day like `signalbox usage rebuild`. For each query it prints the median of 9 times, the processor time of this process, and the longest
+ * time for which the event loop of this process did nothing else.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -90,7 +90,7 @@ export function embeddingsAnswer(model) {
   return jsonAnswer({ object: 'list', data, model: dated(model), usage })
 }
 
-/** One edited picture in base64; the answer as a whole has 2 MB. */
+/** Returns an answer of 2 MB with one edited image in base64. */
 export function imageEditAnswer() {
   const { text, pictures, output } = EDIT_USAGE
   const input = text + pictures

@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * Do four pods share balances and limits? Four processes on one PostgreSQL and one Redis take turns behind one port.
+ * Shows that four pods share balances and limits: four processes use one PostgreSQL and one Redis, and share one port.
  *
  *   npm run build && DATABASE_URL=postgres://… REDIS_URL=redis://… node examples/four-pods.mjs
  */
@@ -17,7 +17,7 @@ import { redisLimits } from 'signalbox/redis'
 import { sandboxVendors } from 'signalbox/testing'
 
 const { DATABASE_URL, REDIS_URL } = process.env
-if (!DATABASE_URL || !REDIS_URL) throw new Error('set DATABASE_URL and REDIS_URL to servers of yours')
+if (!DATABASE_URL || !REDIS_URL) throw new Error('set DATABASE_URL and REDIS_URL to your own servers')
 const vendors = [anthropic({ apiKey: 'stand-in' })]
 const transport = sandboxVendors().transport()
 

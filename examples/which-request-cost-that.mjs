@@ -28,7 +28,7 @@ for (const [endUser, max_tokens, content] of /** @type {const} */ ([
   ['bob', 4_000, `Sum this up: ${'a long report. '.repeat(400)}`],
   ['carol', 50, 'Name a lake.'],
 ])) {
-  // The dear one is answered at the second attempt.
+  // The expensive request is answered at the second attempt.
   if (endUser === 'bob') sandbox.fault({ kind: 'status', status: 503, times: 1 })
   const client = gateway.client({ accountId: 'acct_shop', keyId: 'web', tier: 'paid', endUser })
   const messages = [{ role: /** @type {const} */ ('user'), content }]

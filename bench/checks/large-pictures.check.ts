@@ -29,7 +29,7 @@ async function start(contentType: string, pieces: readonly string[]): Promise<vo
   started = await startGateway({ vendors: [openai(connection), gemini(connection)] })
 }
 
-test.each(Object.keys(ANSWERS))('a picture in %s takes time in proportion to its size', async (name) => {
+test.each(Object.keys(ANSWERS))('parses an image in %s in time that is proportional to its size', async (name) => {
   const times: number[] = []
   for (const size of [SMALL, LARGE]) {
     const { type, pieces, path, body } = ANSWERS[name]!(base64(size))
@@ -51,7 +51,7 @@ test.each(Object.keys(ANSWERS))('a picture in %s takes time in proportion to its
   expect(times[1]! / times[0]!).toBeLessThan(60)
 })
 
-test('pictures of 20 MB in requests leave no memory behind', async () => {
+test('frees the memory of 20 MB images in requests', async () => {
   const { type, pieces } = ANSWERS['an interaction']!('aGVsbG8=')
   await start(type, pieces)
   const request = interaction([

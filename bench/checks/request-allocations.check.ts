@@ -21,7 +21,7 @@ type BenchedVendor = 'openai' | 'compatible' | 'preset'
 /** Runs of each, in turns: late compilation and half-used pages only ever add to what a run allocates. */
 const RUNS = 3
 
-/** The least of a vendor's runs, of which no more are made once one keeps a bound: the least of all keeps it too. */
+/** Returns the lowest result of a vendor's runs. The runs end when one of them is within the bound, because the lowest of all runs would be too. */
 async function leastWithin(vendor: BenchedVendor, most: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let run = 0; run < RUNS && least >= most; run++) least = Math.min(least, await bytesPerChat(vendor))

@@ -2,8 +2,8 @@ import { checkAnswer } from '../check-answer.mjs'
 import { requestFor } from '../request-for.mjs'
 
 /**
- * Requests at once. What a process needs once is in both, and so not in their difference. With fewer than these the peak is
- * garbage that waits for its collection, some 40 MB, and hardly grows with the requests.
+ * Number of parallel requests in the smaller run. Memory that a process needs only once is in both runs, and so not in their
+ * difference. With fewer requests, the peak is about 40 MB of uncollected garbage, and hardly grows with the requests.
  */
 const FEW = 32
 const MANY = 96

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 
 export const name = 'bare'
 export const title = 'bare Node proxy'
-/** It knows nothing of dialects: scenarios with translation send it the vendor's own. */
+/** Whether the proxy translates. Without translation, scenarios send it the vendor's own dialect. */
 export const isTranslating = false
 
 /**

@@ -10,7 +10,7 @@ export const ONE_WORKER = clusterOf({ name: 'cluster-1', title: '1 worker', core
 const sameCore = [PROXY_CORE, PROXY_CORE]
 const ownCores = [PROXY_CORE, SECOND_PROXY_CORE]
 
-/** The same with its money in one SQLite file. */
+/** One worker, with its money in one SQLite file. */
 export const ONE_WORKER_SQLITE = clusterOf({
   name: 'cluster-1-sqlite',
   title: '1 worker, SQLite',

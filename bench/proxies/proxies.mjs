@@ -3,7 +3,7 @@ import * as bareReading from './bare-reading.mjs'
 import * as gateway from './gateway.mjs'
 import * as gatewaySqlite from './gateway-sqlite.mjs'
 
-/** What everything is compared with. */
+/** Proxy that all others are compared with. */
 export const FLOOR = bare
 
 /** Who takes part, the floor first. */

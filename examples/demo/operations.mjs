@@ -36,7 +36,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     await chat(limited, MODEL, options)
     const refusal = await refusalOf(chat(limited, MODEL))
     assert.deepEqual([refusal.status, refusal.code, sandbox.requests.length - before], [429, 'rate_limited', 1])
-    return { note: 'a key with one call a minute: the second is 429, reaches no vendor and costs nothing' }
+    return { note: 'a key with one call a minute: the second gets 429, reaches no vendor and costs nothing' }
   })
 
   await table.row('refused balance', MODEL, async () => {
@@ -48,7 +48,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     assert.deepEqual([refusal.status, refusal.code], [402, 'insufficient_balance'])
     assert.equal(sandbox.requests.length, before, 'a vendor was asked')
     assert.equal((await gateway.accounts.get(id))?.balance, parseDollars('0.000001'))
-    return { cost: FREE, note: 'an account with $0.000001 gets 402, no vendor is asked, nothing is taken' }
+    return { cost: FREE, note: 'an account with $0.000001 gets 402, no vendor is called, nothing is charged' }
   })
 
   await table.row('refund', MODEL, async () => {
@@ -70,7 +70,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     await agent.close()
     const answer = /** @type {import('signalbox/client').ChatCompletion} */ (result.structuredContent)
     assert.match(answer.choices[0]?.message.content ?? '', /three rivers/)
-    // No header tells an agent the cost: the journal does.
+    // Agents get no header with the cost, so read it from the journal.
     const [charge] = await gateway.accounts.ledger(account, { limit: 1 })
     assert.equal(charge?.kind, 'charge')
     return {

@@ -4,7 +4,7 @@ const CELLS = 24
 
 /**
  * Shows how far a video is: a bar that is drawn again and again on a terminal, and a line for each new status elsewhere.
- * Vendors do not tell how much is left, so the bar goes by the time that a video usually takes.
+ * Vendors do not report progress, so the bar follows the usual time of a video.
  * @param {string} label
  * @param {number} expectedMs
  * @param {{ isTTY?: boolean, write: (text: string) => unknown }} [output]

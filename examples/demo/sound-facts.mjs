@@ -24,7 +24,7 @@ export function soundFacts(bytes) {
     // A file that is streamed while it is generated has no length in its header, so the file size decides.
     return { format: 'wav', seconds: (bytes.length - WAV_HEADER_BYTES) / bytes.readUInt32LE(28) }
   }
-  throw new Error(`${bytes.length} bytes are no MP3 or WAV`)
+  throw new Error(`${bytes.length} bytes are not MP3 or WAV`)
 }
 
 /**

@@ -13,7 +13,7 @@ export function videoFacts(bytes) {
   const track = boxesOf(movie.get('trak')).get('tkhd')
   const data = boxes.get('mdat')
   if (!boxes.has('ftyp') || film === undefined || track === undefined || data === undefined || data.length === 0) {
-    throw new Error(`${bytes.length} bytes are no whole MP4`)
+    throw new Error(`${bytes.length} bytes are not a complete MP4`)
   }
   // ISO/IEC 14496-12: ticks a second and ticks; both sides in 16.16 bits at the end.
   return {

@@ -24,7 +24,7 @@ const MODELS = [
   ['bench-edit', 'image-bench'],
 ]
 
-/** It imports for long before it listens. */
+/** Timeout of the start in milliseconds. Its imports take long. */
 const READY_WITHIN_MS = 120_000
 
 export const missing = () => reasonAgainst('litellm', '')

@@ -6,7 +6,7 @@ import { accepts, freePort } from '../../program-process.mjs'
 export const name = 'peers/portkey'
 export const title = 'Portkey gateway'
 export const isPeer = true
-/** It names the model as the vendor does. */
+/** Whether the proxy translates model ids. Portkey returns the vendor's id. */
 export const isTranslating = false
 
 const PACKAGE = '@portkey-ai/gateway'
