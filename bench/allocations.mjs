@@ -39,6 +39,6 @@ async function allocatedBytes() {
 await send(WARM_UP)
 const rounds = []
 for (let round = 0; round < ROUNDS; round++) rounds.push(await allocatedBytes())
-// A round with a collection in it shows less.
+// A round that contains a collection shows too few bytes.
 console.log(JSON.stringify({ bytesPerRequest: Math.round(Math.max(...rounds)) }))
 await gateway.close({ drainMs: 0 })

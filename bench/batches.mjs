@@ -51,7 +51,7 @@ const server = createServer(nodeHandler(gateway))
 await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
 const { port } = server.address()
 
-/** Sends a request whose body is made while it is sent; hands the answer over piece by piece. */
+/** Sends a request whose body is generated while it is sent; passes on the answer in chunks. */
 function send(method, path, { contentType, pieces = [], onData }) {
   const headers = { authorization: `Bearer ${CALLER_KEY}`, 'content-type': contentType ?? 'application/json' }
   return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** The variable that names another build of the project than `dist/`, for `--compare`. */
+/** Variable that names the build to measure instead of `dist/`, for `--compare`. */
 const VARIABLE = 'SIGNALBOX_BENCH_BUILD'
 
 /** The folder of the build that this process measures, with a slash at its end. */

@@ -8,7 +8,7 @@ const SETTLE_WITHIN_MS = 5_000
 /**
  * Sends a scenario's request once and checks the whole answer, so that a broken proxy cannot look fast.
  * @returns {Promise<number>} size of the body, which every later answer must have
- * @throws Error naming what is wrong
+ * @throws Error that names the faults
  */
 export async function checkAnswer({ driver, proxy, running, scenario }) {
   const request = requestFor({ scenario, proxy, running })

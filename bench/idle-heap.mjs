@@ -1,4 +1,4 @@
-// The live heap of a gateway that has started and answered nothing yet: what every full collection has to walk through.
+// Measures the live heap of a gateway that has started and answered nothing yet, which every full collection has to walk through.
 //
 //   node --expose-gc bench/idle-heap.mjs
 //
@@ -11,7 +11,7 @@ const MEGABYTE = 1_000_000
  */
 const TURNS = 10
 const TURN_MS = 20
-/** Nobody is asked. */
+/** Vendor that is never called. */
 const UPSTREAM_PORT = 9
 
 const node = await heapMegabytes()

@@ -40,7 +40,7 @@ const request = { path: '/v1/images/edits', contentType, chunks: reads(withoutHe
 await measureRounds(() => sendOnce(gateway, request), { perRound, rounds: 15, parallel: 8 })
 await gateway.close({ drainMs: 0 })
 
-/** A body as it comes from a socket. */
+/** A body in chunks, as from a socket. */
 function reads(bytes) {
   const count = Math.ceil(bytes.byteLength / READ_BYTES)
   return Array.from({ length: count }, (_, index) => bytes.subarray(index * READ_BYTES, (index + 1) * READ_BYTES))

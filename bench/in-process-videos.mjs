@@ -18,7 +18,7 @@ const rounds = Number(process.argv[3] ?? 15)
 const folder = process.argv[4] === 'sqlite' ? mkdtempSync(join(tmpdir(), 'signalbox-bench-')) : undefined
 const sqliteStore = folder && (await import('../dist/sqlite.js')).sqliteStore
 
-/** As many as wait for an answer at the same time. */
+/** Number of requests in flight. */
 const PARALLEL = 32
 
 const REQUEST = Buffer.from(
@@ -34,7 +34,7 @@ const REQUEST = Buffer.from(
   }),
 )
 
-/** Receipts of the vendor, each with an id of its own. */
+/** Receipts of the vendor, each with a new id. */
 const receipts = {
   count: 0,
   *[Symbol.iterator]() {
@@ -60,7 +60,7 @@ async function openGateway(number) {
     keys: [{ key: CALLER_KEY, account: 'bench' }],
     limits: { requestsPerMinute: 1e9, tokensPerMinute: 1e12, concurrency: 100_000 },
     transport: answeringTransport(receipts),
-    // Longer than a round: nobody asks about videos while their submission is measured.
+    // Longer than a round, so that no video is polled while its submission is measured.
     taskPollIntervalMs: 3_600_000,
     ...(sqliteStore === undefined ? {} : { store: sqliteStore({ path: join(folder, `bench-${number}.db`) }) }),
   })

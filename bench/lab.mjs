@@ -53,9 +53,9 @@ export function answersOf(child) {
     /** CPU time used since the start, in microseconds. */
     cpuMicroseconds: () => child.ask('cpuMicroseconds'),
     mainThreadMicroseconds: async () => (canReadProcesses ? mainThreadsMicroseconds(child.pid) : undefined),
-    /** Memory after a collection, `resident` and `used` bytes, and `peakResident`, the most there ever was. */
+    /** Memory after a collection, `resident` and `used` bytes, and `peakResident`, the highest value so far. */
     memoryBytes: () => child.ask('memoryBytes'),
-    /** `{ balance, held }` in nano-dollars; undefined for proxies that keep no accounts. */
+    /** `{ balance, held }` in nano-dollars; undefined for proxies without accounts. */
     account: () => child.ask('account'),
     startProfile: () => child.ask('startProfile'),
     stopProfile: () => child.ask('stopProfile'),

@@ -9,7 +9,7 @@ export const processAnswers = {
     const { user, system } = process.cpuUsage()
     return user + system
   },
-  /** After a collection, so that garbage is not counted. */
+  /** Measured after a collection, so that garbage is not counted. */
   memoryBytes: () => {
     globalThis.gc()
     globalThis.gc()

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 const MICROSECONDS_PER_TICK = 10_000
 const KIBIBYTE = 1_024
 
-/** True where the processes of a program can be read. */
+/** Whether the processes of a program can be read. */
 export const canReadProcesses = process.platform === 'linux'
 
 /**
@@ -24,8 +24,8 @@ export function processTreeUsage(rootId) {
 }
 
 /**
- * CPU in microseconds, in steps of a tick, that the main threads of a process and of everything it has started have used.
- * The rest of their CPU is that of helper threads: garbage collector, compiler, file system and name look-ups.
+ * Returns the CPU time of the main threads of a process and its descendants, in microseconds, in steps of a tick. The rest of
+ * their CPU time is that of helper threads: garbage collector, compiler, file system and name look-ups.
  */
 export function mainThreadsMicroseconds(rootId) {
   let ticks = 0
@@ -36,7 +36,7 @@ export function mainThreadsMicroseconds(rootId) {
   return ticks * MICROSECONDS_PER_TICK
 }
 
-/** Ids of a process and of everything below it, itself first. Empty when it is gone. */
+/** Ids of a process and its descendants, itself first. Empty if it has ended. */
 export function treeOf(processes, rootId) {
   if (!processes.has(rootId)) return []
   const ids = [rootId]
@@ -58,7 +58,7 @@ export function parseStat(text) {
   return { parentId: Number(fields[1]), ownTicks, cpuTicks: ownTicks + childrenUser + childrenSystem }
 }
 
-/** Reads the resident memory, and the most there ever was, of `/proc/<id>/status`; 0 for a process that has ended. */
+/** Reads the resident memory, and its peak, from `/proc/<id>/status`; 0 for a process that has ended. */
 export function parseStatus(text) {
   const bytesOf = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) * KIBIBYTE
   return { residentBytes: bytesOf('VmRSS'), peakBytes: bytesOf('VmHWM') }

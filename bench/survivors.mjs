@@ -3,7 +3,7 @@
 //
 //   node --expose-gc --min-semi-space-size=4 --max-semi-space-size=4 bench/survivors.mjs [memory|sqlite]
 //
-// The small young generation is collected some times in each round. Prints as JSON `leftOver`, those bytes per request, and
+// The small young generation is collected several times in each round. Prints as JSON `leftOver`, those bytes per request, and
 // `kept`, the data of a request that the gateway keeps on purpose: its record and the lines of the journal.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ const isSqlite = process.argv[2] === 'sqlite'
 const folder = isSqlite ? await mkdtemp(join(tmpdir(), 'signalbox-survivors-')) : undefined
 const gateway = await openChatGateway(isSqlite ? { store: sqliteStore({ path: join(folder, 'money.db') }) } : {})
 
-/** As with sockets, what has become ready in one turn of the event loop is not all that is under way. */
+/** As with sockets, only a part of the requests in flight becomes ready in one turn of the event loop. */
 const between = () => new Promise(setImmediate)
 
 const send = (count) => sendMany(gateway, CHAT, { count, parallel: PARALLEL, between })

@@ -23,7 +23,7 @@ const END_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS
 const START_MS = END_MS - DAYS * DAY_MS
 const REPEATS = 9
 
-/** Each key asks for each model. */
+/** Each key calls each model. */
 const KEY = 'n * 7919 + n / 1000'
 
 /** The columns of a record of which `n` counts from 0; `hash` and `mod` are the database's. */
@@ -119,7 +119,7 @@ const whole = { fromMs: START_MS, untilMs: END_MS, groupBy: [], filter: {}, limi
 const page = { fromMs: 0, untilMs: END_MS * 2, after: undefined, limit: 50 }
 const middle = { endedAtMs: START_MS + 15 * DAY_MS, number: 1n }
 
-/** The questions of an operator's first page, and those of an account. */
+/** The queries of an operator's overview, and those of an account. */
 const QUESTIONS = {
   'month by day and model': (usage) => usage.series({ ...whole, source: 'hours', step: 'day', groupBy: ['model'] }),
   'the same, from sums by day and account': (usage) =>

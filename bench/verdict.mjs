@@ -11,7 +11,7 @@ export function targetOf({ target, goal, targets }, { proxy, node = process.vers
   return targets?.[proxy]?.[Number.parseInt(node, 10)] ?? { target, goal }
 }
 
-/** A target in words, whether it was reached, and the same for a stricter goal. */
+/** Describes a target, a stricter goal, and whether they were reached. */
 export function verdict(value, { target, goal = target, sign }) {
   const outcome = value <= target ? 'pass' : 'FAIL'
   const goalText = goal === target ? '' : `; goal ${goal}: ${value <= goal ? 'reached' : 'not yet'}`

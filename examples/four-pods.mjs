@@ -25,7 +25,7 @@ const transport = sandboxVendors().transport()
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 5 })
 const client = new Redis(REDIS_URL, { enableOfflineQueue: false, maxRetriesPerRequest: 0, lazyConnect: true })
 await client.connect()
-// Each enforces a fourth of the limit while Redis is away.
+// Each process enforces a quarter of the limit while Redis is unavailable.
 const shared = redisLimits({ client, expectedInstances: 4 })
 const gateway = createGateway({
   vendors,

@@ -112,7 +112,7 @@ try {
     const { steps } = /** @type {{ steps: { content?: { type: string, data: string }[] }[] }} */ (second)
     // Text and image are in separate steps.
     const image = steps.flatMap(({ content }) => content ?? []).find(({ type }) => type === 'image')
-    if (image === undefined) throw new Error(`no picture came: ${second.status}`)
+    if (image === undefined) throw new Error(`no image received: ${second.status}`)
     return fromBase64(image.data)
   })
 

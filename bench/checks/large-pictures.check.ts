@@ -22,7 +22,7 @@ async function stop(): Promise<void> {
 }
 afterEach(stop)
 
-/** A vendor that gives this answer, behind a gateway. */
+/** Starts a gateway with a vendor that returns this answer. */
 async function start(contentType: string, pieces: readonly string[]): Promise<void> {
   vendor = await scriptedVendor(contentType, pieces)
   const connection = { apiKey: 'vendor-key', baseURL: vendor.origin }
@@ -106,7 +106,7 @@ test('hostile forms leave no memory behind', async () => {
   await attack(20)
   const after = await usedBytes()
 
-  // One round that stayed would be more than three megabytes.
+  // A round that stays in memory has more than three megabytes.
   expect(bodies[0]!.byteLength).toBeGreaterThan(3 * MEGABYTE)
   expect(after - before).toBeLessThan(10 * MEGABYTE)
 })

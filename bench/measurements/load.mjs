@@ -3,7 +3,7 @@ import { requestsFor } from '../request-for.mjs'
 import { within } from '../within.mjs'
 
 /**
- * Node compiles what runs often, for as long as this lasts. How many answers that takes depends on the program, and how many
+ * Warm-up, in which Node compiles hot code. How many answers that takes depends on the program, and how many
  * seconds on the machine, so turns are added until an answer becomes no cheaper.
  */
 const LEAST_WARM_UP_SECONDS = 3
@@ -16,7 +16,7 @@ const ANSWERS_WITHIN_MS = 300_000
 
 /**
  * Measures proxies under load: each is started once, warmed up, and then measured in turns. A scenario with few requests per
- * second names a busier one to be warmed up by, because Node compiles only what has run some thousand times.
+ * second names a busier one for its warm-up, because Node compiles only code that has run some thousand times.
  */
 export const load = {
   async prepare({ lab, proxy, scenario, options }) {
@@ -30,7 +30,7 @@ export const load = {
   },
 
   async measure({ lab, proxy, scenario, prepared, options }) {
-    // While others took their turns, V8 has dropped part of what it had compiled.
+    // V8 drops part of its compiled code during the turns of other proxies.
     if (scenario.load.answersPerConnection === undefined)
       await oneRun({ lab, proxy, scenario, prepared, options: { seconds: LEAD_IN_SECONDS } })
     const before = await settledBalance(prepared.running, scenario)
@@ -67,7 +67,7 @@ async function warmUp({ lab, proxy, scenario, options, running }) {
 }
 
 /**
- * Ends with the first turn in which an answer costs about as much as in the cheapest one before.
+ * Ends with the first turn in which an answer costs about as much as in the cheapest turn before.
  * @param {() => Promise<number>} turn resolves with the CPU of an answer
  */
 export async function repeatUntilSteady(cpuOfFirst, turn) {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PROXY_CORE, SECOND_PROXY_CORE } from '../child-process.mjs'
 import { startCluster } from '../start-cluster.mjs'
 
-/** One gateway process behind Node's cluster module: the others are held against it. */
+/** One gateway process in Node's cluster module: the others are compared with it. */
 export const ONE_WORKER = clusterOf({ name: 'cluster-1', title: '1 worker', cores: [PROXY_CORE] })
 
 const sameCore = [PROXY_CORE, PROXY_CORE]

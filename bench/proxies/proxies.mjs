@@ -6,9 +6,9 @@ import * as gatewaySqlite from './gateway-sqlite.mjs'
 /** Proxy that all others are compared with. */
 export const FLOOR = bare
 
-/** Who takes part, the floor first. */
+/** All proxies, the floor first. */
 export const PROXIES = [bare, bareReading, gateway, gatewaySqlite]
 
-/** Who takes part in a scenario. */
+/** Returns the proxies of a scenario. */
 export const proxiesOf = (scenario) =>
   PROXIES.filter(({ scenarios }) => scenarios === undefined || scenarios.includes(scenario.name))

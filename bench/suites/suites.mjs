@@ -10,7 +10,7 @@ import { suite as postgres } from './postgres.mjs'
  * - `name`: its option on the command line; the ordinary one runs when none is given
  * - `heading`, `intro`: of the section
  * - `scenarios`, `proxiesOf(scenario)`: the measurements, and their proxies
- * - `referencesOf(scenario)`: `{ name, column }` of proxies that the others are held against, round by round
+ * - `referencesOf(scenario)`: `{ name, column }` of proxies that the others are compared with, round by round
  * - `verdictOf(scenario, result)`: text of the column of targets; a suite without it has no such column
  * - `prepare()`, `finish()`: creates or checks the requirements, and removes them
  */

@@ -11,7 +11,7 @@ const MODEL = 'claude-sonnet-5-5'
 const MESSAGES = [{ role: 'user', content: 'Name three rivers.' }]
 
 /**
- * A vendor that fails, a limit, a balance that is too low, money that is given back, and a tool call of an agent.
+ * A vendor that fails, a limit, a balance that is too low, a refund, and a tool call of an agent.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showOperations({ client, clientOf, table, gateway, sandbox, account, apiKey, mcpURL }) {
@@ -26,7 +26,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     assert.match(answer.choices[0]?.message.content ?? '', /three rivers/)
     assert.equal(facts?.headers.get('x-signalbox-vendor'), 'dashscope')
     assert.equal(sandbox.requests.length - before, 2)
-    return { note: 'openai answered 503, dashscope answered the same call, and it was charged once' }
+    return { note: 'openai returned 503, dashscope answered the same call, and it was charged once' }
   })
 
   await table.row('limit', MODEL, async (options) => {
@@ -58,7 +58,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     const made = await gateway.accounts.refund(charge?.id ?? '', refund)
     const again = await gateway.accounts.refund(charge?.id ?? '', refund)
     assert.deepEqual([formatDollars(made.amount), made.isNew, again.isNew], [facts?.cost, true, false])
-    return { cost: FREE, note: `${facts?.cost} was charged and given back, once, although the refund was made twice` }
+    return { cost: FREE, note: `${facts?.cost} was charged and refunded once, although the refund was requested twice` }
   })
 
   await table.row('mcp chat_complete', MODEL, async () => {
@@ -81,7 +81,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
 }
 
 /**
- * Asks a model; `facts` are those of the answer's head.
+ * Calls a model; `facts` come from the headers of the answer.
  * @param {import('signalbox/client').GatewayClient} client
  * @param {string} model
  * @param {import('signalbox/client').CallOptions} [options] of the row
@@ -98,7 +98,7 @@ async function chat(client, model, options = {}) {
 }
 
 /**
- * The error of a call that must be refused.
+ * Returns the error of a call that must be refused.
  * @param {Promise<unknown>} call
  */
 async function refusalOf(call) {

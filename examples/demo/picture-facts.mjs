@@ -44,7 +44,7 @@ function jpegFacts(bytes) {
 }
 
 /**
- * RFC 9649: a RIFF file that says how long it is; VP8L packs both sides less one into 14 bits each.
+ * RFC 9649: a RIFF file that contains its length; VP8L stores each side minus one in 14 bits.
  * @param {Buffer} bytes
  * @returns {PictureFacts | undefined}
  */

@@ -3,7 +3,7 @@
 const CELLS = 24
 
 /**
- * Shows how far a video is: a bar that is drawn again and again on a terminal, and a line for each new status elsewhere.
+ * Shows the progress of a video: a bar that is redrawn on a terminal, and otherwise a line for each new status.
  * Vendors do not report progress, so the bar follows the usual time of a video.
  * @param {string} label
  * @param {number} expectedMs
@@ -21,7 +21,7 @@ export function progressBar(label, expectedMs, output = process.stdout) {
       return
     }
     const cells = isOver ? CELLS : Math.min(CELLS - 1, Math.floor((CELLS * elapsedMs) / expectedMs))
-    // The row of the table takes its place in the end.
+    // At the end, the row of the table replaces the bar.
     output.write(isOver ? '\r\x1b[2K' : `\r\x1b[2K  [${'#'.repeat(cells).padEnd(CELLS, '.')}] ${text}`)
   }
 }
