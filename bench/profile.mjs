@@ -37,7 +37,7 @@ function show(rows, cpuMicroseconds) {
   }
 }
 
-/** Share of the busy time that each line of the built package took, the greatest first. Inlined functions count at their call. */
+/** Share of the busy time that each line of the built package took, the greatest first. Inlined functions count at their own lines. */
 async function hottestLines({ nodes }, folder) {
   const ticks = new Map()
   let busy = 0

@@ -10,7 +10,7 @@ export const name = 'peers/litellm'
 export const title = 'LiteLLM'
 export const isPeer = true
 export const isNodeProgram = false
-/** Its answers may contain either model id. */
+/** Whether the proxy translates model ids. LiteLLM may return either id. */
 export const isTranslating = false
 
 /** Public id and vendor's id of each model in its scenarios. */
