@@ -1,9 +1,9 @@
-// What one small chat allocates in the gateway, without sockets: a number that, unlike times, does not depend on how busy
-// the machine is. The young generation holds a whole round, so nothing is collected while it is measured.
+// Measures the bytes that one small chat allocates in the gateway, without sockets. Unlike times, they do not depend on the
+// load of the machine. The young generation holds a whole round, so nothing is collected while it is measured.
 //
 //   node --expose-gc --min-semi-space-size=64 --max-semi-space-size=64 bench/allocations.mjs [openai|compatible|preset]
 //
-// The vendor is OpenAI, or a server of its dialect, without a preset or with one. Prints bytes per request as JSON.
+// The vendor is OpenAI, or a compatible server without or with a preset. Prints bytes per request as JSON.
 import { openaiCompatible } from '../dist/index.js'
 import { presets } from '../dist/presets.js'
 import { CHAT, openChatGateway } from './in-process-chat.mjs'
@@ -39,6 +39,6 @@ async function allocatedBytes() {
 await send(WARM_UP)
 const rounds = []
 for (let round = 0; round < ROUNDS; round++) rounds.push(await allocatedBytes())
-// A round with a collection in it shows less.
+// A round that contains a collection shows too few bytes.
 console.log(JSON.stringify({ bytesPerRequest: Math.round(Math.max(...rounds)) }))
 await gateway.close({ drainMs: 0 })

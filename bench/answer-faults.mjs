@@ -1,7 +1,7 @@
 import { PICTURE_BYTES } from './picture-bytes.mjs'
 import { CONTENT_EVENTS } from './vendor-answers.mjs'
 
-/** What is wrong with an answer; for proxies that promise the public model id, that too. */
+/** Returns the faults of an answer, including a wrong model id for proxies that return the public one. */
 export function jsonFaults({ body }, { proxy, model, isWhole }) {
   const answer = JSON.parse(body)
   const faults = isWhole(answer) ? [] : ['the answer is not whole']
@@ -9,7 +9,7 @@ export function jsonFaults({ body }, { proxy, model, isWhole }) {
   return faults
 }
 
-/** What is wrong with a stream of chat completion chunks that was asked to report its usage. */
+/** Returns the faults of a stream of chat completion chunks that must report its usage. */
 export function chatStreamFaults({ body }, { proxy, model, contentEvents = CONTENT_EVENTS }) {
   const events = body.trimEnd().split('\n\n')
   if (events.pop() !== 'data: [DONE]') return ['the stream does not end with [DONE]']
@@ -22,7 +22,7 @@ export function chatStreamFaults({ body }, { proxy, model, contentEvents = CONTE
   return faults
 }
 
-/** What is wrong with a stream in Anthropic's dialect; `model` is what a gateway has to call it. */
+/** Returns the faults of a stream in Anthropic's dialect; `model` is the expected model id of a gateway. */
 export function messagesStreamFaults({ body }, { proxy, model }) {
   const texts = body.split('"text_delta"').length - 1
   const isWhole = texts === CONTENT_EVENTS && body.includes('event: message_stop')
@@ -31,7 +31,7 @@ export function messagesStreamFaults({ body }, { proxy, model }) {
   return faults
 }
 
-/** What is wrong with a stream of Responses; `model` is what a gateway has to call it. */
+/** Returns the faults of a stream of Responses; `model` is the expected model id of a gateway. */
 export function responsesStreamFaults({ body }, { proxy, model }) {
   const texts = body.split('event: response.output_text.delta').length - 1
   const isWhole = texts === CONTENT_EVENTS && body.includes('event: response.completed')
@@ -40,7 +40,7 @@ export function responsesStreamFaults({ body }, { proxy, model }) {
   return faults
 }
 
-/** What is wrong with the result of the MCP tool `chat_complete`. */
+/** Returns the faults of a result of the MCP tool `chat_complete`. */
 export function mcpChatFaults({ body, head }, { model }) {
   if (!/\r\ncontent-type: *application\/json/i.test(head)) return ['the answer is not plain JSON']
   const { result } = JSON.parse(body)
@@ -49,14 +49,14 @@ export function mcpChatFaults({ body, head }, { model }) {
   return chat.choices[0].message.content.length > 400 ? [] : ['the answer is not whole']
 }
 
-/** What is wrong with the answer to an image edit. */
+/** Returns the faults of the answer to an image edit. */
 export function imageEditFaults({ body }) {
   const { data, usage } = JSON.parse(body)
   const isWhole = data.length === 1 && data[0].b64_json.length === PICTURE_BYTES && usage.output_tokens > 0
   return isWhole ? [] : ['the picture is not whole']
 }
 
-/** What is wrong with the receipt for a video; a gateway answers 202 with the id of its own task. */
+/** Returns the faults of the receipt for a video; a gateway returns 202 with the id of its own task. */
 export function videoFaults({ status, body }, { proxy, model }) {
   const receipt = JSON.parse(body)
   const faults = receipt.output.task_status === 'PENDING' ? [] : ["the vendor's output is missing"]

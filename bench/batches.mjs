@@ -1,5 +1,5 @@
-// What a large batch takes: a file of requests is sent, checked, run against a vendor in the same process, and its answers are read
-// again, all over a real socket, with a SQLite file as the store. Prints the time of each step, lines per second from the first byte sent to the
+// Measures a large batch: a file of requests is sent, checked, run against a vendor in the same process, and its answers are read, all
+// over a real socket, with a SQLite file as the store. Prints the time of each step, lines per second from the first byte sent to the
 // last one read, and the highest resident memory of the process, which is also client and vendor.
 //
 //   node bench/batches.mjs [lines] [files|messages]
@@ -51,7 +51,7 @@ const server = createServer(nodeHandler(gateway))
 await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
 const { port } = server.address()
 
-/** Sends a request whose body is made while it is sent; hands the answer over piece by piece. */
+/** Sends a request whose body is generated while it is sent; passes on the answer in chunks. */
 function send(method, path, { contentType, pieces = [], onData }) {
   const headers = { authorization: `Bearer ${CALLER_KEY}`, 'content-type': contentType ?? 'application/json' }
   return new Promise((resolve, reject) => {

@@ -23,7 +23,7 @@ export function blockedTimes() {
       longestMs = 0
       next()
     },
-    /** Milliseconds of the longest turn since `begin`. */
+    /** Returns the longest turn since `begin`, in milliseconds. */
     end() {
       clearTimeout(timer)
       return longestMs

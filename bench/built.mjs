@@ -1,4 +1,4 @@
-/** The variable that names another build of the project than `dist/`, for `--compare`. */
+/** Variable that names the build to measure instead of `dist/`, for `--compare`. */
 const VARIABLE = 'SIGNALBOX_BENCH_BUILD'
 
 /** The folder of the build that this process measures, with a slash at its end. */
@@ -7,5 +7,5 @@ export const BUILD = process.env[VARIABLE] ?? new URL('../dist/', import.meta.ur
 /** Imports an entry of the package, such as `index` or `node`, from the build that this process measures. */
 export const importBuilt = (entry) => import(new URL(`${entry}.js`, BUILD).href)
 
-/** What makes a process measure a build; that of this process when there is none. */
+/** Environment in which a process measures a build; the build of this process by default. */
 export const buildEnvironment = (build) => ({ [VARIABLE]: build?.folder ?? BUILD })

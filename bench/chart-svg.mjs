@@ -9,14 +9,14 @@ const LABEL_WIDTH = 178
 const VALUE_WIDTH = 56
 const BAR_WIDTH = PANEL_WIDTH - LABEL_WIDTH - VALUE_WIDTH
 const BAR_HEIGHT = 12
-/** From one bar of a proxy to its next, on another Node. */
+/** Distance between two bars of a proxy, on different versions of Node. */
 const BAR_STEP = 14
 const ROW_GAP = 8
 const PANEL_HEAD = 44
 const CHART_HEAD = 78
 const CHART_FOOT = 52
 
-/** Our own bar stands out; it has a darker place in the light scheme and a lighter one in the dark, as the text has. */
+/** Our own bar is highlighted: like the text, it is darker in the light scheme and lighter in the dark one. */
 const STYLE = `
     text { font-family: system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; font-size: 12px; fill: #1f2937 }
     .card { fill: #ffffff; stroke: #d1d5db }
@@ -37,7 +37,7 @@ const STYLE = `
     }`
 
 /**
- * Draws what `results.json` holds: a panel for each scenario and a bar for each proxy, from zero, with the same scale within a
+ * Draws the data of `results.json`: a panel for each scenario and a bar for each proxy, from zero, with the same scale within a
  * panel only. On several versions of Node a proxy has a bar for each, the newest first and the others paler. A proxy without a
  * number gets a dash, and one without any is named below.
  * @param {{ command: string, machine: string, date: string, nodes?: readonly string[], scenarios: readonly object[] }} numbers
@@ -80,7 +80,7 @@ const newestFirst = (nodes) => [...nodes].sort((left, right) => Number.parseInt(
 const legend = (nodes) =>
   nodes.length < 2 ? '' : ` Bars from above: ${nodes.map((node) => `Node ${node}`).join(', ')}.`
 
-/** A scenario with a row for each proxy, its bars in the order of `nodes`. What runs on no Node has one bar. */
+/** A scenario with a row for each proxy, its bars in the order of `nodes`. Proxies that do not run on Node have one bar. */
 function withRows({ values, ...scenario }, nodes) {
   const rows = new Map()
   for (const { name, title, node, value } of values) {
@@ -141,7 +141,7 @@ function textAt(left, baseline, style, text) {
   return `  <text class="${style}" x="${Number(left.toFixed(1))}" y="${baseline}">${escaped(text)}</text>`
 }
 
-/** A panel for readers who hear it. */
+/** Describes a panel for screen readers. */
 function describe({ title, unit, rows }) {
   const shown = ({ node, value }) =>
     `${value === undefined ? 'not measured' : rounded(value)}${node === undefined ? '' : ` (Node ${node})`}`

@@ -6,7 +6,7 @@ import { readNumbers } from './results-data.mjs'
 
 const FILE = new URL('../docs/public/benchmark.svg', import.meta.url)
 
-/** Writes the chart of the last comparison with peers that was written. */
+/** Writes the chart of the last saved comparison with peers. */
 export async function drawChart() {
   await writeFile(FILE, chartSvg(await readNumbers(), { ownName }))
 }

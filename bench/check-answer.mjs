@@ -8,7 +8,7 @@ const SETTLE_WITHIN_MS = 5_000
 /**
  * Sends a scenario's request once and checks the whole answer, so that a broken proxy cannot look fast.
  * @returns {Promise<number>} size of the body, which every later answer must have
- * @throws Error naming what is wrong
+ * @throws Error that names the faults
  */
 export async function checkAnswer({ driver, proxy, running, scenario }) {
   const request = requestFor({ scenario, proxy, running })
@@ -21,8 +21,8 @@ export async function checkAnswer({ driver, proxy, running, scenario }) {
 }
 
 /**
- * Reads a proxy's account once nothing is held any more; undefined for proxies without accounts. Where a request leaves a
- * hold behind, as a video does until it is rendered, `isHolding` reads what is left beside it.
+ * Reads a proxy's account when nothing is held any more; undefined for proxies without accounts. If a request keeps its hold,
+ * as a video does until it is rendered, set `isHolding` to read the rest of the balance.
  */
 export async function settledBalance(running, { isHolding = false } = {}) {
   const deadline = performance.now() + SETTLE_WITHIN_MS

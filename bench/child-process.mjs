@@ -5,10 +5,10 @@ import { findProgram } from './find-program.mjs'
 /** Where the processes run: the proxy alone on one core, vendor and driver together on another. */
 export const PROXY_CORE = 0
 export const LOAD_CORE = 1
-/** For the second of two processes of a proxy; where there are two cores only, it has to share. */
+/** Core of the second of two processes of a proxy; shared if there are only two cores. */
 export const SECOND_PROXY_CORE = availableParallelism() > 2 ? 2 : LOAD_CORE
 
-/** True where processes can be kept on one core each. */
+/** Whether each process can be bound to one core. */
 export const canPin = availableParallelism() > 1 && findProgram('taskset') !== undefined
 
 /**
@@ -21,7 +21,7 @@ export function pinned(command, core) {
 }
 
 /**
- * Starts a Node program that answers questions by `answerQuestions`. Resolves when it is ready.
+ * Starts a Node program that answers calls with `answerQuestions`. Resolves when it is ready.
  * @param {URL} file
  * @param {{
  *   core?: number, program?: string, arguments?: readonly string[], execArguments?: readonly string[],
@@ -46,7 +46,7 @@ export async function startChild(file, options) {
 }
 
 /**
- * The asking side of a child process, or of a cluster's worker.
+ * The calling side of a child process, or of a cluster's worker.
  * @returns `ready`, a promise of what the child says when it is; `ask(question, details)`, which rejects when the child has
  *   ended or the answer is a fault
  */
@@ -81,12 +81,12 @@ export function questionsTo(child, name) {
 }
 
 /**
- * The child's side: says that it is ready, answers questions by name, and ends with its parent.
+ * The child's side: reports that it is ready, answers calls by name, and exits with its parent.
  * @param {unknown} ready what the parent gets as `ready`
  * @param {Readonly<Record<string, (details: never) => unknown>>} answers
  */
 export function answerQuestions(ready, answers) {
-  // A message that cannot be sent has nobody left to read it.
+  // If a message cannot be sent, no process is left to read it.
   const tell = (message) => process.send(message, (error) => error && process.exit(0))
   process.on('message', async ({ id, question, details }) => {
     try {

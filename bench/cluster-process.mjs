@@ -16,7 +16,7 @@ async function lead() {
   cluster.setupPrimary({ serialization: 'advanced' })
   const workers = []
   let port
-  // One after the other: the first makes the tables.
+  // Workers start one after the other, because the first creates the tables.
   for (let index = 0; index < workerCount; index++) {
     const worker = cluster.fork()
     const { ask, ready } = questionsTo(worker.process, 'a worker')

@@ -10,7 +10,7 @@ export const CHAT_COST =
 /** Nano-dollars that one embeddings answer costs. */
 export const EMBEDDINGS_COST = BigInt(EMBEDDINGS_USAGE.input) * perToken(PRICES.input)
 
-/** Nano-dollars that one image edit costs; its output is pictures only. */
+/** Nano-dollars that one image edit costs; its output contains only images. */
 export const EDIT_COST =
   BigInt(EDIT_USAGE.text) * perToken(PRICES.input) +
   BigInt(EDIT_USAGE.pictures) * perToken(PRICES.inputPicture) +

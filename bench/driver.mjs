@@ -6,7 +6,7 @@ import { quantile } from './statistics.mjs'
 let connections = []
 let onAnswer = () => {}
 
-/** Opens connections, so that this is no part of what is measured. */
+/** Opens connections before the measurement, so that it does not include this work. */
 async function open({ port, count }) {
   connections = Array.from({ length: count }, () => new HttpConnection(port, (...given) => onAnswer(...given)))
   await Promise.all(connections.map((connection) => connection.connected))
@@ -18,9 +18,8 @@ function close() {
 }
 
 /**
- * Sends requests on every open connection, one after the other and all of them in turn, until `durationMs` is over or each
- * connection has sent `answersPerConnection`; then waits for what is under way. `spreadMs`: over how long the beginnings are
- * spread.
+ * Sends requests on every open connection, one after the other and all of them in turn, until `durationMs` has passed or each
+ * connection has sent `answersPerConnection`; then waits for requests in flight. `spreadMs` is the time over which the starts are spread.
  */
 function run({ requests, durationMs, answersPerConnection, spreadMs = 0, expectedBytes }) {
   const each = requests.map((request) => Buffer.from(request))
@@ -69,7 +68,7 @@ function run({ requests, durationMs, answersPerConnection, spreadMs = 0, expecte
   })
 }
 
-/** Begins on a few connections every millisecond. */
+/** Starts a few connections every millisecond. */
 function begin(waiting, spreadMs, next) {
   const perStep = Math.ceil(waiting.length / spreadMs)
   let begun = 0
@@ -86,7 +85,7 @@ function faultOf(answer, expectedBytes) {
   return answer.bodyBytes === expectedBytes ? undefined : `${answer.bodyBytes} bytes instead of ${expectedBytes}`
 }
 
-/** Begins an endless answer on every open connection; resolves when all of them have had their first byte. */
+/** Starts an endless answer on every open connection; resolves when all of them have received their first byte. */
 function openStreams({ request }) {
   const bytes = Buffer.from(request)
   let waiting = connections.length
@@ -100,7 +99,7 @@ function openStreams({ request }) {
   })
 }
 
-/** Sends one request on a connection of its own and gives the whole answer. */
+/** Sends one request on a new connection and returns the whole answer. */
 function fetchWhole({ port, request }) {
   return new Promise((resolve, reject) => {
     const connection = new HttpConnection(port, ({ status, head, parts, bodyBytes, fault }) => {

@@ -1,10 +1,10 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** Where Debian puts servers; it is not on the path of every user. */
+/** Folder of servers on Debian, which is not on the path of every user. */
 const SERVER_FOLDERS = ['/usr/sbin', '/usr/local/sbin']
 
-/** The path of an executable on PATH or among the system's servers; undefined when there is none. */
+/** Returns the path of an executable on PATH or among the system's servers, or undefined. */
 export function findProgram(name) {
   const folders = [...(process.env.PATH ?? '').split(delimiter), ...SERVER_FOLDERS]
   return folders.map((folder) => join(folder, name)).find(isExecutable)

@@ -1,9 +1,9 @@
-// Where the time to the first byte goes: one stream at a time through the gateway and through the bare proxy, in turns, with the
-// moments at which it is handed over inside of each. Then the same for each later piece of the streams.
+// Measures the parts of the time to the first byte: sends one stream at a time through the gateway and the bare proxy, in turns, and
+// records each handover inside of them. Then measures each later chunk of the streams in the same way.
 //
 //   node bench/first-byte-trace.mjs [streams of each proxy] [milliseconds between streams]
 //
-// Prints medians in microseconds. With no pause the processor is warm; with one, caches are as cold as under light load.
+// Prints medians in microseconds. Without a pause the processor is warm; with a pause, caches are as cold as under light load.
 import { Agent, request } from 'node:http'
 import { LOAD_CORE, PROXY_CORE, startChild } from './child-process.mjs'
 import { API_KEY, chatBody } from './requests.mjs'
@@ -11,7 +11,7 @@ import { HANDOVERS } from './trace-handovers.mjs'
 
 const streamCount = Number(process.argv[2] ?? 300)
 const pauseMs = Number(process.argv[3] ?? 0)
-/** Bursts, 16 at a time, so that Node has compiled what is measured. */
+/** Bursts of 16 requests, so that Node has compiled the measured code. */
 const WARM_UP = 6_000
 const WARM_UP_PARALLEL = 16
 const FIRST = Object.values(HANDOVERS)

@@ -1,5 +1,5 @@
-// What hooks and the response cache add to one small chat, and to a stream of 200 chunks, without sockets: CPU time per request above a
-// gateway without them. The gateways take turns, round by round, in one process.
+// Measures the CPU time that hooks and the response cache add to one small chat, and to a stream of 200 chunks, without sockets, compared
+// with a gateway without them. The gateways take turns, round by round, in one process.
 //
 //   node --expose-gc bench/hooks.mjs [requests per round] [rounds]
 import { pii, redact } from '../dist/index.js'

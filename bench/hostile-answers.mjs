@@ -3,7 +3,7 @@ import { deep, fn, HI, long, post, SCHEMA } from './hostile-bodies.mjs'
 /**
  * Choice of the cases: every decoder gets every shape of its dialect once, and every writer gets the shapes of one
  * decoder; bytes that pass unchanged are read by the dialect's own reader. Counts in one event or in a whole answer are just below the
- * bound of items, so that what comes after the bound is reached, and far above it in one case of each dialect. Streams have more of them.
+ * bound of items, so that the code after the bound is reached, and far above it in one case of each dialect. Streams have more items.
  */
 
 /** Just below the bound of items of an answer or an event, far above it, and events of a stream. */

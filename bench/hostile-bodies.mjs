@@ -1,8 +1,8 @@
 /**
  * Choice of the cases: every endpoint and every translator gets every shape that it walks itself. A shape that only the
  * reader of JSON or of forms walks goes through it once per endpoint, because every model has the same reader. Counts are just below the
- * bounds of members, values and items, so that what comes after the bounds is reached. Long texts have a quarter of the length that is
- * allowed, and one text, one form and one file have the whole length: more than linear work shows there.
+ * bounds of members, values and items, so that the code after the bounds is reached. Long texts have a quarter of the allowed length, and
+ * one text, one form and one file have the whole length, so that superlinear work shows.
  */
 
 /** Just below the bound of members of a body, of its values, and of its bytes. */
@@ -11,7 +11,7 @@ const VALUES = 480_000
 const WHOLE_LENGTH = 31 * 1024 * 1024
 export const LONG_LENGTH = WHOLE_LENGTH / 4
 
-/** As many items as a body can have, or `count`. */
+/** Returns the maximum number of items of a body, or `count` items. */
 function list(item, count) {
   const make = typeof item === 'string' ? () => item : item
   const membersEach = make(0).split('":').length - 1
@@ -28,7 +28,7 @@ export const fn = (name, parameters) =>
 export const SCHEMA = '{"type":"object"}'
 const call = (index) => `{"id":"c${index}","type":"function","function":{"name":"f","arguments":"{}"}}`
 
-/** What is hostile in any string. */
+/** Strings that are hostile in any member. */
 const TEXTS = {
   'a long text': long('a'),
   'a long text of quotes': long('\\"', WHOLE_LENGTH),
@@ -362,7 +362,7 @@ export const post = (path, model, name, rest) => ({
   path,
   model,
   headers: { 'content-type': 'application/json' },
-  /** Written when it is read: all of them at a time would fill the memory. */
+  /** Generated when it is read, because all of them together would fill the memory. */
   get body() {
     return Buffer.from(json(model, `${bound[path] ?? ''}${rest()}`))
   },

@@ -5,8 +5,8 @@ import { answerQuestions } from './child-process.mjs'
 import { slowness } from './machine-slowness.mjs'
 
 /**
- * A gateway whose callers and vendors are hostile, in a process of its own, so that a small heap ends nobody else. Its vendors answer at
- * the address in the first argument. With a second argument, hooks of every kind read and
+ * A gateway whose callers and vendors are hostile, in a separate process, so that its small heap affects no other process. Its vendors
+ * answer at the address in the first argument. With a second argument, hooks of every kind read and
  * redact all texts, and batches are made of ordinary calls.
  */
 
@@ -26,7 +26,7 @@ const vendors = [
   signalbox.amazonBedrock({ apiKey: key.apiKey, endpoint: origin }),
 ]
 
-/** Two that read all texts, and the redaction of what the hostile texts contain. */
+/** Two hooks that read all texts, and the redaction of values in the hostile texts. */
 const hooks = [
   signalbox.redact([signalbox.pii.email, signalbox.pii.card, { name: 'own', pattern: /hit/, maxLength: 3 }]),
   { name: 'whole', request: (request) => void request.texts().length, answer: (answer) => void answer.texts().length },
@@ -54,7 +54,7 @@ async function listen(handler) {
   return `http://127.0.0.1:${server.address().port}`
 }
 
-/** Times what the engine alone takes for a JSON text: it cannot be interrupted. */
+/** Measures the time that the engine alone needs for a JSON text, which cannot be interrupted. */
 async function measureJson(request, response) {
   const chunks = []
   for await (const chunk of request) chunks.push(chunk)

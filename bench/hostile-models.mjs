@@ -1,4 +1,4 @@
-/** The catalog and the caller of the hostile gateway. Bodies are elsewhere: the gateway's process must have room for its own work only. */
+/** The catalog and the caller of the hostile gateway. Bodies are in other modules, to keep them out of the gateway's process. */
 
 /** Chat models of every translator, and models of the other kinds, by the id of their vendor's dialect. */
 export const CHAT = {

@@ -5,13 +5,13 @@ const HEAD_END = '\r\n\r\n'
 const CARRIAGE_RETURN = 13
 const LINE_FEED = 10
 
-/** Is the status of an answer one of success? */
+/** Whether the status of an answer is a success. */
 export const isSuccess = ({ status }) => status >= 200 && status < 300
 
 /**
- * One kept-alive HTTP/1.1 connection that sends prepared requests, and reads of the answers what a load driver needs:
- * status, size, the moment of the first byte of the body, and the end. Much cheaper than an HTTP client, because what the
- * driver costs is taken from the mock vendor.
+ * One kept-alive HTTP/1.1 connection that sends prepared requests, and reads only the parts of answers that a load driver
+ * needs: status, size, time of the first byte of the body, and the end. It needs much less CPU time than an HTTP client, because driver and
+ * mock vendor share a core.
  */
 export class HttpConnection {
   #socket
@@ -21,7 +21,7 @@ export class HttpConnection {
   #remaining = 0
   #answer
 
-  /** `onAnswer` gets each answer, or one with a `fault` when the connection ends in the middle of it. */
+  /** `onAnswer` gets each answer, with a `fault` if the connection ends in the middle of it. */
   constructor(port, onAnswer) {
     this.#onAnswer = onAnswer
     this.#socket = net.connect({ port, host: '127.0.0.1', noDelay: true })
@@ -72,7 +72,7 @@ export class HttpConnection {
     }
   }
 
-  /** Takes what it can from the front; 0 when more bytes are needed first. */
+  /** Consumes bytes from the front and returns their number; 0 if more bytes are needed first. */
   #step(bytes) {
     if (this.#mode === 'head') return this.#readHead(bytes)
     if (this.#mode === 'body') return this.#readBody(bytes)
@@ -116,7 +116,7 @@ export class HttpConnection {
     return end + 3
   }
 
-  /** The data of a chunk and the line end behind it. */
+  /** Reads the data of a chunk and the line end after it. */
   #readChunkData(bytes) {
     const size = Math.min(this.#remaining, bytes.byteLength)
     this.#take(bytes, Math.min(size, Math.max(0, this.#remaining - 2)))

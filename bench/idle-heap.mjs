@@ -1,4 +1,4 @@
-// The live heap of a gateway that has started and answered nothing yet: what every full collection has to walk through.
+// Measures the live heap of a gateway that has started and answered nothing yet, which every full collection has to walk through.
 //
 //   node --expose-gc bench/idle-heap.mjs
 //
@@ -6,12 +6,12 @@
 // `idle` with the benchmark's gateway, its whole catalog and everything on, behind Node's HTTP server.
 const MEGABYTE = 1_000_000
 /**
- * What imports and the start have left to later turns is let go first, and V8 drops what it has compiled for them after some collections.
- * After 5 turns the figure was 11.9 to 12.05 by chance; from 8 on it is 11.80 each time.
+ * Turns before the measurement. Imports and the start release memory in later turns, and V8 drops their compiled code after some
+ * collections. After 5 turns the figure was 11.9 to 12.05 by chance; from 8 on it is 11.80 each time.
  */
 const TURNS = 10
 const TURN_MS = 20
-/** Nobody is asked. */
+/** Vendor that is never called. */
 const UPSTREAM_PORT = 9
 
 const node = await heapMegabytes()

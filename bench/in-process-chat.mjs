@@ -10,7 +10,7 @@ const PRICES = {
   ],
 }
 
-/** The request of one small chat, as `sendOnce` takes it. */
+/** The request of one small chat, for `sendOnce`. */
 export const CHAT = { path: '/v1/chat/completions', contentType: 'application/json', chunks: [CHAT_REQUEST] }
 
 /** A gateway with everything on whose vendor answers a small chat in the same process; `options` add to it. */

@@ -1,4 +1,4 @@
-// What the gateway itself costs for one image edit, 2 MB form in and 2 MB JSON out, without sockets: see in-process.mjs.
+// Measures the gateway's own cost of one image edit, with a 2 MB form in and 2 MB of JSON out, without sockets; see in-process.mjs.
 //
 //   node --expose-gc bench/in-process-edits.mjs [requests per round]
 //   node --cpu-prof --cpu-prof-interval 100 bench/in-process-edits.mjs
@@ -40,7 +40,7 @@ const request = { path: '/v1/images/edits', contentType, chunks: reads(withoutHe
 await measureRounds(() => sendOnce(gateway, request), { perRound, rounds: 15, parallel: 8 })
 await gateway.close({ drainMs: 0 })
 
-/** A body as it comes from a socket. */
+/** A body in chunks, as from a socket. */
 function reads(bytes) {
   const count = Math.ceil(bytes.byteLength / READ_BYTES)
   return Array.from({ length: count }, (_, index) => bytes.subarray(index * READ_BYTES, (index + 1) * READ_BYTES))

@@ -11,7 +11,7 @@ export async function compareLanes(lanes, { perRound, rounds }) {
   const costs = lanes.map(() => [])
   for (let index = 0; index < WARM_UP + rounds; index++) {
     if (index === WARM_UP) for (const ofLane of costs) ofLane.length = 0
-    // In another order each time, so that nobody always follows the same one.
+    // The order changes in each round, so that no lane always follows the same one.
     for (const [place, lane] of shuffled([...lanes.entries()])) costs[place].push(await round(lane, perRound))
   }
   const [first] = costs

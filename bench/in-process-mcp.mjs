@@ -1,4 +1,5 @@
-// What one call of the MCP tool `chat_complete` costs, beside the same chat without it, without sockets: see in-process.mjs.
+// Measures the cost of one call of the MCP tool `chat_complete`, compared with the same chat without MCP, without sockets; see
+// in-process.mjs.
 //
 //   node --expose-gc bench/in-process-mcp.mjs [calls per round]
 //   node --cpu-prof --cpu-prof-interval 100 bench/in-process-mcp.mjs

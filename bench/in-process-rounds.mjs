@@ -1,7 +1,7 @@
 /** The caller's key at a gateway in process. */
 export const CALLER_KEY = 'sk-bench-0123456789'
 
-/** A vendor in the same process that answers every call with the same bytes; it takes whatever it is sent. */
+/** A vendor in the same process that accepts every request and answers with the same bytes. */
 export function answeringTransport(chunks) {
   return {
     send({ body }, handler) {
@@ -17,7 +17,7 @@ export function answeringTransport(chunks) {
   }
 }
 
-/** Sends one request with a body in `chunks` to a gateway; rejects unless it is answered with `status`, 200 when absent. */
+/** Sends one request with a body in `chunks` to a gateway; rejects unless the answer has `status`, by default 200. */
 export function sendOnce(gateway, { path, contentType, chunks, headers: further, status: expected = 200 }) {
   const headers = { authorization: `Bearer ${CALLER_KEY}`, 'content-type': contentType, ...further }
   return new Promise((resolve, reject) => {
@@ -47,7 +47,7 @@ export function sendOnce(gateway, { path, contentType, chunks, headers: further,
   })
 }
 
-/** Sends `count` requests, `parallel` at a time; waits for what `between` gives after each, if it is there. */
+/** Sends `count` requests, `parallel` at a time; awaits the result of `between` after each, if it is set. */
 export async function sendMany(gateway, sent, { count, parallel, between }) {
   let left = count
   const lane = async () => {

@@ -1,9 +1,10 @@
-// What the gateway itself costs for one submission of a video, without sockets: CPU time of a request, and the memory that
-// its task keeps while it is open. Every round begins with a gateway of its own, since an open task stays.
+// Measures the gateway's own cost of one submission of a video, without sockets: CPU time of a request, and the memory of its
+// open task. Every round begins with a new gateway, because open tasks stay in memory.
 //
 //   node --expose-gc bench/in-process-videos.mjs [requests per round] [rounds] [sqlite]
 //
-// With `sqlite` tasks and money are kept in SQLite files in the temporary folder, flushed before it is acknowledged, instead of in memory.
+// With `sqlite`, tasks and money are in SQLite files in the temporary folder, which are flushed before each acknowledgement, instead of in
+// memory.
 import { Buffer } from 'node:buffer'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,7 +18,7 @@ const rounds = Number(process.argv[3] ?? 15)
 const folder = process.argv[4] === 'sqlite' ? mkdtempSync(join(tmpdir(), 'signalbox-bench-')) : undefined
 const sqliteStore = folder && (await import('../dist/sqlite.js')).sqliteStore
 
-/** As many as wait for an answer at the same time. */
+/** Number of requests in flight. */
 const PARALLEL = 32
 
 const REQUEST = Buffer.from(
@@ -33,7 +34,7 @@ const REQUEST = Buffer.from(
   }),
 )
 
-/** Receipts of the vendor, each with an id of its own. */
+/** Receipts of the vendor, each with a new id. */
 const receipts = {
   count: 0,
   *[Symbol.iterator]() {
@@ -59,7 +60,7 @@ async function openGateway(number) {
     keys: [{ key: CALLER_KEY, account: 'bench' }],
     limits: { requestsPerMinute: 1e9, tokensPerMinute: 1e12, concurrency: 100_000 },
     transport: answeringTransport(receipts),
-    // Longer than a round: nobody asks about videos while their submission is measured.
+    // Longer than a round, so that no video is polled while its submission is measured.
     taskPollIntervalMs: 3_600_000,
     ...(sqliteStore === undefined ? {} : { store: sqliteStore({ path: join(folder, `bench-${number}.db`) }) }),
   })

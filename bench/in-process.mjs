@@ -1,11 +1,11 @@
-// What the gateway itself costs for one small chat, without sockets: CPU time and allocated bytes per request.
-// Sockets and the kernel are most of a proxied request and most of its noise; this leaves them out.
+// Measures the gateway's own cost of one small chat, without sockets: CPU time and allocated bytes per request.
+// Sockets and the kernel cause most of the cost and the noise of a proxied request, so they are left out.
 //
 //   node --expose-gc bench/in-process.mjs [requests per round] [sqlite|memory] [unrecorded|prometheus]
 //
-// With `sqlite` the money is kept in a SQLite file in the temporary folder, flushed before it is acknowledged, instead of in memory. With
-// `unrecorded` no records of usage are written; with `prometheus` metrics are counted. What telemetry adds is measured more exactly
-// by `bench/telemetry.mjs`, where gateways with and without it take turns.
+// With `sqlite`, the money is in a SQLite file in the temporary folder, which is flushed before each acknowledgement, instead of in memory.
+// With `unrecorded` no records of usage are written; with `prometheus` metrics are counted. `bench/telemetry.mjs` measures the cost of
+// telemetry more exactly, because gateways with and without it take turns.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

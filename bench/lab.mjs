@@ -29,7 +29,7 @@ export async function openLab() {
   }
 }
 
-/** What `startChild` needs to run a variant on its Node and from its build. */
+/** Options of `startChild` to run a variant on its Node version and from its build. */
 function runtimeOf({ node, build }) {
   return {
     ...(node === undefined ? {} : { program: node.program }),
@@ -47,15 +47,15 @@ async function nodeProxy({ name }, { upstreamPort, runtime }) {
   return { port: child.ready.port, ...answersOf(child) }
 }
 
-/** What a Node program answers about itself, as the measurements ask for it. */
+/** Functions that query a Node program about itself, as the measurements need them. */
 export function answersOf(child) {
   return {
     /** CPU time used since the start, in microseconds. */
     cpuMicroseconds: () => child.ask('cpuMicroseconds'),
     mainThreadMicroseconds: async () => (canReadProcesses ? mainThreadsMicroseconds(child.pid) : undefined),
-    /** Memory after a collection, `resident` and `used` bytes, and `peakResident`, the most there ever was. */
+    /** Memory after a collection, `resident` and `used` bytes, and `peakResident`, the highest value so far. */
     memoryBytes: () => child.ask('memoryBytes'),
-    /** `{ balance, held }` in nano-dollars; undefined for proxies that keep no accounts. */
+    /** `{ balance, held }` in nano-dollars; undefined for proxies without accounts. */
     account: () => child.ask('account'),
     startProfile: () => child.ask('startProfile'),
     stopProfile: () => child.ask('stopProfile'),

@@ -1,6 +1,6 @@
 /**
- * What the SQLite ledger costs. Usage: node bench/ledger.mjs [folder for the database; default: the system's folder for
- * temporary files]. The disk under the folder decides: every group of writes is flushed to it before it is acknowledged.
+ * Measures the SQLite ledger. Usage: node bench/ledger.mjs [folder for the database; default: the system's folder for
+ * temporary files]. The result depends on the disk of the folder: every group of writes is flushed to it before it is acknowledged.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -32,7 +32,7 @@ try {
 
   await inParallel(PARALLEL, 5_000, (number) => reserveAndSettle(`warm_${number}`))
   await measurePairs('reserve + settle', (number) => `pair_${number}`)
-  // Ids in no order, as the gateway gives them: every hold is on another page of the table.
+  // Random ids, like those of the gateway: every hold is on another page of the table.
   await measurePairs('the same, random ids', () => `req_${randomUUID().replaceAll('-', '')}`)
   const reserves = await inParallel(GROUPED_PARALLEL, GROUPED_RESERVES, (number) =>
     store.ledger.reserve(hold(`grouped_${number}`), Date.now()),
@@ -60,7 +60,7 @@ async function measurePairs(name, idOf) {
   )
 }
 
-/** Milliseconds that a reservation takes, and with its settlement. */
+/** Returns the milliseconds of a reservation, without and with its settlement. */
 async function reserveAndSettle(holdId) {
   const startedAtMs = performance.now()
   await store.ledger.reserve(hold(holdId), Date.now())

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
 import { canPin } from './child-process.mjs'
 
-/** The machine in words, with the versions of Node that the proxies run on: our own when there are none. */
+/** Describes the machine, with the versions of Node of the proxies, by default our own. */
 export function machine(nodes = []) {
   const memory = Math.round(totalmem() / 1_024 ** 3)
   const pinning = canPin ? 'proxy alone on core 0, vendor and driver on core 1' : 'processes not pinned'

@@ -16,8 +16,8 @@ import {
 } from './vendor-answers.mjs'
 
 /**
- * A vendor that costs next to nothing, so that a proxy's own work is what is measured: sockets without Node's HTTP server,
- * and answers whose bytes are made once. The manner of the answer is in the name of the model:
+ * A vendor that needs very little CPU time, so that the proxy's own work is measured: it has sockets without Node's HTTP
+ * server, and answers whose bytes are created once. The name of the model selects the kind of answer:
  * `burst` all events in one write · `paced` one write every 20 ms · `brief` ten events, 10 ms apart · `slow` an event every
  * 2 s, without end · `held` an image edit that is answered when the lab says so · anything else one JSON answer.
  */
@@ -64,8 +64,8 @@ function answer(socket, path, body) {
 }
 
 /**
- * One write per event. The head, the events before the first text, and that text go out at once and together: a gateway that
- * waits for content before it commits itself to this vendor is not to be charged with the vendor's own pause.
+ * One write per event. The head, the events before the first text, and that text are sent immediately and together, so that a
+ * gateway that waits for content before it commits to this vendor does not appear slower by the vendor's own pause.
  */
 function pace(socket, { intervalMs, events, together }) {
   socket.write(Buffer.concat([STREAM_HEAD, ...events.slice(0, together)]))
@@ -90,7 +90,7 @@ function drip(socket) {
   socket.once('close', () => clearInterval(timer))
 }
 
-/** So much of a request is read as text: the model stands at the front of all bodies. */
+/** Number of bytes of a request that are read as text: the model is at the beginning of all bodies. */
 const READ_BYTES = 4_096
 
 /** Reads requests from a connection, one after the other. Large bodies are counted, not joined. */
@@ -116,7 +116,7 @@ function serve(socket) {
   })
 }
 
-/** Path and size of a request; undefined until its head is whole. `bodyBytes` is undefined for a chunked body. */
+/** Path and size of a request; undefined until its head is complete. `bodyBytes` is undefined for a chunked body. */
 function readHead(chunks) {
   const bytes = joined(chunks)
   const end = bytes.indexOf('\r\n\r\n')
@@ -127,7 +127,7 @@ function readHead(chunks) {
   return { path: head.split(' ', 2)[1], bodyStart: end + 4, bodyBytes }
 }
 
-/** The last bytes, as many as the end of a chunked body has; no chunk is empty. */
+/** The last bytes, as many as the end mark of a chunked body has; no chunk is empty. */
 function endOf(chunks) {
   return joined(chunks.slice(-STREAM_END.byteLength)).subarray(-STREAM_END.byteLength)
 }
@@ -142,7 +142,7 @@ const server = net.createServer(serve).listen({ port: 0, host: '127.0.0.1', back
     { port: server.address().port },
     {
       heldCount: () => held.length,
-      /** All of the answers but their last byte; resolves when the bytes are on their way. */
+      /** Sends all answers without their last byte; resolves when the bytes have been written. */
       beginHeld: async () => {
         await Promise.all(
           held.map((socket) => new Promise((sent) => socket.write(IMAGE_EDIT.subarray(0, -1), () => sent()))),

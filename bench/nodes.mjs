@@ -8,7 +8,7 @@ const CACHE = fileURLToPath(new URL('./.cache/', import.meta.url))
 
 /**
  * Reads a list of major versions, such as `20,24`.
- * @throws TypeError for anything else, or a version that stands there twice
+ * @throws TypeError for anything else, or for a repeated version
  */
 export function readMajors(text) {
   const majors = text.split(',').map((part) => part.trim())
@@ -17,14 +17,14 @@ export function readMajors(text) {
   return majors.map(Number)
 }
 
-/** The package of npm that holds Node for a machine, as the package `node` picks it. */
+/** The npm package that contains Node for a machine, as the package `node` selects it. */
 export const packageOf = ({ platform, arch }) => `node-${platform === 'win32' ? 'win' : platform}-${arch}`
 
 /**
- * Finds Node in each of the major versions: our own where it is one of them, else the newest that npm has, which is installed
- * into a folder that git ignores when it is not there yet.
+ * Finds Node in each of the major versions: our own if it is one of them, else the newest version on npm, which is installed once
+ * into a folder that git ignores.
  * @returns {{ version: string, program: string }[]} in the order of `majors`
- * @throws Error when npm cannot install one, without a network or where the package does not exist
+ * @throws Error if npm cannot install a version, because there is no network or no such package
  */
 export function findNodes(majors) {
   return majors.map((major) => {

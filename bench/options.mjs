@@ -33,9 +33,9 @@ Without --peers, --mounts, --cluster, --mcp and --postgres the gateway is compar
  *   suites: readonly { name: string, scenarios: readonly { name: string }[] }[], nodeMajors: readonly number[],
  *   compareWith: string | undefined, batches: number, rounds: number, seconds: number, isJson: boolean, isWriting: boolean,
  *   profileFolder: string | undefined, isHelp: boolean
- * }} `suites`: what to run, each with its `scenarios` narrowed to those that are wanted
+ * }} `suites`: suites to run, each with only the requested `scenarios`
  *   `nodeMajors`: versions of Node, empty for our own; `compareWith`: a revision, or undefined
- * @throws TypeError for an option that does not exist or has a bad value
+ * @throws TypeError for an unknown option or an invalid value
  */
 export function readOptions(given) {
   const { values } = parseArgs({
@@ -79,7 +79,7 @@ export function readOptions(given) {
   }
 }
 
-/** How long a run takes when nothing is said about it. A comparison of builds has short turns, so that pairs are close. */
+/** Default length of a run. A comparison of builds has short turns, so that pairs are close. */
 function extentOf({ quick, compare }) {
   if (quick) return { batches: 1, rounds: 2, seconds: 1 }
   return compare === undefined ? { batches: 1, rounds: 5, seconds: 4 } : { batches: 5, rounds: 3, seconds: 2 }

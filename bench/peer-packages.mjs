@@ -6,27 +6,27 @@ import { fileURLToPath } from 'node:url'
 const FOLDER = new URL('./peers/', import.meta.url)
 const MANIFEST = new URL('./package.json', FOLDER)
 
-/** Loads packages as a program in `bench/peers` does; nothing of them is found from elsewhere. */
+/** Loads packages like a program in `bench/peers`; they cannot be found from other folders. */
 export const requirePeer = createRequire(MANIFEST)
 
 /** A file of an installed peer. */
 export const peerFile = (name, path) => new URL(`./node_modules/${name}/${path}`, FOLDER)
 
-/** The installed version of a peer; undefined when it is not there. */
+/** Returns the installed version of a peer, or undefined. */
 export function peerVersion(name) {
   const manifest = peerFile(name, 'package.json')
   return existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')).version : undefined
 }
 
 /**
- * Installs what `bench/peers/package.json` names into that folder, by its lock file; does nothing when it is all there.
- * @throws Error when npm fails, most often without a network
+ * Installs the packages of `bench/peers/package.json` into that folder, by its lock file; does nothing if all are installed.
+ * @throws Error if npm fails, usually without a network
  */
 export function installPeers() {
   const missing = missingPackages(JSON.parse(readFileSync(MANIFEST, 'utf8')), peerVersion)
   if (missing.length === 0) return
   process.stderr.write(`installing ${missing.join(', ')} into bench/peers\n`)
-  // No scripts: whatever the peers do when they are installed is not needed to run them.
+  // Skips install scripts, because the peers run without them.
   execFileSync('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], {
     cwd: fileURLToPath(FOLDER),
     stdio: ['ignore', 2, 2],

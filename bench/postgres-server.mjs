@@ -6,12 +6,12 @@ import { setTimeout } from 'node:timers/promises'
 import { findProgram } from './find-program.mjs'
 import { freePort, startProgram } from './program-process.mjs'
 
-/** Where Debian keeps the programs of each major version. */
+/** Folder of the programs of each major version on Debian. */
 const VERSIONS_FOLDER = '/usr/lib/postgresql'
 /** How often a server that starts is checked before it counts as broken: 30 seconds. */
 const MAX_READY_CHECKS = 600
 
-/** The path of a program of PostgreSQL, of the newest version; undefined when there is none. */
+/** The path of a program of PostgreSQL, of the newest version, or undefined. */
 export function postgresProgram(name) {
   const versions = existsSync(VERSIONS_FOLDER) ? readdirSync(VERSIONS_FOLDER) : []
   const newest = versions.sort((left, right) => Number(right) - Number(left))[0]
@@ -48,7 +48,7 @@ export async function startPostgresServer() {
     port,
     environment,
     user,
-    // It would wait for its callers to leave after SIGTERM.
+    // After SIGTERM it would wait for its clients to disconnect.
     stopSignal: 'SIGINT',
     onStop: () => rmSync(folder, { recursive: true, force: true }),
   })

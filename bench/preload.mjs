@@ -1,4 +1,4 @@
-// Loaded by `--import` into a Node program that is not ours, so that it is measured as ours are.
+// Loaded with `--import` into other Node programs, so that they are measured like ours.
 import { answerQuestions } from './child-process.mjs'
 import { processAnswers } from './process-answers.mjs'
 

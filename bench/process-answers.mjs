@@ -3,13 +3,13 @@ import { getHeapSpaceStatistics } from 'node:v8'
 
 const session = new inspector.Session()
 
-/** What every Node program that is measured tells about itself. It needs `--expose-gc`. */
+/** Answers of every measured Node program about itself. They need `--expose-gc`. */
 export const processAnswers = {
   cpuMicroseconds: () => {
     const { user, system } = process.cpuUsage()
     return user + system
   },
-  /** After a collection, so that garbage is not counted. */
+  /** Measured after a collection, so that garbage is not counted. */
   memoryBytes: () => {
     globalThis.gc()
     globalThis.gc()

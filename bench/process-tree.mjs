@@ -4,11 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 const MICROSECONDS_PER_TICK = 10_000
 const KIBIBYTE = 1_024
 
-/** True where the processes of a program can be read. */
+/** Whether the processes of a program can be read. */
 export const canReadProcesses = process.platform === 'linux'
 
 /**
- * What a process and everything it has started have used: CPU in microseconds, in steps of a tick, ended children included;
+ * Returns the usage of a process and all its descendants: CPU in microseconds, in steps of a tick, including ended children;
  * resident memory and the sum of each process's peak, in bytes. Pages that processes share are counted for each.
  */
 export function processTreeUsage(rootId) {
@@ -24,8 +24,8 @@ export function processTreeUsage(rootId) {
 }
 
 /**
- * CPU in microseconds, in steps of a tick, that the main threads of a process and of everything it has started have used.
- * The rest of their CPU is that of helper threads: garbage collector, compiler, file system and name look-ups.
+ * Returns the CPU time of the main threads of a process and its descendants, in microseconds, in steps of a tick. The rest of
+ * their CPU time is that of helper threads: garbage collector, compiler, file system and name look-ups.
  */
 export function mainThreadsMicroseconds(rootId) {
   let ticks = 0
@@ -36,7 +36,7 @@ export function mainThreadsMicroseconds(rootId) {
   return ticks * MICROSECONDS_PER_TICK
 }
 
-/** Ids of a process and of everything below it, itself first. Empty when it is gone. */
+/** Ids of a process and its descendants, itself first. Empty if it has ended. */
 export function treeOf(processes, rootId) {
   if (!processes.has(rootId)) return []
   const ids = [rootId]
@@ -51,14 +51,14 @@ export function treeOf(processes, rootId) {
  * @returns `parentId`; `ownTicks` of CPU; `cpuTicks`, those of children that have ended included
  */
 export function parseStat(text) {
-  // The name of the program stands in parentheses, and may have spaces and parentheses of its own.
+  // The name of the program is in parentheses, and may contain spaces and parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [user, system, childrenUser, childrenSystem] = fields.slice(11, 15).map(Number)
   const ownTicks = user + system
   return { parentId: Number(fields[1]), ownTicks, cpuTicks: ownTicks + childrenUser + childrenSystem }
 }
 
-/** Reads the resident memory, and the most there ever was, of `/proc/<id>/status`; 0 for a process that has ended. */
+/** Reads the resident memory, and its peak, from `/proc/<id>/status`; 0 for a process that has ended. */
 export function parseStatus(text) {
   const bytesOf = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) * KIBIBYTE
   return { residentBytes: bytesOf('VmRSS'), peakBytes: bytesOf('VmHWM') }

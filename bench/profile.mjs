@@ -5,7 +5,7 @@ import { variantsOf } from './variants.mjs'
 
 const SHOWN = 40
 
-/** Measures one turn of each proxy under the profiler; prints where its time goes and keeps the profiles. */
+/** Measures one turn of each proxy under the profiler; prints the shares of its time and saves the profiles. */
 export async function profileScenario({ lab, suite, scenario, options }) {
   await mkdir(options.profileFolder, { recursive: true })
   for (const proxy of variantsOf(suite.proxiesOf(scenario), options)) {
@@ -37,7 +37,7 @@ function show(rows, cpuMicroseconds) {
   }
 }
 
-/** Share of the busy time that each line of the built package took, the greatest first. Inlined functions count where they stand. */
+/** Share of the busy time that each line of the built package took, the greatest first. Inlined functions count at their own lines. */
 async function hottestLines({ nodes }, folder) {
   const ticks = new Map()
   let busy = 0

@@ -9,9 +9,9 @@ const LOOK_EVERY_MS = 50
 const STOP_WITHIN_MS = 5_000
 const KEPT_OUTPUT = 2_000
 
-/** Programs that run, and what is to be done after each. */
+/** Running programs, and the function to call after each. */
 const running = new Map()
-// Programs of others do not end with their parent.
+// Other programs do not end with their parent.
 process.on('exit', () => {
   if (running.size === 0) return
   const processes = readProcesses()
@@ -22,13 +22,13 @@ process.on('exit', () => {
 })
 
 /**
- * Starts a server that is no program of ours. Resolves when it accepts connections.
+ * Starts a server that is not part of this project. Resolves when it accepts connections.
  * @param {readonly string[]} command
  * @param {{
  *   core?: number, port: number, readyWithinMs?: number, environment?: NodeJS.ProcessEnv, user?: { uid: number, gid: number },
  *   stopSignal?: NodeJS.Signals, onStop?: () => void
  * }} options
- * @returns what `lab.startProxy` returns; CPU and memory are those of all its processes
+ * @returns the same type as `lab.startProxy`; CPU and memory are those of all its processes
  * @throws Error with the end of what it wrote to its standard error
  */
 export async function startProgram(command, options) {
@@ -66,13 +66,13 @@ export async function startProgram(command, options) {
   }
 }
 
-/** Why a program cannot be measured here; undefined when it can. `hint`: how to come by it. */
+/** Returns the reason why a program cannot be measured here, or undefined. `hint` says how to install it. */
 export function reasonAgainst(program, hint) {
   if (!canReadProcesses) return 'not measured: the CPU time of its processes can be read on Linux only'
   return findProgram(program) === undefined ? `not measured: there is no \`${program}\` on PATH${hint}` : undefined
 }
 
-/** A port that nobody listens on. */
+/** Finds an unused port. */
 export function freePort() {
   return new Promise((resolve, reject) => {
     const server = net.createServer().once('error', reject)
@@ -83,7 +83,7 @@ export function freePort() {
   })
 }
 
-/** Resolves to true when somebody accepts connections, to false after `deadline` or when the program has `ended`. */
+/** Resolves to true when the port accepts connections, and to false after `deadline` or when the program has `ended`. */
 export async function accepts(port, { deadline, ended = new Promise(() => {}) }) {
   let isOver = false
   ended.then(() => {
@@ -108,7 +108,7 @@ function canConnect(port) {
   })
 }
 
-/** Asks a program to end. It is killed when it takes too long, and what it leaves of its children is killed in any case. */
+/** Signals a program to end. It is killed if it takes too long, and its remaining children are killed in any case. */
 async function endTree(child, { ended, stopSignal }) {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
   const ids = treeOf(readProcesses(), child.pid)

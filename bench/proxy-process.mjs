@@ -7,6 +7,6 @@ const { server, account } = await serve({ upstreamPort: Number(upstreamPort) })
 
 server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }, () => {
   const { port } = server.address()
-  /** `account` is undefined for proxies that keep none. */
+  /** `account` is undefined for proxies without accounts. */
   answerQuestions({ port }, { ...processAnswers, account: () => account?.() })
 })

@@ -5,7 +5,7 @@ import { signOf } from './verdict.mjs'
 const HEADLINE = 'median'
 const NOT_MEASURED = '–'
 
-/** Columns of medians beside the headline, where a measurement has them. */
+/** Columns of medians in addition to the headline, if a measurement has them. */
 const COLUMNS = new Map([
   ['CPU µs', ({ cpuMicroseconds }, { headline }) => (headline === 'answersPerSecond' ? cpuMicroseconds : undefined)],
   ['main thread µs', ({ mainThreadMicroseconds }) => mainThreadMicroseconds],
@@ -22,7 +22,7 @@ const COLUMNS = new Map([
 ])
 
 /**
- * The table of a suite: one row for each proxy of each scenario, as texts, and the footnotes that rows refer to by number.
+ * Returns the table of a suite as strings, with one row for each proxy of each scenario, and the numbered footnotes of its rows.
  * A column that is empty in all rows is left out.
  */
 export function tableOf(suite, outcomes) {
@@ -59,8 +59,8 @@ function rowOf(suite, scenario, result, footnote) {
 }
 
 /**
- * Several Nodes side by side: one row for each proxy of each scenario, with its headline, its comparisons and its target on
- * each. `nodes` are versions.
+ * Returns a table of several versions of Node: one row for each proxy of each scenario, with its headline, its comparisons and its target
+ * on each. `nodes` are versions.
  */
 function sideBySide(suite, outcomes, nodes) {
   const footnotes = []
@@ -96,7 +96,7 @@ function headlineText({ headline, unit }, { title, medians, reason }, footnote) 
   return `${NOT_MEASURED} [${footnote(`${title}: ${reason}`)}]`
 }
 
-/** A build of another revision is there to be compared with; what it was to reach is not judged again. */
+/** A build of another revision serves only for comparison, so its targets are not checked again. */
 function targetText(suite, scenario, result) {
   const isJudged = result.reason === undefined && result.build === undefined
   return isJudged ? (suite.verdictOf?.(scenario, result) ?? '') : ''
@@ -118,19 +118,19 @@ function comparisonText(scenario, reference, { comparisons }) {
   return `${rounded(Math.abs(median))} ms ${direction} (${signed(least)} to ${signed(most)})${each}`
 }
 
-/** A step may be worth a percent or less. */
+/** A step may change a value by a percent or less. */
 const fine = (value) => value.toFixed(3)
 
 const signed = (value) => `${value < 0 ? '−' : '+'}${rounded(Math.abs(value))}`
 
-/** The number of a footnote; equal ones are one. */
+/** Returns the number of a footnote; equal footnotes share a number. */
 function numberOf(footnotes, note) {
   if (!footnotes.includes(note)) footnotes.push(note)
   return footnotes.indexOf(note) + 1
 }
 
 /**
- * The report of a suite in Markdown: a table, or for several versions of Node one that holds them side by side and one for
+ * The report of a suite in Markdown: a table, or, for several versions of Node, one table that compares them and one for
  * each.
  */
 export function reportOf(suite, outcomes, nodes) {

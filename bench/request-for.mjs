@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { API_KEY, apiKeys } from './requests.mjs'
 
 /**
- * A scenario's request as one proxy wants it: below the path where it is mounted, and with the headers that it asks for.
+ * A scenario's request for one proxy: below the path of its mount, and with the headers that it requires.
  * @param {{ scenario: object, proxy: object, running: object }} of `proxy.basePath`, such as `/ai`; `running.requestHeaders`,
  *   whole lines
  */

@@ -4,7 +4,7 @@ import { PICTURE_BYTES, pictureBytes } from './picture-bytes.mjs'
 /** The caller's key at every proxy. */
 export const API_KEY = 'sk-benchmarkCaller7Qw2Zx9Lk4Vn8Rt6Yb1Mc5Hd3Jf0Gs'
 
-/** Keys of as many callers, the first of them `API_KEY`; all are as long. */
+/** Keys of this number of callers, beginning with `API_KEY`; all have the same length. */
 export function apiKeys(count) {
   return Array.from({ length: count }, (_, index) =>
     index === 0 ? API_KEY : `${API_KEY.slice(0, -8)}${String(index).padStart(8, '0')}`,
@@ -64,7 +64,7 @@ export function chatRequest(model, { stream = false } = {}) {
   return post('/v1/chat/completions', { ...chatBody(model), ...streaming })
 }
 
-/** The same question in Anthropic's dialect, streamed. */
+/** The same prompt in Anthropic's dialect, streamed. */
 export function messagesRequest(model) {
   return post('/v1/messages', {
     model,
@@ -76,7 +76,7 @@ export function messagesRequest(model) {
   })
 }
 
-/** The same question in OpenAI's Responses, which nobody keeps. */
+/** The same prompt in OpenAI's Responses, which is not stored. */
 export function responsesRequest(model, { stream = false } = {}) {
   return post('/v1/responses', {
     model,
@@ -94,7 +94,7 @@ export function embeddingsRequest(model) {
   return post('/v1/embeddings', { model, input, encoding_format: 'float' })
 }
 
-/** An edit of one picture of 2 MB, as a form in the order in which SDKs write it, as bytes. */
+/** Returns the bytes of a form that edits one image of 2 MB, with its parts in the order of SDKs. */
 export function imageEditRequest(model) {
   const boundary = '----formdata-bench-094117302265'
   const field = (name, value) => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`

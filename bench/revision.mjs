@@ -7,11 +7,11 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 const PROJECT = fileURLToPath(new URL('../', import.meta.url))
 
 /**
- * Builds another revision of the project in a temporary git worktree, with the packages that are installed here. The worktree
+ * Builds another revision of the project in a temporary git worktree, with the packages of the working tree. The worktree
  * is removed when this process ends.
  * @param {string} name anything that git resolves to a commit
  * @returns {{ commit: string, title: string, folder: string }} `title`: the commit in short; `folder`: the address of what was built
- * @throws Error when there is no such commit, or it does not build
+ * @throws Error if the commit does not exist or does not build
  */
 export function buildRevision(name) {
   const commit = git('rev-parse', '--verify', '--end-of-options', `${name}^{commit}`)
@@ -29,7 +29,7 @@ export function buildRevision(name) {
   return { commit, title: commit.slice(0, 9), folder: pathToFileURL(join(worktree, 'dist/')).href }
 }
 
-/** Both builds run with the packages of the working tree, so a step of a package is not part of what is compared. */
+/** Both builds run with the packages of the working tree, so changes of packages are not part of the comparison. */
 function warnOfOtherPackages(commit) {
   if (git('diff', '--name-only', commit, '--', 'package-lock.json') === '') return
   process.stderr.write(

@@ -3,9 +3,9 @@ import { comparisonOf, keyOf, referenceVariant, variantsOf } from './variants.mj
 
 /**
  * Runs one scenario of a suite: proxies take turns within each round, in random order, so that a slow minute of the machine
- * meets all of them; what counts is the median of the per-round comparisons. `options.batches` starts all of them afresh that
- * often, because two processes of the same program differ too. A fault of ours ends the run. A peer that answers wrong is out
- * of the scenario and named with its fault, whatever it had reached before.
+ * affects all of them; the result is the median of the per-round comparisons. All of them are restarted `options.batches` times, because
+ * two processes of the same program differ too. A fault of our own proxy ends the run. A peer with a wrong answer is removed from the
+ * scenario and named with its fault, whatever its earlier results.
  * @returns `results`: for each of `options.nodes` one of each proxy and build, in order
  */
 export async function runScenario({ lab, suite, scenario, options, onRound }) {
@@ -35,7 +35,7 @@ export async function runScenario({ lab, suite, scenario, options, onRound }) {
   return { scenario, results }
 }
 
-/** Starts who takes part, measures them in rounds, and stops them. @returns the results of each round, by variant */
+/** Starts the proxies, measures them in rounds, and stops them. @returns the results of each round, by variant */
 async function runBatch({ lab, scenario, options, taking, reasons, onRound }) {
   const { measurement } = scenario
   const attempt = async (variant, step) => {
@@ -80,7 +80,7 @@ function describe({ name, title, version, isPeer = false, isNodeProgram, build }
   }
 }
 
-/** Medians of a variant's rounds, and what they are against each reference, by the reference's key. */
+/** Medians of a variant's rounds, and their comparison with each reference, by the reference's key. */
 function summary({ scenario, references, variants, own, node, rounds }) {
   const owned = rounds.map(({ results }) => results.get(own))
   const metrics = Object.keys(owned[0]).filter((metric) => typeof owned[0][metric] === 'number')
@@ -96,7 +96,7 @@ function summary({ scenario, references, variants, own, node, rounds }) {
 
 /**
  * The paired comparison of one variant with another: the median over all rounds with the least and the greatest, and the
- * median of each batch. Undefined where either has no such value in some round.
+ * median of each batch. Undefined if either value is missing in a round.
  */
 function comparisonWith({ scenario, reference, own, other, rounds }) {
   const comparison = comparisonOf(scenario, reference)

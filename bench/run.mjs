@@ -14,7 +14,7 @@ import { withVariants } from './variants.mjs'
 
 const given = process.argv.slice(2)
 const asked = readOptions(given)
-// An exit of our own, so that what was started is ended too.
+// Exits explicitly, so that started processes are ended too.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
 if (asked.isHelp) console.log(USAGE)
 else await run()

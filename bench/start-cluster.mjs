@@ -2,7 +2,7 @@ import { startChild } from './child-process.mjs'
 import { mainThreadsMicroseconds, processTreeUsage } from './process-tree.mjs'
 
 /**
- * Starts a gateway in several processes, as `cluster-process.mjs` reads `settings`. CPU is that of the first process, which
+ * Starts a gateway in several processes, with the `settings` of `cluster-process.mjs`. CPU is that of the first process, which
  * accepts connections, and of all workers.
  * @param {{ core?: number, runtime: object, settings: object, onStop?: () => unknown }} options `onStop`: after it has ended
  */

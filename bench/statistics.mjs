@@ -1,4 +1,4 @@
-/** The value below which `share` of the values lie; NaN when there are none. */
+/** Returns the value below which `share` of the values lie; NaN without values. */
 export function quantile(values, share) {
   const sorted = values.filter((value) => value !== undefined).sort((left, right) => left - right)
   if (sorted.length === 0) return Number.NaN
@@ -12,7 +12,7 @@ export function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
-/** The same things in another order. */
+/** Returns the items in random order. */
 export function shuffled(things) {
   const copy = [...things]
   for (let last = copy.length - 1; last > 0; last--) {

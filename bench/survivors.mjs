@@ -1,10 +1,10 @@
-// What is left of a small chat when the young generation has been collected, though nobody can reach it any more: bytes that
-// only a collection of the whole heap frees. Without sockets, so that it does not depend on how busy the machine is.
+// Measures the unreachable bytes of a small chat that survive collections of the young generation: only a collection of the
+// whole heap frees them. It uses no sockets, so that it does not depend on the load of the machine.
 //
 //   node --expose-gc --min-semi-space-size=4 --max-semi-space-size=4 bench/survivors.mjs [memory|sqlite]
 //
-// The small young generation is collected some times in each round. Prints as JSON `leftOver`, those bytes per request, and
-// `kept`, what the gateway keeps of a request on purpose: its record and the lines of the journal.
+// The small young generation is collected several times in each round. Prints as JSON `leftOver`, those bytes per request, and
+// `kept`, the data of a request that the gateway keeps on purpose: its record and the lines of the journal.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ const isSqlite = process.argv[2] === 'sqlite'
 const folder = isSqlite ? await mkdtemp(join(tmpdir(), 'signalbox-survivors-')) : undefined
 const gateway = await openChatGateway(isSqlite ? { store: sqliteStore({ path: join(folder, 'money.db') }) } : {})
 
-/** As with sockets, what has become ready in one turn of the event loop is not all that is under way. */
+/** As with sockets, only a part of the requests in flight becomes ready in one turn of the event loop. */
 const between = () => new Promise(setImmediate)
 
 const send = (count) => sendMany(gateway, CHAT, { count, parallel: PARALLEL, between })

@@ -1,4 +1,4 @@
-// Takes what OTLP exporters send, on a port that it prints. A process of its own, so that its time is not counted.
+// Receives the data of OTLP exporters on a port that it prints. It is a separate process, so that its time is not counted.
 import { createServer } from 'node:http'
 
 const server = createServer((request, response) => {

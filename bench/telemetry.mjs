@@ -1,9 +1,9 @@
-// What telemetry adds to one small chat, without sockets: CPU time and allocated bytes per request above a gateway without telemetry.
-// The gateways take turns, round by round, in one process; the median of the differences is printed.
+// Measures the CPU time and allocated bytes that telemetry adds to one small chat, without sockets, compared with a gateway without
+// telemetry. The gateways take turns, round by round, in one process; the median of the differences is printed.
 //
 //   node --expose-gc bench/telemetry.mjs [requests per round] [rounds] [variant …]
 //
-// `off-again` is the first gateway a second time: what it differs by is noise. `exported` sends all spans to a collector in
+// `off-again` is the first gateway again: its difference is noise. `exported` sends all spans to a collector in
 // another process, as JSON.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ const wanted = process.argv.slice(4)
 
 const { otel } = await import('../dist/otel.js')
 const { prometheus } = await import('../dist/prometheus.js')
-/** In this order. */
+/** Functions that release resources, in this order. */
 const cleanUps = []
 
 async function tracing(ratio, makeProcessor) {

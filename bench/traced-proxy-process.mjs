@@ -1,18 +1,18 @@
-// A proxy that notes when the parts of one stream are handed over; `first-byte-trace.mjs` asks for the notes. One stream at a
+// A proxy that notes when the parts of one stream are handed over; `first-byte-trace.mjs` reads the notes. One stream at a
 // time, so that each note belongs to it. Node's own methods are wrapped before anything else is imported.
 import { IncomingMessage, OutgoingMessage, Server, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { answerQuestions } from './child-process.mjs'
 import { HANDOVERS } from './trace-handovers.mjs'
 
-/** Notes of the streams since they were last asked for: of the first bytes, and of each later piece. */
+/** Notes of the streams since the last call: of the first bytes, and of each later chunk. */
 let streams = []
 let current
 let piece
 
 const isOfCaller = (socket) => socket.server !== undefined && socket.server !== null
 
-/** Of a name the first time counts. */
+/** Records the time of a name; only the first call counts. */
 function note(name) {
   if (current === undefined) return
   const notes = piece ?? current.first

@@ -1,9 +1,9 @@
 /**
- * What questions about usage cost. Usage: node bench/usage.mjs [records; default 1,000,000] [sqlite|postgres; default both] [file].
- * A file, of SQLite, is kept, and asked again without being filled.
- * The records are of the last 30 days, 200 accounts, 1,000 keys and 20 models, made by the database itself, and added up day by
- * day as `signalbox usage rebuild` does. Of each question: the median of 9 times, the processor time of this process, and the longest time for which the event loop
- * of this process did nothing else.
+ * Measures queries of usage. Usage: node bench/usage.mjs [records; default 1,000,000] [sqlite|postgres; default both] [file].
+ * A SQLite file is kept, and can be queried again without filling it.
+ * The records are of the last 30 days, 200 accounts, 1,000 keys and 20 models, created by the database itself, and added up day by
+ * day like `signalbox usage rebuild`. For each query it prints the median of 9 times, the processor time of this process, and the longest
+ * time for which the event loop of this process did nothing else.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ const END_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS
 const START_MS = END_MS - DAYS * DAY_MS
 const REPEATS = 9
 
-/** Each key asks for each model. */
+/** Each key calls each model. */
 const KEY = 'n * 7919 + n / 1000'
 
 /** The columns of a record of which `n` counts from 0; `hash` and `mod` are the database's. */
@@ -119,7 +119,7 @@ const whole = { fromMs: START_MS, untilMs: END_MS, groupBy: [], filter: {}, limi
 const page = { fromMs: 0, untilMs: END_MS * 2, after: undefined, limit: 50 }
 const middle = { endedAtMs: START_MS + 15 * DAY_MS, number: 1n }
 
-/** The questions of an operator's first page, and those of an account. */
+/** The queries of an operator's overview, and those of an account. */
 const QUESTIONS = {
   'month by day and model': (usage) => usage.series({ ...whole, source: 'hours', step: 'day', groupBy: ['model'] }),
   'the same, from sums by day and account': (usage) =>

@@ -22,7 +22,7 @@ export function variantsOf(proxies, { nodes = [], revision }) {
 }
 
 /**
- * A suite that also holds every proxy against itself on the first of `nodes`, and against itself at `revision`, once with all
+ * A suite that also compares every proxy with itself on the first of `nodes`, and with itself at `revision`, once with all
  * of its CPU and once with that of its main thread.
  * @template {object} Suite
  * @param {Suite} suite
@@ -47,19 +47,19 @@ export function withVariants(suite, { nodes = [], revision }) {
   return { ...suite, referencesOf: (scenario) => [...suite.referencesOf(scenario), ...references] }
 }
 
-/** By what a result names its comparison with a reference. */
+/** Returns the key of a result's comparison with a reference. */
 export const keyOf = ({ key, name }) => key ?? name
 
-/** How a value is held against a reference: `ratio`, `difference` or `absolute`, which needs no other value. */
+/** How a value is compared with a reference: `ratio`, `difference` or `absolute`, which needs no other value. */
 export function comparisonOf(scenario, reference) {
   if (reference.comparison !== undefined) return reference.comparison
-  // What the same proxy takes at another revision is worth a ratio even where the target is a value by itself.
+  // A comparison with the same proxy at another revision is a ratio, even if the target is an absolute value.
   return reference.isPaired && scenario.comparison === 'absolute' ? 'ratio' : scenario.comparison
 }
 
 /**
- * The variant that `own` is held against: on the same Node, from the same build if it has one, unless the reference says
- * otherwise. Undefined where that is the variant itself, or nobody.
+ * Returns the variant that `own` is compared with: on the same version of Node, from the same build if it has one, unless
+ * the reference says otherwise. Undefined if there is none or it is the variant itself.
  * @param node the Node whose results these are, also for programs that run on none
  */
 export function referenceVariant(variants, reference, { own, node: ownNode }) {
@@ -67,7 +67,7 @@ export function referenceVariant(variants, reference, { own, node: ownNode }) {
   const isOnNode = (variant) => variant.node === node || variant.node === undefined
   const named = variants.filter((variant) => variant.name === name && isOnNode(variant))
   const exact = named.find((variant) => variant.build === build)
-  // The floor and peers are no builds of ours.
+  // The floor and the peers are not builds of this project.
   const found =
     exact ?? (reference.build === undefined ? named.find((variant) => variant.build === undefined) : undefined)
   return found === own ? undefined : found

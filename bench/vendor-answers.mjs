@@ -90,7 +90,7 @@ export function embeddingsAnswer(model) {
   return jsonAnswer({ object: 'list', data, model: dated(model), usage })
 }
 
-/** One edited picture in base64; the answer as a whole has 2 MB. */
+/** Returns an answer of 2 MB with one edited image in base64. */
 export function imageEditAnswer() {
   const { text, pictures, output } = EDIT_USAGE
   const input = text + pictures
@@ -110,7 +110,7 @@ export function imageEditAnswer() {
   })
 }
 
-/** The receipt for a video in DashScope's native dialect. Each has an id of its own, in the end of it. */
+/** The receipt for a video in DashScope's native dialect. Each ends with its own id. */
 export function videoReceipt(number) {
   const taskId = `0385dc79-5ff8-4d82-bcb6-${number.toString(16).padStart(12, '0')}`
   return jsonAnswer({
@@ -133,13 +133,13 @@ export const STREAM_HEAD = Buffer.from(
 /** The end of a streamed body. */
 export const STREAM_END = Buffer.from('0\r\n\r\n')
 
-/** One event in an HTTP chunk of its own, as vendors flush them. */
+/** One event in a separate HTTP chunk, as vendors flush them. */
 function framed(event) {
   const bytes = Buffer.from(event)
   return Buffer.concat([Buffer.from(`${bytes.byteLength.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
 }
 
-/** The events of an OpenAI stream with usage asked for, each framed. */
+/** The events of an OpenAI stream with a usage report, each framed. */
 export function chatEvents(model, contentEvents = CONTENT_EVENTS) {
   const event = (choices, usage = null) =>
     `data: ${JSON.stringify({

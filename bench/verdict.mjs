@@ -1,17 +1,17 @@
 const SIGNS = { ratio: '×', difference: 'ms more' }
 
-/** What stands behind a compared value; an absolute one has the unit of the headline, such as `kB` of `kB/stream`. */
+/** Sign after a compared value; for an absolute value, the unit of the headline, such as `kB` of `kB/stream`. */
 export const signOf = ({ comparison, unit }) => SIGNS[comparison] ?? unit.split('/')[0]
 
 /**
- * What a proxy is to reach: the `targets` of a scenario by proxy and major version of Node, where it has some, else its
- * `target` and `goal`. A result that names no Node is of this one.
+ * Returns the target of a proxy: the `targets` of a scenario by proxy and major version of Node, if it has any, else its
+ * `target` and `goal`. A result without a Node version is of this one.
  */
 export function targetOf({ target, goal, targets }, { proxy, node = process.versions.node }) {
   return targets?.[proxy]?.[Number.parseInt(node, 10)] ?? { target, goal }
 }
 
-/** A target in words, whether it was reached, and the same for a stricter goal. */
+/** Describes a target, a stricter goal, and whether they were reached. */
 export function verdict(value, { target, goal = target, sign }) {
   const outcome = value <= target ? 'pass' : 'FAIL'
   const goalText = goal === target ? '' : `; goal ${goal}: ${value <= goal ? 'reached' : 'not yet'}`

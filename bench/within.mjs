@@ -1,4 +1,4 @@
-/** Waits for a promise, but no longer than `limitMs`. @throws Error naming `what` when it takes longer */
+/** Waits for a promise, but no longer than `limitMs`. @throws Error that names `what` if it takes longer */
 export function within(limitMs, what, promise) {
   let timer
   const limit = new Promise((_, reject) => {

@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * How does a host learn that a vendor fails, or that money runs out? Runs offline with stand-ins.
+ * Alerts when a vendor fails or a balance is nearly spent. Runs offline with stand-ins.
  *
  *   npm run build && node examples/alert-on-failures.mjs
  */
@@ -44,7 +44,7 @@ const ask = (/** @type {'claude-sonnet-5-5' | 'gemini-3.8-flash'} */ model) =>
     messages: [{ role: 'user', content: 'Say it. '.repeat(60) }],
   })
 
-// One vendor answers 500 from now on; the other one is well, until the money is spent.
+// From now on one vendor returns 500. The other one works until the money is spent.
 sandbox.fault({ kind: 'status', status: 500, vendor: 'anthropic', times: 1_000 })
 for (let call = 0; call < 6; call++) await ask('claude-sonnet-5-5').catch(() => undefined)
 let isPaid = true

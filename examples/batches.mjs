@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * A file of requests that are answered later, at half the price, and the charge that they come to.
+ * Sends a file of requests that are answered later, at half the price, and prints their charge.
  *
  *   npm run build && node examples/batches.mjs
  *

@@ -1,4 +1,4 @@
-// Amazon Bedrock: Converse with requests that are signed by keys of AWS, Claude's own Messages, and embeddings. Offline: a stand-in
+// Amazon Bedrock: Converse with requests that are signed with AWS keys, Claude's own Messages, and embeddings. Offline: a stand-in
 // checks each signature and streams in binary frames.
 // Run: node examples/bedrock.mjs
 import { amazonBedrock, anthropicBedrock, createGateway, listPrices } from 'signalbox'
@@ -8,7 +8,7 @@ import { sandboxVendors } from 'signalbox/testing'
 const sandbox = sandboxVendors()
 const { origin } = await sandbox.listen()
 
-// With the real service: awsSignature({ region: 'eu-central-1' }) finds keys as AWS's tools do, and `region` takes the place of `endpoint`.
+// With the real service: awsSignature({ region: 'eu-central-1' }) finds keys like AWS's tools, and `region` replaces `endpoint`.
 const apiKey = awsSignature({
   region: 'us-east-1',
   credentials: () => ({ accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' }),

@@ -1,13 +1,13 @@
 // @ts-check
 /*
- * Calls every endpoint of the gateway with the typed client, lets a vendor fail, reaches a limit and the end of a balance, gives a
- * charge back, and calls a tool by MCP. Needs neither network nor account.
+ * Calls every endpoint of the gateway with the typed client, simulates a failing vendor, reaches a limit and the end of a balance,
+ * refunds a charge, and calls a tool through MCP. Needs neither network nor account.
  *
  *   npm run demo
  *
  * It starts stand-ins for the vendors, a gateway that bills by examples/prices.json, and a receiver of webhooks. Each row of
- * its table is a call whose answer was checked; the line above a group of rows says what they prove. Pictures, sound, videos and vectors are written to `demo-output`, or to the
- * folder that DEMO_OUTPUT names. It ends with 0 when every row is ok, and with 1 otherwise.
+ * its table is a call whose answer was checked; the line above a group of rows says what they prove. Images, audio, videos and vectors are
+ * written to `demo-output`, or to the folder in DEMO_OUTPUT. It exits with status 0 if every row is ok, and with status 1 otherwise.
  *
  * To see it fail: DEMO_BROKEN_VENDOR=voyage npm run demo
  */

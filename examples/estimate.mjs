@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * What a request would cost at most, asked before it is sent; and what it cost then.
+ * Estimates the highest possible cost of a request before it is sent, and prints its actual cost.
  *
  *   npm run build && node examples/estimate.mjs
  *

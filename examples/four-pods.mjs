@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * Do four pods share balances and limits? Four processes on one PostgreSQL and one Redis take turns behind one port.
+ * Shows that four pods share balances and limits: four processes use one PostgreSQL and one Redis, and share one port.
  *
  *   npm run build && DATABASE_URL=postgres://… REDIS_URL=redis://… node examples/four-pods.mjs
  */
@@ -17,7 +17,7 @@ import { redisLimits } from 'signalbox/redis'
 import { sandboxVendors } from 'signalbox/testing'
 
 const { DATABASE_URL, REDIS_URL } = process.env
-if (!DATABASE_URL || !REDIS_URL) throw new Error('set DATABASE_URL and REDIS_URL to servers of yours')
+if (!DATABASE_URL || !REDIS_URL) throw new Error('set DATABASE_URL and REDIS_URL to your own servers')
 const vendors = [anthropic({ apiKey: 'stand-in' })]
 const transport = sandboxVendors().transport()
 
@@ -25,7 +25,7 @@ const transport = sandboxVendors().transport()
 const pool = new pg.Pool({ connectionString: DATABASE_URL, max: 5 })
 const client = new Redis(REDIS_URL, { enableOfflineQueue: false, maxRetriesPerRequest: 0, lazyConnect: true })
 await client.connect()
-// Each enforces a fourth of the limit while Redis is away.
+// Each process enforces a quarter of the limit while Redis is unavailable.
 const shared = redisLimits({ client, expectedInstances: 4 })
 const gateway = createGateway({
   vendors,

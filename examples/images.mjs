@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * A picture in every shape that the gateway takes, written to a folder.
+ * Requests an image in every shape of the gateway, and writes the images to a folder.
  *
  *   npm run build && node examples/images.mjs
  *
@@ -56,7 +56,7 @@ async function post(path, body) {
 }
 
 /**
- * Makes the call if its vendor is configured, and writes the pictures.
+ * Makes the call if its vendor is configured, and writes the image.
  * @param {string} name of the file
  * @param {string} key that its vendor needs
  * @param {() => Promise<Uint8Array>} make
@@ -81,7 +81,7 @@ try {
       quality: 'low',
     })
     const drawn = fromBase64(answer.data[0].b64_json)
-    // A second request, sent as a form, edits the picture.
+    // A second request, sent as a form, edits the image.
     await picture('edit.webp', 'OPENAI_API_KEY', async () => {
       const form = new FormData()
       form.append('model', 'gp-image-2')
@@ -102,7 +102,7 @@ try {
       input: 'a blue mug on a table',
       response_format: format,
     })
-    // The vendor keeps the history, so the picture need not be sent again.
+    // The vendor keeps the history, so the image need not be sent again.
     const second = await post('/v1/images/generations', {
       model,
       input: 'make the mug green',
@@ -110,9 +110,9 @@ try {
       response_format: format,
     })
     const { steps } = /** @type {{ steps: { content?: { type: string, data: string }[] }[] }} */ (second)
-    // Text and picture come in separate steps.
+    // Text and image are in separate steps.
     const image = steps.flatMap(({ content }) => content ?? []).find(({ type }) => type === 'image')
-    if (image === undefined) throw new Error(`no picture came: ${second.status}`)
+    if (image === undefined) throw new Error(`no image received: ${second.status}`)
     return fromBase64(image.data)
   })
 
@@ -122,9 +122,9 @@ try {
       input: { messages: [{ role: 'user', content: [{ text: 'a paper boat on a desk' }] }] },
       parameters: { size: '1664*928' },
     })
-    // The signed link expires after a day: store the picture, not the link.
+    // The signed link expires after a day: store the image, not the link.
     const file = await fetch(answer.output.choices[0].message.content[0].image)
-    if (!file.ok) throw new Error(`the picture cannot be fetched: ${file.status}`)
+    if (!file.ok) throw new Error(`the image cannot be fetched: ${file.status}`)
     return new Uint8Array(await file.arrayBuffer())
   })
 } finally {

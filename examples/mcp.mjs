@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * The gateway with its MCP server beside it, and an agent's client that calls a tool. Runs offline with stand-ins.
+ * Runs a gateway with its MCP server, and an agent's client that calls a tool. Runs offline with stand-ins.
  *
  *   npm run build && node examples/mcp.mjs
  *
@@ -30,7 +30,7 @@ const { port } = /** @type {import('node:net').AddressInfo} */ (server.address()
 console.log(`mcp     http://127.0.0.1:${port}/mcp`)
 console.log(`apiKey  ${apiKey}`)
 
-// What an agent does: connect with the key, look at the tools, call one.
+// An agent connects with its key, lists the tools, and calls one.
 const client = new Client({ name: 'example', version: '1.0.0' })
 const transport = new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}/mcp`), {
   requestInit: { headers: { authorization: `Bearer ${apiKey}` } },

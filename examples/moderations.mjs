@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * Texts of users that are judged before they are shown, and a guard that does it for every chat.
+ * Classifies users' texts before they are shown, and adds a guard that does so for every chat.
  *
  *   npm run build && node examples/moderations.mjs
  *

@@ -1,6 +1,6 @@
 // @ts-check
 /*
- * The gateway under /ai beside an app of your own on Node's HTTP server: the fastest mount for any app.
+ * Mounts the gateway under /ai next to your own app on Node's HTTP server: the fastest mount for any app.
  *
  *   npm run build && node examples/node-http.mjs
  *

@@ -32,7 +32,7 @@ function claimsOf(token, nowSeconds) {
     if (!verify('sha256', signed, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)) return null
     const claims = parsed(parts[1])
     const isOurs = claims.iss === ISSUER && claims.aud === AUDIENCE
-    // A token without `nbf` is valid at once; one without `exp` never is.
+    // A token without `nbf` is valid immediately; a token without `exp` is never valid.
     const isValidNow = claims.exp > nowSeconds && (claims.nbf ?? 0) <= nowSeconds
     return isOurs && isValidNow ? claims : null
   } catch {
@@ -64,7 +64,7 @@ const gateway = createGateway({
 await gateway.accounts.create({ id: 'acct_acme' })
 const { key } = await gateway.keys.create({ accountId: 'acct_acme' })
 
-/** What the identity provider does. @type {(claims: object) => string} */
+/** Signs a token, like the identity provider. @type {(claims: object) => string} */
 const issue = (claims) => {
   const signed = [
     { alg: 'ES256', typ: 'JWT' },

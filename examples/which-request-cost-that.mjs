@@ -28,7 +28,7 @@ for (const [endUser, max_tokens, content] of /** @type {const} */ ([
   ['bob', 4_000, `Sum this up: ${'a long report. '.repeat(400)}`],
   ['carol', 50, 'Name a lake.'],
 ])) {
-  // The dear one is answered at the second attempt.
+  // The expensive request is answered at the second attempt.
   if (endUser === 'bob') sandbox.fault({ kind: 'status', status: 503, times: 1 })
   const client = gateway.client({ accountId: 'acct_shop', keyId: 'web', tier: 'paid', endUser })
   const messages = [{ role: /** @type {const} */ ('user'), content }]
@@ -43,7 +43,7 @@ const { data: lines } = await read('accounts/acct_shop/journal?limit=1000')
 const dearest = lines
   .filter(({ kind = '' }) => kind === 'charge')
   .sort((one = { due: '' }, other = { due: '' }) => Number(other.due) - Number(one.due))[0]
-// The hold of a charge has the id of its request, which the caller read as `x-request-id`. Both have one time.
+// The hold of a charge has the id of its request, which the caller got as `x-request-id`. Both have the same time.
 const call = await read(`requests/${dearest.hold}?ended_at=${dearest.created_at_ms}`)
 
 console.log(`$${call.charged} for ${call.model} by ${call.end_user} with the key ${call.key}`)

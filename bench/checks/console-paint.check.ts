@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { consoleBrowser } from '../../test/console/support/console-browser.ts'
 import { executablePath } from '../../test/console/support/open-console.ts'
 
-// Without Chromium on the machine there is nothing to run it in.
+// The check needs Chromium on the machine.
 describe.skipIf(executablePath === undefined)('the page of the console in a browser', { timeout: 60_000 }, () => {
   const open = consoleBrowser()
 
@@ -11,7 +11,7 @@ describe.skipIf(executablePath === undefined)('the page of the console in a brow
     const session = await page.context().newCDPSession(page)
     await session.send('Emulation.setCPUThrottlingRate', { rate: 4 })
     const paintedMs: number[] = []
-    // Other work of the machine only makes the page slower, so the fastest of five counts.
+    // Other work of the machine only makes the page slower, so the fastest of five runs counts.
     while (paintedMs.length < 5 && !paintedMs.some((ms) => ms <= 1_000)) {
       await page.reload()
       await page.getByLabel('Operator key').waitFor()

@@ -7,10 +7,10 @@ const FRAMES = 50_000
 const ROUNDS = 5
 const BOUND_MICROSECONDS = 4
 
-/** As a model streams: a few words in each frame. */
+/** Frames of a few words each, as models stream them. */
 const frame = eventOf('contentBlockDelta', { contentBlockIndex: 0, delta: { text: ' a few words of an answer' } })
 
-/** The best of some rounds, in microseconds of processor time for a frame. */
+/** Returns the best of some rounds, in microseconds of processor time per frame. */
 function microsecondsPerFrame(chunks: readonly Uint8Array[], frames: number): number {
   const rounds = Array.from({ length: ROUNDS }, () => {
     let count = 0

@@ -4,7 +4,7 @@ import { chatBody, type StartedGateway, startGateway, TEST_KEY } from '../../tes
 
 const ROUNDS = 60
 
-/** Far above the milliseconds that it takes, so that a busy machine does not matter; what sleeps in the path shows. */
+/** Far above the usual milliseconds, so that a busy machine does not matter, but a sleep in the path fails the check. */
 const BOUND_MS = 25
 
 let started: StartedGateway
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 test('the first event of a stream comes less than 25 ms later than straight from the vendor', async () => {
   const added: number[] = []
-  // In turn, so that whatever else the machine does meets both.
+  // Both take turns, so that other work of the machine affects both.
   for (let round = 0; round < ROUNDS; round++) {
     const directMs = await firstEventMs(vendorOrigin, 'gpt-5.4')
     const throughMs = await firstEventMs(started.url, 'chat-relayed')
@@ -47,7 +47,7 @@ test.each([['cl-sonnet-4-6'], ['gmn-2.5-flash']])(
   },
 )
 
-/** From the request to the first event with text, in milliseconds; reads the rest too, so that the line is free again. */
+/** Returns the milliseconds from the request to the first event with text. Reads the rest too, to free the connection. */
 async function firstEventMs(origin: string, model: string): Promise<number> {
   const startedAtMs = performance.now()
   const response = await fetch(`${origin}/v1/chat/completions`, {

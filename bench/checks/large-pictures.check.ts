@@ -22,14 +22,14 @@ async function stop(): Promise<void> {
 }
 afterEach(stop)
 
-/** A vendor that gives this answer, behind a gateway. */
+/** Starts a gateway with a vendor that returns this answer. */
 async function start(contentType: string, pieces: readonly string[]): Promise<void> {
   vendor = await scriptedVendor(contentType, pieces)
   const connection = { apiKey: 'vendor-key', baseURL: vendor.origin }
   started = await startGateway({ vendors: [openai(connection), gemini(connection)] })
 }
 
-test.each(Object.keys(ANSWERS))('a picture in %s takes time in proportion to its size', async (name) => {
+test.each(Object.keys(ANSWERS))('parses an image in %s in time that is proportional to its size', async (name) => {
   const times: number[] = []
   for (const size of [SMALL, LARGE]) {
     const { type, pieces, path, body } = ANSWERS[name]!(base64(size))
@@ -51,7 +51,7 @@ test.each(Object.keys(ANSWERS))('a picture in %s takes time in proportion to its
   expect(times[1]! / times[0]!).toBeLessThan(60)
 })
 
-test('pictures of 20 MB in requests leave no memory behind', async () => {
+test('frees the memory of 20 MB images in requests', async () => {
   const { type, pieces } = ANSWERS['an interaction']!('aGVsbG8=')
   await start(type, pieces)
   const request = interaction([
@@ -106,7 +106,7 @@ test('hostile forms leave no memory behind', async () => {
   await attack(20)
   const after = await usedBytes()
 
-  // One round that stayed would be more than three megabytes.
+  // A round that stays in memory has more than three megabytes.
   expect(bodies[0]!.byteLength).toBeGreaterThan(3 * MEGABYTE)
   expect(after - before).toBeLessThan(10 * MEGABYTE)
 })

@@ -27,20 +27,20 @@ import { bodyBytes, jsonCall } from '../../test/vendors/openai/openai-image-call
 import { callFromRequest, NOW_MS } from '../../test/vendors/shared/vendor-call.ts'
 import { processorMs } from './processor-ms.ts'
 
-// Texts of many megabytes on which work that grows with the square of the length takes seconds to hours. The bounds are
-// several times what the work takes.
+// Texts of many megabytes, for which quadratic work takes seconds to hours. The bounds are several times the usual
+// time.
 
 /** 20 MB of base64. */
 const PICTURE = 'QUJD'.repeat(5_000_000)
 
-/** The bytes as a network gives them. */
+/** Splits bytes like a network. */
 function reads(bytes: Uint8Array, size: number): Uint8Array[] {
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
     bytes.subarray(index * size, (index + 1) * size),
   )
 }
 
-/** Feeds a stream in such reads and gives how much the caller gets. */
+/** Feeds a stream in such reads and returns the number of bytes for the caller. */
 function relayedLength(stream: StreamTransform, bytes: Uint8Array, size: number): number {
   return reads(bytes, size).reduce((length, read) => length + Buffer.byteLength(stream.push(read) ?? ''), 0)
 }

@@ -7,7 +7,7 @@ import { hostileAnswers } from '../hostile-answers.mjs'
 import { hostileBatches, hostileRequests } from '../hostile-bodies.mjs'
 import { CALLER_KEY } from '../hostile-models.mjs'
 
-/** A request, and what its vendor answers; without an answer the vendor rejects it. */
+/** Request, and the answer of its vendor; without an answer the vendor rejects it. */
 interface HostileCase {
   readonly name: string
   readonly path: string
@@ -32,11 +32,11 @@ interface Answer {
 
 /**
  * Longest time for which the gateway may keep the event loop beyond what the engine needs for the JSON itself, on the machine that the
- * bound was set on. A slower machine gets as much more as its fixed work takes longer.
+ * bound was set on. The bound of a slower machine grows with the time of its fixed work.
  */
 const MAX_BLOCKED_MS = 100
 
-/** Length of a line whose JSON is read or written in one go. */
+/** Length of a line whose JSON is read or written in one step. */
 const LONG_LINE = 64 * 1024
 
 const REJECTION = JSON.stringify({ error: { message: 'no', type: 'invalid_request_error' } })
@@ -165,7 +165,7 @@ async function measureRequest(one: HostileCase, child: Child): Promise<string | 
   // A request gets 503 if a text is too long for a hook.
   if (status === 500) return `${status} ${body.toString('utf8', 0, 200)}`
   if (blockedMs <= MAX_BLOCKED_MS) return undefined
-  // Hooks may reject an answer that was written for them: the other gateway sends what was written.
+  // Hooks may reject an answer that was generated for them; the other gateway sends it.
   const [[, plain]] = children as [(typeof children)[number]]
   const written = child === plain ? body : (await send(plain.ready.gateway, one)).body
   let jsonMs = 0
@@ -179,7 +179,7 @@ async function measureRequest(one: HostileCase, child: Child): Promise<string | 
   return `${status}, blocked for ${Math.round(blockedMs)} ms, of which its JSON takes ${Math.round(jsonMs)} ms; at most ${Math.round(maxMs)} ms`
 }
 
-/** The bound for this machine now. Both gateways do the fixed work at the same time, as they do each case. */
+/** Returns the current bound of this machine. Both gateways do the fixed work at the same time, like each case. */
 async function maxBlockedMs(): Promise<number> {
   const slownesses = await Promise.all(children.map(([, child]) => child.ask('slowness')))
   return MAX_BLOCKED_MS * Math.min(...slownesses)
@@ -187,7 +187,7 @@ async function maxBlockedMs(): Promise<number> {
 
 const EVENTS = 'text/event-stream'
 
-/** The JSON that is read or written in one go: a whole body, or long events. */
+/** Returns the JSON that is read or written in one step: a whole body, or long events. */
 function jsonIn({ type, body }: { readonly type: string; readonly body: Buffer }): Buffer[] {
   if (type !== EVENTS) return [body]
   const lines: Buffer[] = []

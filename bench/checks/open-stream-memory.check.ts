@@ -24,7 +24,7 @@ const FIRST_EVENT = Buffer.from(
 
 const ABORTED: TransportFailure = { phase: 'body', kind: 'aborted', error: new Error('aborted') }
 
-/** A vendor that begins to answer, and keeps nothing of what it was sent. */
+/** Returns a vendor that begins to answer, and stores none of the request. */
 function begunTransport(): Transport & { readonly asked: number } {
   let asked = 0
   return {
@@ -82,7 +82,7 @@ test('an open stream keeps nothing of its prompt, however long the model speaks'
 })
 
 const STREAMS = 1_000
-/** Without sockets: what the gateway itself keeps. It was 8,300 while each stage kept what it had read, and is 6,100 to 6,600. */
+/** Bytes that the gateway itself keeps, without sockets. It was 8,300 when each stage kept its input, and is 6,100 to 6,600. */
 const MAX_BYTES_OF_A_STREAM = 7_200
 
 test('an open stream keeps few bytes besides its connections', async () => {

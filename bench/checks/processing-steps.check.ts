@@ -8,7 +8,7 @@ import { processorMs } from './processor-ms.ts'
 
 const RATE = 24_000
 
-/** What a caller may wait for the rest of the process, in milliseconds of work. */
+/** Longest time that a caller may wait for other work of the process, in milliseconds. */
 const LONGEST_STEP_MS = 20
 
 function median(times: readonly number[]): number {
@@ -40,7 +40,7 @@ test('no step of an MP3 file of 4096 characters takes 20 ms, several texts takin
   const streams = await Promise.all([mp3Stream(), mp3Stream(), mp3Stream()])
   const work = streams.map(({ encoder }) => encoder!)
   const times: number[] = []
-  // A vendor that gives a whole text in one read is the worst of all; the others are told less, to save time.
+  // A vendor that sends a whole text in one read is the worst case; the others get less text, to save time.
   for (const [index, steps] of work.entries())
     times.push(processorMs(() => steps.take(index === 0 ? sound : sound.subarray(0, 20 * RATE))))
   while (work.some((steps) => steps.hasWork)) for (const steps of work) times.push(processorMs(() => void steps.next()))
@@ -48,7 +48,7 @@ test('no step of an MP3 file of 4096 characters takes 20 ms, several texts takin
 
   expect(sound.length).toBeGreaterThan(200 * RATE)
   expect(times.length).toBeGreaterThan(1_000)
-  // Now and then the collection of garbage or a compilation of this process falls into a step; it must be an exception.
+  // Garbage collection or compilation occasionally happens during a step, so a few steps may be longer.
   expect(times.filter((ms) => ms >= LONGEST_STEP_MS).length).toBeLessThan(times.length / 200)
   expect(median(times)).toBeLessThan(LONGEST_STEP_MS / 4)
 })

@@ -10,7 +10,7 @@ const ROUNDS = 4
 /** The slowest texts have a match in every four characters and take 60 ms; others take at most 45 ms. */
 const BOUND_MS = 100 * slowness()
 
-/** Texts that an expression for the rule would read many times, each to be repeated. */
+/** Texts that an expression for the rule would read many times; each is repeated. */
 const HOSTILE: Readonly<Record<string, readonly string[]>> = {
   email: ['a', '@', 'a@', 'a@b.', 'a@b.c ', `${'a'.repeat(64)}@`, `a@${'b'.repeat(63)}.`, 'ä@ä.', '😀@', '𝒜@𝒜.𝒜 '],
   card: ['1', '1234 ', '1234-123456-', '4111 1111 1111 1111 ', '4111111111111111 ', '0000 '],

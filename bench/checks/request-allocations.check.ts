@@ -11,17 +11,17 @@ const run = promisify(execFile)
 const MAX_BYTES_PER_REQUEST = 25_000
 
 /**
- * Rules of a preset are compiled when the gateway is made; a request is checked against them without an allocation. Another reading
- * of the request would add a fifth.
+ * Rules of a preset are compiled when the gateway is created; checking a request against them allocates nothing. Another pass over the
+ * request would add a fifth.
  */
 const PRESET_RATIO = { least: 0.87, most: 1.13 }
 
 type BenchedVendor = 'openai' | 'compatible' | 'preset'
 
-/** Runs of each, in turns: late compilation and half-used pages only ever add to what a run allocates. */
+/** Number of runs of each, in turns. Late compilation and half-used pages can only add to the allocations of a run. */
 const RUNS = 3
 
-/** The least of a vendor's runs, of which no more are made once one keeps a bound: the least of all keeps it too. */
+/** Returns the lowest result of a vendor's runs, which end when one is within the bound. */
 async function leastWithin(vendor: BenchedVendor, most: number): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let run = 0; run < RUNS && least >= most; run++) least = Math.min(least, await bytesPerChat(vendor))
@@ -47,7 +47,7 @@ async function bytesPerChat(vendor: BenchedVendor): Promise<number> {
 test('a small chat allocates no more than it did', async () => {
   const bytesPerRequest = await leastWithin('openai', MAX_BYTES_PER_REQUEST)
 
-  // Far below, the measurement itself is broken.
+  // A much lower value means that the measurement is broken.
   expect(bytesPerRequest).toBeGreaterThan(5_000)
   expect(bytesPerRequest).toBeLessThan(MAX_BYTES_PER_REQUEST)
 })
@@ -57,6 +57,6 @@ test('a chat at a preset allocates what it does at the same server without one',
 
   expect(plain).toBeGreaterThan(5_000)
   expect(preset / plain).toBeLessThan(PRESET_RATIO.most)
-  // Far below, one of the two is not what it is said to be.
+  // A much lower value means that one of the two measures something else.
   expect(preset / plain).toBeGreaterThan(PRESET_RATIO.least)
 })

@@ -6,10 +6,10 @@ import { openai } from '../../src/vendors/openai/openai.ts'
 
 const KEY = 'sk-bench-0123456789'
 const CONTENT_EVENTS = 200
-/** The first rounds run code that is not yet optimized, and are not counted. */
+/** Rounds that are not counted, because their code is not yet optimized. */
 const WARM_UP_ROUNDS = 6
 const ROUNDS = 11
-/** Enough that each round has its collections, which would otherwise fall to one load or the other by chance. */
+/** Enough requests that every round has collections; otherwise they would affect one of the loads by chance. */
 const CALLS_PER_ROUND = 400
 
 const WORDS = 'the signal stands at clear and the points are set for the branch line'.split(' ')
@@ -200,7 +200,7 @@ async function cpuMs(gateway: Gateway, [path, body]: Load): Promise<number> {
   return (user + system) / 1000
 }
 
-/** How many times the processor time of the other load one takes, without sockets: loads take turns, the median round counts. */
+/** Returns the ratio of the processor times of two loads, without sockets. The loads take turns, and the median round counts. */
 async function ratioOf(one: Load, other: Load): Promise<number> {
   const gateway = await openGateway()
   const times: [number[], number[]] = [[], []]
@@ -218,7 +218,7 @@ const median = (values: number[]): number => values.toSorted((a, b) => a - b)[va
 
 const STREAMED = { stream: true }
 
-// 1.2 to 1.27 when it was set. Sockets and the kernel are three quarters of a request, and are not in it.
+// 1.2 to 1.27 when it was set. It does not include sockets and the kernel, which are three quarters of a request.
 test("a response that passes through takes at most 1.6 times the gateway's own time for the same chat", async () => {
   expect(await ratioOf(responses('bench'), chat('bench'))).toBeLessThan(1.6)
 })

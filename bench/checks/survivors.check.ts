@@ -6,7 +6,7 @@ const run = promisify(execFile)
 
 /**
  * 510 and 650 bytes when it was set, of memory and of SQLite; 4,550 and 4,200 before functions were kept from becoming old objects.
- * One function that is old from its beginning keeps the whole request.
+ * A function that is allocated in the old generation keeps the whole request.
  */
 const MAX_BYTES_LEFT_OVER = 1_500
 
@@ -19,7 +19,7 @@ test.each(['memory', 'sqlite'])(
     const { leftOver, kept } = JSON.parse(stdout) as { readonly leftOver: number; readonly kept: number }
 
     expect(leftOver).toBeLessThan(MAX_BYTES_LEFT_OVER)
-    // In memory records and lines of the journal are kept. Without them, the measurement itself is broken.
+    // In memory records and lines of the journal are kept. Without them, the measurement is broken.
     if (store === 'memory') expect(kept).toBeGreaterThan(300)
   },
 )

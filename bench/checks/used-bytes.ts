@@ -6,7 +6,7 @@ const collectGarbage = runInNewContext('gc') as () => void
 
 /** Bytes that are still in use after garbage collection: objects, and buffers outside the heap. */
 export async function usedBytes(): Promise<number> {
-  // What finished requests leave to later turns, such as closing sockets, is let go first.
+  // First let finished requests release memory in later turns, such as by closing sockets.
   for (let turn = 0; turn < 3; turn++) {
     await new Promise((resolve) => setImmediate(resolve))
     collectGarbage()

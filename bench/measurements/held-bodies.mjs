@@ -2,8 +2,8 @@ import { checkAnswer } from '../check-answer.mjs'
 import { requestFor } from '../request-for.mjs'
 
 /**
- * Requests at once. What a process needs once is in both, and so not in their difference. With fewer than these the peak is
- * garbage that waits for its collection, some 40 MB, and hardly grows with the requests.
+ * Number of parallel requests in the smaller run. Memory that a process needs only once is in both runs, and so not in their
+ * difference. With fewer requests, the peak is about 40 MB of uncollected garbage, and hardly grows with the requests.
  */
 const FEW = 32
 const MANY = 96
@@ -15,11 +15,11 @@ const SETTLE_MS = 1_000
 const MEGABYTE = 1_000_000
 
 /**
- * Measures the memory that one more request with large bodies takes: the vendor answers when it has all requests, and keeps
- * the last byte of every answer back until they have all come, so that all bodies are there at the same time.
+ * Measures the memory that one more request with large bodies takes: the vendor answers when it has all requests, and holds
+ * back the last byte of every answer until all other bytes have arrived, so that all bodies are in memory at the same time.
  *
- * The peak is compared between two fresh processes. Within one it would say too little: memory that earlier requests have
- * left to the allocator is used again, and does not count as growth.
+ * The peak is compared between two fresh processes. Within one process the difference would be too small, because the
+ * allocator reuses the memory of earlier requests.
  */
 export const heldBodies = {
   prepare: async () => ({}),
@@ -64,7 +64,7 @@ async function measureProcess({ lab, proxy, scenario, count }) {
   }
 }
 
-/** Sends one request on every open connection; `steps` are called while all wait, and while all answers lack their end. */
+/** Sends one request on every open connection; `steps` are called while all requests wait, and while the end of all answers is missing. */
 async function requestsAtOnce({ lab, request, count, expectedBytes, steps }) {
   const answered = lab.driver.ask('run', { requests: [request], answersPerConnection: 1, expectedBytes })
   const deadline = performance.now() + ARRIVE_WITHIN_MS

@@ -3,20 +3,20 @@ import { requestsFor } from '../request-for.mjs'
 import { within } from '../within.mjs'
 
 /**
- * Node compiles what runs often, for as long as this lasts. How many answers that takes depends on the program, and how many
+ * Warm-up, in which Node compiles hot code. How many answers that takes depends on the program, and how many
  * seconds on the machine, so turns are added until an answer becomes no cheaper.
  */
 const LEAST_WARM_UP_SECONDS = 3
 const FURTHER_TURN_SECONDS = 2
 const MOST_FURTHER_TURNS = 6
 const STEADY_SHARE = 0.95
-/** Before each measured turn. */
+/** Warm-up before each measured turn, in seconds. */
 const LEAD_IN_SECONDS = 0.5
 const ANSWERS_WITHIN_MS = 300_000
 
 /**
  * Measures proxies under load: each is started once, warmed up, and then measured in turns. A scenario with few requests per
- * second names a busier one to be warmed up by, because Node compiles only what has run some thousand times.
+ * second names a busier one for its warm-up, because Node compiles only code that has run some thousand times.
  */
 export const load = {
   async prepare({ lab, proxy, scenario, options }) {
@@ -30,7 +30,7 @@ export const load = {
   },
 
   async measure({ lab, proxy, scenario, prepared, options }) {
-    // While others took their turns, V8 has dropped part of what it had compiled.
+    // V8 drops part of its compiled code during the turns of other proxies.
     if (scenario.load.answersPerConnection === undefined)
       await oneRun({ lab, proxy, scenario, prepared, options: { seconds: LEAD_IN_SECONDS } })
     const before = await settledBalance(prepared.running, scenario)
@@ -67,7 +67,7 @@ async function warmUp({ lab, proxy, scenario, options, running }) {
 }
 
 /**
- * Ends with the first turn in which an answer costs about as much as in the cheapest one before.
+ * Ends with the first turn in which an answer costs about as much as in the cheapest turn before.
  * @param {() => Promise<number>} turn resolves with the CPU of an answer
  */
 export async function repeatUntilSteady(cpuOfFirst, turn) {
@@ -109,7 +109,7 @@ async function oneRun({ lab, proxy, scenario, prepared, options }) {
   }
 }
 
-/** Microseconds of CPU since the start; a part is undefined where it cannot be told. */
+/** Reads the microseconds of CPU time since the start; a part is undefined if it cannot be measured. */
 async function readUsage(running) {
   return {
     main: await running.mainThreadMicroseconds?.(),
@@ -119,9 +119,9 @@ async function readUsage(running) {
 }
 
 /**
- * CPU between two readings: all of it, and of that the main thread's and what helper threads have used, which collect garbage,
- * compile, and wait for files and disks. The main thread is read in ticks, so a little less than nothing is nothing.
- * `serverMicroseconds`: the CPU of a database server beside the proxy, which is not in the others.
+ * Returns the CPU time between two readings: the total, the part of the main thread, and the part of helper threads, which collect
+ * garbage, compile, and wait for files and disks. The main thread is read in ticks, so small negative values count as 0.
+ * `serverMicroseconds` is the CPU time of a separate database server, which is not in the other values.
  */
 export function usedBetween(before, after) {
   const cpuMicroseconds = after.cpu - before.cpu
@@ -134,7 +134,7 @@ export function usedBetween(before, after) {
   return used
 }
 
-/** The part of all answers that the least busy worker of a cluster has given; undefined for what is no cluster. */
+/** Returns the part of all answers that came from the least busy worker of a cluster; undefined without a cluster. */
 function leastShareOf(before, after) {
   if (before === undefined || after === undefined) return undefined
   const answers = after.map((count, index) => count - before[index])

@@ -8,7 +8,7 @@ const SETTLE_MS = 3_000
 const WARM_UP_STREAMS = 100
 const OPEN_WITHIN_MS = 60_000
 
-/** Measures the memory of many open streams. A heap never shrinks to where it was, so each turn has a process of its own. */
+/** Measures the memory of many open streams. A heap never shrinks to its earlier size, so each turn has a new process. */
 export const openStreams = {
   prepare: async () => ({}),
 

@@ -5,7 +5,7 @@ export const name = 'bare-reading'
 export const title = 'bare, reading both bodies'
 export const isTranslating = false
 
-/** Where a whole answer is read for its usage. */
+/** Scenarios whose whole answers are parsed for their usage. */
 export const scenarios = ['chat-json']
 
 const HEADERS = [
@@ -21,7 +21,7 @@ const HEADERS = [
 ].flat()
 
 /**
- * The floor with what no gateway can leave out: the key is hashed, request and answer are parsed, and the headers that SDKs
+ * The floor plus the work that no gateway can avoid: the key is hashed, request and answer are parsed, and the headers that SDKs
  * read are sent. It checks nothing, limits nothing and counts no money.
  */
 export async function serve(options) {

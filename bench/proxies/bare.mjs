@@ -2,11 +2,11 @@ import { createServer } from 'node:http'
 
 export const name = 'bare'
 export const title = 'bare Node proxy'
-/** It knows nothing of dialects: scenarios with translation send it the vendor's own. */
+/** Whether the proxy translates. Without translation, scenarios send it the vendor's own dialect. */
 export const isTranslating = false
 
 /**
- * The floor: Node's HTTP server and undici's dispatch, nothing read and nothing changed.
+ * The floor: Node's HTTP server and undici's dispatch, which read and change nothing.
  * @param duties what a proxy does beyond that: `onRequest(headers, body)`, `onAnswer(chunk)` and the `headers` that it adds
  */
 export async function serve({ upstreamPort }, duties = NO_DUTIES) {
@@ -45,15 +45,15 @@ class Relay {
     this.#response = response
     this.#duties = duties
     response.on('close', () => {
-      // Also wakes a relay that was paused: `drain` never comes on a response that is gone.
-      if (!this.#isEnded) this.#controller?.abort(new Error('the caller has left'))
+      // Also wakes a paused relay, because a closed response never emits `drain`.
+      if (!this.#isEnded) this.#controller?.abort(new Error('the caller has disconnected'))
     })
   }
 
   onRequestStart(controller) {
     this.#controller = controller
-    // The caller may have left while the request waited for a connection, which would be lost to the pool.
-    if (this.#response.destroyed) controller.abort(new Error('the caller has left'))
+    // The caller may have disconnected while the request waited for a connection, which the pool would lose.
+    if (this.#response.destroyed) controller.abort(new Error('the caller has disconnected'))
   }
 
   onResponseStart(_controller, status, headers) {

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { PROXY_CORE, SECOND_PROXY_CORE } from '../child-process.mjs'
 import { startCluster } from '../start-cluster.mjs'
 
-/** One gateway process behind Node's cluster module: the others are held against it. */
+/** One gateway process in Node's cluster module: the others are compared with it. */
 export const ONE_WORKER = clusterOf({ name: 'cluster-1', title: '1 worker', cores: [PROXY_CORE] })
 
 const sameCore = [PROXY_CORE, PROXY_CORE]
 const ownCores = [PROXY_CORE, SECOND_PROXY_CORE]
 
-/** The same with its money in one SQLite file. */
+/** One worker, with its money in one SQLite file. */
 export const ONE_WORKER_SQLITE = clusterOf({
   name: 'cluster-1-sqlite',
   title: '1 worker, SQLite',

@@ -6,10 +6,10 @@ export const name = 'gateway-mcp'
 export const title = 'signalbox, MCP tool'
 export const isTranslating = true
 export const isOwn = true
-/** Chats are asked for as calls of the tool `chat_complete`. */
+/** Chats are sent as calls of the tool `chat_complete`. */
 export const isMcp = true
 
-/** The same gateway behind its MCP server. */
+/** The gateway with its MCP server. */
 export async function serve({ upstreamPort }) {
   const { nodeHandler } = await importBuilt('node')
   const { gatewayWithMcp } = await importBuilt('mcp')

@@ -9,10 +9,10 @@ export const title = 'signalbox, SQLite'
 export const isTranslating = true
 export const isOwn = true
 
-/** Where durable billing is compared with billing in memory. */
+/** Scenarios that compare durable billing with billing in memory. */
 export const scenarios = ['chat-json']
 
-/** The same gateway with its money in a SQLite file, flushed before a charge is acknowledged. */
+/** The gateway with its money in a SQLite file, which is flushed before a charge is acknowledged. */
 export async function serve({ upstreamPort }) {
   const { sqliteStore } = await importBuilt('sqlite')
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-bench-'))

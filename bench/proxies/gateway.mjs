@@ -7,7 +7,7 @@ export const title = 'signalbox'
 export const isTranslating = true
 export const isOwn = true
 
-/** The account of the first key; further keys have one each. */
+/** The account of the first key; other keys have separate accounts. */
 const ACCOUNT = 'acct_bench'
 const CREDIT = '1000000000'
 
@@ -57,7 +57,7 @@ const EDIT_MODELS = [
   },
 }))
 
-/** As the catalog has models of its protocol. */
+/** Row like those of the catalog for models of this protocol. */
 export const VIDEO_MODEL = {
   id: 'bench-video',
   kind: 'video',
@@ -73,7 +73,7 @@ export const VIDEO_MODEL = {
   },
 }
 
-/** Longer than a run, so that nobody asks about videos while their submission is measured. */
+/** Longer than a run, so that no video is polled while its submission is measured. */
 const TASK_POLL_INTERVAL_MS = 3_600_000
 
 /** The gateway with everything on: keys in the store, validation, all limits, prices and a ledger, usage read. */
@@ -84,8 +84,8 @@ export async function serve({ upstreamPort, store, accounts }) {
 }
 
 /**
- * The gateway without a server, for every way to mount it; `account` reads the money that is left in all accounts, in
- * nano-dollars. `accounts`: how many there are, each with one key of `apiKeys`.
+ * The gateway without a server, for every kind of mount; `account` reads the total balance of all accounts, in
+ * nano-dollars. `accounts` is their number, each with one key of `apiKeys`.
  */
 export async function startGateway({ upstreamPort, store, accounts = 1 }) {
   const { anthropic, createGateway, dashscope, openai } = await importBuilt('index')

@@ -3,12 +3,12 @@ import * as bareReading from './bare-reading.mjs'
 import * as gateway from './gateway.mjs'
 import * as gatewaySqlite from './gateway-sqlite.mjs'
 
-/** What everything is compared with. */
+/** Proxy that all others are compared with. */
 export const FLOOR = bare
 
-/** Who takes part, the floor first. */
+/** All proxies, the floor first. */
 export const PROXIES = [bare, bareReading, gateway, gatewaySqlite]
 
-/** Who takes part in a scenario. */
+/** Returns the proxies of a scenario. */
 export const proxiesOf = (scenario) =>
   PROXIES.filter(({ scenarios }) => scenarios === undefined || scenarios.includes(scenario.name))

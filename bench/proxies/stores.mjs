@@ -21,7 +21,7 @@ export async function stopSharedServer() {
   server = undefined
 }
 
-/** One process with its money in PostgreSQL: the others are held against it. */
+/** One process with its money in PostgreSQL: the others are compared with it. */
 const onePostgres = { name: 'postgres-1', title: 'PostgreSQL, 1 process', workers: 1, open: openPostgres }
 const fourPostgres = {
   name: 'postgres-4',
@@ -52,7 +52,7 @@ export const proxiesWith = ({ accounts }) =>
 
 export const REFERENCE = onePostgres
 
-/** Tables of its own for each proxy. */
+/** Each proxy has separate tables. */
 async function openPostgres() {
   const { url, cpuMicroseconds } = await sharedServer()
   schemas += 1

@@ -3,7 +3,7 @@ import { heldBodies } from '../measurements/held-bodies.mjs'
 import { imageEditRequest } from '../requests.mjs'
 import { scenario as edits } from './edits.mjs'
 
-/** The bodies themselves are 2 MB in and 2 MB out; what a request may need beside them is 1 MB. */
+/** The bodies are 2 MB in and 2 MB out; a request may need another 1 MB. */
 export const scenario = {
   name: 'edits-memory',
   title: 'peak memory of one more image edit, 2 MB in and 2 MB out',

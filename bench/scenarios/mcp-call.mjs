@@ -5,7 +5,7 @@ import { chatBody, chatRequest, post } from '../requests.mjs'
 
 const MODEL = 'bench-chat'
 
-/** One call at a time, so that the time of an answer is that of its own work. */
+/** One call at a time, so that the time of an answer includes only its own work. */
 export const scenario = {
   name: 'mcp-call',
   title: 'one chat after another, by HTTP and as an MCP tool',
@@ -26,7 +26,7 @@ export const scenario = {
 
 const REVISION = '2026-07-28'
 
-/** The same chat by streamable HTTP, in the revision that answers with plain JSON. Clients have to take both kinds. */
+/** The same chat by streamable HTTP, in the revision that answers with plain JSON. Clients must accept both kinds. */
 function toolCall() {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': REVISION,

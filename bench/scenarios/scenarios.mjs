@@ -16,7 +16,7 @@ import { scenario as responsesJson } from './responses-json.mjs'
 import { scenario as videoSubmit } from './video-submit.mjs'
 
 /**
- * What is measured, in this order. `comparison` says what is held against `target`, and against the stricter `goal`:
+ * Scenarios, in the order of their measurement. `comparison` is the value that is compared with `target`, and with the stricter `goal`:
  * the `ratio` to the floor, the `difference` to it, or the `absolute` value.
  */
 export const SCENARIOS = [

@@ -6,8 +6,8 @@ import { cpuScenario } from './cpu-scenario.mjs'
 const MODEL = 'bench-video'
 
 /**
- * Every submission leaves an open task behind, as it does until a video is rendered, so their number is bounded: a run of any
- * length would measure the collection of a heap that no gateway has.
+ * Every submission creates a task that stays open until the video is rendered, so their number is bounded: an unlimited run would
+ * measure the collection of an unrealistic heap.
  */
 export const scenario = cpuScenario({
   name: 'video-submit',

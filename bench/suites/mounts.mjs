@@ -10,7 +10,7 @@ import { verdict } from '../verdict.mjs'
 const nodeMount = { ...gateway, title: 'Node handler' }
 const PROXIES = [bare, nodeMount, fastify, expressFast, express]
 
-/** Most CPU that a mount may take of what the Node handler takes. */
+/** Maximum CPU time of a mount, relative to the Node handler. */
 const TARGETS = new Map([
   [fastify.name, 1.1],
   [expressFast.name, 1.1],

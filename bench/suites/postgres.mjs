@@ -5,7 +5,7 @@ import { scenario as chatJson } from '../scenarios/chat-json.mjs'
 
 const VERSION = ((version) => (version === undefined ? '' : ` ${version}`))(postgresVersion())
 
-/** What is asked of one account, and of many that hardly ever meet. */
+/** Scenarios with one account, and with many accounts that rarely conflict. */
 const scenarios = [
   { accounts: 1, name: 'chat-json-hot-account', title: 'chat, JSON, 32 connections, one account' },
   { accounts: 1_000, name: 'chat-json-1000-accounts', title: 'chat, JSON, 32 connections, 1,000 accounts' },

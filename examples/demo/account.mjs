@@ -8,7 +8,7 @@ import { FREE } from './table.mjs'
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showAccount({ client, table }) {
-  table.section('account: the costs of all rows are what the account has lost, and nothing is held')
+  table.section('account: the costs of all rows add up to the spending of the account, and nothing is held')
   await table.row('models.list', '', async (options) => {
     const models = await client.models.list(options)
     const ids = new Set(models.filter(({ available }) => available).map(({ id }) => id))

@@ -12,7 +12,7 @@ const BODIES = QUESTIONS.map((content) => ({
 }))
 
 /**
- * Many requests at once, by a file and inline; and what one would cost, which is asked for free.
+ * Batches of requests, in a file and inline, and a free estimate of one request.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showBatches({ client, table }) {

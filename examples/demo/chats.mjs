@@ -16,7 +16,7 @@ const MODELS = ['relay', 'thinker', 'claude-sonnet-5-5', 'gemini-3.8-flash', 'tr
  */
 export async function showChats({ client, table, chargeOf }) {
   table.section(
-    "chats: every vendor answers in OpenAI's dialect, whole and streamed, and the host's event tells the cost that the caller reads",
+    "chats: every vendor answers in OpenAI's dialect, whole and streamed, and the host's event contains the cost that the caller gets",
   )
   for (const model of MODELS) {
     await table.row('chat.completions', model, async (options) => {

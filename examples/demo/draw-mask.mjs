@@ -2,7 +2,7 @@
 import { crc32, deflateSync } from 'node:zlib'
 
 /**
- * Draws a mask: a PNG with alpha, black above and transparent below, where an edit may draw.
+ * Draws a mask: a PNG with alpha, black in the upper half and transparent in the lower half, where an edit may draw.
  * @param {number} width pixels
  * @param {number} height pixels
  */

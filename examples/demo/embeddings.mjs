@@ -12,7 +12,7 @@ const TEXTS = ['a paper boat', 'a blue mug']
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showEmbeddings({ client, table, save }) {
-  table.section('embeddings: vectors have the length asked for, and both encodings hold the same numbers')
+  table.section('embeddings: vectors have the requested length, and both encodings contain the same numbers')
   const draft = embedding(MODEL)
     .input(...TEXTS)
     .dimensions(DIMENSIONS)

@@ -3,13 +3,13 @@
 const LONGEST_WAIT_MS = 5_000
 
 /**
- * Stores items by id until `take` asks for them. `take` waits for an item and throws after five seconds.
+ * Stores items by id until `take` returns them. `take` waits for an item and throws after five seconds.
  * @template Item
  * @typedef {{ put: (id: string, item: Item) => void, take: (id: string) => Promise<Item> }} Mailbox
  */
 
 /**
- * Makes an empty mailbox.
+ * Creates an empty mailbox.
  * @template Item
  * @param {string} contents name of the items, for the error message
  * @returns {Mailbox<Item>}

@@ -6,11 +6,11 @@ import { FREE } from './table.mjs'
 const MODEL = 'omni-moderation-latest'
 
 /**
- * Texts and a picture that are judged, free of charge.
+ * Classifies texts and an image, free of charge.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showModerations({ client, table }) {
-  table.section('moderations: each text has a result, a text with a picture has one, and both are free')
+  table.section('moderations: each text has a result, a text with an image has one, and both are free')
   const draft = moderation(MODEL).text('a paper boat')
 
   await table.row('moderations texts', MODEL, async (options) => {
@@ -27,6 +27,6 @@ export async function showModerations({ client, table }) {
     const { results } = await client.moderations.create(body, options)
     assert.equal(results.length, 1)
     assert.equal(results[0]?.categories.violence, true)
-    return { note: 'a text and a picture have one result', cost: FREE }
+    return { note: 'a text and an image have one result', cost: FREE }
   })
 }

@@ -11,7 +11,7 @@ const MODEL = 'claude-sonnet-5-5'
 const MESSAGES = [{ role: 'user', content: 'Name three rivers.' }]
 
 /**
- * A vendor that fails, a limit, a balance that is too low, money that is given back, and a tool call of an agent.
+ * A vendor that fails, a limit, a balance that is too low, a refund, and a tool call of an agent.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showOperations({ client, clientOf, table, gateway, sandbox, account, apiKey, mcpURL }) {
@@ -26,7 +26,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     assert.match(answer.choices[0]?.message.content ?? '', /three rivers/)
     assert.equal(facts?.headers.get('x-signalbox-vendor'), 'dashscope')
     assert.equal(sandbox.requests.length - before, 2)
-    return { note: 'openai answered 503, dashscope answered the same call, and it was charged once' }
+    return { note: 'openai returned 503, dashscope answered the same call, and it was charged once' }
   })
 
   await table.row('limit', MODEL, async (options) => {
@@ -36,7 +36,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     await chat(limited, MODEL, options)
     const refusal = await refusalOf(chat(limited, MODEL))
     assert.deepEqual([refusal.status, refusal.code, sandbox.requests.length - before], [429, 'rate_limited', 1])
-    return { note: 'a key with one call a minute: the second is 429, reaches no vendor and costs nothing' }
+    return { note: 'a key with one call a minute: the second gets 429, reaches no vendor and costs nothing' }
   })
 
   await table.row('refused balance', MODEL, async () => {
@@ -48,7 +48,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     assert.deepEqual([refusal.status, refusal.code], [402, 'insufficient_balance'])
     assert.equal(sandbox.requests.length, before, 'a vendor was asked')
     assert.equal((await gateway.accounts.get(id))?.balance, parseDollars('0.000001'))
-    return { cost: FREE, note: 'an account with $0.000001 gets 402, no vendor is asked, nothing is taken' }
+    return { cost: FREE, note: 'an account with $0.000001 gets 402, no vendor is called, nothing is charged' }
   })
 
   await table.row('refund', MODEL, async () => {
@@ -58,7 +58,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     const made = await gateway.accounts.refund(charge?.id ?? '', refund)
     const again = await gateway.accounts.refund(charge?.id ?? '', refund)
     assert.deepEqual([formatDollars(made.amount), made.isNew, again.isNew], [facts?.cost, true, false])
-    return { cost: FREE, note: `${facts?.cost} was charged and given back, once, although the refund was made twice` }
+    return { cost: FREE, note: `${facts?.cost} was charged and refunded once, although the refund was requested twice` }
   })
 
   await table.row('mcp chat_complete', MODEL, async () => {
@@ -70,7 +70,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
     await agent.close()
     const answer = /** @type {import('signalbox/client').ChatCompletion} */ (result.structuredContent)
     assert.match(answer.choices[0]?.message.content ?? '', /three rivers/)
-    // No header tells an agent the cost: the journal does.
+    // Agents get no header with the cost, so read it from the journal.
     const [charge] = await gateway.accounts.ledger(account, { limit: 1 })
     assert.equal(charge?.kind, 'charge')
     return {
@@ -81,7 +81,7 @@ export async function showOperations({ client, clientOf, table, gateway, sandbox
 }
 
 /**
- * Asks a model; `facts` are those of the answer's head.
+ * Calls a model; `facts` come from the headers of the answer.
  * @param {import('signalbox/client').GatewayClient} client
  * @param {string} model
  * @param {import('signalbox/client').CallOptions} [options] of the row
@@ -98,7 +98,7 @@ async function chat(client, model, options = {}) {
 }
 
 /**
- * The error of a call that must be refused.
+ * Returns the error of a call that must be refused.
  * @param {Promise<unknown>} call
  */
 async function refusalOf(call) {

@@ -3,14 +3,14 @@
 /** @typedef {{ format: 'png' | 'jpeg' | 'webp', width: number, height: number }} PictureFacts */
 
 /**
- * Format and size of a picture file, which must be complete.
+ * Returns format and size of an image file, which must be complete.
  * @param {Buffer} bytes
  * @returns {PictureFacts}
  * @throws Error for anything else.
  */
 export function pictureFacts(bytes) {
   const facts = pngFacts(bytes) ?? jpegFacts(bytes) ?? webpFacts(bytes)
-  if (facts === undefined) throw new Error(`${bytes.length} bytes are no whole PNG, JPEG or WebP`)
+  if (facts === undefined) throw new Error(`${bytes.length} bytes are not a complete PNG, JPEG or WebP`)
   return facts
 }
 
@@ -44,7 +44,7 @@ function jpegFacts(bytes) {
 }
 
 /**
- * RFC 9649: a RIFF file that says how long it is; VP8L packs both sides less one into 14 bits each.
+ * RFC 9649: a RIFF file that contains its length; VP8L stores each side minus one in 14 bits.
  * @param {Buffer} bytes
  * @returns {PictureFacts | undefined}
  */

@@ -6,18 +6,18 @@ import { pictureFacts } from './picture-facts.mjs'
 import { needed } from './table.mjs'
 
 /**
- * Pictures in the three shapes, a continued conversation, and an edit.
+ * Creates images in the three shapes, continues a conversation, and edits an image.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showPictures({ client, table, save, fileOf }) {
-  table.section('pictures: each file is whole, and of the format and size asked for')
+  table.section('images: each file is complete, with the requested format and size')
   await table.row('images.generate', 'qw-image-2.0', async (options) => {
     const request = image('qw-image-2.0').prompt('a paper boat on a desk').size('1664*928').build()
     const answer = await client.images.generate(request, options)
     const link = answer.output.choices[0]?.message.content[0]?.image
-    // The signed link expires after a day: store the picture, not the link.
+    // The signed link expires after a day: store the image, not the link.
     const response = await fetch(link ?? '')
-    assert.ok(response.ok, `the picture cannot be fetched: ${response.status}`)
+    assert.ok(response.ok, `the image cannot be fetched: ${response.status}`)
     const bytes = Buffer.from(await response.arrayBuffer())
     assert.deepEqual(pictureFacts(bytes), { format: 'png', width: 1664, height: 928 })
     return { note: await save('multimodal.png', bytes) }
@@ -32,11 +32,11 @@ export async function showPictures({ client, table, save, fileOf }) {
   })
 
   await table.row('images.generate continued', 'gmn-3.1-flash-image-preview', async (options) => {
-    const { id, bytes: before } = needed(begun, 'the picture of a mug')
+    const { id, bytes: before } = needed(begun, 'the image of a mug')
     const answer = await client.images.generate(mug.prompt('make the mug green').continuing(id).build(), options)
     const bytes = pictureOf(answer)
     assert.deepEqual(pictureFacts(bytes), { format: 'jpeg', width: 1200, height: 896 })
-    assert.ok(!bytes.equals(before), 'the picture is the one before')
+    assert.ok(!bytes.equals(before), 'the image has not changed')
     return { note: await save('interaction-continued.jpg', bytes) }
   })
 
@@ -51,9 +51,9 @@ export async function showPictures({ client, table, save, fileOf }) {
   await table.row('images.edit', 'gp-image-2', async (options) => {
     const request = imageEdit('gp-image-2')
       .prompt('put the mug on the quay')
-      .image({ path: needed(drawn, 'the picture of a harbour') })
-      .image(new Blob([needed(begun, 'the picture of a mug').bytes], { type: 'image/jpeg' }))
-      // The edit changes the transparent part; the mask has the size of the first picture.
+      .image({ path: needed(drawn, 'the image of a harbour') })
+      .image(new Blob([needed(begun, 'the image of a mug').bytes], { type: 'image/jpeg' }))
+      // The edit changes the transparent part; the mask has the size of the first image.
       .mask(drawMask(1024, 1024))
       .size('1024x1536')
       .format('webp', 80)
@@ -66,7 +66,7 @@ export async function showPictures({ client, table, save, fileOf }) {
 }
 
 /**
- * The picture of an interaction: text and pictures come in separate steps.
+ * Returns the image of an interaction: text and images are in separate steps.
  * @param {import('signalbox/client').InteractionImageAnswer} answer
  */
 function pictureOf({ status, steps }) {

@@ -3,8 +3,8 @@
 const CELLS = 24
 
 /**
- * Shows how far a video is: a bar that is drawn again and again on a terminal, and a line for each new status elsewhere.
- * Vendors do not tell how much is left, so the bar goes by the time that a video usually takes.
+ * Shows the progress of a video: a bar that is redrawn on a terminal, and otherwise a line for each new status.
+ * Vendors do not report progress, so the bar follows the usual time of a video.
  * @param {string} label
  * @param {number} expectedMs
  * @param {{ isTTY?: boolean, write: (text: string) => unknown }} [output]
@@ -21,7 +21,7 @@ export function progressBar(label, expectedMs, output = process.stdout) {
       return
     }
     const cells = isOver ? CELLS : Math.min(CELLS - 1, Math.floor((CELLS * elapsedMs) / expectedMs))
-    // The row of the table takes its place in the end.
+    // At the end, the row of the table replaces the bar.
     output.write(isOver ? '\r\x1b[2K' : `\r\x1b[2K  [${'#'.repeat(cells).padEnd(CELLS, '.')}] ${text}`)
   }
 }

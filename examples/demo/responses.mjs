@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { formatDollars } from 'signalbox'
 import { FREE, needed } from './table.mjs'
 
-/** The first is at OpenAI, where bytes pass; the others are translated. */
+/** The first model is at OpenAI, where bytes pass through; the others are translated. */
 const MODELS = ['relay', 'claude-sonnet-5-5', 'gemini-3.8-flash']
 
 /**
@@ -11,7 +11,7 @@ const MODELS = ['relay', 'claude-sonnet-5-5', 'gemini-3.8-flash']
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showResponses({ client, table, chargeOf }) {
-  table.section('responses: a conversation goes on by its id, whatever vendor answers')
+  table.section('responses: a conversation continues by its id, whatever vendor answers')
   for (const model of MODELS) {
     const first = await table.row('responses', model, async (options) => {
       const answer = await client.responses.create({ model, input: 'Name three rivers.' }, options)

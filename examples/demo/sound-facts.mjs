@@ -1,14 +1,14 @@
 // @ts-check
 
-/** Kilobits a second by the number in the header (ISO/IEC 13818-3, MPEG-2, layer III). */
+/** Kilobits per second by the number in the header (ISO/IEC 13818-3, MPEG-2, layer III). */
 const BIT_RATES = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160]
-/** Samples a second (the same). */
+/** Samples per second (same source). */
 const SAMPLE_RATES = [22_050, 24_000, 16_000]
 const SAMPLES_PER_FRAME = 576
 const WAV_HEADER_BYTES = 44
 
 /**
- * Format and length of a sound file as the gateway writes it.
+ * Returns format and length of an audio file that the gateway has written.
  * @param {Buffer} bytes
  * @returns {{ format: 'mp3' | 'wav', seconds: number }}
  * @throws Error for anything else.
@@ -24,7 +24,7 @@ export function soundFacts(bytes) {
     // A file that is streamed while it is generated has no length in its header, so the file size decides.
     return { format: 'wav', seconds: (bytes.length - WAV_HEADER_BYTES) / bytes.readUInt32LE(28) }
   }
-  throw new Error(`${bytes.length} bytes are no MP3 or WAV`)
+  throw new Error(`${bytes.length} bytes are not MP3 or WAV`)
 }
 
 /**

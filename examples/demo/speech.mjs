@@ -14,7 +14,7 @@ const SECONDS_PER_CHARACTER = 0.06
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showSpeech({ client, table, save, chargeOf }) {
-  table.section('speech: each file is whole, and as long as its text')
+  table.section('speech: each file is complete, and as long as its text')
   await table.row('audio.speech mp3', 'qw3-tts-flash', async (options) => {
     const request = speech('qw3-tts-flash').text(TEXT).voice('Ethan').format('mp3').build()
     const answer = await client.audio.speech.create(request, options)
@@ -37,7 +37,7 @@ export async function showSpeech({ client, table, save, chargeOf }) {
   })
 
   /**
-   * Sound is sent while it is generated, so the response headers lack the cost.
+   * Audio is sent while it is generated, so the response headers lack the cost.
    * @param {import('signalbox/client').BinaryAnswer} answer
    */
   async function costOf({ requestId }) {

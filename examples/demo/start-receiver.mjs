@@ -7,7 +7,7 @@ import { createMailbox } from './mailbox.mjs'
 /** @typedef {{ type: string, data: import('signalbox/client').VideoTask }} VideoMessage */
 
 /**
- * Starts a receiver of webhooks, which keeps the messages that are signed with the secret.
+ * Starts a receiver of webhooks, which stores the messages that are signed with the secret.
  * @param {string} secret `whsec_…`
  */
 export async function startReceiver(secret) {

@@ -14,15 +14,15 @@ import { startReceiver } from './start-receiver.mjs'
 const ACCOUNT = 'customer-1'
 const CREDIT_DOLLARS = '25.00'
 
-/** How long the stand-in takes for a video, in milliseconds: first it waits, then it renders. */
+/** Time of the stand-in for a video, in milliseconds: first it waits, then it renders. */
 const VIDEO_MS = { pending: 400, running: 1_200 }
 
 /** Chat models of vendors without built-in rows; the second member is the vendor's own name. */
 const ADDED_MODELS = /** @type {const} */ ([
   { id: 'relay', kind: 'chat', vendor: 'openai', upstream: 'gpt-6-sol', limits: { maxOutputTokens: 4_096 } },
-  // OpenAI offers it by Responses only; the gateway answers chats and Messages all the same.
+  // OpenAI offers it only through Responses; the gateway still answers chats and Messages.
   { id: 'thinker', kind: 'chat', vendor: 'openai', upstream: 'gpt-5.5-pro', limits: { maxOutputTokens: 4_096 } },
-  // Asked at OpenAI first, and at DashScope where that fails.
+  // OpenAI is called first, and DashScope if OpenAI fails.
   {
     id: 'steady',
     kind: 'chat',
@@ -36,17 +36,17 @@ const ADDED_MODELS = /** @type {const} */ ([
   { id: 'translator', kind: 'chat', vendor: 'dashscope', upstream: 'qwen3-max', limits: { maxOutputTokens: 4_096 } },
 ])
 
-/** Their prices. Examples, like those in the file. */
+/** Example prices of the added models. */
 const ADDED_PRICES = ADDED_MODELS.flatMap(({ id: model }) => [
   { model, meter: 'input_token', amount: '1.00', per: 1_000_000 },
   { model, meter: 'output_token', amount: '4.00', per: 1_000_000 },
-  // Requests of batches have prices of their own.
+  // Requests of batches have separate prices.
   { model, meter: 'input_token', amount: '0.50', per: 1_000_000, when: { batch: 'true' } },
   { model, meter: 'output_token', amount: '2.00', per: 1_000_000, when: { batch: 'true' } },
 ])
 
 /**
- * Starts stand-ins for the vendors, a gateway in front of them, and a receiver of its webhooks, each on a free port.
+ * Starts stand-ins for the vendors, a gateway that calls them, and a receiver of its webhooks, each on a free port.
  * @param {{ brokenVendor?: string | undefined }} options `brokenVendor` answers every call with 500.
  */
 export async function startServers({ brokenVendor }) {
@@ -107,7 +107,7 @@ export async function startServers({ brokenVendor }) {
     account: ACCOUNT,
     apiKey,
     mcpURL: `http://127.0.0.1:${port}/mcp`,
-    /** What only the host has: the administration, and the stand-ins with what they were asked. */
+    /** Parts that only the host has: the management API, and the stand-ins with their received calls. */
     gateway,
     sandbox,
     webhookUrl: receiver.url,

@@ -72,7 +72,7 @@ export async function createTable(client, print) {
   }
 
   /**
-   * Says what the rows below it prove.
+   * Prints what the following rows prove.
    * @param {string} text
    */
   function section(text) {

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { formatDollars } from 'signalbox'
 
-/** Seconds of the recording that the speech rows have made; the stand-in says them. */
+/** Transcript of the stand-in, which contains the length of the recording of the speech rows. */
 const SAID = 'This recording is 1.7 seconds long.'
 
 /**
- * The spoken WAV file written down again: as JSON, as subtitles, and streamed. It costs the same in every format.
+ * Transcribes the spoken WAV file: as JSON, as subtitles, and streamed. It costs the same in every format.
  * @param {import('./start-servers.mjs').Demo} demo
  */
 export async function showTranscriptions({ client, table, fileOf, chargeOf }) {

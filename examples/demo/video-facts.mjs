@@ -1,7 +1,7 @@
 // @ts-check
 
 /**
- * Length and size of an MP4 file, whose boxes must fill it to its last byte.
+ * Returns length and size of an MP4 file, whose boxes must fill it to its last byte.
  * @param {Buffer} bytes
  * @returns {{ seconds: number, width: number, height: number }} pixels
  * @throws Error for anything else.
@@ -13,9 +13,9 @@ export function videoFacts(bytes) {
   const track = boxesOf(movie.get('trak')).get('tkhd')
   const data = boxes.get('mdat')
   if (!boxes.has('ftyp') || film === undefined || track === undefined || data === undefined || data.length === 0) {
-    throw new Error(`${bytes.length} bytes are no whole MP4`)
+    throw new Error(`${bytes.length} bytes are not a complete MP4`)
   }
-  // ISO/IEC 14496-12: ticks a second and ticks; both sides in 16.16 bits at the end.
+  // ISO/IEC 14496-12: ticks per second and ticks; both sides in 16.16 bits at the end.
   return {
     seconds: film.readUInt32BE(16) / film.readUInt32BE(12),
     width: track.readUInt16BE(track.length - 8),
@@ -24,7 +24,7 @@ export function videoFacts(bytes) {
 }
 
 /**
- * The contents of the boxes of a file or a box, by type; of several with one type the last. None when they do not fill it.
+ * The contents of the boxes of a file or a box, by type; the last one if several have the same type. Empty if the boxes do not fill it.
  * @param {Buffer | undefined} bytes
  * @returns {Map<string, Buffer>}
  */

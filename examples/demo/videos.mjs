@@ -42,7 +42,7 @@ export async function showVideos(demo) {
   })
 
   const waiting = await table.row('videos.generate', 'wv2.7-t2v', async (options) => {
-    // The mark makes the stand-in wait for a minute, so that there is time to cancel.
+    // With this mark, the stand-in waits for a minute, so that there is time to cancel.
     const draft = video('wv2.7-t2v').prompt('Rain on a window. [[video:pending=60000]]').tier('1080p').seconds(2)
     const task = await client.videos.generate(draft.build(), options)
     assert.equal(task.status, 'queued')

@@ -34,7 +34,7 @@ test('the table lists every member of an endpoint', () => {
     .filter((node) => node.name.text === 'Endpoint')
     .flatMap((node) => node.members.map((member) => (member.name as ts.Identifier).text))
 
-  const [, ...rows] = firstTable(section(page, 'What a definition holds'))
+  const [, ...rows] = firstTable(section(page, 'Members of a definition'))
 
   expect(rows.map((row) => row[0]).sort()).toEqual(members.sort())
 })

@@ -5,7 +5,7 @@ import { firstTable, readPage, section } from './support/markdown.ts'
 
 test('the table of Converse is that of the field rules', () => {
   const [head, ...rows] = firstTable(section(readPage('docs/vendors.md'), 'Fields at Bedrock'))
-  expect(head).toEqual(['field', 'by Converse'])
+  expect(head).toEqual(['field', 'in Converse'])
   const verdicts = rows.flatMap(([fields = '', cell]) =>
     fields
       .replaceAll('`', '')

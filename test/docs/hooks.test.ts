@@ -93,7 +93,7 @@ test('the program of JSON answers makes a gateway', async () => {
 })
 
 describe('the answer of our own', () => {
-  const openingHours = programOf('Answers of your own')['openingHours'] as (text: string) => AnyHook
+  const openingHours = programOf('Your own answers')['openingHours'] as (text: string) => AnyHook
 
   test.each([
     ['When do you open?', true],

@@ -64,8 +64,8 @@ test('the page lists their sizes and ratios', () => {
   expect(tableOf('Sizes')).toEqual(
     models.map(({ id, image }) => [
       id,
-      image?.sizes === undefined ? 'none: it keeps that of the picture' : coded(image.sizes),
-      image?.defaultSize ?? 'that of the last picture',
+      image?.sizes === undefined ? 'none: it keeps that of the image' : coded(image.sizes),
+      image?.defaultSize ?? 'that of the last image',
       image?.aspectRatios === undefined ? '' : coded(image.aspectRatios),
     ]),
   )
@@ -113,7 +113,7 @@ test('the page says how long conversations are kept', () => {
 })
 
 describe('the page names the fields that prices can depend on', () => {
-  const rows = tableOf('What a picture costs')
+  const rows = tableOf('What an image costs')
   const fieldsOf = {
     multimodal: () => multimodalImageEndpoint.priceFields!(multimodal('x') as never, model('qw-image-2.0')),
     interactions: () =>

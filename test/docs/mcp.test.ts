@@ -8,7 +8,7 @@ const page = readPage('docs/mcp.md')
 test('the page shows every tool with its hints', () => {
   const expected = TOOLS.map(({ name, listed: { annotations } }) => [
     name,
-    annotations?.readOnlyHint === true ? 'no' : annotations?.destructiveHint === true ? 'yes, for good' : 'yes',
+    annotations?.readOnlyHint === true ? 'no' : annotations?.destructiveHint === true ? 'yes, permanently' : 'yes',
     annotations?.openWorldHint === true ? 'yes' : 'no',
   ])
 

@@ -62,7 +62,7 @@ test('pages count the presets as they are', () => {
   // One preset only reranks, in a dialect of its own.
   const count = Object.values<Preset>(presets).filter(({ serves }) => serves.some((one) => one !== 'rerank')).length
   const counts = readPages().flatMap(({ text }) =>
-    [...text.matchAll(/(\d+) servers of OpenAI's dialect/g)].map(([, number]) => Number(number)),
+    [...text.matchAll(/(\d+) servers that speak OpenAI's dialect/g)].map(([, number]) => Number(number)),
   )
   const [, more] = /Groq, Ollama and (\d+) more servers/.exec(readme.text) ?? []
 

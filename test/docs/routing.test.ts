@@ -81,7 +81,7 @@ test('the numbers of the retry budget are those of the code', () => {
   }
   const text = section(page, 'After a failure').replaceAll('\n', ' ')
 
-  expect(text).toContain(`${fresh.left} are there at the start, and at most ${most} are saved`)
+  expect(text).toContain(`the budget starts with ${fresh.left} and holds at most ${most}`)
   const promised = Number(/any 1,000 calls in a row at most (\d+) retries/.exec(text)?.[1])
   expect(retries).toBeLessThanOrEqual(promised)
   expect(retries).toBeGreaterThan(promised - 5)

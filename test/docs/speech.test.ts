@@ -36,7 +36,7 @@ test('the page lists the fields of the schema, with the bounds of the code', () 
 })
 
 test('the page names the bit rate and the limit of the code', () => {
-  const text = section(page, 'The sound').replaceAll('\n', ' ')
+  const text = section(page, 'The audio').replaceAll('\n', ' ')
 
   expect(text).toContain(`at ${MP3_KILOBITS} kbit/s`)
   for (const { speech } of models) expect(text).toContain(`${speech?.maxCharacters} characters`)

@@ -66,13 +66,13 @@ test('the page says what each preset does with fields and with reasoning of earl
   const withChat = ALL.filter(({ serves }) => serves.includes('chat'))
   const expected = withChat.map((preset) => [code(preset.id), dialectText(preset), reasoningText(preset)])
 
-  expect(firstTable(section(page, 'What becomes of request fields')).slice(1)).toEqual(withoutBackquotes(expected))
+  expect(firstTable(section(page, 'Request fields')).slice(1)).toEqual(withoutBackquotes(expected))
 })
 
 test('the page says which servers have Responses, and what becomes of their follow-ups and fields', () => {
   const expected = ALL.filter(({ serves }) => serves.includes('responses')).map(({ id, responses = {} }) => [
     code(id),
-    responses.keepsAnswers === true ? 'name the answer before, which the server keeps' : 'hold the whole history',
+    responses.keepsAnswers === true ? 'name the previous answer, which the server stores' : 'contain the whole history',
     dialectText({ fields: responses.fields ?? {} }),
   ])
 
@@ -85,5 +85,5 @@ test('the page names the servers that take pictures as bytes, and those that kno
   for (const name of names(({ takesImageUrls }) => takesImageUrls === false))
     expect(section(page, 'Private addresses').replaceAll(/\s+/g, ' ')).toContain(name)
   for (const name of names(({ takesDeveloperRole }) => takesDeveloperRole === true))
-    expect(section(page, 'What becomes of request fields')).toContain(name)
+    expect(section(page, 'Request fields')).toContain(name)
 })

@@ -17,7 +17,7 @@ import { codeBlocks, firstTable, ROOT, readPage, section } from './support/markd
 const page = readPage('docs/video.md')
 const catalog = createCatalog(BUILT_IN_MODELS)
 
-const KINDS = { t2v: 'text', i2v: 'picture', r2v: 'references' } as const
+const KINDS = { t2v: 'text', i2v: 'image', r2v: 'references' } as const
 const GEOMETRIES = { size: '`size`', resolution: '`resolution`', 'resolution-ratio': '`resolution`, `ratio`' } as const
 
 function secondsOf({ durations, durationsWithReferenceVideo: shorter }: VideoAbilities): string {
@@ -108,5 +108,5 @@ test('the numbers for operators are those of the code', () => {
   const operators = section(page, 'For operators').replaceAll('\n  ', ' ')
 
   expect(operators).toContain(`every ${pollIntervalMs / 1_000} seconds`)
-  expect(operators).toContain(`${pollBudget.takes} in every ${pollBudget.windowMs} ms`)
+  expect(operators).toContain(`${pollBudget.takes} times in every ${pollBudget.windowMs} ms`)
 })

@@ -23,7 +23,7 @@ test('the page shows the schedule of the code', () => {
     stepAfter({ answer: { error: 'no connection' }, failuresBefore, nowMs: 0, random: 0.5 }),
   )
 
-  expect(first).toEqual(['1', 'at once'])
+  expect(first).toEqual(['1', 'immediately'])
   expect(shownMs).toEqual(steps.slice(0, -1).map(({ nextAttemptAtMs }) => nextAttemptAtMs))
   expect(steps.map(({ state }) => state)).toEqual([...Array(rows.length).fill('pending'), 'failed'])
 })

@@ -10,10 +10,10 @@ export const name = 'peers/litellm'
 export const title = 'LiteLLM'
 export const isPeer = true
 export const isNodeProgram = false
-/** Whether it answers with the public model id is its own affair. */
+/** Whether the proxy translates model ids. LiteLLM may return either id. */
 export const isTranslating = false
 
-/** Public id and vendor's id of each model that its scenarios ask for. */
+/** Public id and vendor's id of each model in its scenarios. */
 const MODELS = [
   ['bench-chat', 'gpt-bench'],
   ['bench-chat-paced', 'gpt-bench-paced'],
@@ -24,7 +24,7 @@ const MODELS = [
   ['bench-edit', 'image-bench'],
 ]
 
-/** It imports for long before it listens. */
+/** Timeout of the start in milliseconds. Its imports take long. */
 const READY_WITHIN_MS = 120_000
 
 export const missing = () => reasonAgainst('litellm', '')
@@ -47,7 +47,7 @@ export async function launch({ upstreamPort, core }) {
     core,
     port,
     readyWithinMs: READY_WITHIN_MS,
-    // Its list of prices is otherwise fetched when it starts.
+    // Otherwise it fetches its list of prices at start.
     environment: { ...process.env, LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
     onStop: () => rmSync(folder, { recursive: true, force: true }),
   })

@@ -13,7 +13,7 @@ export const isTranslating = false
 
 export const missing = () => reasonAgainst('nginx', ' (on Debian: `apt-get install nginx-light`)')
 
-/** As `nginx -v` writes it to its standard error: `nginx version: nginx/1.22.1`. */
+/** Reads the version that `nginx -v` writes to standard error: `nginx version: nginx/1.22.1`. */
 export function version() {
   const program = findProgram('nginx')
   if (program === undefined) return undefined

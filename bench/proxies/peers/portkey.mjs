@@ -6,7 +6,7 @@ import { accepts, freePort } from '../../program-process.mjs'
 export const name = 'peers/portkey'
 export const title = 'Portkey gateway'
 export const isPeer = true
-/** It names the model as the vendor does. */
+/** Whether the proxy translates model ids. Portkey returns the vendor's id. */
 export const isTranslating = false
 
 const PACKAGE = '@portkey-ai/gateway'
@@ -14,7 +14,7 @@ const READY_WITHIN_MS = 30_000
 
 export const version = () => peerVersion(PACKAGE)
 
-/** The package's own start script. The vendor is named by each request, as an OpenAI-compatible server at an address of its own. */
+/** The package's own start script. Each request names the vendor as an OpenAI-compatible server with its own address. */
 export async function launch({ upstreamPort, core, runtime }) {
   const port = await freePort()
   const child = await startChild(peerFile(PACKAGE, 'build/start-server.js'), {
