@@ -243,7 +243,7 @@ describe('a batch at the vendor', () => {
     expect(vendor.files.size).toBe(0)
     expect(await account()).toEqual({ balance: CREDIT - 2n * LINE_COST, held: 0n })
     expect(logged.map(([text]) => text)).toContain(
-      'a vendor does not take a batch; its requests are sent as ordinary calls',
+      'a vendor does not accept a batch; its requests are sent as ordinary calls',
     )
   })
 
