@@ -163,7 +163,9 @@ export class RequestChecks {
     if (known !== undefined) return known
     const name = String(this.#priceNames.size)
     if (this.#priceNames.size === MOST_PRICES)
-      throw new GatewayError('invalid_request', { message: `A batch can have at most ${MOST_PRICES} different prices.` })
+      throw new GatewayError('invalid_request', {
+        message: `A batch can have at most ${MOST_PRICES} different prices.`,
+      })
     this.#priceNames.set(key, name)
     this.prices ??= {}
     for (const [model, prices] of rates) this.prices[`${name} ${model}`] = prices
