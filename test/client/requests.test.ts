@@ -167,7 +167,7 @@ test.each(['localhost', 'localhost:8787/v1', '/v1', undefined])('the base URL %s
 test('a key that is no text is refused at once', () => {
   const apiKey = (async () => 'sk-secret') as unknown as string
 
-  expect(() => createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey })).toThrow('apiKey: expected a text')
+  expect(() => createClient({ baseURL: 'http://127.0.0.1:8787/v1', apiKey })).toThrow('apiKey: expected a string')
 })
 
 test.each(['sk-\nsecret', 'sk-sécret'])('a key that no header can hold is refused at once, and not shown', (apiKey) => {

@@ -74,7 +74,7 @@ describe('client.webhooks.verify', () => {
       received({ headers: { ...headers, 'webhook-timestamp': 'now' } }),
       'its timestamp is too far',
     ],
-    ['no JSON', received({}, [SECRET], 'hello'), 'its body is no JSON'],
+    ['no JSON', received({}, [SECRET], 'hello'), 'its body is not JSON'],
   ])('refuses %s', async (_title, webhook, message) => {
     await expect(client.webhooks.verify(webhook)).rejects.toMatchObject({
       name: 'GatewayError',

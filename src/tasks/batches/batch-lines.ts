@@ -96,7 +96,7 @@ export function readLine(
     param,
   })
   if (typeof customId !== 'string' || customId === '' || customId.length > LONGEST_CUSTOM_ID)
-    return fault('invalid_custom_id', 'custom_id', `expected a text of 1 to ${LONGEST_CUSTOM_ID} characters`)
+    return fault('invalid_custom_id', 'custom_id', `expected a string of 1 to ${LONGEST_CUSTOM_ID} characters`)
   if (method !== 'POST') return fault('invalid_method', 'method', 'must be POST')
   if (url !== endpoint) return fault('invalid_url', 'url', `must be ${endpoint}, the endpoint of the batch`)
   if (!isJsonObject(body)) return fault('invalid_request', 'body', 'expected an object')
