@@ -283,7 +283,10 @@ describe('a cache that fails', () => {
 
 describe('options', () => {
   test.each<[unknown, string]>([
-    [{ rules: [{ endpoints: ['video'] }] }, 'cache.rules[0].endpoints: "video" is none of chat, messages, responses'],
+    [
+      { rules: [{ endpoints: ['video'] }] },
+      'cache.rules[0].endpoints: "video" must be one of chat, messages, responses',
+    ],
     [{ rule: [] }, 'createGateway: cache.rule is unknown; did you mean rules?'],
     [{ rules: [{ model: 'x' }] }, 'createGateway: cache.rules[0].model is unknown; did you mean models?'],
     [{ rules: [] }, "callers: 'may-ask'"],
