@@ -188,7 +188,7 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     const refused = await console.post('/v1/chat/completions', chatBody('no-such-model', 'hello'))
     await refused.text()
     await show(`requests/${refused.headers.get('x-request-id')}`)
-    await page.getByRole('alert').getByText('refused before a vendor was asked').waitFor()
+    await page.getByRole('alert').getByText('rejected before a vendor was called').waitFor()
   })
 
   test('an answer of the cache is said to be one that no vendor gave', async () => {
