@@ -199,7 +199,7 @@ describe.skipIf(executablePath === undefined)('reading the console in a browser'
     await show('requests')
     await page.getByRole('table', { name: 'Requests' }).getByRole('row').nth(2).waitFor({ timeout: 20_000 })
     await show(`requests/${id}`)
-    await page.getByText('No vendor was asked: the answer came from the response cache').waitFor()
+    await page.getByText('No vendor was called: the answer came from the response cache').waitFor()
 
     expect(faults).toEqual([])
   })

@@ -130,7 +130,7 @@ describe('gatewayKeys', () => {
   test('says what is wrong where no gateway asks', () => {
     const credentials: Credentials = { apiKey: TEST_KEY, header: () => undefined, request: undefined }
 
-    expect(() => gatewayKeys()(credentials)).toThrow('give it the credentials that the gateway has called authenticate')
+    expect(() => gatewayKeys()(credentials)).toThrow('pass the credentials with which the gateway called authenticate')
   })
 })
 
