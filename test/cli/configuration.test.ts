@@ -227,16 +227,16 @@ describe('the configuration file', () => {
   })
 
   test.each<[string, unknown, string]>([
-    ['json', { prot: 1 }, 'signalbox.config.json: there is no member "prot"; did you mean port?'],
+    ['json', { prot: 1 }, 'signalbox.config.json: unknown member "prot"; did you mean port?'],
     [
       'json',
       { limits: { perkey: {} } },
-      'signalbox.config.json: limits: there is no member "perkey"; did you mean perKey?',
+      'signalbox.config.json: limits: unknown member "perkey"; did you mean perKey?',
     ],
     [
       'json',
       { gateway: { routing: { hegde: { afterMs: 1 } } } },
-      'signalbox.config.json: gateway.routing: there is no member "hegde"; did you mean hedge?',
+      'signalbox.config.json: gateway.routing: unknown member "hegde"; did you mean hedge?',
     ],
     ['json', { port: 70_000 }, 'signalbox.config.json: port: '],
     ['json', { billing: 'post' }, 'signalbox.config.json: billing: '],
@@ -290,9 +290,7 @@ describe('the configuration file', () => {
       }
     }
 
-    expect(refused()).toBe(
-      'signalbox.config.json: vendors: openai: there is no member "baseUrl"; did you mean baseURL?',
-    )
+    expect(refused()).toBe('signalbox.config.json: vendors: openai: unknown member "baseUrl"; did you mean baseURL?')
   })
 
   test('that is named and not there, and two that are there, are refused', async () => {

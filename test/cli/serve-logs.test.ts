@@ -84,7 +84,7 @@ test('a variable whose name is nearly that of a setting is a line, and no other 
   }
   await start('http://127.0.0.1:9', { SIGNALBOX_LIMIT: 'rpm=5', ...others })
 
-  const message = 'SIGNALBOX_LIMIT is no setting; did you mean SIGNALBOX_LIMITS?'
+  const message = 'SIGNALBOX_LIMIT is not a setting; did you mean SIGNALBOX_LIMITS?'
   expect(lines().filter((line) => /is no setting/.test(String(line['message'])))).toEqual([
     expect.objectContaining({ level: 'warn', message }),
   ])

@@ -193,7 +193,7 @@ describe('signalbox webhooks rotate-secret', () => {
     const newer = lines[0]?.replace(/^secret +/, '') ?? ''
     expect(checkWebhookSecret(newer)).toBe(newer)
     expect(lines[1]).toBe('account  acct_one')
-    expect(lines[2]).toMatch(/^older {4}sign beside it until \d{4}-\d\d-\d\dT/)
+    expect(lines[2]).toMatch(/^older {4}still sign until \d{4}-\d\d-\d\dT/)
     expect(await secretsAt(Date.now())).toEqual([newer, older])
     expect(await secretsAt(Date.now() + 86_400_000)).toEqual([newer])
   })
