@@ -40,7 +40,7 @@ function reasonsOf(logger: { error: { mock: { calls: unknown[][] } } }): unknown
 }
 
 describe('firstOf', () => {
-  test('takes sessions and keys of gateway.keys beside each other, and nobody else', async () => {
+  test('accepts both sessions and keys of gateway.keys, and nobody else', async () => {
     await start(firstOf(sessionCookie(), gatewayKeys()))
     const { key, record } = await started.gateway.keys.create({ accountId: TEST_ACCOUNT })
     const bySession = await chat(COOKIE)
@@ -70,7 +70,7 @@ describe('firstOf', () => {
     ['undefined', undefined],
     ['a promise of null', Promise.resolve(null)],
     ['a promise of undefined', Promise.resolve(undefined)],
-  ])('asks the next one after %s, which alone is a 401', async (_name, nothing) => {
+  ])('tries the next one after %s, which alone gets 401', async (_name, nothing) => {
     await start((credentials) =>
       credentials.header('x-alone') === 'yes' ? nothing : firstOf(() => nothing, sessionCookie())(credentials),
     )
@@ -204,7 +204,7 @@ describe('a principal of the host', () => {
     ['a text for trust', { ...USER, namesEndUsers: 'yes' }, 'authenticate: namesEndUsers must be true or false'],
     ['true', true, 'authenticate: a principal must be an object, not a boolean'],
     ['a list', [USER], 'authenticate: a principal must be an object, not a list'],
-  ])('with %s is a 500 that names no reason, logged once with it', async (_name, principal, reason) => {
+  ])('answers %s with a 500 that names no reason, logged once with it', async (_name, principal, reason) => {
     const logger = { ...silentLogger, error: vi.fn() }
     await start(firstOf(sessionCookie(principal), gatewayKeys()), { logger })
     const answers = [await chat(COOKIE), await chat(COOKIE)]
@@ -224,7 +224,7 @@ describe('a principal of the host', () => {
     expect(started.sandbox.requests).toHaveLength(0)
   })
 
-  test.each(['prepaid', 'metered'] as const)('of an account that no %s store has is the same', async (mode) => {
+  test.each(['prepaid', 'metered'] as const)('returns the same for an account that no %s store has', async (mode) => {
     const logger = { ...silentLogger, error: vi.fn() }
     await start(sessionCookie({ ...USER, accountId: 'acct_typo' }), { logger, billing: { mode } })
     const answers = [await chat(COOKIE), await chat(COOKIE)]
