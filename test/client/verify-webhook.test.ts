@@ -91,7 +91,7 @@ describe('client.webhooks.verify', () => {
     await expect(verifyWebhook(received())).rejects.toThrow('its timestamp is too far')
   })
 
-  test.each([['sk-any'], ['whsec_%'], ['whsec_'], [[]]])('says that %j is no secret', async (secret) => {
+  test.each([['sk-any'], ['whsec_%'], ['whsec_'], [[]]])('rejects %j as a secret', async (secret) => {
     await expect(verifyWebhook(received({ secret }))).rejects.toThrow(TypeError)
   })
 
