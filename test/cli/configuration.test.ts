@@ -43,7 +43,7 @@ describe('a configuration', () => {
     expect(environment).toMatchObject({ PORT: '3', HOST: '10.0.0.2', SIGNALBOX_TIER: 'free', SIGNALBOX_LOG: 'json' })
   })
 
-  test('has a flag for every variable that is no secret, and none for those', () => {
+  test('has a flag for every variable that is not secret, and none for the others', () => {
     const settings = SETTINGS.filter(({ flag }) => flag === undefined).map(({ variable }) => variable)
     expect(settings).toEqual(['SIGNALBOX_API_KEYS', 'SIGNALBOX_OPERATOR_KEY', 'SIGNALBOX_WEBHOOK_SECRET'])
     for (const { variable, flag, isSecret } of VENDOR_VARIABLES) {
@@ -293,7 +293,7 @@ describe('the configuration file', () => {
     expect(refused()).toBe('signalbox.config.json: vendors: openai: unknown member "baseUrl"; did you mean baseURL?')
   })
 
-  test('that is named and not there, and two that are there, are refused', async () => {
+  test('is rejected if the named file is missing, or if there are two', async () => {
     await expect(read({}, { config: 'elsewhere.json' })).rejects.toThrow('elsewhere.json cannot be read (ENOENT)')
     await expect(read({}, { config: 'elsewhere.mjs' })).rejects.toThrow('elsewhere.mjs cannot be read (ENOENT)')
     await expect(read({}, { config: 'config.yaml' })).rejects.toThrow('config.yaml must end with .json, .mjs or .js')
