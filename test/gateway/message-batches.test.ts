@@ -364,9 +364,9 @@ describe('a submission at fault', () => {
     ['no requests', '{}', 400, 'requests: expected a list'],
     ['requests that are no list', '{"requests": {"0": 1}}', 400, 'requests: expected a list'],
     ['two lists', '{"requests": [], "requests": []}', 400, 'requests: is given twice'],
-    ['an empty list', '{"requests": [ ]}', 400, 'requests: There is no request in it'],
+    ['an empty list', '{"requests": [ ]}', 400, 'requests: There are no requests'],
     ['another member', `{"requests": [${JSON.stringify(request(1))}], "model": 1}`, 400, 'model: is not known'],
-    ['much beside the list', JSON.stringify({ webhook_url: 'x'.repeat(70_000), requests: [] }), 400, 'stands beside'],
+    ['much beside the list', JSON.stringify({ webhook_url: 'x'.repeat(70_000), requests: [] }), 400, 'bytes outside of requests'],
     [
       'a webhook that is no URL',
       JSON.stringify({ requests: [request(1)], webhook_url: 'nowhere' }),

@@ -180,7 +180,7 @@ async function* plannedLines(
     if (checks.faults.length > 0) await endOfTurn()
   }
   if (checks.total === 0)
-    checks.fault({ code: 'empty_file', line: null, message: 'The file contains no request.', param: null })
+    checks.fault({ code: 'empty_file', line: null, message: 'There are no requests.', param: null })
   if (checks.faults.length > 0) throw new FaultyBatch()
 }
 
